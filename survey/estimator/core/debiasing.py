@@ -64,9 +64,11 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
         return PseudoValues((target - q * target.sum()) / (channel.p - q), 0.0)
     basis = _basis(channel)
     if basis is not None:
-        linear = _linear(channel, basis, target)
-        if linear.bias == 0.0:
-            return linear
+        # The h = basis theta with the smallest error in P h = target.
+        P = channel.matrix
+        h = basis @ np.linalg.lstsq(P @ basis, target, rcond=None)[0]
+        if np.abs(P @ h - target).max() <= EXACT:
+            return PseudoValues(h, 0.0)
     values, bias = set_values(channel, target[None], n)
     return PseudoValues(values[0], float(bias[0]))
 
@@ -142,23 +144,12 @@ def _positions(channel: WeightTable, parts: Sequence[int]) -> Floats:
     return np.concatenate(positions)
 
 
-def _linear(channel: WeightTable, basis: Floats, target: Floats) -> PseudoValues:
-    """Return the h = basis theta with the smallest error in P h = target."""
-    P = channel.matrix
-    return _with_bias(P, basis @ np.linalg.lstsq(P @ basis, target, rcond=None)[0], target)
-
-
 @lru_cache(maxsize=CACHED_TABLES)
 def _factors(channel: WeightTable) -> tuple[Floats, Floats, Floats, Floats]:
     """Return U, s, V with P R^-1/2 = U diag(s) V^T, and the root of R."""
     root = np.sqrt(channel.matrix.mean(axis=0))
     U, s, Vt = np.linalg.svd(channel.matrix / root, full_matrices=False)
     return U, s, Vt.T, root
-
-
-def _with_bias(P: Floats, values: Floats, target: Floats) -> PseudoValues:
-    bias = float(np.abs(P @ values - target).max())
-    return PseudoValues(values, bias if bias > EXACT else 0.0)
 
 
 def set_values(channel: CodeChannel, targets: Floats, n: int) -> tuple[Floats, Floats]:

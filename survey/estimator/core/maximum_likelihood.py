@@ -127,7 +127,8 @@ def most_likely_mixture(counts: Integers, matrix: Floats) -> Floats:
     pi = np.full(len(P), 1 / len(P))
     slack = np.maximum(1 - P @ (f / (pi @ P)), CENTRING)
     best, best_gap = pi, np.inf
-    for _ in range(_rounds(P)):
+    rounds = min(MAX_ROUNDS, MAX_PRODUCTS // (P.size * len(P)) + 1)
+    for _ in range(rounds if len(P) <= MAX_TRUTHS else 0):
         shares = pi @ P
         D = P @ (f / shares)
         # The gap of pi scaled to the sum 1.
@@ -141,13 +142,6 @@ def most_likely_mixture(counts: Integers, matrix: Floats) -> Floats:
         except np.linalg.LinAlgError:
             break
     return best if best_gap <= TOLERANCE else np.full(len(P), np.nan)
-
-
-def _rounds(P: Floats) -> int:
-    """Return the maximum number of rounds for a table of this size."""
-    if len(P) > MAX_TRUTHS:
-        return 0
-    return min(MAX_ROUNDS, MAX_PRODUCTS // (P.size * len(P)) + 1)
 
 
 def _newton(pi: Floats, slack: Floats, D: Floats, Q: Floats) -> tuple[Floats, Floats]:
@@ -364,7 +358,9 @@ def _table_step(
     """Return the next table, and the duality gap and the log likelihood per report at P."""
     shares = report_shares(P, channels)
     # Reports that never occurred have f = 0 and add nothing.
-    gradient = _backwards(f / shares, channels)
+    gradient = f / shares
+    for channel in channels:
+        gradient = _through(gradient, channel, 1)
     following = P * gradient
     return (
         following / following.sum(),
@@ -383,12 +379,6 @@ def report_shares(P: Floats, channels: Sequence[CodeChannel]) -> Floats:
     for channel in channels:
         P = _through(P, channel, 0)
     return P
-
-
-def _backwards(table: Floats, channels: Sequence[CodeChannel]) -> Floats:
-    for channel in channels:
-        table = _through(table, channel, 1)
-    return table
 
 
 def _through(table: Floats, channel: CodeChannel, contracted: int) -> Floats:

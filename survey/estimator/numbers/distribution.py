@@ -343,7 +343,14 @@ def grid_shares(
     level: float,
 ) -> GridShares:
     """Check all arguments and estimate the displayed shares by the given or the default method."""
-    c, truths = _checked(counts, channel, values)
+    if isinstance(channel, SubsetSelection):
+        if channel.d > 1:
+            raise ChannelError(f"d = {channel.d}: a distribution needs one count per report")
+        require_two_options(channel)
+    c = whole_counts(counts, channel.counted, "one per report")
+    reports_from(int(c.sum()), 1, None)
+    truths = checked_values(values, channel.truths)
+    _require_more_than_a_mean(channel, ~np.isnan(truths))
     checked_level(level)
     if method is not None and method not in METHODS:
         raise ValueError(f"unknown method {method!r}; the names are {', '.join(METHODS)}")
@@ -360,21 +367,6 @@ def grid_shares(
         raise no_answers_error()
     flag = "" if converged else NOT_CONVERGED
     return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
-
-
-def _checked(
-    counts: ArrayLike, channel: CodeChannel, values: Sequence[float | None] | ArrayLike
-) -> tuple[Integers, Floats]:
-    """Return counts as integers and values as floats, nan for no answer; reject other channels."""
-    if isinstance(channel, SubsetSelection):
-        if channel.d > 1:
-            raise ChannelError(f"d = {channel.d}: a distribution needs one count per report")
-        require_two_options(channel)
-    c = whole_counts(counts, channel.counted, "one per report")
-    reports_from(int(c.sum()), 1, None)
-    x = checked_values(values, channel.truths)
-    _require_more_than_a_mean(channel, ~np.isnan(x))
-    return c, x
 
 
 def _require_more_than_a_mean(channel: CodeChannel, answers: Booleans) -> None:

@@ -111,6 +111,8 @@ def mean(
     estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in result)
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
     middle, half = (low + high) / 2, (high - low) / 2
+    # The mean on a scale from 0 to 1, clipped.
+    m = min(max((estimate + 1) / 2, EFFECTIVE_RANGE[0]), EFFECTIVE_RANGE[1])
     method = "fieller" if ratios.some_silent else "t"
     return Mean(
         estimate=middle + half * estimate,
@@ -118,7 +120,7 @@ def mean(
         conf_low=max(middle + half * conf_low, low),
         conf_high=min(middle + half * conf_high, high),
         n=n,
-        n_effective=_effective_n(estimate, std_error),
+        n_effective=m * (1 - m) / (std_error / 2) ** 2,
         level=level,
         method=f"{method}, with bias" if ratios.bias[0] else method,
         low=low,
@@ -142,12 +144,6 @@ def _pseudo_ratios(channel: CodeChannel, values: tuple[float, ...], n: int) -> P
         b = pseudo_values(channel, answered.astype(np.float64), n)
     bias = np.array([a.bias + b.bias])
     return pseudo_ratios(channel, target[None], answered, a.values[None], b.values, bias)
-
-
-def _effective_n(estimate: float, std_error: float) -> float:
-    """Return m(1-m)/SE^2, where m is the mean on a scale from 0 to 1, clipped."""
-    m = min(max((estimate + 1) / 2, EFFECTIVE_RANGE[0]), EFFECTIVE_RANGE[1])
-    return m * (1 - m) / (std_error / 2) ** 2
 
 
 @dataclass(frozen=True, repr=False)

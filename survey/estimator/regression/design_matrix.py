@@ -47,7 +47,10 @@ def chances(reports: ArrayLike, channel_of: CodeChannel | ByGroup, name: str) ->
     else:
         channels, group = [channel_of], np.zeros(len(codes), dtype=np.int64)
     matrices = _matrices(channels, name)
-    _check_reports(codes, np.array([M.shape[1] for M in matrices])[group], name)
+    sizes = np.array([M.shape[1] for M in matrices])[group]
+    if (codes >= sizes).any():
+        report = int(np.argmax(codes >= sizes))
+        raise CountsError(f"{name}: report {report} is {codes[report]}, above {sizes[report] - 1}")
     occurring = np.unique(group).tolist()
     _check_identified([channels[g] for g in occurring], [matrices[g] for g in occurring], name)
     probabilities = np.empty((len(codes), len(matrices[0])))
@@ -104,12 +107,6 @@ def _matrices(channels: list[CodeChannel | None], name: str) -> list[Floats]:
             "least one must randomize"
         )
     return [np.eye(truths[0]) if M is None else M for M in matrices]
-
-
-def _check_reports(codes: Integers, sizes: Integers, name: str) -> None:
-    if (codes >= sizes).any():
-        report = int(np.argmax(codes >= sizes))
-        raise CountsError(f"{name}: report {report} is {codes[report]}, above {sizes[report] - 1}")
 
 
 def _check_identified(
@@ -226,7 +223,12 @@ def make_design(
     open_, labels = _open_columns(predictors, names, n)
     probabilities = _randomized_chances(randomized, n)
     sizes = [matrix.shape[1] for matrix in probabilities]
-    _check_work(n, sizes, outcome.shape[1])
+    combinations, outcomes = int(np.prod(sizes, dtype=np.int64)), outcome.shape[1]
+    if n * combinations * outcomes > MAX_WORK:
+        raise CountsError(
+            f"{n:,} people x {combinations:,} combinations of randomized predictors x "
+            f"{outcomes} outcomes is above {MAX_WORK:,}: use fewer of them"
+        )
     standard, centre, scale = _standardized(open_, labels)
     orders = [
         _order(k, predictor.baseline, f"predictor {predictor.name!r}")
@@ -271,16 +273,6 @@ def _randomized_chances(randomized: Sequence[Randomized], n: int) -> list[Floats
                 f"predictor {predictor.name!r} has {len(matrix)} reports for {n} people"
             )
     return probabilities
-
-
-def _check_work(n: int, sizes: Sequence[int], outcomes: int) -> None:
-    """Raise CountsError if the design would need too much memory and time."""
-    combinations = int(np.prod(sizes, dtype=np.int64))
-    if n * combinations * outcomes > MAX_WORK:
-        raise CountsError(
-            f"{n:,} people x {combinations:,} combinations of randomized predictors x "
-            f"{outcomes} outcomes is above {MAX_WORK:,}: use fewer of them"
-        )
 
 
 def _outcome(reports: ArrayLike, channel: CodeChannel | ByGroup | None) -> Floats:

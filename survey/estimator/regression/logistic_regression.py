@@ -115,7 +115,9 @@ def regression(
     [-1.0, 1.0]
     """
     checked_level(level)
-    error_method = _checked_errors(errors, weights is not None)
+    error_method = errors or ("observed" if weights is None else "sandwich")
+    if error_method not in ("observed", "sandwich", "outer-product"):
+        raise ValueError(f"errors {errors!r} must be 'observed', 'sandwich' or 'outer-product'")
     if predictor_model not in ("logit", "shares"):
         raise ValueError(f"predictor_model {predictor_model!r} must be 'logit' or 'shares'")
     design = make_design(
@@ -130,14 +132,6 @@ def regression(
         baseline=baseline,
     )
     return _result(fit(design, error_method), design, level, error_method)
-
-
-def _checked_errors(errors: Errors | None, weighted: bool) -> Errors:
-    if errors is None:
-        return "sandwich" if weighted else "observed"
-    if errors not in ("observed", "sandwich", "outer-product"):
-        raise ValueError(f"errors {errors!r} must be 'observed', 'sandwich' or 'outer-product'")
-    return errors
 
 
 def _result(fit_result: Fit, design: Design, level: float, errors: Errors) -> Regression:

@@ -180,11 +180,20 @@ mle_method='maximum likelihood')
     fixed = scatter._replace(sampled=interval_options.target == POPULATION)
     # Each person who did not answer has exactly one of these options.
     bottom = 1 - float(shares.estimate[silent].sum())
-    _check_base(bottom, scatter, z)
+    # bottom > z sqrt(Var(bottom if nobody answered))
+    minimum = z * math.sqrt(scatter.bottom_if_nobody())
+    if not bottom > minimum:
+        raise NoBaseError(
+            f"the estimated share of those who answered, {bottom:.3f}, is not clearly above 0 "
+            f"(it must be above {minimum:.3f}): shares among them cannot be estimated"
+        )
     top, reports = shares.estimate[answers], shares.reports[answers]
     shift = (QUARTER if fixed.sampled else HALF) * scatter.one_report()
     low, high = ratio_ends(top, np.array([bottom]), fixed, shift, z)
     ratio = top / bottom
+    # R(1-R)/SE^2 with R clipped; 0 where R is nan.
+    inside = np.clip(np.nan_to_num(ratio), *EFFECTIVE_RANGE)
+    n_effective = inside * (1 - inside) / _error(inside, bottom, scatter) ** 2
     return AnsweredShares(
         option=answers,
         estimate=ratio,
@@ -194,7 +203,7 @@ mle_method='maximum likelihood')
         conf_high=np.where(reports > 0, high, 1.0),
         n=shares.n,
         answered=bottom,
-        n_effective=_effective_n(ratio, bottom, scatter),
+        n_effective=np.where(np.isnan(ratio), 0.0, n_effective),
         level=level,
         method=interval_options.method(
             FIELLER if fixed.sampled else f"{FIXED_POPULATION}-{FIELLER}"
@@ -243,27 +252,10 @@ def _answers_and_silent(
     return np.setdiff1d(np.arange(k), silent), silent
 
 
-def _check_base(bottom: float, scatter: Scatter, z: float) -> None:
-    """Raise NoBaseError unless bottom > z sqrt(Var(bottom if nobody answered))."""
-    minimum = z * math.sqrt(scatter.bottom_if_nobody())
-    if not bottom > minimum:
-        raise NoBaseError(
-            f"the estimated share of those who answered, {bottom:.3f}, is not clearly above 0 "
-            f"(it must be above {minimum:.3f}): shares among them cannot be estimated"
-        )
-
-
 def _error(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
     """Return sqrt(V(R))/A at R clipped to [0, 1]; nan where R is nan."""
     inside, answered = np.clip(ratio, 0.0, 1.0)[:, None], np.array([[min(bottom, 1.0)]])
     return np.asarray(np.sqrt(scatter.variance(inside, answered))[:, 0] / bottom)
-
-
-def _effective_n(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
-    """Return R(1-R)/SE^2 with R clipped; 0 where R is nan."""
-    inside = np.clip(np.nan_to_num(ratio), *EFFECTIVE_RANGE)
-    effective = inside * (1 - inside) / _error(inside, bottom, scatter) ** 2
-    return np.asarray(np.where(np.isnan(ratio), 0.0, effective))
 
 
 def _most_likely(shares: Proportions, answers: Integers, ratio: Floats) -> Floats:

@@ -266,7 +266,11 @@ def crosstab(
         estimates = _linear(counts, n, questions, level)
         return Crosstab(*estimates, n, level, method, True, 0.0, made_from)
     table, gap, converged = most_likely_table(counts, questions)
-    _, error, low, high = _linear_or_nothing(counts, n, questions, level)
+    try:
+        _, error, low, high = _linear(counts, n, questions, level)
+    except ChannelError:
+        # A table has no inverse.
+        error, low, high = (np.full(table.shape, end) for end in (math.inf, 0.0, 1.0))
     return Crosstab(table, error, low, high, n, level, method, converged, gap, made_from)
 
 
@@ -303,17 +307,6 @@ def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: MomentRang
     variance = np.maximum(x * moment.at_truth + (1 - x) * elsewhere - x**2, square - estimate**2)
     third = cube - 3 * estimate * square + 2 * estimate**3
     return np.asarray(third / np.maximum(variance, EDGE) ** 1.5)
-
-
-def _linear_or_nothing(
-    counts: Integers, n: int, channels: tuple[CodeChannel, ...], level: float
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return `_linear`, or infinite errors and [0, 1] if a table has no inverse."""
-    try:
-        return _linear(counts, n, channels, level)
-    except ChannelError:
-        shape = tuple(len(channel.matrix) for channel in channels)
-        return np.zeros(shape), np.full(shape, math.inf), np.zeros(shape), np.ones(shape)
 
 
 SMALL_EXPECTED = 5.0
@@ -397,19 +390,15 @@ def independence(joint_counts: ArrayLike) -> Independence:
     root = np.sqrt(expected)
     residual = np.divide(counts - expected, root, out=np.zeros(root.shape), where=root > 0)
     statistic = float(np.sum(residual**2))
+    possible = expected[expected > 0]
     df = int(np.prod(sizes)) - 1 - sum(size - 1 for size in sizes)
     return Independence(
         statistic=statistic,
         df=df,
         p_value=float(chdtrc(df, statistic)),
         n=n,
-        small_expected=_too_small(expected[expected > 0]),
+        small_expected=bool(possible.min() < 1 or np.mean(possible < SMALL_EXPECTED) > SMALL_SHARE),
         counts=counts,
         expected=expected,
         residual=residual,
     )
-
-
-def _too_small(expected: Floats) -> bool:
-    """Apply Cochran's rule."""
-    return bool(expected.min() < 1 or np.mean(expected < SMALL_EXPECTED) > SMALL_SHARE)

@@ -258,7 +258,10 @@ def difference(
         )
     estimate = first.share - second.share
     low, high = difference_interval(first, second, level, interval)
-    z = _test(first, second)
+    # z = d / SE at the common share of equal shares; two groups without randomization, all alike,
+    # have neither error nor difference.
+    error = error_at(first, second, np.zeros(estimate.shape))
+    z = np.divide(estimate, error, out=np.zeros(estimate.shape), where=error > 0)
     return Difference(
         estimate=estimate,
         std_error=np.hypot(first.error, second.error),
@@ -274,14 +277,6 @@ def difference(
         level=level,
         method=interval,
     )
-
-
-def _test(first: Group, second: Group) -> Floats:
-    """Return z = d / SE at the common share of equal shares; 0 if d = 0."""
-    d = first.share - second.share
-    error = error_at(first, second, np.zeros(d.shape))
-    # Two groups without randomization, all alike, have neither error nor difference.
-    return np.divide(d, error, out=np.zeros(d.shape), where=error > 0)
 
 
 def _group(counts: ArrayLike, channel: AnyChannel | None, n: int | None, name: str) -> Group:

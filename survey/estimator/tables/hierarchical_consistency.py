@@ -289,8 +289,8 @@ def _result(
     """Return the result, with normal ends around the possible estimates."""
     reach, inside = normal_quantile(level) * error, np.clip(x, 0.0, maximum)
     low, high = np.clip(inside - reach, 0.0, maximum), np.clip(inside + reach, 0.0, maximum)
-    arrays = (array.reshape(shape) for array in (x, error, low, high, display))
-    return Consistent(*arrays, level)
+    x, error, low, high, display = (a.reshape(shape) for a in (x, error, low, high, display))
+    return Consistent(x, error, low, high, display, level)
 
 
 @checked_arguments

@@ -149,15 +149,22 @@ def adjusted_to(margins: list[Margin], table: Floats, V: Floats) -> Adjusted:
     along_free = vectors[:, free] / np.sqrt(values[free])
     gain = V @ A.T @ along_free @ along_free.T
     x = table.ravel() - gain @ missed
-    _check_reached(A @ x, b)
+    gap = np.abs(A @ x - b)
+    if gap.max() > 1e-6 * np.abs(b).max():
+        raise DesignError(
+            f"the margins cannot be reached: the estimates' errors leave a gap of {gap.max():.3g} "
+            f"to a margin of {b[int(np.argmax(gap))]:g}; check that the estimates and the margins "
+            "have the same unit"
+        )
     covariance = V - gain @ A @ V
+    covariance = (covariance + covariance.T) / 2
     x = x.reshape(table.shape)
-    error = error_of((covariance + covariance.T) / 2, V).reshape(table.shape)
+    error = error_of(covariance, V).reshape(table.shape)
     floor = np.maximum(FLOOR * float(margins[0].totals.sum()), FLOOR_OF_ERROR * error)
     return Adjusted(
         x=x,
         error=error,
-        covariance=(covariance + covariance.T) / 2,
+        covariance=covariance,
         agreement=float(chdtrc(max(int(free.sum()), 1), np.sum((along_free.T @ missed) ** 2))),
         projection=np.eye(table.size) - gain @ A,
         display=fitted(np.maximum(x, floor), {m.axes: m.totals for m in margins}),
@@ -208,16 +215,6 @@ def _constraints(margins: list[Margin], shape: tuple[int, ...]) -> tuple[Floats,
     A, b = np.concatenate(rows), np.concatenate(totals)
     empty = unit.reshape(len(unit), -1)[(A[b == 0] > 0).any(axis=0)]
     return np.concatenate([A, empty]), np.concatenate([b, np.zeros(len(empty))])
-
-
-def _check_reached(reached: Floats, b: Floats) -> None:
-    gap = np.abs(reached - b)
-    if gap.max() > 1e-6 * np.abs(b).max():
-        raise DesignError(
-            f"the margins cannot be reached: the estimates' errors leave a gap of {gap.max():.3g} "
-            f"to a margin of {b[int(np.argmax(gap))]:g}; check that the estimates and the margins "
-            "have the same unit"
-        )
 
 
 MAX_CELLS = 2_000
@@ -297,11 +294,11 @@ def reconciled_crosstab(
     middle = w @ mixed
     K = ((w * mixed) @ w.T - np.outer(middle, middle)) / n
     error = error_of(K, V)
-    result = replace(adjusted, covariance=K, error=error.reshape(linear.shape))
+    table = replace(adjusted, covariance=K, error=error.reshape(linear.shape))
     # The slope of P(t) in t; 0 where the margins determine a cell.
     slope = np.divide(K, np.diag(K)[:, None], out=np.zeros_like(K), where=error[:, None] > 0)
     report_slope = _batched(slope, linear.shape, [channel.matrix for channel in channels])
-    return result.result(*_score_ends(result, w, shares.ravel(), report_slope, n, z2), level)
+    return table.result(*_score_ends(table, w, shares.ravel(), report_slope, n, z2), level)
 
 
 def _score_ends(

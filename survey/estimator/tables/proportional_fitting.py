@@ -83,13 +83,22 @@ def fitted(seed: ArrayLike, margins: Margins) -> Floats:
     table = _checked_seed(seed)
     known_margins = checked_margins(margins, table.shape)
     for margin in known_margins:
-        _check_reachable(margin, table)
+        unreachable = (margin.of(table) == 0) & (margin.totals > 0)
+        if unreachable.any():
+            place = np.unravel_index(int(np.argmax(unreachable)), unreachable.shape)
+            raise DesignError(
+                f"{_describe(margin)} is {margin.totals[place]:g} at {_place(place)}, where there "
+                "are no reports: merge it with another category"
+            )
     total = float(known_margins[0].totals.sum())
     # Scaling first keeps digits if the total is much larger or smaller than the seed.
     table = table * (total / table.sum())
     for completed in range(MAX_ROUNDS):
         for margin in known_margins:
-            table = np.asarray(table * margin.spread(_factors(margin, table), table.ndim))
+            current = margin.of(table)
+            factors = np.zeros_like(current)
+            np.divide(margin.totals, current, out=factors, where=current > 0)
+            table = np.asarray(table * margin.spread(factors, table.ndim))
         if _largest_gap(known_margins, table) <= TOLERANCE * total:
             return table
         if (
@@ -198,22 +207,6 @@ def _floats(values: ArrayLike, name: str) -> Floats:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise DesignError(f"{name} must be an array of numbers") from None
-
-
-def _check_reachable(margin: Margin, table: Floats) -> None:
-    empty = (margin.of(table) == 0) & (margin.totals > 0)
-    if empty.any():
-        place = np.unravel_index(int(np.argmax(empty)), empty.shape)
-        raise DesignError(
-            f"{_describe(margin)} is {margin.totals[place]:g} at {_place(place)}, where there are "
-            "no "
-            "reports: merge it with another category"
-        )
-
-
-def _factors(margin: Margin, table: Floats) -> Floats:
-    current = margin.of(table)
-    return np.divide(margin.totals, current, out=np.zeros_like(current), where=current > 0)
 
 
 def _largest_gap(known_margins: list[Margin], table: Floats) -> float:

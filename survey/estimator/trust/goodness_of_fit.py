@@ -155,7 +155,9 @@ def _has_likelihood(channel: AnyChannel) -> bool:
 
 def _tally(counts: ArrayLike, channel: AnyChannel, n: int | None) -> tuple[_Tallies, int]:
     if isinstance(channel, BitVector):
-        return _tally_bits(counts, channel, n)
+        ends = _probability_range(channel.p, channel.q, channel.m)
+        ones, reports, n = bit_counts(counts, channel, n)
+        return _Tallies(ones, reports, *ends, True), n
     if isinstance(channel, WeightTable):
         c = whole_counts(counts, channel.reports, "one per report")
         n = reports_from(int(c.sum()), 1, n)
@@ -168,12 +170,6 @@ def _tally(counts: ArrayLike, channel: AnyChannel, n: int | None) -> tuple[_Tall
     ends = _probability_range(channel.p, channel.q, channel.k)
     # For d = 1 a share of reports above p makes others fall below q, so lower ends are enough.
     return _Tallies(c, np.full(c.size, n), *ends, channel.d > 1), n
-
-
-def _tally_bits(counts: ArrayLike, channel: BitVector, n: int | None) -> tuple[_Tallies, int]:
-    ends = _probability_range(channel.p, channel.q, channel.m)
-    ones, reports, n = bit_counts(counts, channel, n)
-    return _Tallies(ones, reports, *ends, True), n
 
 
 def _probability_range(p: float, q: float, k: int) -> tuple[Floats, Floats]:

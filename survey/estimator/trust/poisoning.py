@@ -403,7 +403,12 @@ def poisoning_of_pairs(
     ([0.355], [0.513])
     """
     if patterns is None:
-        minimum, maximum = _bit_range(found, channel)
+        if not isinstance(channel, BitVector) or found.second.max() >= channel.m:
+            raise ChannelError(
+                "the pairs are not options of this channel; for patterns, give patterns"
+            )
+        values = two_bit_values(channel)[0][0]
+        minimum, maximum = (np.full(found.first.size, end) for end in (values.min(), values.max()))
     else:
         minimum, maximum = _pattern_range(found, channel, patterns)
     if not found.n:
@@ -411,13 +416,6 @@ def poisoning_of_pairs(
             "sampled options do not determine the number of reports: give n to bit_pairs"
         )
     return bounded(found, minimum, maximum)
-
-
-def _bit_range(pairs: OptionPairs, channel: BitVector | SubsetSelection) -> tuple[Floats, Floats]:
-    if not isinstance(channel, BitVector) or pairs.second.max() >= channel.m:
-        raise ChannelError("the pairs are not options of this channel; for patterns, give patterns")
-    values = two_bit_values(channel)[0][0]
-    return np.full(pairs.first.size, values.min()), np.full(pairs.first.size, values.max())
 
 
 def _pattern_range(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -203,6 +203,12 @@ def _weighted(linear: LinearEstimator, sums: _Sums, n: int, level: float) -> Wei
     )
 
 
+def _cell_means(reports: Floats | Integers, values: Floats) -> tuple[Any, Floats]:
+    """Return the reports of each cell or group, and the means of their values, 0 without any."""
+    n, sums = reports.sum(axis=1), (reports * values).sum(axis=1)
+    return n, np.divide(sums, n, out=np.zeros_like(sums), where=n > 0)
+
+
 def _smoothed(
     linear: LinearEstimator, sums: _Sums, estimate: Floats, kish: Floats, level: float
 ) -> Floats:
@@ -213,9 +219,8 @@ def _smoothed(
     one group it is Kish's n.
     """
     z2 = normal_quantile(level) ** 2
-    n, w2 = sums.reports.sum(axis=1), sums.w2.sum(axis=1)
-    means = (sums.reports * linear.values).sum(axis=1)
-    means = np.divide(means, n, out=np.zeros_like(means), where=n > 0)
+    w2 = sums.w2.sum(axis=1)
+    n, means = _cell_means(sums.reports, linear.values)
     x = np.clip((n * means + z2 / 2) / (n + z2), 0.0, 1.0)
     common = np.clip((kish * estimate + z2 / 2) / (kish + z2), 0.0, 1.0)
     deviation = np.where(n > 0, means - estimate, 0.0)
@@ -357,8 +362,14 @@ def _calibrated(
     estimate = (w * cells.reports * linear.values).sum(axis=(0, 1)) / total
     residual = linear.values - estimate
     between = _fitted_by_margins(cells, residual, margins, shape or cells.n.shape)
-    squared = _squared_error(cells.reports, w * (residual - between[:, None, :])) / total**2
-    minimum = (_by_randomization(linear, cells) * (w[:, 0] / total) ** 2).sum(axis=0)
+    # n/(n-1) sum (x - mean)^2 over reports
+    x, n = w * (residual - between[:, None, :]), cells.reports.sum(axis=(0, 1))
+    mean = (cells.reports * x).sum(axis=(0, 1)) / n
+    squared = n / (n - 1) * (cells.reports * (x - mean) ** 2).sum(axis=(0, 1)) / total**2
+    # n_h Var(g | truth) of each cell at its nearest possible share
+    n_cell, means = _cell_means(cells.reports, linear.values)
+    by_randomization = n_cell * linear.moments.randomization(np.clip(means, 0.0, 1.0))
+    minimum = (by_randomization * (w[:, 0] / total) ** 2).sum(axis=0)
     squared = observed_variance(squared, linear.moments.own / cells.n.sum(), minimum)
     n_effective = _effective_n(linear, cells, w[:, :, 0] / total, estimate, between, level)
     low, high = linear.interval(estimate, n_effective, level)
@@ -374,29 +385,12 @@ def _calibrated(
     )
 
 
-def _squared_error(reports: Integers, x: Floats) -> Floats:
-    """Return n/(n-1) sum (x - mean)^2 over reports, x of shape (cells, kinds, k)."""
-    n = reports.sum(axis=(0, 1))
-    mean = (reports * x).sum(axis=(0, 1)) / n
-    return np.asarray(n / (n - 1) * (reports * (x - mean) ** 2).sum(axis=(0, 1)))
-
-
-def _by_randomization(linear: LinearEstimator, cells: Tally) -> Floats:
-    """Return n_h Var(g | truth) of each cell at its nearest possible share; (cells, k)."""
-    n = cells.reports.sum(axis=1)
-    sums = (cells.reports * linear.values).sum(axis=1)
-    means = np.divide(sums, n, out=np.zeros_like(sums), where=n > 0)
-    return np.asarray(n * linear.moments.randomization(np.clip(means, 0.0, 1.0)))
-
-
 def _fitted_by_margins(
     cells: Tally, residual: Floats, margins: list[Margin], shape: tuple[int, ...]
 ) -> Floats:
     """Return cell means of r - estimate regressed on the margins' categories, shape (cells, k)."""
     columns = _indicators(margins, shape)
-    n = cells.reports.sum(axis=1)
-    sums = (cells.reports * residual).sum(axis=1)
-    means = np.divide(sums, n, out=np.zeros_like(sums), where=n > 0)
+    n, means = _cell_means(cells.reports, residual)
     fitted_values = np.empty(means.shape)
     for option in range(means.shape[1]):
         root = np.sqrt(n[:, min(option, n.shape[1] - 1)])

@@ -65,16 +65,13 @@ def _weakened(form: Form) -> Iterator[Attempt]:
     """Weaken one question at a time, whatever its kind of channel."""
     all_questions = questions(form)
     for at in spread(len(all_questions), WEAKENED_QUESTIONS):
-        weakened = all_questions[at]["id"]
+        name = all_questions[at]["id"]
         pages = [
-            {
-                **page,
-                "questions": [_weak(q) if q["id"] == weakened else q for q in page["questions"]],
-            }
+            page | {"questions": [_weak(q) if q["id"] == name else q for q in page["questions"]]}
             for page in form["pages"]
         ]
         text = canonical_json({**form, "pages": pages}).decode("utf-8")
-        yield Attempt(f"{weakened} above the maximum", text, "too_weak")
+        yield Attempt(f"{name} above the maximum", text, "too_weak")
 
 
 def _weak(question: Form) -> Form:
@@ -93,11 +90,9 @@ def _weak_table(table: Form) -> Form:
         case "by_distance":
             return {**table, "weights": [WEAK, *[1] * (len(table["weights"]) - 1)]}
         case "explicit":
-            k = len(table["table"][0])
-            rows = [
-                [WEAK if j == i % k else 1 for j in range(k)] for i in range(len(table["table"]))
-            ]
-            return {**table, "table": rows}
+            rows, k = len(table["table"]), len(table["table"][0])
+            weights = [[WEAK if j == i % k else 1 for j in range(k)] for i in range(rows)]
+            return {**table, "table": weights}
     return {**table, "T": WEAK, "L": 1}
 
 
@@ -202,13 +197,9 @@ def _question(kind: str, options: int, channel: Form) -> Form:
         "text": "",
         "help": "",
         "options": [{"id": f"o{i}", "label": ""} for i in range(options)],
-        "grid": None,
-        "max_ticks": 0,
-        "alone": 0,
-        "opt_out": "",
-        "not_applicable": "",
-        "ask_if": None,
-        "mechanism": "",
+        **dict.fromkeys(("grid", "ask_if")),
+        **dict.fromkeys(("max_ticks", "alone"), 0),
+        **dict.fromkeys(("opt_out", "not_applicable", "mechanism"), ""),
         "stated": {},
         "channel": channel,
     }
@@ -223,14 +214,11 @@ def check_accepted(node: Node, definition: Definition) -> Check:
     (answer,) = node.ask(accept=[{"canonical": text}])["accept"]
     ok = answer == {"id": definition.sha256, "canonical": text}
     detail = f"definition {definition.sha256[:16]}, all {len(definition.canonical):,} bytes"
-    name = "the survey that the device runs"
-    return Check(GROUP, name, ok, detail if ok else _acceptance_mismatch(answer))
-
-
-def _acceptance_mismatch(answer: dict[str, Any]) -> str:
     if "refused" in answer:
-        return f"rejected: {answer['refused']}"
-    return "the questions, channels or texts on the device differ from the published ones"
+        detail = f"rejected: {answer['refused']}"
+    elif not ok:
+        detail = "the questions, channels or texts on the device differ from the published ones"
+    return Check(GROUP, "the survey that the device runs", ok, detail)
 
 
 def check_rejected(node: Node, definition: Definition, form: Form) -> Check:
@@ -240,17 +228,14 @@ def check_rejected(node: Node, definition: Definition, form: Form) -> Check:
     requests = [{"canonical": a.canonical, "prefix": a.prefix} for a in all_attempts]
     for attempt, answer in zip(all_attempts, node.ask(accept=requests)["accept"], strict=True):
         if answer.get("refused", "") != attempt.reason:
-            return Check(GROUP, name, False, _attempt_mismatch(attempt, answer))
+            result = f"rejected as {answer['refused']}" if "refused" in answer else "accepted"
+            expected = f"rejected as {attempt.reason}" if attempt.reason else "accepted"
+            detail = f"{attempt.name}: {result}, expected to be {expected}"
+            return Check(GROUP, name, False, detail)
     n_accepted = sum(not attempt.reason for attempt in all_attempts)
     n_rejected = len(all_attempts) - n_accepted
     detail = f"{n_rejected} definitions rejected, {n_accepted} just allowed accepted"
     return Check(GROUP, name, True, detail)
-
-
-def _attempt_mismatch(attempt: Attempt, answer: dict[str, Any]) -> str:
-    result = f"rejected as {answer['refused']}" if "refused" in answer else "accepted"
-    expected = f"rejected as {attempt.reason}" if attempt.reason else "accepted"
-    return f"{attempt.name}: {result}, expected to be {expected}"
 
 
 def check_rejected_samples(node: Node, form: Form) -> Check:
@@ -266,7 +251,8 @@ def check_rejected_samples(node: Node, form: Form) -> Check:
         }
         for sample in samples
     ]
-    ok = all(answer == {"refused": "RangeError"} for answer in node.ask(people=requests)["people"])
+    outcomes = node.ask(respondents=requests)["respondents"]
+    ok = all(outcome == {"refused": "RangeError"} for outcome in outcomes)
     detail = f"{len(samples)} invalid samples of questions are rejected"
     name = "invalid samples of questions"
     return Check(GROUP, name, ok, detail if ok else "the device makes a report of one of them")

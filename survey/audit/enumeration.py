@@ -117,7 +117,7 @@ class Auditor:
         for channel in channels:
             plan = sweeps(channel)
             requests = [{**self._reference(channel), **sweep.request(channel)} for sweep in plan]
-            yield check_sweeps(channel, plan, self._node.ask(alone=requests)["alone"])
+            yield check_sweeps(channel, plan, self._node.ask(sweeps=requests)["sweeps"])
         tables = [channel for channel in channels if isinstance(channel, WeightTable)]
         rows = [{**self._reference(table), "truths": list(range(table.truths))} for table in tables]
         for table, hashes in zip(tables, self._node.ask(rows=rows)["rows"], strict=True):
@@ -127,12 +127,15 @@ class Auditor:
         """Check the e^epsilon that the client shows and compares with its maximums."""
         originals = list(channels)
         answers = self._node.ask(ratios=[self._reference(c) for c in originals])["ratios"]
-        name = "e^epsilon of each channel"
-        for channel, (high, low) in zip(originals, answers, strict=True):
-            if Fraction(int(high), int(low)) != channel.ratio:
-                detail = f"{describe(channel)}: {high}/{low} is not {channel.ratio}"
-                return Check("channels", name, False, detail)
-        return Check("channels", name, True, f"the same fraction for all {len(originals)} channels")
+        mismatches = [
+            f"{describe(channel)}: {high}/{low} is not {channel.ratio}"
+            for channel, (high, low) in zip(originals, answers, strict=True)
+            if Fraction(int(high), int(low)) != channel.ratio
+        ]
+        detail = f"the same fraction for all {len(originals)} channels"
+        return Check(
+            "channels", "e^epsilon of each channel", not mismatches, [*mismatches, detail][0]
+        )
 
     def words(self, channels: Iterable[AnyChannel]) -> Check:
         """Check how the generator's words become the draws of these channels."""
@@ -282,27 +285,21 @@ def _sweep_summary(channel: AnyChannel, plan: Sequence[Sweep], below: Sequence[i
     )
     boundaries = "every boundary" if all(sweep.is_complete for sweep in plan) else "some boundaries"
     truths = len({sweep.truth for sweep in plan})
+    n_truths = f"{channel.truths:,}" if channel.truths < 10**9 else "more than 10^9"
     return (
         f"{len({sweep.at for sweep in plan})} of {len(below)} draws, both sides of {boundaries}"
         f"{f', {len(full_ranges)} through every value' if full_ranges else ''}; "
-        f"{truths:,} of {_brief_number(channel.truths)} truths: "
+        f"{truths:,} of {n_truths} truths: "
         f"{runs:,} perturbations with the real integers"
     )
-
-
-def _brief_number(n: int) -> str:
-    return f"{n:,}" if n < 10**9 else "more than 10^9"
 
 
 def check_rows(table: WeightTable, hashes: Sequence[str]) -> Check:
     """Compare the SHA-256 of each row of weights, written as numbers with commas."""
     name = f"rows of {describe(table)}"
-    expected = [_digest(row) for row in table.weights.tolist()]
+    texts = [",".join(map(str, row)).encode("ascii") for row in table.weights.tolist()]
+    expected = [hashlib.sha256(text).hexdigest() for text in texts]
     mismatches = [truth for truth, digest in enumerate(expected) if hashes[truth] != digest]
     if mismatches:
         return Check("channels", name, False, f"truth {mismatches[0]}: the client's row differs")
     return Check("channels", name, True, f"all {table.truths * table.reports:,} weights are equal")
-
-
-def _digest(row: Sequence[int]) -> str:
-    return hashlib.sha256(",".join(map(str, row)).encode("ascii")).hexdigest()

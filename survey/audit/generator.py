@@ -117,14 +117,14 @@ def _word_mismatch(
         expected = draw(n)
         if value != expected:
             return f"a draw below {n} is {value}, expected {expected}"
-    size = len(answer["left"])
+    size = len(answer["lastPool"])
     if size == 0:
         return "the client never uses the generator"
     # All words are used up, so the last filling of the pool ends with unused filler.
-    used = size - (-len(words)) % size
-    if any(answer["left"][:used]) or answer["fills"] != -(-len(words) // size):
+    n_used = size - (-len(words)) % size
+    if any(answer["lastPool"][:n_used]) or answer["fills"] != -(-len(words) // size):
         return "used words are not wiped, or the pool is filled at other times"
-    return "words remain after wiping" if answer["kept"] else ""
+    return "words remain after wiping" if answer["unwiped"] else ""
 
 
 def _draws_in_turn(order: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -194,7 +194,8 @@ def check_samples(channel: AnyChannel, tables: Sequence[Counts], n: int, alpha: 
     cell_alpha = alpha / sum(map(len, expected))
     for truth, table, cells in zip(truths, tables, expected, strict=True):
         if mismatch := cell_mismatch(table, cells, n, cell_alpha):
-            detail = f"truth {_brief(truth)}, {mismatch}"
+            text = str(truth) if isinstance(truth, int) else "".join(map(str, truth))[:80]
+            detail = f"truth {text}, {mismatch}"
             return Check(GROUP, describe(channel), False, detail)
     bound = epsilon_bound(tables, n, cell_alpha)
     unit = "bits" if counted_bits(channel) else "codes"
@@ -217,10 +218,6 @@ def cell_mismatch(table: Counts, cells: Mapping[str, float], n: int, alpha: floa
         return ""
     at = int(outside[0])
     return f"report {list(cells)[at]}: {counts[at]:,} of {n:,}, expected {shares[at] * n:,.0f}"
-
-
-def _brief(truth: Truth) -> str:
-    return str(truth) if isinstance(truth, int) else "".join(map(str, truth))[:80]
 
 
 def epsilon_bound(tables: Sequence[Counts], n: int, alpha: float) -> float:
@@ -282,22 +279,16 @@ def _report_mismatch(
     # A question is sampled together with the one that it depends on, so questions that are not
     # sampled change no truth.
     true_answers = truths(form, answers, None)
-    shares = _sampling_shares(form)
+    sampling = form["sampling"]
+    share = sampling["draw"] / len(sampling["groups"]) if sampling else 1.0
     expected = {name: expected_shares(c, true_answers[name]) for name, c in channels.items()}
     alpha = ALPHA / 2 / RESPONDENTS / sum(len(cells) + 1 for cells in expected.values())
     for (name, cells), n_asked, counts in zip(
         expected.items(), tally["asked"], tally["counts"], strict=True
     ):
         low, high = clopper_pearson(int(n_asked), n, alpha)
-        if not low <= shares[name] <= high:
-            return f"{name}: asked {n_asked:,} times of {n:,}, expected {shares[name] * n:,.0f}"
+        if not low <= share <= high:
+            return f"{name}: asked {n_asked:,} times of {n:,}, expected {share * n:,.0f}"
         if mismatch := cell_mismatch(counts, cells, n_asked, alpha):
             return f"{name}: {mismatch}"
     return ""
-
-
-def _sampling_shares(form: Form) -> dict[str, float]:
-    """Return the probability that each question is asked: sampled groups of all groups."""
-    sampling = form["sampling"]
-    share = sampling["draw"] / len(sampling["groups"]) if sampling else 1.0
-    return {question["id"]: share for question in questions(form)}

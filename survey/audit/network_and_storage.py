@@ -62,7 +62,7 @@ CHECKS = (
 )
 """The name of each group of visits, and its summary if all of them pass."""
 
-SENT = '{"state":"sent"}'
+SENT_ENTRY = '{"state":"sent"}'
 """The outbox entry after a report has arrived."""
 
 PROBE = "survey-probe"
@@ -116,7 +116,7 @@ class Visit:
             requests = [request.get("body", request["url"]) for request in record["requests"]]
             return f"other requests than expected: {' | '.join(requests)[:240]}"
         probe = [PROBE, PROBE.ljust(2 * self.report_bytes, "x")]
-        if record["kept"] != [probe, *([self.key, entry] for entry in self.entries)]:
+        if record["storageWrites"] != [probe, *([self.key, entry] for entry in self.entries)]:
             return "the device stores something other than the report and then the mark"
         if record["remembered"]:
             return "the client remembers answers after sending"
@@ -130,7 +130,7 @@ def check_visits(node: Node, definition: Definition) -> list[Check]:
     sending = [_sending(definition, rng, statuses) for statuses in failures]
     groups = [sending, _with_wrong_links(sending[0]), _with_earlier_report(sending[0])]
     requests = [visit.request() for group in groups for visit in group]
-    records = iter(node.ask(visits=[{"replaced": NOT_RUN, "people": requests}])["visits"][0])
+    records = iter(node.ask(visits=[{"replaced": NOT_RUN, "visitors": requests}])["visits"][0])
     return [
         _check(name, detail, group, records)
         for (name, detail), group in zip(CHECKS, groups, strict=True)
@@ -157,7 +157,7 @@ def _sending(definition: Definition, rng: random.Random, failures: Sequence[int]
         respondent,
         words,
         bodies=[body] * (len(failures) + 1),
-        entries=[_pending(body), SENT],
+        entries=[_pending(body), SENT_ENTRY],
         failures=failures,
         report_bytes=definition.report_bytes,
     )
@@ -171,7 +171,7 @@ def _body(form: Form, definition_id: str, respondent: Respondent, words: Sequenc
         draw = uniform_below(cycle(words))
         names = draw_questions(sampling["groups"], sampling["draw"], draw)
         sample = [question["id"] for question in questions(form) if question["id"] in names]
-    plain = replace(respondent, drawn=sample, stratum="", invitation="")
+    plain = replace(respondent, sample=sample, stratum="", invitation="")
     return report_of(form, definition_id, plain, uniform_below(cycle(words))).decode("utf-8")
 
 
@@ -188,10 +188,10 @@ def _with_earlier_report(visit: Visit) -> list[Visit]:
     """
     earlier = visit.bodies[0].replace(".", ",", 1)
     return [
-        replace(visit, stored=_pending(earlier), bodies=[earlier], entries=[SENT]),
-        replace(visit, meanwhile=_pending(earlier), bodies=[earlier], entries=[SENT]),
-        replace(visit, stored=SENT, bodies=[], entries=[]),
-        replace(visit, meanwhile=SENT, bodies=[], entries=[]),
+        replace(visit, stored=_pending(earlier), bodies=[earlier], entries=[SENT_ENTRY]),
+        replace(visit, meanwhile=_pending(earlier), bodies=[earlier], entries=[SENT_ENTRY]),
+        replace(visit, stored=SENT_ENTRY, bodies=[], entries=[]),
+        replace(visit, meanwhile=SENT_ENTRY, bodies=[], entries=[]),
     ]
 
 

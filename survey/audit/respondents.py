@@ -34,7 +34,7 @@ class Respondent:
     """A simulated respondent: answers, sampled questions, and the parameters of the link."""
 
     answers: dict[str, Answer]
-    drawn: list[str] | None
+    sample: list[str] | None
     id_bytes: bytes
     stratum: str
     invitation: str
@@ -50,7 +50,7 @@ class Respondent:
             "circumstances": {
                 "stratum": self.stratum,
                 "invitation": self.invitation,
-                "drawn": self.drawn,
+                "drawn": self.sample,
             },
         }
 
@@ -100,13 +100,13 @@ def all_answers(form: Form, rng: random.Random) -> dict[str, Answer]:
     return {name: answer for name, answer in answers.items() if answer is not None}
 
 
-def truths(form: Form, answers: Answers, drawn: Sequence[str] | None) -> dict[str, Truth]:
+def truths(form: Form, answers: Answers, sample: Sequence[str] | None) -> dict[str, Truth]:
     """Return the truth of every sampled question; a hidden question does not apply."""
     effective: dict[str, Answer] = {}
     true_answers: dict[str, Truth] = {}
     by_id = {question["id"]: question for question in questions(form)}
     for name, question in by_id.items():
-        if drawn is None or name in drawn:
+        if sample is None or name in sample:
             effective[name] = _effective_answer(question, by_id, answers, effective)
             true_answers[name] = _truth(question, effective[name])
     return true_answers
@@ -142,13 +142,9 @@ def _truth(question: Form, answer: Answer) -> Truth:
     return patterns(question).index(answer)
 
 
-def is_number(question: Form) -> bool:
-    """Return whether the truths are points of a grid, followed by options that are no answer."""
-    return kind_of(question).is_numeric
-
-
 def _grid_points(question: Form) -> int:
-    return int(question["grid"]["points"]) if is_number(question) else 0
+    """Return the number of truths before the options: the points of the grid of a number."""
+    return int(question["grid"]["points"]) if kind_of(question).is_numeric else 0
 
 
 def check_respondents(node: Node, definition: Definition) -> Check:
@@ -160,18 +156,20 @@ def check_respondents(node: Node, definition: Definition) -> Check:
         report_of(form, definition.sha256, respondent, _recorded_draws(respondent, rng))
         for respondent in respondents
     ]
-    answers = node.ask(people=[respondent.request() for respondent in respondents])["people"]
-    name = "reports of all questions"
+    requests = [respondent.request() for respondent in respondents]
+    answers = node.ask(respondents=requests)["respondents"]
+    mismatch = ""
     for respondent, body, answer in zip(respondents, bodies, answers, strict=True):
         if "refused" in answer or answer["ranges"] != respondent.ranges:
-            detail = f"{respondent.answers}: the draws have other ranges"
-            return Check("whole reports", name, False, detail)
-        if answer["body"].encode() != body:
-            return Check("whole reports", name, False, f"{respondent.answers}: the report differs")
+            mismatch = f"{respondent.answers}: the draws have other ranges"
+        elif answer["body"].encode() != body:
+            mismatch = f"{respondent.answers}: the report differs"
+        if mismatch:
+            break
     detail = (
         f"{RESPONDENTS} reports of all {len(questions(form))} questions, byte for byte as expected"
     )
-    return Check("whole reports", name, True, detail)
+    return Check("whole reports", "reports of all questions", not mismatch, mismatch or detail)
 
 
 def random_respondent(form: Form, rng: random.Random) -> Respondent:
@@ -182,7 +180,7 @@ def random_respondent(form: Form, rng: random.Random) -> Respondent:
     has_link = rng.random() < 0.3
     return Respondent(
         answers=answers,
-        drawn=[name for group in groups for name in group] if sampling else None,
+        sample=[name for group in groups for name in group] if sampling else None,
         id_bytes=rng.randbytes(16),
         stratum='Köln "2"' if has_link else "",
         invitation="i" * INVITATION_LENGTH if has_link else "",
@@ -204,7 +202,7 @@ def report_of(
     form: Form, definition_id: str, respondent: Respondent, uniform_below: Callable[[int], int]
 ) -> bytes:
     """Return the respondent's report, computed with the server's own channels."""
-    true_answers: Mapping[str, Any] = truths(form, respondent.answers, respondent.drawn)
+    true_answers: Mapping[str, Any] = truths(form, respondent.answers, respondent.sample)
     codes = [
         channel_from_json(question["channel"]).perturb_one(
             true_answers[question["id"]], uniform_below

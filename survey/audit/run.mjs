@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { prepareVisits } from "./visit.mjs";
 
-const { client, definition, ...question } = JSON.parse(readFileSync(0, "utf8"));
+const { client, definition, ...requestsByName } = JSON.parse(readFileSync(0, "utf8"));
 const load = (name) => import(pathToFileURL(`${client}/${name}`).href);
 const { perturb } = await load("mechanism.js");
 const { tableRow } = await load("weight-table.js");
@@ -42,18 +42,18 @@ const realGenerator = (array) => webcrypto.getRandomValues(array);
 function everySequence(run) {
   const outcomes = new Map();
   const draws = [];
-  let constant = null;
+  let firstRanges = null;
   for (;;) {
     const ranges = [];
     const outcome = run(replay(draws, ranges));
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-    constant ??= ranges;
-    if (ranges.length !== constant.length || ranges.some((n, i) => n !== constant[i])) {
+    firstRanges ??= ranges;
+    if (ranges.length !== firstRanges.length || ranges.some((n, i) => n !== firstRanges[i])) {
       return { outcomes, ranges: null };
     }
     let at = ranges.length - 1;
     while (at >= 0 && (draws[at] ?? 0) + 1 === ranges[at]) draws[at--] = 0;
-    if (at < 0) return { outcomes, ranges: constant };
+    if (at < 0) return { outcomes, ranges: firstRanges };
     draws[at] = (draws[at] ?? 0) + 1;
   }
 }
@@ -72,15 +72,15 @@ function enumerate({ truths, ...named }) {
  * other draws unchanged. If `values` is a number n: all values below n, as the first value of each
  * run of equal reports.
  */
-function alone({ truth, draws, at, values, ...named }) {
+function sweeps({ truth, draws, at, values, ...named }) {
   const channel = channelOf(named);
-  const moving = [...draws];
-  const seen = new Set();
+  const changedDraws = [...draws];
+  const allRanges = new Set();
   const reportOf = (value) => {
     const ranges = [];
-    moving[at] = value;
-    const code = perturb(channel, truth, replay(moving, ranges));
-    seen.add(String(ranges));
+    changedDraws[at] = value;
+    const code = perturb(channel, truth, replay(changedDraws, ranges));
+    allRanges.add(String(ranges));
     return code;
   };
   const reports = [];
@@ -91,10 +91,10 @@ function alone({ truth, draws, at, values, ...named }) {
       if (reports.at(-1)?.[1] !== code) reports.push([value, code]);
     }
   }
-  return { reports, ranges: [...seen] };
+  return { reports, ranges: [...allRanges] };
 }
 
-/** {channel} -> e^epsilon as the pages show it and the ceilings limit it. */
+/** {channel} -> e^epsilon as the pages show it and the client's limits apply to it. */
 function ratios(named) {
   const { numerator, denominator } = loss.ratio(channelOf(named));
   return [String(numerator), String(denominator)];
@@ -112,9 +112,9 @@ async function reports({ canonical, answers, idBytes, circumstances }) {
   const small = await read(canonical);
   const bodies = new Map();
   const id = Uint8Array.from(idBytes);
-  const tables = answers.map((given) => {
+  const tables = answers.map((answersToBoth) => {
     const { outcomes, ranges } = everySequence((below) =>
-      makeReport(small, given, below, id, circumstances),
+      makeReport(small, answersToBoth, below, id, circumstances),
     );
     const counts = [...outcomes].map(([body, count]) => {
       if (!bodies.has(body)) bodies.set(body, bodies.size);
@@ -126,7 +126,7 @@ async function reports({ canonical, answers, idBytes, circumstances }) {
 }
 
 /** {answers, draws, idBytes, circumstances} -> a respondent's body, or the name of the error. */
-function people({ answers, draws, idBytes, circumstances }) {
+function respondents({ answers, draws, idBytes, circumstances }) {
   const ranges = [];
   const id = Uint8Array.from(idBytes);
   try {
@@ -137,7 +137,7 @@ function people({ answers, draws, idBytes, circumstances }) {
 }
 
 /** {} -> how often each set of questions is sampled, over all sequences of draws. */
-function drawn() {
+function questionSamples() {
   const { outcomes, ranges } = everySequence((below) =>
     JSON.stringify(drawQuestions(survey, below)),
   );
@@ -145,7 +145,7 @@ function drawn() {
 }
 
 /** {draws} -> the sampled questions and the ranges of the draws. */
-function drawnBy({ draws }) {
+function questionSample({ draws }) {
   const ranges = [];
   return { questions: drawQuestions(survey, replay(draws, ranges)), ranges };
 }
@@ -154,18 +154,18 @@ function drawnBy({ draws }) {
  * {below, words} -> draws below each n from one generator that receives these words, the rest of
  * its pool, and the number of words that remain in memory at the end.
  */
-function words({ below, words: fed }) {
+function words({ below, words: supply }) {
   const pools = [];
   let at = 0;
   const uniformBelow = createUniformBelow((array) => {
     pools.push(array);
-    for (let i = 0; i < array.length; i += 1) array[i] = fed[at++] ?? 1;
+    for (let i = 0; i < array.length; i += 1) array[i] = supply[at++] ?? 1;
   });
   const values = below.map((n) => uniformBelow(n));
-  const left = [...(pools.at(-1) ?? [])];
+  const lastPool = [...(pools.at(-1) ?? [])];
   uniformBelow.wipe();
-  const kept = pools.reduce((sum, pool) => sum + pool.filter((word) => word !== 0).length, 0);
-  return { values, left, fills: pools.length, kept };
+  const unwiped = pools.reduce((sum, pool) => sum + pool.filter((word) => word !== 0).length, 0);
+  return { values, lastPool, fills: pools.length, unwiped };
 }
 
 /** bytes -> the id that the device makes from them. */
@@ -237,7 +237,7 @@ function tallyOfBits(bits) {
   };
 }
 
-const UNSAID = {
+const DEFAULTS = {
   ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
   ...{ access: "open", kiosk: false, translations: {} },
 };
@@ -248,8 +248,8 @@ async function accept({ canonical, prefix }) {
     const { id, untranslated, ...form } = await read(canonical, prefix);
     const written = JSON.parse(canonical);
     // A definition omits properties with their default value.
-    for (const [name, usual] of Object.entries(UNSAID)) {
-      if (!(name in written) && JSON.stringify(form[name]) === JSON.stringify(usual)) {
+    for (const [name, standard] of Object.entries(DEFAULTS)) {
+      if (!(name in written) && JSON.stringify(form[name]) === JSON.stringify(standard)) {
         delete form[name];
       }
     }
@@ -262,7 +262,7 @@ async function accept({ canonical, prefix }) {
 
 function sortedKeys(_, value) {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
+  return Object.fromEntries(Object.entries(value).sort(([first], [second]) => (first < second ? -1 : 1)));
 }
 
 /** {} -> the figures of the label for each question and for all questions together. */
@@ -279,36 +279,22 @@ function label() {
   return { questions: Object.fromEntries(figures), total };
 }
 
-/** {replaced, people} -> the requests, stored entries and remaining memory of each visit. */
-async function visits({ replaced, people: visitors }) {
+/** {replaced, visitors} -> the requests, stored entries and remaining memory of each visit. */
+async function visits({ replaced, visitors }) {
   const visit = await prepareVisits(client, replaced, definition);
-  const seen = [];
-  for (const visitor of visitors) seen.push(await visit(visitor));
-  return seen;
+  const records = [];
+  for (const visitor of visitors) records.push(await visit(visitor));
+  return records;
 }
 
-const answers = {
-  accept,
-  alone,
-  drawn,
-  drawnBy,
-  enumerate,
-  ids,
-  label,
-  people,
-  ratios,
-  reports,
-  rows,
-  sample,
-  sampleReports,
-  visits,
-  words,
+const functions = {
+  ...{ accept, enumerate, ids, label, questionSample, questionSamples, ratios, reports },
+  ...{ respondents, rows, sample, sampleReports, sweeps, visits, words },
 };
-const answered = [];
-for (const [name, parts] of Object.entries(question)) {
-  const seen = [];
+const allAnswers = {};
+for (const [name, requests] of Object.entries(requestsByName)) {
+  allAnswers[name] = [];
   // One at a time, because visits share the globals that replace a browser's.
-  for (const part of parts) seen.push(await answers[name](part));
-  answered.push([name, seen]);
+  for (const request of requests) allAnswers[name].push(await functions[name](request));
 }
-console.log(JSON.stringify(Object.fromEntries(answered)));
+console.log(JSON.stringify(allAnswers));

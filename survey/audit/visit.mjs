@@ -22,9 +22,9 @@ export async function prepareVisits(client, replaced, canonical) {
   }
   for (const name of replaced) await replace(client, folder, name);
   const entry = pathToFileURL(`${folder}/main.js`).href;
-  const words = readFileSync(`${client}/texts.en.json`, "utf8");
-  return async (person) => {
-    const device = createDevice(canonical, words, person);
+  const texts = readFileSync(`${client}/texts.en.json`, "utf8");
+  return async (visitor) => {
+    const device = createDevice(canonical, texts, visitor);
     for (const [name, value] of Object.entries(device.globals)) {
       Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
     }
@@ -32,17 +32,17 @@ export async function prepareVisits(client, replaced, canonical) {
     await import(`${entry}?visit=${visits}`);
     // Nothing here waits for a network or a clock, so one turn later the visit is complete.
     await new Promise((resolve) => setImmediate(resolve));
-    return device.seen();
+    return device.record();
   };
 }
 
 /** Replace a module by one with the same exports, which call `page` or return an empty list. */
-async function replace(client, folder, name) {
-  const names = Object.keys(await import(pathToFileURL(`${client}/${name}`).href));
+async function replace(client, folder, module) {
+  const names = Object.keys(await import(pathToFileURL(`${client}/${module}`).href));
   const lines = names.map(
-    (each) => `export const ${each} = (...given) => globalThis.page.${each}?.(...given) ?? [];`,
+    (name) => `export const ${name} = (...args) => globalThis.page.${name}?.(...args) ?? [];`,
   );
-  writeFileSync(`${folder}/${name}`, lines.join("\n"));
+  writeFileSync(`${folder}/${module}`, lines.join("\n"));
 }
 
 /**
@@ -51,17 +51,17 @@ async function replace(client, folder, name) {
  * earlier visit, `meanwhile` the entries that another tab stores before the report is sent.
  */
 function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, failures, ...other }) {
-  const failing = [...failures];
-  const [requests, kept, pools, stored] = [[], [], [], new Map(other.stored)];
-  let recall = () => undefined;
+  const nextFailures = [...failures];
+  const [requests, storageWrites, pools, stored] = [[], [], [], new Map(other.stored)];
+  let rememberedAnswer = () => undefined;
   const page = visitor(answers, (answerTo) => {
-    recall = answerTo;
+    rememberedAnswer = answerTo;
     for (const [key, value] of other.meanwhile) stored.set(key, value);
   });
   const localStorage = {
     getItem: (key) => stored.get(key) ?? null,
     setItem(key, value) {
-      kept.push([key, value]);
+      storageWrites.push([key, value]);
       stored.set(key, value);
     },
     removeItem: (key) => stored.delete(key),
@@ -82,13 +82,13 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
     requests.push({ url, ...options });
     const bytes = new TextEncoder().encode(canonical);
     if (options.method !== "POST") return { status: 200, arrayBuffer: () => bytes };
-    const status = failing.shift() ?? 201;
+    const status = nextFailures.shift() ?? 201;
     if (status === 0) throw new TypeError("no network");
     return { status, headers: new Headers() };
   };
   const location = { pathname: `/s/${slug}`, hash, reload() {} };
   const history = { replaceState() {} };
-  const locks = { request: async (_, inTurn) => inTurn() };
+  const locks = { request: async (_, callback) => callback() };
   const navigator = { languages: ["en"], locks };
   // No time passes between two attempts.
   const timers = { setTimeout: queueMicrotask, clearTimeout() {}, addEventListener() {} };
@@ -102,15 +102,15 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
     querySelector: () => script,
     querySelectorAll: () => [script],
   };
-  const seen = () => ({
+  const record = () => ({
     requests,
-    kept,
+    storageWrites,
     unwiped: pools.filter((pool) => pool instanceof Uint32Array && pool.some((word) => word !== 0))
       .length,
-    remembered: Object.keys(answers).filter((question) => recall(question) !== undefined),
+    remembered: Object.keys(answers).filter((question) => rememberedAnswer(question) !== undefined),
   });
   const globals = { page, window, document, location, history, navigator, crypto, fetch };
-  return { globals, seen };
+  return { globals, record };
 }
 
 /** A respondent who starts, answers the shown questions, confirms skipped ones, and sends. */

@@ -28,7 +28,6 @@ from survey.audit.respondents import (
     Answers,
     Form,
     answers_of,
-    is_number,
     patterns,
     questions,
     truths,
@@ -57,8 +56,6 @@ SIZES: Sequence[tuple[Size, Size]] = [
     ("tiny", "small"),
     ("tiny", "tiny"),
 ]
-
-SAMPLING_CHECK = "sampled questions"
 
 ENUMERATED_SEQUENCES = 100_000
 """Maximum number of sequences to run completely; above it, one draw varies at a time."""
@@ -91,22 +88,22 @@ class Pair:
 
 @dataclass(frozen=True)
 class Case:
-    """A pair of questions, of which all or a sample are asked."""
+    """A pair of questions, and the ids of those that are asked, or None without sampling."""
 
     pair: Pair
-    drawn: tuple[str, ...] | None
+    sample: tuple[str, ...] | None
 
     @cached_property
     def form(self) -> Form:
         """The definition on the device; with a sample, a third question is never asked."""
-        if self.drawn is None:
+        if self.sample is None:
             return self.pair.form
-        both = questions(self.pair.form)
-        spare = {**resized(both[0], "tiny"), "id": "never_drawn", "ask_if": None}
-        ids = [question["id"] for question in both]
-        is_linked = any(question["ask_if"] for question in both)
+        pair = questions(self.pair.form)
+        spare = {**resized(pair[0], "tiny"), "id": "never_drawn", "ask_if": None}
+        ids = [question["id"] for question in pair]
+        is_linked = any(question["ask_if"] for question in pair)
         groups = [*([ids] if is_linked else [[name] for name in ids]), [spare["id"]]]
-        sampling = {"draw": 1 if is_linked else len(self.drawn), "groups": groups}
+        sampling = {"draw": 1 if is_linked else len(self.sample), "groups": groups}
         pages = [*self.pair.form["pages"], {"title": "", "questions": [spare]}]
         return {**self.pair.form, "pages": pages, "sampling": sampling}
 
@@ -117,11 +114,11 @@ class Case:
 
     def answers(self) -> list[dict[str, Any]]:
         """Return every pair of answers, without unanswered questions."""
-        both = questions(self.pair.form)
-        names = [question["id"] for question in both]
+        pair = questions(self.pair.form)
+        names = [question["id"] for question in pair]
         return [
             {name: a for name, a in zip(names, answers, strict=True) if a is not None}
-            for answers in product(*(answers_of(question) for question in both))
+            for answers in product(*map(answers_of, pair))
         ]
 
     def channels(self) -> dict[str, AnyChannel]:
@@ -129,7 +126,7 @@ class Case:
         return {
             question["id"]: channel_from_json(question["channel"])
             for question in questions(self.form)
-            if self.drawn is None or question["id"] in self.drawn
+            if self.sample is None or question["id"] in self.sample
         }
 
     def request(self) -> dict[str, Any]:
@@ -138,7 +135,7 @@ class Case:
             "canonical": self.canonical.decode("utf-8"),
             "answers": self.answers(),
             "idBytes": ID_BYTES,
-            "circumstances": {"stratum": "", "invitation": "", "drawn": self.drawn},
+            "circumstances": {"stratum": "", "invitation": "", "drawn": self.sample},
         }
 
 
@@ -164,10 +161,10 @@ def pair(form: Form, first: Form, second: Form) -> Pair:
     for sizes in SIZES:
         if "real" in sizes and not (_has_few_answers(first) and _has_few_answers(second)):
             continue
-        both = [resized(q, size) for q, size in zip((first, second), sizes, strict=True)]
-        if _number_of_reports(both[0]) * _number_of_reports(both[1]) <= LIMIT:
+        two_questions = [resized(first, sizes[0]), resized(second, sizes[1])]
+        if math.prod(map(_number_of_reports, two_questions)) <= LIMIT:
             break
-    pages = [{"title": "", "questions": [question]} for question in _linked(*both)]
+    pages = [{"title": "", "questions": [question]} for question in _linked(*two_questions)]
     return Pair({**form, "pages": pages, "sampling": None}, sizes)
 
 
@@ -195,18 +192,11 @@ def _linked(first: Form, second: Form) -> tuple[Form, Form]:
 
 def resized(question: Form, size: Size) -> Form:
     """Return the question unchanged, or with few ordinary options and small weights."""
-    match size:
-        case "real":
-            return question
-        case "small":
-            return _smaller(question, ordinary=3 if is_number(question) else 2, T=3)
-        case "tiny":
-            return _smaller(question, ordinary=2 if is_number(question) else 1, T=2)
-
-
-def _smaller(question: Form, ordinary: int, T: int) -> Form:
-    if is_number(question):
-        return _smaller_grid(question, ordinary)
+    if size == "real":
+        return question
+    ordinary, T = (2, 3) if size == "small" else (1, 2)
+    if kind_of(question).is_numeric:
+        return _smaller_grid(question, ordinary + 1)
     if kind_of(question).is_multiple:
         return _smaller_multiple_choice(question, ordinary, T)
     return _smaller_choice(question, max(ordinary, 2), T)
@@ -275,12 +265,17 @@ def check_question_sampling(node: Node, form: Form) -> list[Check]:
     groups, draw = form["sampling"]["groups"], form["sampling"]["draw"]
     below = [len(groups) - i for i in range(draw)]
     is_small = math.prod(below) <= ENUMERATED_SEQUENCES
-    return [(_check_all_draws if is_small else _check_single_draws)(node, groups, below)]
+    run = _run_all_draws if is_small else _run_single_draws
+    ok, detail = run(node, groups, below)
+    detail = detail if ok else "the choices are not equally likely"
+    return [Check(GROUP, "sampled questions", ok, detail)]
 
 
-def _check_all_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]) -> Check:
-    """Run every sequence of draws."""
-    answer = node.ask(drawn=[{}])["drawn"][0]
+def _run_all_draws(
+    node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]
+) -> tuple[bool, str]:
+    """Run every sequence of draws; return whether all choices are equally likely, and a summary."""
+    answer = node.ask(questionSamples=[{}])["questionSamples"][0]
     counts: dict[frozenset[str], int] = {}
     for outcome, count in answer["outcomes"].items():
         names = frozenset(json.loads(outcome))
@@ -291,23 +286,26 @@ def _check_all_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequenc
         for choice in combinations(groups, draw)
     ]
     ok = answer["ranges"] == below and counts == dict.fromkeys(choices, math.factorial(draw))
-    detail = f"every draw of {draw} of {len(groups)} groups: {len(choices)} choices, equally likely"
-    return _sampling_check(ok, detail)
+    return ok, (
+        f"every draw of {draw} of {len(groups)} groups: {len(choices)} choices, equally likely"
+    )
 
 
-def _check_single_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]) -> Check:
+def _run_single_draws(
+    node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]
+) -> tuple[bool, str]:
     """Run each draw through all its values, with a few values of the other draws."""
     requests = [{"draws": draws} for draws in _single_draws(below)]
+    answers = node.ask(questionSample=requests)["questionSample"]
     ok = all(
         answer["ranges"] == below and _is_expected_choice(answer, groups, request["draws"])
-        for request, answer in zip(requests, node.ask(drawnBy=requests)["drawnBy"], strict=True)
+        for request, answer in zip(requests, answers, strict=True)
     )
     varied = len(spread(len(below), DRAWS))
-    detail = (
+    return ok, (
         f"{len(below)} of {len(groups)} groups: {varied} of {len(below)} draws through every "
         f"value, {len(requests):,} choices exactly those of a shuffle"
     )
-    return _sampling_check(ok, detail)
 
 
 def _single_draws(below: Sequence[int]) -> Iterator[list[int]]:
@@ -326,26 +324,18 @@ def _is_expected_choice(
     return len(answer["questions"]) == len(expected) and expected == set(answer["questions"])
 
 
-def _sampling_check(ok: bool, detail: str) -> Check:
-    return Check(GROUP, SAMPLING_CHECK, ok, detail if ok else "the choices are not equally likely")
-
-
 def check_pairs(node: Node, form: Form) -> Iterator[Check]:
     """Check every report of two questions at a time, for all answers and samples."""
-    all_pairs = list(pairs(form))
-    for start in range(0, len(all_pairs), PAIRS_PER_RUN):
-        yield from _check_pairs(node, all_pairs[start : start + PAIRS_PER_RUN], form)
-
-
-def _check_pairs(node: Node, batch: Sequence[Pair], form: Form) -> Iterator[Check]:
     is_sampled = form["sampling"] is not None
-    cases = [list(_cases(pair, is_sampled=is_sampled)) for pair in batch]
-    requests = [case.request() for pair_cases in cases for case in pair_cases]
-    all_answers = iter(node.ask(reports=requests)["reports"])
-    for pair, pair_cases in zip(batch, cases, strict=True):
-        answers = list(islice(all_answers, len(pair_cases)))
-        mismatch = next(filter(None, map(_case_mismatch, pair_cases, answers)), "")
-        yield Check(GROUP, pair.name, not mismatch, mismatch or _summary(pair, answers))
+    cases = [(pair, list(_cases(pair, is_sampled=is_sampled))) for pair in pairs(form)]
+    for start in range(0, len(cases), PAIRS_PER_RUN):
+        batch = cases[start : start + PAIRS_PER_RUN]
+        requests = [case.request() for _, pair_cases in batch for case in pair_cases]
+        all_answers = iter(node.ask(reports=requests)["reports"])
+        for pair, pair_cases in batch:
+            answers = list(islice(all_answers, len(pair_cases)))
+            mismatch = next(filter(None, map(_case_mismatch, pair_cases, answers)), "")
+            yield Check(GROUP, pair.name, not mismatch, mismatch or _summary(pair, answers))
 
 
 def _cases(pair: Pair, *, is_sampled: bool) -> Iterator[Case]:
@@ -353,10 +343,10 @@ def _cases(pair: Pair, *, is_sampled: bool) -> Iterator[Case]:
     if not is_sampled:
         yield Case(pair, None)
         return
-    both = questions(pair.form)
-    names = tuple(question["id"] for question in both)
+    two_questions = questions(pair.form)
+    names = tuple(question["id"] for question in two_questions)
     yield Case(pair, names)
-    if not any(question["ask_if"] for question in both):
+    if not any(question["ask_if"] for question in two_questions):
         yield from (Case(pair, (name,)) for name in names)
 
 
@@ -367,12 +357,13 @@ def _summary(pair: Pair, answers: Sequence[Mapping[str, Any]]) -> str:
     }
     tables = [table for answer in answers for table in answer["tables"]]
     runs = sum(count for table in tables for _, count in table["counts"])
-    sampled = ", asked together and each alone" if len(answers) > 1 else ""
-    is_conditional = any(question["ask_if"] for question in questions(pair.form))
-    hidden = ", also with the second question hidden" if is_conditional else ""
     scope = scopes.get(pair.sizes, "every draw of very small channels of the same kinds")
+    if len(answers) > 1:
+        scope += ", asked together and each alone"
+    if any(question["ask_if"] for question in questions(pair.form)):
+        scope += ", also with the second question hidden"
     return (
-        f"{scope}{sampled}{hidden}: {runs:,} reports, identical in all bytes but the codes; "
+        f"{scope}: {runs:,} reports, identical in all bytes but the codes; "
         "the codes are independent and exact"
     )
 
@@ -394,7 +385,7 @@ def _case_mismatch(case: Case, answer: Mapping[str, Any]) -> str:
 
 
 def _parse_codes(body: str) -> ReportCodes:
-    """Return the codes of a report, or none if its body has no valid codes."""
+    """Return the codes of a report, or an empty tuple if its body has no valid codes."""
     try:
         codes = tuple(json.loads(body)["codes"])
     except (ValueError, KeyError, TypeError):
@@ -415,13 +406,12 @@ def _body_mismatch(case: Case, bodies: Sequence[str], all_codes: Sequence[Report
 
 def _expected_counts(case: Case, answers: Answers) -> dict[ReportCodes, int]:
     """Return how many sequences of draws give each pair of codes: the product of both tables."""
-    true_answers = truths(case.form, answers, case.drawn)
+    true_answers = truths(case.form, answers, case.sample)
     channels = case.channels()
+    names = [question["id"] for question in questions(case.form)]
     tables: list[dict[int | str | None, int]] = [
-        _channel_counts(channels[question["id"]], true_answers[question["id"]])
-        if question["id"] in true_answers
-        else {None: 1}
-        for question in questions(case.form)
+        _channel_counts(channels[name], true_answers[name]) if name in true_answers else {None: 1}
+        for name in names
     ]
     return {
         tuple(code for code, _ in cells): math.prod(count for _, count in cells)

@@ -73,10 +73,10 @@ def auditor(node):
 
 
 def channels_in_use():
-    chosen = {question.channel for question in demo.definition().questions}
-    kept = {channel for channel in chosen if can_enumerate(channel)}
-    kept |= {grr(2, "3/4"), grr(5, 0.85), grr(3, "1/2"), grr(7, 0.99), from_epsilon(4, 2)}
-    return sorted(kept, key=str)
+    in_demo = {question.channel for question in demo.definition().questions}
+    small = {channel for channel in in_demo if can_enumerate(channel)}
+    small |= {grr(2, "3/4"), grr(5, 0.85), grr(3, "1/2"), grr(7, 0.99), from_epsilon(4, 2)}
+    return sorted(small, key=str)
 
 
 @pytest.mark.web
@@ -125,10 +125,10 @@ def test_an_exclusive_option_excludes_all_other_ticks():
 
 @each_case("channel", LARGE)
 def test_selected_truths_of_a_large_channel_are_valid(channel):
-    chosen = some_truths(channel, 8)
-    assert 2 <= len(chosen) <= 8
-    assert len(set(chosen)) == len(chosen)
-    for truth in chosen:
+    truths = some_truths(channel, 8)
+    assert 2 <= len(truths) <= 8
+    assert len(set(truths)) == len(truths)
+    for truth in truths:
         channel.perturb_one(truth, lambda _: 0)
 
 
@@ -138,14 +138,14 @@ def test_selected_truths_of_a_large_channel_are_valid(channel):
 def test_a_channel_too_large_to_enumerate_is_proved_by_a_smaller_one_and_its_own_draws(
     auditor, channel
 ):
-    small, *own = auditor.enumeration([channel])
+    small, *checks_of_channel = auditor.enumeration([channel])
     assert small.ok, small
     assert "of the same code with" in small.detail
     assert can_enumerate(sibling(channel))
     assert type(sibling(channel)) is type(channel)
-    assert all(check.ok for check in own), own
-    assert "with the real integers" in own[0].detail
-    assert len(own) == (2 if channel.kind == "weight_table" else 1)
+    assert all(check.ok for check in checks_of_channel), checks_of_channel
+    assert "with the real integers" in checks_of_channel[0].detail
+    assert len(checks_of_channel) == (2 if channel.kind == "weight_table" else 1)
 
 
 @pytest.mark.security
@@ -157,8 +157,11 @@ def test_a_row_of_other_weights_is_caught():
 
 
 def test_where_time_allows_every_value_of_a_draw_is_run(auditor):
-    _, own = auditor.enumeration([SubsetSelection(64, 17, 3, 1)])
-    assert "18 of 18 draws, both sides of every boundary, 18 through every value" in own.detail
+    _, check_of_draws = auditor.enumeration([SubsetSelection(64, 17, 3, 1)])
+    assert (
+        "18 of 18 draws, both sides of every boundary, 18 through every value"
+        in check_of_draws.detail
+    )
 
 
 @pytest.mark.security
@@ -185,9 +188,9 @@ def test_half_of_the_chance_of_a_false_alarm_is_shared_by_all_channels(
 ):
     alphas: list[float] = []
 
-    def check(channel, seen, n, alpha):
+    def check(channel, tables, n, alpha):
         alphas.append(alpha)
-        return check_samples(channel, seen, n, alpha)
+        return check_samples(channel, tables, n, alpha)
 
     monkeypatch.setattr(enumeration, "check_samples", check)
     assert all(check.ok for check in auditor.sampling(channels, 100))

@@ -48,12 +48,12 @@ def published(monkeypatch, tmp_path, node):
 @pytest.mark.long
 def test_the_audit_of_the_demo_is_readable_and_exits_with_0(node, monkeypatch):
     monkeypatch.setenv("PATH", node.rpartition("/")[0])
-    read = CliRunner().invoke(main, ["audit", "--samples", "1000"])
-    assert read.exit_code == 0, read.output
-    assert "BAD" not in read.output
-    assert f"client {CLIENT.sha256}" in read.output
-    assert all(title in read.output for title in GROUPS.values())
-    assert "checks passed" in read.output.splitlines()[-1]
+    result = CliRunner().invoke(main, ["audit", "--samples", "1000"])
+    assert result.exit_code == 0, result.output
+    assert "BAD" not in result.output
+    assert f"client {CLIENT.sha256}" in result.output
+    assert all(title in result.output for title in GROUPS.values())
+    assert "checks passed" in result.output.splitlines()[-1]
 
 
 @pytest.mark.web
@@ -71,17 +71,17 @@ def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch
     broken = source_files()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
     files = {**source_files(), "mechanism.js": broken}
     monkeypatch.setattr(Client, "load", lambda: Client(files))
-    refused = CliRunner().invoke(main, ["audit", "small", *QUICK])
-    assert refused.exit_code == 1
-    assert "BAD  enumeration of" in refused.stdout
-    assert "does not randomize as promised" in refused.stderr
+    result = CliRunner().invoke(main, ["audit", "small", *QUICK])
+    assert result.exit_code == 1
+    assert "BAD  enumeration of" in result.stdout
+    assert "does not randomize as promised" in result.stderr
 
 
 def test_an_audit_without_node_names_node(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    refused = CliRunner().invoke(main, ["audit"])
-    assert refused.exit_code == 1
-    assert "install Node" in refused.stderr
+    result = CliRunner().invoke(main, ["audit"])
+    assert result.exit_code == 1
+    assert "install Node" in result.stderr
 
 
 def test_the_text_lists_hashes_groups_with_titles_and_a_summary():

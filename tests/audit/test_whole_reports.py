@@ -13,6 +13,7 @@ from survey.audit.whole_reports import LIMIT, check_question_sampling, pairs
 from survey.questionnaire.canonical import canonical_json
 from survey.respond.client import source_files
 from tests import surveys
+from tests.cases import each_case
 
 FILES = source_files()
 
@@ -30,13 +31,12 @@ def test_only_the_codes_depend_on_answers_and_they_are_independent_and_exact(nod
         assert check.ok, check
 
 
-@pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
+@each_case("name", surveys.EVERY_CHANNEL)
 def test_every_question_is_enumerated_in_first_and_in_second_place(name):
-    made = list(pairs(form(name)))
-    both = [[question["id"] for question in questions(pair.form)] for pair in made]
+    id_pairs = [[q["id"] for q in questions(pair.form)] for pair in pairs(form(name))]
     ids = {question["id"] for question in questions(form(name))}
-    assert {first for first, _ in both} == ids
-    assert {second for _, second in both} == ids
+    assert {first for first, _ in id_pairs} == ids
+    assert {second for _, second in id_pairs} == ids
 
 
 def test_a_question_is_enumerated_after_the_one_it_depends_on():
@@ -59,9 +59,9 @@ def test_a_survey_of_one_question_is_enumerated_with_the_question_twice():
 def test_large_questions_are_replaced_by_small_channels_of_the_same_kinds(name):
     for pair in pairs(form(name)):
         assert pair.sizes[0] != "real"
-        kept = {question["id"]: question for question in questions(form(name))}
+        originals = {question["id"]: question for question in questions(form(name))}
         for question in questions(pair.form):
-            real = kept[question["id"]]
+            real = originals[question["id"]]
             assert question["channel"]["kind"] == real["channel"]["kind"]
             assert question["opt_out"] in ["", *(option["id"] for option in question["options"])]
             assert len(answers_of(question)) < LIMIT
@@ -69,12 +69,12 @@ def test_large_questions_are_replaced_by_small_channels_of_the_same_kinds(name):
 
 @pytest.mark.security
 def test_a_hidden_question_does_not_apply_whatever_its_earlier_answer():
-    asked = form("routed")
-    found = truths(asked, {"works": 1, "nights": 0, "how_many": 3}, None)
-    not_applicable = [option["id"] for option in questions(asked)[2]["options"]]
-    assert not_applicable[found["nights"]] == "does_not_apply"
-    assert found["how_many"] == 8  # the first truth behind the eight points of the grid
-    assert truths(asked, {"works": 0, "nights": 0, "how_many": 3}, None)["how_many"] == 3
+    routed = form("routed")
+    hidden = truths(routed, {"works": 1, "nights": 0, "how_many": 3}, None)
+    option_ids = [option["id"] for option in questions(routed)[2]["options"]]
+    assert option_ids[hidden["nights"]] == "does_not_apply"
+    assert hidden["how_many"] == 8  # the first truth behind the eight points of the grid
+    assert truths(routed, {"works": 0, "nights": 0, "how_many": 3}, None)["how_many"] == 3
 
 
 def test_patterns_are_in_the_order_of_their_bitmasks():
@@ -84,19 +84,19 @@ def test_patterns_are_in_the_order_of_their_bitmasks():
 
 @pytest.mark.security
 @pytest.mark.parametrize(
-    ("survey", "said"),
+    ("survey", "summary"),
     [
         (surveys.DRAWN, "every draw of 2 of 5 groups: 10 choices, equally likely"),
         (surveys.SAMPLING["ten"], "every draw of 2 of 10 groups: 45 choices, equally likely"),
         (surveys.SAMPLING["twelve"], "6 of 12 groups: 6 of 6 draws through every"),
     ],
 )
-def test_every_choice_of_questions_is_equally_likely(node, survey, said):
+def test_every_choice_of_questions_is_equally_likely(node, survey, summary):
     definition = surveys.publish(survey)
     device = Node(FILES, node, definition.canonical)
     (check,) = check_question_sampling(device, json.loads(definition.canonical))
     assert check.ok, check
-    assert said in check.detail
+    assert summary in check.detail
 
 
 @pytest.mark.web
@@ -115,8 +115,8 @@ def test_a_client_that_names_another_survey_is_caught(node):
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
+@each_case("name", surveys.EVERY_CHANNEL)
 def test_devices_accept_the_enumerated_surveys(node, name):
     for pair in pairs(form(name)):
-        read = Node(FILES, node, canonical_json(dict(pair.form))).ask(label=[{}])["label"][0]
-        assert set(read["questions"]) == {question["id"] for question in questions(pair.form)}
+        label = Node(FILES, node, canonical_json(dict(pair.form))).ask(label=[{}])["label"][0]
+        assert set(label["questions"]) == {question["id"] for question in questions(pair.form)}

@@ -408,6 +408,7 @@ def test_the_demo_prints_its_links_despite_a_proxy_setting(tmp_path, monkeypatch
 @pytest.mark.long
 @pytest.mark.parametrize("change", ["closed", "changed"])
 def test_a_demo_whose_survey_was_changed_or_closed_still_starts(tmp_path, change):
+    (tmp_path / "demo").mkdir()
     store = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
     store.migrate()
     prepare(store, TODAY)

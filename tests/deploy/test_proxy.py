@@ -77,12 +77,12 @@ def test_identifying_headers_of_respondents_do_not_reach_the_server(tmp_path):
     (directory := tmp_path / "headers").mkdir()
     identifying = {"User-Agent": "planted", "Cookie": "planted=1", "Referer": "https://planted/"}
     with stub_server() as server, nginx(directory, [server.server_port]) as proxy:
-        for path in ("/s/small", "/client/x/main.js", "/research/"):
+        for path in ("/", "/s/small", "/client/x/main.js", "/research/"):
             assert proxy.ask("GET", path, headers=identifying)[0] == 200
         *respondents, researcher = [request.headers for request in server.requests]
     for headers in respondents:
         assert not {"user-agent", "cookie", "referer", "x-forwarded-for"} & set(headers)
         assert "planted" not in str(headers)
-    assert len(respondents) == 2
+    assert len(respondents) == 3
     assert researcher["cookie"] == "planted=1"
     assert researcher["x-forwarded-for"] == "127.0.0.1"

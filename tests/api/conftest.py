@@ -1,4 +1,4 @@
-"""Programs with tokens; every answer they get is held against the OpenAPI document."""
+"""API clients with tokens, which validate every response against the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -22,46 +22,47 @@ CROSSED = f"{LATEST}/crosstab?first=fell_asleep&second=pressure"
 
 
 class Program:
-    """Something that asks with a token, or without any."""
+    """A client of the API with a token, or without any."""
 
     def __init__(self, client: FlaskClient, token: str = "") -> None:
         self.client, self.token = client, token
         self.document = json.loads(client.get(f"{PREFIX}/openapi.json").data)
 
     def get(self, path: str, *, accept: str = "", tag: str = "", method: str = "GET", **headers):
-        """Ask for a path below the API's, and hold the answer against its description."""
-        said = {"Authorization": f"Bearer {self.token}", "Accept": accept, "If-None-Match": tag}
-        given = {name: value for name, value in said.items() if value and value != "Bearer "}
-        response = self.client.open(PREFIX + path, method=method, headers={**given, **headers})
+        """Request a path below the prefix of the API and validate the response."""
+        optional = {"Authorization": f"Bearer {self.token}", "Accept": accept, "If-None-Match": tag}
+        sent = {name: value for name, value in optional.items() if value not in ("", "Bearer ")}
+        response = self.client.open(PREFIX + path, method=method, headers={**sent, **headers})
         if method == "GET":
             self.check(response)
         return response
 
-    def check(self, answer) -> None:
-        """Whether an answer's status, type and body are ones that the document names."""
+    def check(self, response) -> None:
+        """Check that the document describes the status, media type and body of a response."""
         addresses = self.client.application.url_map.bind("localhost")
         try:
-            endpoint, _ = addresses.match(answer.request.path)
+            endpoint, _ = addresses.match(response.request.path)
         except NotFound:
-            assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+            assert (response.status_code, response.mimetype) == (404, "application/problem+json")
             return
-        described = self.described(endpoint)[str(answer.status_code)]
-        if answer.status_code == 304:
-            assert answer.data == b""
+        described = self.responses_of(endpoint)[str(response.status_code)]
+        if response.status_code == 304:
+            assert response.data == b""
             return
-        schema = described["content"][answer.mimetype]["schema"]
-        body = answer.text if answer.mimetype == "text/csv" else answer.get_json(silent=True)
+        schema = described["content"][response.mimetype]["schema"]
+        is_csv = response.mimetype == "text/csv"
+        body = response.text if is_csv else response.get_json(silent=True)
         if schema:
             self.validator(schema).validate(body)
 
-    def described(self, endpoint: str):
+    def responses_of(self, endpoint: str):
         name = endpoint.partition(".")[2]
-        (found,) = (
+        (responses,) = (
             item["get"]["responses"]
             for item in self.document["paths"].values()
             if item["get"]["operationId"] == name
         )
-        return found
+        return responses
 
     def validator(self, schema) -> Draft202012Validator:
         return Draft202012Validator({**schema, "components": self.document["components"]})
@@ -75,7 +76,7 @@ def make_token(store, researcher: int, scopes: str = " ".join(SCOPES)) -> str:
 
 @pytest.fixture
 def filled(store, small):
-    """The small survey with released reports."""
+    """Add released reports to the small survey."""
     add_released(store, small, 3000)
     return small
 
@@ -94,7 +95,7 @@ def reader(store, small, admin):
 
 @pytest.fixture
 def program(client, store, reader) -> Program:
-    """A program that may read all that an editor of the small survey may."""
+    """Return a client with the rights of an editor of the small survey."""
     return Program(client, make_token(store, reader))
 
 
@@ -110,6 +111,6 @@ PATHS = {
     "crosstab_xlsx": f"{LATEST}/exports/crosstab.xlsx?first=fell_asleep&second=pressure",
     "reports_zip": f"{LATEST}/exports/reports.zip",
 }
-"""An address of each operation that answers with 200 once reports are released."""
+"""A path of each operation whose status is 200 once reports are released."""
 
 assert set(PATHS) == set(OPERATIONS)

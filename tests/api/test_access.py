@@ -1,4 +1,4 @@
-"""Which program may read what: tokens, scopes, the teams of their researchers; nothing else."""
+"""Access to the API: tokens, their scopes, and the teams of their researchers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,30 @@ from tests.web.researchers import send, sign_in
 
 pytestmark = pytest.mark.security
 
-NOTHING_KNOWN = ["", "Bearer", "Bearer nonsense", "Basic {}", "Digest {}", "{}", "Bearer é", "\x7f"]
+INVALID_AUTHORIZATIONS = [
+    "",
+    "Bearer",
+    "Bearer nonsense",
+    "Basic {}",
+    "Digest {}",
+    "{}",
+    "Bearer é",
+    "\x7f",
+]
 
 
 def test_every_request_without_a_valid_token_gets_the_same_response(program, small):
-    expected = [PATHS[name] for name, operation in OPERATIONS.items() if operation.scope]
-    seen = set()
-    for sent in NOTHING_KNOWN:
-        for path in expected:
-            said = {"Authorization": sent.format(program.token)}
-            response = program.client.get(f"/api/v1{path}", headers=said)
+    paths = [PATHS[name] for name, operation in OPERATIONS.items() if operation.scope]
+    responses = set()
+    for sent in INVALID_AUTHORIZATIONS:
+        for path in paths:
+            headers = {"Authorization": sent.format(program.token)}
+            response = program.client.get(f"/api/v1{path}", headers=headers)
             program.check(response)
             assert response.status_code == 401
-            seen.add((response.data, response.headers["WWW-Authenticate"]))
-    assert len(seen) == 1
-    assert next(iter(seen))[1] == 'Bearer realm="survey"'
+            responses.add((response.data, response.headers["WWW-Authenticate"]))
+    assert len(responses) == 1
+    assert next(iter(responses))[1] == 'Bearer realm="survey"'
 
 
 def test_object_access_each_address_requires_and_names_its_scope(client, store, reader, filled):
@@ -72,9 +81,9 @@ def test_a_revoked_token_is_rejected(program, store, reader, small):
 def test_session_cookies_are_ignored_and_never_set(client, store, researcher, filled):
     assert sign_in(client).status_code == 302
     assert client.get("/research/").status_code == 200
-    nobody = Program(client)
+    anonymous = Program(client)
     for name, operation in OPERATIONS.items():
-        response = nobody.get(PATHS[name])
+        response = anonymous.get(PATHS[name])
         assert response.status_code == (401 if operation.scope else 200)
         assert "Set-Cookie" not in response.headers
     token = make_token(store, store.researcher(EMAIL).key)
@@ -85,8 +94,8 @@ def test_session_cookies_are_ignored_and_never_set(client, store, researcher, fi
 
 
 def test_a_token_does_not_open_researchers_pages(program, filled):
-    said = {"Authorization": f"Bearer {program.token}"}
-    page = program.client.get("/research/surveys/small/1", headers=said)
+    headers = {"Authorization": f"Bearer {program.token}"}
+    page = program.client.get("/research/surveys/small/1", headers=headers)
     assert page.status_code == 302
 
 

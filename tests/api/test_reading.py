@@ -24,13 +24,13 @@ from tests.surveys import EVERY_TYPE
 from tests.web.researchers import sign_in
 
 
-def written(toml: str, slug: str = "small"):
+def load_survey(toml: str, slug: str = "small"):
     named = toml.replace('slug = "small"', f'slug = "{slug}"')
     return load(named.encode(), "s.toml", Caps())
 
 
-def rows_of(answer) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(answer.text)))
+def rows_of(response) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(response.text)))
 
 
 def test_every_address_matches_its_description(program, filled):
@@ -39,13 +39,13 @@ def test_every_address_matches_its_description(program, filled):
 
 
 def test_surveys_are_listed_by_their_newest_version_with_its_properties(program, store, filled):
-    publish(store, written(SMALL.replace("Two questions.", "Anew.")), TODAY)
+    publish(store, load_survey(SMALL.replace("Two questions.", "Anew.")), TODAY)
     listed = program.get("/surveys").get_json()
     assert listed["total"] == 1
-    (found,) = listed["surveys"]
+    (newest,) = listed["surveys"]
     versions = program.get("/surveys/small").get_json()["versions"]
     assert [item["version"] for item in versions] == [2, 1]
-    assert versions[0] == found == program.get("/surveys/small/versions/2").get_json()
+    assert versions[0] == newest == program.get("/surveys/small/versions/2").get_json()
     assert (versions[0]["state"], versions[0]["released"], versions[0]["release"]) == ("open", 0, 0)
     old = versions[1]
     assert (old["state"], old["released"], old["release"]) == ("superseded", 3000, 1)
@@ -56,7 +56,7 @@ def test_surveys_are_listed_by_their_newest_version_with_its_properties(program,
 def test_archived_surveys_are_marked_and_test_runs_are_hidden(program, store, small, admin):
     store.set_archived("small", archived=True)
     assert program.get(LATEST).get_json()["archived"]
-    definition = freeze(written(SMALL).model_copy(update={"slug": "trial-1"}), 1)
+    definition = freeze(load_survey(SMALL).model_copy(update={"slug": "trial-1"}), 1)
     store.publish(definition, TODAY)
     of_admin = Program(program.client, make_token(store, admin))
     assert [item["slug"] for item in of_admin.get("/surveys").get_json()["surveys"]] == ["small"]
@@ -88,16 +88,16 @@ def test_the_rows_equal_the_csv_of_the_dashboard(program, client, store, filled)
 
 
 def test_json_states_the_release_and_the_options(program, filled):
-    said = program.get(f"{LATEST}/estimates?level=0.9").get_json()
-    assert (said["sha256"], said["release"], said["released"]) == (filled.sha256, 1, 3000)
-    assert said["wanted"]["level"] == 0.9
+    result = program.get(f"{LATEST}/estimates?level=0.9").get_json()
+    assert (result["sha256"], result["release"], result["released"]) == (filled.sha256, 1, 3000)
+    assert result["wanted"]["level"] == 0.9
 
 
 def test_crosstabs_equal_those_of_the_page(program, client, store, filled, reader):
     as_csv = program.get(CROSSED, accept="text/csv")
     assert tuple(rows_of(as_csv)[0]) == column_names(CrosstabRow)
-    said = program.get(CROSSED).get_json()
-    assert (len(said["rows"]), said["n"], said["test"]["df"]) == (9, 3000, 4)
+    table = program.get(CROSSED).get_json()
+    assert (len(table["rows"]), table["n"], table["test"]["df"]) == (9, 3000, 4)
     sign_in(client, "reader@example.org")
     page = client.get(
         "/research/surveys/small/explore/crosstab.csv?first=fell_asleep&second=pressure"
@@ -120,7 +120,7 @@ def test_too_few_reports_suppress_every_share_and_cell(program, store, small):
 
 
 def test_every_question_type_matches_the_description(program, store, admin):
-    survey = publish(store, written(EVERY_TYPE, "types"), TODAY)
+    survey = publish(store, load_survey(EVERY_TYPE, "types"), TODAY)
     of_admin = Program(program.client, make_token(store, admin))
     for n in (60, 900):
         add_released(store, survey, n)
@@ -136,7 +136,7 @@ def test_the_workbook_contains_the_same_rows(program, filled):
     assert sheet.max_row - 1 == len(program.get(f"{LATEST}/estimates").get_json()["rows"])
 
 
-# -- what a reader has already
+# -- conditional requests
 
 
 @pytest.mark.parametrize("sent", ["{}", '"other", {}', "*"])
@@ -152,12 +152,12 @@ def test_unchanged_results_are_not_sent_again(program, filled, sent):
 def test_unchanged_results_are_not_computed_again(program, store, app, filled, monkeypatch):
     tags = {path: program.get(path).headers["ETag"] for path in (f"{LATEST}/estimates", CROSSED)}
 
-    def computed(*_):
+    def fail(*_):
         raise AssertionError("computed")
 
     for name in ("tally", "tallies", "block_columns"):
-        monkeypatch.setattr(store, name, computed)
-    monkeypatch.setattr("survey.results.estimates.result.SurveyResult", computed)
+        monkeypatch.setattr(store, name, fail)
+    monkeypatch.setattr("survey.results.estimates.result.SurveyResult", fail)
     for path, tag in tags.items():
         assert program.get(path, tag=tag).status_code == 304
 
@@ -187,15 +187,15 @@ def test_each_release_query_and_media_type_has_a_separate_tag(program, store, fi
 
 
 def test_two_processes_give_a_release_the_same_tag(program, store, settings, filled):
-    other = Program(create_app(settings, store).test_client(), program.token)
+    second = Program(create_app(settings, store).test_client(), program.token)
     for path in PATHS.values():
-        assert program.get(path).headers["ETag"] == other.get(path).headers["ETag"]
+        assert program.get(path).headers["ETag"] == second.get(path).headers["ETag"]
 
 
 def test_explicit_defaults_equal_omitted_parameters(program, filled):
-    usual = program.get(f"{LATEST}/estimates").headers["ETag"]
-    said = "level=0.95&simultaneous=0&target=population&interval=feldman-cousins"
-    assert program.get(f"{LATEST}/estimates?{said}").headers["ETag"] == usual
+    tag = program.get(f"{LATEST}/estimates").headers["ETag"]
+    query = "level=0.95&simultaneous=0&target=population&interval=feldman-cousins"
+    assert program.get(f"{LATEST}/estimates?{query}").headers["ETag"] == tag
 
 
 def test_a_closed_survey_can_still_be_read(program, store, filled):
@@ -206,7 +206,7 @@ def test_a_closed_survey_can_still_be_read(program, store, filled):
     assert program.get(f"{LATEST}/exports/estimates.xlsx", tag=tag).status_code == 200
 
 
-# -- kinds and queries
+# -- media types and queries
 
 
 def test_the_media_type_is_the_one_that_the_client_prefers(program, small):
@@ -268,9 +268,9 @@ def test_a_table_without_reports_says_that_there_are_none(program, small):
     ["/surveys/none", "/surveys/small/versions/2", "/surveys/small/versions/0", "/surveys/%00"],
 )
 def test_unknown_surveys_and_versions_are_not_found(program, store, admin, small, path):
-    for item in (program, Program(program.client, make_token(store, admin))):
+    for client in (program, Program(program.client, make_token(store, admin))):
         for below in ("", "/estimates") if "versions" in path else ("",):
-            response = item.get(path + below)
+            response = client.get(path + below)
             assert (response.status_code, response.mimetype) == (404, "application/problem+json")
 
 
@@ -285,9 +285,9 @@ def test_methods_that_write_are_rejected(program, small, method):
 
 def test_head_has_the_headers_of_get(program, filled):
     path = f"{LATEST}/estimates"
-    head, got = program.get(path, method="HEAD"), program.get(path)
+    head, response = program.get(path, method="HEAD"), program.get(path)
     assert (head.status_code, head.data) == (200, b"")
-    assert head.headers["ETag"] == got.headers["ETag"]
+    assert head.headers["ETag"] == response.headers["ETag"]
 
 
 def test_browsers_get_problem_json_too(client, small):
@@ -307,7 +307,7 @@ def test_a_busy_store_asks_the_client_to_retry_later(program, store, small, monk
 
 def test_lists_have_a_maximum_length_and_state_the_total(program, store, admin, small, monkeypatch):
     monkeypatch.setattr("survey.api.endpoints.MAX_LISTED", 1)
-    publish(store, written(SMALL, "another"), TODAY)
+    publish(store, load_survey(SMALL, "another"), TODAY)
     listed = Program(program.client, make_token(store, admin)).get("/surveys").get_json()
     assert listed["total"] == 2
     assert [item["slug"] for item in listed["surveys"]] == ["another"]

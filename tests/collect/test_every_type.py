@@ -17,6 +17,7 @@ from survey.questionnaire.definition import report_body
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
+from tests.cases import each_case
 from tests.conftest import TODAY
 from tests.surveys import EVERY_DESIGN
 
@@ -41,7 +42,7 @@ def every_type(store: Store) -> PublishedSurvey:
 
 @pytest.fixture
 def sampled(store: Store) -> PublishedSurvey:
-    """The same survey when each person is asked 3 of its 8 groups of questions."""
+    """Publish the same survey with 3 of its 8 groups of questions for each respondent."""
     content = EVERY_DESIGN.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
     return publish(store, load(content, "every.toml", Caps()), TODAY)
 
@@ -84,8 +85,8 @@ def test_a_block_contains_the_shuffled_codes_of_a_question(store, every_type):
     for i, question in enumerate(every_type.definition.questions):
         ((block,),) = store.block_columns(every_type.key, [i])
         width = question.code_bytes
-        found = [block.data[at : at + width] for at in range(0, len(block.data), width)]
-        assert sorted(found) == sorted(question.encode(codes[i]) for codes in sent)
+        codes_in_block = [block.data[i : i + width] for i in range(0, len(block.data), width)]
+        assert sorted(codes_in_block) == sorted(question.encode(codes[i]) for codes in sent)
 
 
 def test_a_second_release_adds_to_the_block_of_the_first_for_every_type(store, every_type):
@@ -107,13 +108,13 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
         send(store, sampled, codes_of(sampled, drawn))
     release(store, sampled, 25)
     tally = store.tally(sampled.key)
-    asked = dict(zip((q.id for q in sampled.definition.questions), tally.n_asked, strict=True))
-    assert asked == {
+    n_asked = dict(zip((q.id for q in sampled.definition.questions), tally.n_asked, strict=True))
+    assert n_asked == {
         "works": N, "coins": 0, "places": 0, "hours": N, "why": N // 2, "which": 0,
         "since": 0, "mood": N, "group": N // 2,
     }  # fmt: skip
     for i, question in enumerate(sampled.definition.questions):
-        assert (sum(tally.counts[i]) > 0) == (asked[question.id] > 0)
+        assert (sum(tally.counts[i]) > 0) == (n_asked[question.id] > 0)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +128,13 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
     ],
     ids=["none", "too few", "without its dependent", "without what it depends on", "too many"],
 )
-def test_a_report_about_other_questions_than_a_draw_can_give_is_refused(store, sampled, drawn):
+def test_a_report_on_questions_that_are_never_drawn_together_is_refused(store, sampled, drawn):
     with pytest.raises(ReportError, match="null for all but 3 of the 8 questions"):
         send(store, sampled, codes_of(sampled, drawn))
     assert store.n_pending(sampled.key) == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "code", "words"),
     [
         ("works", 3, "from 0 to 2"),

@@ -1,4 +1,4 @@
-"""A full disk: 503 while it lasts, nothing acknowledged is lost, and it recovers by itself."""
+"""A full disk: the server answers 503 until there is space, and loses no acknowledged report."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.conftest import SECRET, wait_until, wait_until_up
 from tests.faults.processes import worker_pids
 from tests.faults.reports import check_stored_once, new_report, send
 
-EACH = 40
-"""Reports sent in every phase of a cycle."""
+REPORTS = 40
+"""Number of reports sent in each phase of a cycle."""
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of four megabytes in memory; needs the right to mount one."""
+    """Mount a disk of four megabytes in memory, which requires the right to mount."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
+    mount = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=4m", "survey-test", str(folder)], capture_output=True
     )
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
+    if mount.returncode:
+        pytest.skip(f"no disk can be mounted here: {mount.stderr.decode().strip()}")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
@@ -44,7 +44,7 @@ def settings(disk: Path) -> Settings:
 
 
 def fill_up(ballast: Path) -> None:
-    """Take all the room that is left, to the last page."""
+    """Write a file that fills the disk, to the last page."""
     with ballast.open("wb", buffering=0) as file:
         for size in (65536, 4096, 1):
             try:
@@ -56,50 +56,50 @@ def fill_up(ballast: Path) -> None:
 
 @pytest.mark.security
 @pytest.mark.parametrize("cycles", [1, pytest.param(10, marks=pytest.mark.long)])
-def test_disk_full_again_and_again_loses_nothing_and_recovers_by_itself(
+def test_disk_full_repeatedly_loses_no_report_and_requires_no_restart(
     serve, store, small, disk, cycles
 ):
     ballast, acknowledged, refused = disk / "ballast", [], 0
-    began = time.monotonic()
+    start = time.monotonic()
     port = int(serve().rpartition(":")[2])
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
         for _ in range(cycles):
             fill_up(ballast)
-            waiting = []
-            for _ in range(EACH):
+            unsent = []
+            for _ in range(REPORTS):
                 body = new_report(small)
-                answer = send(connection, small, body)
-                # What the log has room for already may still be taken.
-                assert answer.status in (201, 503), answer
-                if answer.status == 201:
+                response = send(connection, small, body)
+                # The log may still have room for some reports.
+                assert response.status in (201, 503), response
+                if response.status == 201:
                     acknowledged.append(body)
                     continue
-                assert int(answer.retry_after or 0) > 0
-                waiting.append(body)
-            refused += len(waiting)
+                assert int(response.retry_after or 0) > 0
+                unsent.append(body)
+            refused += len(unsent)
             ballast.unlink()
-            first, *others = [*waiting, *(new_report(small) for _ in range(EACH))]
-            # A commit that failed late has everybody refused for a moment more.
+            first, *remaining = [*unsent, *(new_report(small) for _ in range(REPORTS))]
+            # After a commit that failed late, the server refuses reports for another moment.
             wait_until(lambda first=first: send(connection, small, first).status == 201)
-            for body in others:
+            for body in remaining:
                 assert send(connection, small, body).status == 201
-            acknowledged += [first, *others]
+            acknowledged += [first, *remaining]
     assert refused >= cycles, "the disk was never full"
     check_stored_once(store, small, acknowledged, 0)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
     (process,) = serve.processes
     process.terminate()
-    said = process.communicate(timeout=90)[0]
-    assert "reports are refused for now" in said
-    assert "SQLITE_FULL" in said
-    # Once in a while, not once for each report: the log may lie on the same disk.
-    assert said.count("refused for now") <= cycles + (time.monotonic() - began) // LOG_SECONDS
+    log = process.communicate(timeout=90)[0]
+    assert "reports are refused for now" in log
+    assert "SQLITE_FULL" in log
+    # Not one line for each report: the log may be on the same disk.
+    assert log.count("refused for now") <= cycles + (time.monotonic() - start) // LOG_SECONDS
 
 
 @pytest.mark.security
 def test_disk_full_while_a_worker_ends_still_leaves_a_server(serve, store, small, disk):
-    """Also where temporary files are on the same disk: none of them must be what it starts by."""
+    """Start workers without temporary files, because those are on the same disk here."""
     folder = disk / "temporary"
     folder.mkdir()
     port = int(serve("--workers", "1", TMPDIR=str(folder)).rpartition(":")[2])

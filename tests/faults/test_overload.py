@@ -74,7 +74,7 @@ async def send_once(port: int, survey, body: bytes) -> tuple[int, bool]:
 
 
 @pytest.mark.security
-def test_a_locked_store_refuses_all_devices_with_retry_after(serve, store, small):
+def test_locked_store_refuses_all_devices_with_retry_after(serve, store, small):
     port = int(serve().rpartition(":")[2])
     bodies = [new_report(small) for _ in range(DEVICES)]
 
@@ -91,7 +91,7 @@ def test_a_locked_store_refuses_all_devices_with_retry_after(serve, store, small
 
 @pytest.mark.security
 @pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.long)])
-def test_a_server_under_ten_times_the_load_accepts_reports_or_sends_retry_after(
+def test_overloaded_ten_times_a_server_accepts_reports_or_sends_retry_after(
     serve, store, small, seconds
 ):
     port = int(serve("--workers", "2").rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""Whatever happens to a store in whatever order: each acknowledged report is there exactly once."""
+"""Random histories of a store: it contains each acknowledged report exactly once."""
 
 from __future__ import annotations
 
@@ -31,27 +31,29 @@ from tests.conftest import SECRET, TODAY, long_unless
 from tests.faults.reports import JSON, number_survey
 from tests.store.databases import KINDS, PostgresqlServer
 
-MOST_AT_ONCE = 30
+MAX_UPLOADED = 30
 STEPS = 20
 
 
 class History(RuleBasedStateMachine):
-    """Reports with a code of their own each, sent to a server whose store has a history."""
+    """Reports with different codes, sent to a server whose store has a random history."""
 
-    def __init__(self, fresh: Callable[[], str], folder: Path) -> None:
+    def __init__(self, new_database: Callable[[], str], folder: Path) -> None:
         super().__init__()
-        self.fresh = fresh
+        self.new_database = new_database
         self.folder = folder
         self.accepted: dict[int, bytes] = {}
         self.is_open = True
 
     @initialize()
-    def begin(self) -> None:
-        self.database = self.fresh()
-        self.survey = publish(self.opened(), load(number_survey(999), "small.toml", Caps()), TODAY)
+    def publish_survey(self) -> None:
+        self.database = self.new_database()
+        self.survey = publish(
+            self.open_server(), load(number_survey(999), "small.toml", Caps()), TODAY
+        )
 
-    def opened(self) -> Store:
-        """The store as a process that has just started sees it, with its server."""
+    def open_server(self) -> Store:
+        """Open the store and a server, as a process that has just started."""
         self.store = open_store(self.database)
         self.store.migrate()
         settings = Settings(secret=SECRET, database=self.database, password_cost=1)
@@ -62,16 +64,16 @@ class History(RuleBasedStateMachine):
         length = self.survey.definition.report_bytes
         return report_body(self.survey.sha256, secrets.token_urlsafe(16), [code], length=length)
 
-    def sent(self, body: bytes) -> int:
-        found = self.client.post(f"/s/{self.survey.slug}/reports", data=body, headers=JSON)
-        return found.status_code
+    def send(self, body: bytes) -> int:
+        response = self.client.post(f"/s/{self.survey.slug}/reports", data=body, headers=JSON)
+        return response.status_code
 
-    @rule(n=st.integers(1, MOST_AT_ONCE))
+    @rule(n=st.integers(1, MAX_UPLOADED))
     def upload(self, n: int) -> None:
         for _ in range(n):
             code = len(self.accepted)
             body = self.body(code)
-            assert self.sent(body) == (201 if self.is_open else 410)
+            assert self.send(body) == (201 if self.is_open else 410)
             if self.is_open:
                 self.accepted[code] = body
 
@@ -79,13 +81,13 @@ class History(RuleBasedStateMachine):
     @rule(data=st.data())
     def resend(self, data: st.DataObject) -> None:
         code = data.draw(st.sampled_from(sorted(self.accepted)))
-        assert self.sent(self.accepted[code]) == 201
+        assert self.send(self.accepted[code]) == 201
 
     @rule(minimum=st.sampled_from([1, 25]))
     def release(self, minimum: int) -> None:
-        waiting = self.store.n_pending(self.survey.key)
-        released = release(self.store, self.survey, minimum, clock=lambda: TODAY)
-        assert released == (waiting if waiting >= minimum else 0)
+        n_pending = self.store.n_pending(self.survey.key)
+        n_released = release(self.store, self.survey, minimum, clock=lambda: TODAY)
+        assert n_released == (n_pending if n_pending >= minimum else 0)
 
     @precondition(lambda self: self.accepted)
     @rule()
@@ -101,33 +103,33 @@ class History(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.store.close_connections()
-        self.opened()
+        self.open_server()
 
     @rule()
-    def go_on_from_a_backup(self) -> None:
+    def continue_with_a_backup(self) -> None:
         file = self.folder / secrets.token_hex(4)
         backup(self.store, file, check_progress)
         self.store.close_connections()
-        self.database = self.fresh()
-        restore(file, self.opened(), check_progress)
+        self.database = self.new_database()
+        restore(file, self.open_server(), check_progress)
 
     @rule()
     def move_to_another_database(self) -> None:
         source = self.store
-        self.database = self.fresh()
-        copy_store(source, self.opened(), check_progress)
+        self.database = self.new_database()
+        copy_store(source, self.open_server(), check_progress)
         source.close_connections()
 
     @invariant()
-    def every_report_is_there_once(self) -> None:
+    def every_report_is_stored_once(self) -> None:
         key = self.survey.key
-        waiting, tally = self.store.n_pending(key), self.store.tally(key)
-        assert waiting + tally.n == len(self.accepted)
-        # A two would be a report that was counted twice.
+        n_pending, tally = self.store.n_pending(key), self.store.tally(key)
+        assert n_pending + tally.n == len(self.accepted)
+        # A count of two would mean that a report was counted twice.
         counts = tally.counts[0] if tally.n else []
         assert sum(counts) == tally.n
         assert max(counts, default=0) <= 1
-        if not waiting:
+        if not n_pending:
             assert all(counts[code] for code in self.accepted)
 
     @invariant()
@@ -136,28 +138,28 @@ class History(RuleBasedStateMachine):
             assert check(snapshot).mistakes == ()
 
     def teardown(self) -> None:
-        # Also of a closed survey: a device whose answer was lost sends again.
+        # Closed surveys too: a device that missed the response sends its report again.
         for body in self.accepted.values():
-            assert self.sent(body) == 201
-        self.every_report_is_there_once()
+            assert self.send(body) == 201
+        self.every_report_is_stored_once()
         self.store.close_connections()
 
 
 @pytest.mark.parametrize("kind", long_unless(KINDS[:1], KINDS))
 @pytest.mark.parametrize("examples", long_unless([3], [3, 100]))
-def test_every_acknowledged_report_is_there_once_whatever_happens(
+def test_every_acknowledged_report_is_stored_once_after_any_history(
     request, tmp_path, kind, examples
 ):
-    made: list[str] = []
+    urls: list[str] = []
 
-    def fresh() -> str:
+    def new_database() -> str:
         if kind == "sqlite":
             return f"sqlite:///{tmp_path / secrets.token_hex(6)}.db"
         server: PostgresqlServer = request.getfixturevalue("postgresql")
-        made.append(server.create())
-        return made[-1]
+        urls.append(server.create())
+        return urls[-1]
 
-    # As it was found: to make it shorter would take minutes, and the steps are printed.
+    # No shrinking: that would take minutes, and the steps of a failure are printed.
     settings = hypothesis.settings(
         hypothesis.settings.default,
         max_examples=examples,
@@ -165,7 +167,7 @@ def test_every_acknowledged_report_is_there_once_whatever_happens(
         phases=[hypothesis.Phase.generate],
     )
     try:
-        run_state_machine_as_test(lambda: History(fresh, tmp_path), settings=settings)
+        run_state_machine_as_test(lambda: History(new_database, tmp_path), settings=settings)
     finally:
-        for url in made:
+        for url in urls:
             request.getfixturevalue("postgresql").drop(url)

@@ -1,4 +1,4 @@
-"""Servers that are stopped and started again while reports come in, one after the other."""
+"""Servers that are stopped and restarted in turn while reports arrive."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tests.faults.reports import check_stored_once
 
 ROUNDS = 10
 
-RENEWED_AS_IT_STARTS = """
+SIGHUP_AT_START = """
 import os, signal
 from survey import cli, server
 check = server.check_port
-def told(*where):
+def check_with_signal(*address):
     os.kill(os.getpid(), signal.SIGHUP)
-    check(*where)
-server.check_port = told
+    check(*address)
+server.check_port = check_with_signal
 if __name__ == "__main__":
     cli.main()
 """
 
 
 def check_nothing_is_lost(store, survey, load: Load) -> None:
-    # A server that stops answers all that it has taken: only a connection that it had not
-    # accepted breaks, and what was sent over that one is not stored.
+    # A server that stops answers all requests it has accepted. Only connections that it had not
+    # accepted break, and it stores nothing that was sent over them.
     assert load.statuses.keys() <= {201, 503}
     check_stored_once(store, survey, load.acknowledged, load.max_unacknowledged)
     with store.snapshot() as snapshot:
@@ -44,13 +44,13 @@ def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(s
     with Load(small, ports) as load:
         load.wait_for(100)
         for _ in range(ROUNDS):
-            for place in range(len(ports)):
+            for place, port in enumerate(ports):
                 old = serve.processes[place]
                 old.terminate()
                 old.communicate(timeout=60)
                 assert old.returncode == 0
                 load.wait_for(50)
-                serve("--workers", "2", port=ports[place])
+                serve("--workers", "2", port=port)
                 serve.processes[place] = serve.processes.pop()
                 load.wait_for(50)
     check_nothing_is_lost(store, small, load)
@@ -100,8 +100,8 @@ def test_replacing_workers_under_load_loses_nothing(serve, store, small, times):
 
 
 def test_sighup_during_the_start_does_not_stop_a_server(serve, store, small, monkeypatch):
-    """Whoever restarts and reloads at once must not be left without a server."""
-    monkeypatch.setattr(conftest, "SERVE", [sys.executable, "-c", RENEWED_AS_IT_STARTS, "serve"])
+    """Keep serving when an operator restarts and reloads the server at the same time."""
+    monkeypatch.setattr(conftest, "SERVE", [sys.executable, "-c", SIGHUP_AT_START, "serve"])
     port = int(serve("--workers", "1").rpartition(":")[2])
     with Load(small, [port]) as load:
         load.wait_for(20)

@@ -1,4 +1,4 @@
-"""The runbook's restore drill: the database is lost, a backup comes back, the server goes on."""
+"""The runbook's restore drill: a server continues with a backup after its database was lost."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tests.web.clients import SIGN_IN, WebClient
 
 CSV = "/research/surveys/small/1/estimates.csv"
 COMMANDS = "survey migrate && survey restore {} && survey check-store"
-"""As the runbook has them."""
+"""The commands of the runbook."""
 
 
 def run(tmp_path: Path, command: str, database: str) -> str:
-    """What a line of the runbook prints; its `survey` is the one under test."""
+    """Run a line of the runbook with the `survey` under test; return what it prints."""
     program = tmp_path / "bin/survey"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m survey.cli "$@"\n')
     program.chmod(0o755)
-    done = subprocess.run(
+    process = subprocess.run(
         ["sh", "-ec", command],
         env={
             **os.environ,
@@ -44,8 +44,8 @@ def run(tmp_path: Path, command: str, database: str) -> str:
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def stop(serve) -> None:
@@ -54,24 +54,24 @@ def stop(serve) -> None:
     process.communicate(timeout=60)
 
 
-def visiting(url: str) -> WebClient:
+def web_client(url: str) -> WebClient:
     port = int(url.rpartition(":")[2])
     return WebClient(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=60))
 
 
-def estimates(visit: WebClient) -> list[dict[str, str]]:
-    """What the survey's file says, but when it was made."""
-    rows = csv.DictReader(io.StringIO(visit.get(CSV).text))
+def read_estimates(client: WebClient) -> list[dict[str, str]]:
+    """Return the rows of the CSV of estimates, without the time of its computation."""
+    rows = csv.DictReader(io.StringIO(client.get(CSV).text))
     return [{**row, "generated_at": ""} for row in rows]
 
 
-def reports_in(store: Store, survey: PublishedSurvey) -> int:
+def n_reports(store: Store, survey: PublishedSurvey) -> int:
     return store.n_released(survey.key) + store.n_pending(survey.key)
 
 
 @pytest.fixture
-def another(request: pytest.FixtureRequest, settings, tmp_path: Path):
-    """An empty database of the same kind, on which nothing was done yet."""
+def other_database(request: pytest.FixtureRequest, settings, tmp_path: Path):
+    """Return the URL of an empty database of the same kind, before its migration."""
     if settings.database.startswith("sqlite"):
         yield f"sqlite:///{tmp_path / 'another.db'}"
         return
@@ -83,7 +83,7 @@ def another(request: pytest.FixtureRequest, settings, tmp_path: Path):
 
 @pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
 def test_the_restore_drill_brings_back_the_same_pages_and_counts_no_report_twice(
-    serve, store, small, researcher, another, settings, tmp_path
+    serve, store, small, researcher, other_database, settings, tmp_path
 ):
     assert COMMANDS.format("/var/lib/survey/backups/survey-DATE.backup") in (
         ROOT / "deploy/README.md"
@@ -93,28 +93,30 @@ def test_the_restore_drill_brings_back_the_same_pages_and_counts_no_report_twice
     with Load(small, [int(url.rpartition(":")[2])]) as load:
         load.wait_for(300)
     release(store, small, settings.release_minimum, clock=lambda: TODAY)
-    visit = visiting(url)
-    assert visit.sign_in().status == 302
-    before = estimates(visit)
+    first_client = web_client(url)
+    assert first_client.sign_in().status == 302
+    before = read_estimates(first_client)
     assert len(before) > 6
     file = tmp_path / "nightly.backup"
     run(tmp_path, f"survey backup {file}", settings.database)
     stop(serve)
     store.close_connections()
 
-    run(tmp_path, COMMANDS.format(file), another)
+    run(tmp_path, COMMANDS.format(file), other_database)
 
-    url = serve(SURVEY_DATABASE=another)
-    back = visiting(url)
-    back.cookies |= visit.cookies
-    # Sessions are in no backup: whoever took one of these cookies is out.
-    assert back.get(CSV).location.startswith(SIGN_IN)
-    assert back.sign_in().status == 302
-    assert estimates(back) == before
-    with closing(http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]))) as again:
-        assert {send(again, small, body).status for body in load.acknowledged} == {201}
-    restored = open_store(another)
+    url = serve(SURVEY_DATABASE=other_database)
+    client = web_client(url)
+    client.cookies |= first_client.cookies
+    # Backups contain no sessions: an old cookie no longer works.
+    assert client.get(CSV).location.startswith(SIGN_IN)
+    assert client.sign_in().status == 302
+    assert read_estimates(client) == before
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]))
+    ) as connection:
+        assert {send(connection, small, body).status for body in load.acknowledged} == {201}
+    restored = open_store(other_database)
     for body in load.acknowledged:
         assert restored.has_report(small.key, stored_report(body))
-    assert reports_in(restored, small) == reports_in(store, small)
+    assert n_reports(restored, small) == n_reports(store, small)
     restored.close_connections()

@@ -1,4 +1,4 @@
-"""Lines of the log have fixed fields, and nothing that somebody sent gets into any of them."""
+"""Lines of the log have fixed fields, none of which contains anything that a client sent."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def raised(error: BaseException) -> BaseException:
 
 
 def test_a_line_has_the_fixed_fields_and_no_other():
-    found = line(record_of("survey.collect", "reports are refused for now"))
-    assert tuple(found) == FIELDS
-    assert found["event"] == "reports are refused for now"
-    assert found["level"] == "error"
+    fields = line(record_of("survey.collect", "reports are refused for now"))
+    assert tuple(fields) == FIELDS
+    assert fields["event"] == "reports are refused for now"
+    assert fields["level"] == "error"
 
 
 def test_the_time_of_a_line_is_rounded_to_the_minute():
@@ -44,13 +44,13 @@ def test_the_time_of_a_line_is_rounded_to_the_minute():
 
 
 @pytest.mark.security
-def test_no_trace_of_a_body_address_or_token_gets_into_a_line_however_it_is_logged():
+def test_no_trace_of_a_body_address_or_token_gets_into_a_line():
     cause = raised(ValueError(PLANTED))
     error = StoreBusyError(PLANTED)
     error.__cause__ = cause
     records = [
-        record_of("survey.collect", "told of %s", PLANTED),
-        record_of("survey.collect", "told of %(what)s", {"what": PLANTED}),
+        record_of("survey.collect", "received %s", PLANTED),
+        record_of("survey.collect", "received %(what)s", {"what": PLANTED}),
         record_of("survey.collect", "it failed", error=raised(error)),
         record_of("survey", f"Exception on /s/{PLANTED} [POST]"),
         record_of("werkzeug", f"GET {PLANTED}"),
@@ -75,12 +75,12 @@ def test_an_error_is_logged_with_its_classes_codes_and_places():
         try:
             fail()
         except sqlite3.Error:
-            raise StoreBusyError("full of secrets") from None
+            raise StoreBusyError("a secret") from None
     except StoreBusyError as error:
-        found = line(record_of("survey.collect", "it failed", error=error))
-    assert found["errors"] == ["StoreBusyError", "OperationalError"]
-    assert found["codes"] == ["SQLITE_ERROR"]
-    assert str(found["at"][0]).startswith("tests/ops/test_logs.py:")
+        fields = line(record_of("survey.collect", "it failed", error=error))
+    assert fields["errors"] == ["StoreBusyError", "OperationalError"]
+    assert fields["codes"] == ["SQLITE_ERROR"]
+    assert str(fields["at"][0]).startswith("tests/ops/test_logs.py:")
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_messages_of_granian_about_workers_are_logged(text):
 
 
 def test_numbers_in_our_messages_are_logged_and_texts_are_not():
-    found = line(record_of("survey.server", "after %d seconds of %s", 30, "x"))
-    assert (found["event"], found["numbers"]) == ("after %d seconds of %s", [30])
+    fields = line(record_of("survey.server", "after %d seconds of %s", 30, "x"))
+    assert (fields["event"], fields["numbers"]) == ("after %d seconds of %s", [30])
     assert line(record_of("other", "%d", 30))["numbers"] == []
     assert line(record_of("other", "%d", 30))["event"] == WITHHELD
 
@@ -113,14 +113,14 @@ raise RuntimeError(PLANTED)
 
 
 def test_the_configuration_sends_everything_through_these_lines():
-    # In a process of its own: configuring closes the handlers of whoever logs here.
+    # In a separate process: the configuration closes the handlers of this one.
     code = LOGGING.replace("PLANTED", repr(PLANTED))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    said = [json.loads(each) for each in done.stdout.splitlines()]
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    lines = [json.loads(text) for text in process.stdout.splitlines()]
     events = ["it failed", "uncaught error"]
-    assert [each["event"] for each in said] == [WITHHELD, *events]
-    assert done.stderr == ""
-    assert PLANTED not in done.stdout
+    assert [fields["event"] for fields in lines] == [WITHHELD, *events]
+    assert process.stderr == ""
+    assert PLANTED not in process.stdout
 
 
 def test_an_uncaught_error_is_logged_as_a_line(monkeypatch, caplog):

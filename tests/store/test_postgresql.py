@@ -1,4 +1,4 @@
-"""What is true of the store on PostgreSQL alone: its server, its heaps, its log, its sessions."""
+"""Tests of PostgreSQL alone: its server, its heaps, its log and its sessions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tests.store.test_sqlite import FORKING
 
 @pytest.fixture
 def settings(postgresql_settings) -> Settings:
-    found: Settings = postgresql_settings
-    return found
+    result: Settings = postgresql_settings
+    return result
 
 
 @pytest.fixture
 def impatient(monkeypatch) -> None:
-    """Whoever waits for a lock gives up at once."""
+    """Make transactions wait for locks for a tenth of a second only."""
     monkeypatch.setitem(postgres.SESSION, "lock_timeout", "100ms")
 
 
@@ -62,17 +62,17 @@ def test_the_server_is_a_recent_one_and_the_role_owns_a_schema_and_nothing_else(
 
 
 @pytest.mark.security
-def test_acknowledged_means_on_disk_whatever_the_role_s_own_setting(store, settings, postgresql):
+def test_acknowledged_means_on_disk_despite_the_settings_of_the_role(store, settings, postgresql):
     with postgresql.administrator() as connection:
         name = postgresql.name(settings.database)
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
-    own = open_store(settings.database)
+    new_store = open_store(settings.database)
     try:
-        assert setting(own, "synchronous_commit") == "on"
-        assert setting(own, "statement_timeout") == "30s"
-        assert setting(own, "lock_timeout") == "5s"
+        assert setting(new_store, "synchronous_commit") == "on"
+        assert setting(new_store, "statement_timeout") == "30s"
+        assert setting(new_store, "lock_timeout") == "5s"
     finally:
-        own.close_connections()
+        new_store.close_connections()
 
 
 def test_a_postgresql_server_without_fsync_is_refused(store, settings, postgresql):
@@ -80,7 +80,7 @@ def test_a_postgresql_server_without_fsync_is_refused(store, settings, postgresq
         with postgresql.administrator() as connection:
             connection.execute(f"ALTER SYSTEM SET fsync = {value}")
             connection.execute("SELECT pg_reload_conf()")
-            # The server's processes read it one by one; a new session always has it.
+            # The server's processes reload it one by one; a new session has it at once.
             while connection.execute("SHOW fsync").fetchone() != (value,):
                 pass
 
@@ -106,24 +106,24 @@ def test_connections_that_the_server_cut_are_replaced(store, small, settings, po
 @pytest.mark.long
 def test_a_restarted_server_is_used_again_and_no_acknowledged_report_is_lost():
     with TemporaryDirectory(prefix="survey-postgresql-") as directory:
-        own = PostgresqlServer(Path(directory))
-        store = open_store(own.create())
+        server = PostgresqlServer(Path(directory))
+        store = open_store(server.create())
         small = publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
         add(store, small, [report(1)])
-        own.stop_immediately()
+        server.stop_immediately()
         with pytest.raises(StoreBusyError):
             store.add_reports([(small.key, report(2))])
-        own.start()
+        server.start()
         add(store, small, [report(1), report(2)])
         assert store.n_pending(small.key) == 2
         store.close_connections()
-        own.server.cleanup()
+        server.server.cleanup()
 
 
 def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored(
     store, small, postgresql
 ):
-    def breaks(groups):
+    def break_connections(groups):
         with postgresql.administrator() as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -133,16 +133,16 @@ def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored
 
     add(store, small, random_reports(30))
     with pytest.raises(StoreBusyError):
-        store.release(small.key, 25, breaks)
+        store.release(small.key, 25, break_connections)
     assert (store.n_pending(small.key), store.n_released(small.key)) == (30, 0)
     assert store.release(small.key, 25, release_in_order) == 30
 
 
 def test_a_missing_server_is_busy(monkeypatch, tmp_path):
     store = open_store(f"postgresql://survey:hidden@/x?host={tmp_path}")
-    for use in (store.surveys, store.pending_migrations, store.migrate):
+    for method in (store.surveys, store.pending_migrations, store.migrate):
         with pytest.raises(StoreBusyError) as refusal:
-            use()
+            method()
         assert "hidden" not in str(refusal.value)
 
 
@@ -167,7 +167,7 @@ def test_a_commit_that_the_server_turned_into_a_rollback_is_an_error(store):
         fail_unnoticed()
 
 
-def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):
+def test_a_forked_child_does_not_use_connections_of_its_parent(settings, store, small):
     subprocess.run([sys.executable, "-c", FORKING, settings.database], cwd=ROOT, check=True)
 
 
@@ -207,14 +207,14 @@ def test_a_url_that_cannot_be_read_is_refused_without_repeating_its_password(url
 def test_without_psycopg_the_extra_is_named(monkeypatch):
     real = builtins.__import__
 
-    def without(name, *others, **named):
+    def import_without_psycopg(name, *arguments, **keywords):
         if name.startswith("psycopg"):
             raise ModuleNotFoundError(name)
-        return real(name, *others, **named)
+        return real(name, *arguments, **keywords)
 
     for module in [name for name in sys.modules if name.startswith("survey.store.postgres")]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(builtins, "__import__", import_without_psycopg)
     with pytest.raises(SettingsError, match=r"ldp-survey\[postgresql\]"):
         open_store("postgresql://survey@host/x")
 
@@ -228,21 +228,20 @@ def test_a_store_on_a_file_does_not_import_psycopg():
     assert not [name for name in modules if name.startswith("psycopg")]
 
 
-# -- what a heap and a log keep
+# -- traces in the heaps and the log
 
 
 @pytest.mark.security
 def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, direct_access):
-    """`ctid` is the place in the heap, `xmin` the transaction: neither may follow the arrival."""
+    """Neither `ctid`, the place in the heap, nor `xmin`, the transaction, follows the arrival."""
     n = 20_000
     reports = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(n)]
-    # Reports of one commit are kept in the order of their ids: what counts is whose came first.
-    arrival = {each.id: place // 100 for place, each in enumerate(reports)}
+    # Reports of one commit are stored in the order of their ids: compare the commits.
+    arrival = {item.id: place // 100 for place, item in enumerate(reports)}
     for start in range(0, n, 100):
         add(store, small, reports[start : start + 100])
     before = direct_access.run("SELECT id FROM inbox ORDER BY ctid")
-    afraid = dependence(range(n), [arrival[id_] for (id_,) in before])
-    assert afraid > 0.4
+    assert dependence(range(n), [arrival[id_] for (id_,) in before]) > 0.4
     assert store.release(small.key, 25, release_in_order, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
     for table in ("inbox", "seen"):
@@ -255,19 +254,19 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, direct
 
 
 @pytest.mark.security
-def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_spent(
+def test_after_a_release_no_invitation_reveals_its_report_or_when_it_was_spent(
     store, small, direct_access
 ):
-    n, together = 10_000, 25
+    n, group_size = 10_000, 25
     tokens = [os.urandom(32) for _ in range(n + 100)]
-    order = {token: place // together for place, token in enumerate(tokens)}
+    order = {token: place // group_size for place, token in enumerate(tokens)}
     store.add_invitations(small.key, "north", tokens)
-    for start in range(0, n, together):
-        numbers = range(start, start + together)
+    for start in range(0, n, group_size):
+        numbers = range(start, start + group_size)
         reports = [report(i, stratum="north", invitation=tokens[i]) for i in numbers]
         add(store, small, reports)
     linked = "SELECT count(*) FROM invitation JOIN inbox ON invitation.xmin = inbox.xmin"
-    assert direct_access.run(linked) == [(n * together,)]  # what there is to be afraid of
+    assert direct_access.run(linked) == [(n * group_size,)]  # the link that a release removes
     assert store.release(small.key, 25, release_in_order, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
     assert direct_access.run(linked) == [(0,)]
@@ -277,7 +276,7 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
     assert len(spent) == n
     assert len({transaction for _, transaction in spent}) == 1
     assert dependence(range(n), [order[token] for token, _ in spent]) < 0.02
-    # One more, and again: all of them move together.
+    # After another report, one transaction rewrites all spent invitations again.
     add(store, small, [report(n, stratum="north", invitation=tokens[n])])
     store.release(small.key, 25, release_in_order)
     store.clean_up_after_release(small.key)
@@ -286,14 +285,16 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
 
 
 @pytest.mark.security
-def test_the_next_server_rewrites_what_a_killed_release_left_in_order(
+def test_the_next_server_rewrites_the_tables_after_a_killed_release(
     store, small, settings, direct_access
 ):
     tokens = [number.to_bytes(32, "big") for number in range(60)]
     store.add_invitations(small.key, "north", tokens)
     for number in range(60):
         add(store, small, [report(number, stratum="north", invitation=tokens[number])])
-    assert store.release(small.key, 25, release_in_order) == 60  # and then the power failed
+    assert (
+        store.release(small.key, 25, release_in_order) == 60
+    )  # without the clean-up, as in a power failure
     assert direct_access.run("SELECT pg_relation_size('inbox')") != [(0,)]
     server = open_store(settings.database)
     ReleaseLoop(server, settings).clean_up(TODAY)
@@ -336,7 +337,7 @@ def test_a_reader_does_not_block_the_clean_up_which_is_repeated_later(store, sma
 
 
 @pytest.mark.security
-def test_no_line_of_the_server_s_log_holds_anything_of_a_report(
+def test_the_log_of_the_database_server_contains_nothing_of_a_report(
     impatient, store, small, direct_access, postgresql
 ):
     for statement in REFUSING["postgresql"]:
@@ -344,7 +345,7 @@ def test_no_line_of_the_server_s_log_holds_anything_of_a_report(
     secret = bytes.fromhex("c0ffee") * 5 + b"\x01"
     bad = StoredReport(secret, "planted-stratum", b"\xee\xee")
     good = StoredReport(secret, "planted-stratum", b"\x00\x01")
-    already = postgresql.log.stat().st_size
+    start = postgresql.log.stat().st_size
     store.add_reports([(small.key, bad), (small.key, report(1))])
     store.add_reports([(small.key, good), (small.key, good)])
     with direct_access.connection() as blocker:
@@ -353,7 +354,7 @@ def test_no_line_of_the_server_s_log_holds_anything_of_a_report(
         with pytest.raises(StoreBusyError):
             store.add_reports([(small.key, good)])
         blocker.execute("ROLLBACK")
-    lines = postgresql.log.read_bytes()[already:].lower()
+    lines = postgresql.log.read_bytes()[start:].lower()
     assert b"a page is damaged" in lines
     assert b"lock timeout" in lines
     for trace in (b"c0ffee", b"planted", b"eeee", secret):

@@ -177,7 +177,7 @@ class Explicit(Shape):
         for i, row in enumerate(self.table):
             if min(row) < 1:
                 raise ChannelError(
-                    f"row {i} holds a weight below 1: a zero weight gives no "
+                    f"row {i} has a weight below 1: a zero weight gives no "
                     "privacy (epsilon would be infinite); the nearest is 1"
                 )
             if sum(row) != sum(self.table[0]):

@@ -197,7 +197,7 @@ def test_a_first_weight_that_is_zero_negative_or_the_second_is_refused(T):
 
 
 def test_probabilities_of_zero_are_refused_as_zero_weights():
-    with pytest.raises(ChannelError, match="row 1 holds a weight below 1"):
+    with pytest.raises(ChannelError, match="row 1 has a weight below 1"):
         from_probabilities([[Fraction(1, 2), Fraction(1, 2)], [Fraction(1), Fraction(0)]])
 
 

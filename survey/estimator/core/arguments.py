@@ -302,9 +302,9 @@ def _order_of(labels: NDArray[Any]) -> Integers:
     except TypeError:
         # Labels of different types have no order.
         pass
-    shown = ", ".join(map(repr, labels.tolist()[:MAX_LABELS]))
+    excerpt = ", ".join(map(repr, labels.tolist()[:MAX_LABELS]))
     raise CountsError(
-        f"counts are labelled {shown}{', ...' * (size > MAX_LABELS)}: labels must be the codes 0 "
+        f"counts are labelled {excerpt}{', ...' * (size > MAX_LABELS)}: labels must be the codes 0 "
         f"to {size - 1}, each once; use reindex(range(k), fill_value=0), or pass an array in the "
         "order of the options"
     )
@@ -388,5 +388,5 @@ def bit_counts(
             raise CountsError("counts of ones do not determine n: state the number of reports")
         n = checked_n(n, None)
         reports = np.full(channel.m, n)
-    check_at_most(ones, reports, "reports hold it")
+    check_at_most(ones, reports, "reports support it")
     return ones, reports, n

@@ -223,15 +223,15 @@ def observed_variance(variance: Floats, square: Floats, minimum: Floats) -> Floa
 class SecondMoments:
     """Second moments of one report's pseudo-value g_j.
 
-    own     E[g_j^2 | the truth is j], shape (k,)
-    other   the largest E[g_j^2 | the truth is i] over all i other than j, shape (k,)
+    at_truth   E[g_j^2 | the truth is j], shape (k,)
+    elsewhere  the largest E[g_j^2 | the truth is i] over all i other than j, shape (k,)
     """
 
-    own: Floats
-    other: Floats
+    at_truth: Floats
+    elsewhere: Floats
 
     def variance(self, share: Floats) -> Floats:
-        """Return x own + (1-x) other - x^2 at share x, which Var g_j never exceeds."""
+        """Return x at_truth + (1-x) elsewhere - x^2 at share x, which Var g_j never exceeds."""
         return np.asarray(self.randomization(share) + self.sampling(share))
 
     def sampling(self, share: Floats) -> Floats:
@@ -239,11 +239,11 @@ class SecondMoments:
         return np.asarray(share * (1 - share))
 
     def randomization(self, share: Floats) -> Floats:
-        """Return E[Var(g_j | truth)] = x (own-1) + (1-x) other.
+        """Return E[Var(g_j | truth)] = x (at_truth-1) + (1-x) elsewhere.
 
         E[g_j | truth] is 1 for truth j and 0 otherwise.
         """
-        return np.asarray(share * (self.own - 1) + (1 - share) * self.other)
+        return np.asarray(share * (self.at_truth - 1) + (1 - share) * self.elsewhere)
 
 
 def binary_moments(p: Floats, q: Floats) -> SecondMoments:
@@ -254,8 +254,8 @@ def binary_moments(p: Floats, q: Floats) -> SecondMoments:
     """
     squared = (p - q) ** 2
     return SecondMoments(
-        own=np.asarray((p * (1 - q) ** 2 + (1 - p) * q**2) / squared),
-        other=np.asarray(q * (1 - q) / squared),
+        at_truth=np.asarray((p * (1 - q) ** 2 + (1 - p) * q**2) / squared),
+        elsewhere=np.asarray(q * (1 - q) / squared),
     )
 
 

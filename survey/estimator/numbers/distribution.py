@@ -126,11 +126,9 @@ def histogram(
     otherwise "em".
 
     The interval of a cell is that of the mean of its indicator (`mean`): Student's, or Fieller's if
-    some truths are no answer. The end on the side to which reports are skewed moves outwards; the
-    largest bias of the linear estimate is added, and the interval includes `estimate`. At level .95
-    at least .944 of cells, cumulative shares and quantiles are covered from n = 200, by simulation
-    over ten channels and eight distributions, including point masses and two modes
-    (`tests/benchmarks/distribution.py`).
+    some truths are no answer. At level .95 at least .944 of cells, cumulative shares and quantiles
+    are covered from n = 200, by simulation over ten channels and eight distributions, including
+    point masses and two modes (`tests/benchmarks/distribution.py`).
 
     Raises CountsError (NoBaseError if hardly anybody answered), ChannelError (one bit determines a
     mean only; d > 1) and ValueError for cells without a value or edges that exclude a value.

@@ -78,9 +78,9 @@ def dirichlet_mean(
     estimate is the mean of the means of these Dirichlets (Rao and Blackwell). `rng` has the seed 0
     unless given, so that the same counts give the same numbers.
 
-    This is not a default: a prior pulls every share towards its own mean, and randomization leaves
-    the prior much weight. Use it if the prior is knowledge, and say so. It converges slowly for a
-    weak channel: see `settled`. Source: Tanner and Wong 1987.
+    This is not a default: a prior pulls every share towards its mean, and randomization leaves the
+    prior much weight. Use it if the prior is knowledge, and say so. It converges slowly for a weak
+    channel: see `settled`. Source: Tanner and Wong 1987.
 
     Raises CountsError for counts that this channel cannot produce, ChannelError for d > 1,
     ValueError for an impossible prior, level or number of draws.

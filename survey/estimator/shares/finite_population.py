@@ -147,7 +147,7 @@ def _score_end(
     in x.
     """
     z2 = normal_quantile(level) ** 2
-    A, B = moments.own - 1, moments.other
+    A, B = moments.at_truth - 1, moments.elsewhere
     slope = remaining + A - B
     h = n * estimate + z2 * slope / 2
     variance = remaining * estimate * (1 - estimate) + estimate * A + (1 - estimate) * B

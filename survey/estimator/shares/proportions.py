@@ -466,16 +466,16 @@ def score_interval(
 ) -> tuple[Floats, Floats]:
     """Return the ends of the score interval in [0, 1], around the estimate clipped to [0, 1].
 
-    The lower end is that of `estimate - shift`, the upper end that of `estimate + shift`. The other
-    options cause the variance `moments.other`. Clipping only widens the interval: it always has a
-    width.
+    The lower end is that of `estimate - shift`, the upper end that of `estimate + shift`. Other
+    options cause the variance `moments.elsewhere`. Clipping only widens the interval: it always has
+    a width.
     """
     low, high = (
         score_ends(
             np.clip(estimate + side * shift, 0.0, 1.0),
             n,
-            moments.own,
-            moments.other,
+            moments.at_truth,
+            moments.elsewhere,
             level,
             fixed=fixed,
         )[end]

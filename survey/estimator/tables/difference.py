@@ -222,18 +222,15 @@ def difference(
     `a` and `b` are counts as in `proportions`, `channel` is the channel of group a's devices and
     `channel_b` that of group b's, by default the same. None means that the group answered without
     randomization; its counts are then one per option. `n_a` and `n_b` are needed if counts do not
-    determine the number of reports (bit vectors, and multiple choice without randomization).
+    determine the number of reports (bit vectors, and multiple choice without randomization). The
+    groups must be different people, drawn independently.
 
-    The groups must be different people, drawn independently. `interval` is "score" (default), every
-    d that the estimated difference does not contradict, by its error if d is true, at shares that
-    are then possible (`score_difference`); or "mover-wilson" (`mover_wilson`). Both are in [-1, 1],
-    where the estimate may not be, and never have zero width. Tables of more than two options use
-    their pseudo-values in the same way. Coverage at .95 by enumeration of every outcome (2, 4 and
-    10 options, epsilon .5 to 4, one group possibly without randomization, sizes 50 to 200, both
-    shares from 0 to 1, including corners): "score" at least .943, at epsilon 8 .935, with a group
-    of 20 or without any randomization .936; "mover-wilson" falls to .90 where nearly everybody in
-    one group and nearly nobody in the other has the answer. The test uses the error of the interval
-    at d = 0, so z is always finite.
+    `interval` is "score" (`score_difference`) or "mover-wilson" (`mover_wilson`). Both are in [-1,
+    1], where the estimate may not be, and never have zero width. Coverage at .95 by enumeration of
+    every outcome (2, 4 and 10 options, epsilon .5 to 4, sizes 50 to 200, both shares from 0 to 1):
+    "score" at least .943, at epsilon 8 .935, with a group of 20 or without any randomization .936;
+    "mover-wilson" falls to .90 where nearly everybody in one group and nearly nobody in the other
+    has the answer. The test uses the error of the interval at d = 0, so z is always finite.
 
     Raises CountsError for impossible counts or an empty group, ChannelError for a channel without
     an inverse or groups with different numbers of options, ValueError for a level outside (0, 1) or
@@ -347,7 +344,9 @@ def _binary_group(counts: Integers, reports: Integers, p: float, q: float, n: in
     share = (f - q) / (p - q)
     error = binary_error(f, reports, np.full(f.size, p), np.full(f.size, q))
     reach = np.full(counts.size, 1 / abs(p - q))
-    return Group(share, error, reports.astype(np.float64), moments.own, moments.other, reach, n)
+    return Group(
+        share, error, reports.astype(np.float64), moments.at_truth, moments.elsewhere, reach, n
+    )
 
 
 def _nonempty(n: int, name: str) -> int:

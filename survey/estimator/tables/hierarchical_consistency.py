@@ -105,10 +105,10 @@ def _upwards(y: Floats, s2: Floats, tree: Tree) -> _Upward:
 def _combined(
     y: Floats, s2: Floats, c: Floats, C: Floats, complete: Booleans, strata: Integers
 ) -> tuple[Floats, Floats]:
-    """Return the mean of the own estimate and the sum of the children, weighted by precision."""
-    has_own = np.isfinite(s2)
-    has_both = has_own & complete
-    variance = np.where(has_own, s2, 0.0)
+    """Return the mean of a stratum's estimate and the sum of its children, by precision."""
+    has_estimate = np.isfinite(s2)
+    has_both = has_estimate & complete
+    variance = np.where(has_estimate, s2, 0.0)
     exact = has_both & (variance + C == 0)
     # Two exactly known totals need no weights, but they must be equal.
     contradict = exact & (np.abs(y - c) > AGREEMENT * np.maximum(np.abs(y), np.abs(c)))
@@ -118,8 +118,8 @@ def _combined(
             f"stratum {stratum} and its parts are exactly known, but their totals differ"
         )
     total = np.where(has_both & ~exact, variance + C, 1.0)
-    z = np.where(has_both & ~exact, (y * C + c * variance) / total, np.where(has_own, y, c))
-    single = np.where(has_own, variance, np.where(complete, C, np.inf))
+    z = np.where(has_both & ~exact, (y * C + c * variance) / total, np.where(has_estimate, y, c))
+    single = np.where(has_estimate, variance, np.where(complete, C, np.inf))
     return z, np.where(has_both, np.where(exact, 0.0, variance * C / total), single)
 
 
@@ -240,24 +240,19 @@ def consistent(
     options). `parents[v]` is the stratum that contains v, -1 for none; every stratum with children
     is the sum of them. A std_error of 0 means an exactly known total, and nan (with an estimate of
     nan) a stratum without an estimate. `populations`, shape (strata,), limit `display` and the
-    intervals.
+    intervals. Options are treated separately.
 
     Minimizes sum_v (x_v - y_v)^2 / s_v^2 subject to x_v = sum of x over v's children, in two
-    passes, linear in the tree. Upwards, with z the best estimate from below and t its variance,
-        c = sum z_u, C = sum t_u (children u), z_v = (y_v C + c s_v^2)/(C + s_v^2),
-
+    passes. Upwards, with z the best estimate from below and t its variance,
+        c = sum z_u, C = sum t_u (children u),  z_v = (y_v C + c s_v^2)/(C + s_v^2),
         1/t_v = 1/s_v^2 + 1/C;
     downwards, x_u = z_u + (t_u/C)(x_v - c), Var x_u = t_u + (t_u/C)^2 (Var x_v - C). This extends
-    Hay et al. 2010 (two passes, equal variances, complete trees) to unequal variances and any tree;
-    tests compare it with the dense solution.
+    Hay et al. 2010 (two passes, equal variances, complete trees) to unequal variances and any tree.
 
-    Valid if the estimates of different strata come from different reports and are independent. If a
-    country's estimate is computed from its states' reports, add the states up instead.
-
-    The ends are those of a normal distribution with the given errors, so each error must be well
-    known. For reports use `consistent_proportions`: if each stratum's error comes from its own
-    estimate, errors are small where estimates are small, and weights made of them draw all strata
-    to the smallest estimates (shares of .03 in 50 reports of epsilon 8: covered .76 at .95).
+    Valid if the estimates of different strata come from different reports and are independent. The
+    ends are those of a normal distribution with the given errors. If each stratum's error comes
+    from its own reports, use `consistent_proportions`: such weights draw all strata to the smallest
+    estimates (shares of .03 in 50 reports of epsilon 8: covered .76 at .95).
 
     Raises DesignError for a tree with a cycle, missing or negative errors, two exactly known totals
     that contradict each other, and strata that cannot be determined.
@@ -389,18 +384,16 @@ def consistent_proportions(
     n: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Consistent:
-    """Return `consistent_shares` from reports: every stratum has its own reports, or none.
+    """Return `consistent_shares` from reports: every stratum has separate reports, or none.
 
     `counts`, shape (strata, counts), has a row for each stratum as returned by `channel.count`, and
     zeros for a stratum without reports; `n`, shape (strata,), is needed only if counts do not
     determine it.
 
     A stratum's error is that of the share x fitted by the whole tree, drawn towards 1/2 by z^2
-    reports: s^2 = Var((n x + z^2/2)/(n + z^2))/n. The first fit uses the strata's own shares, the
-    next one the fitted shares, so that a stratum's weight hardly depends on its own noise. If each
-    person has one answer, all answers have the same weight, by the mean of their s^2, so that all
-    shares, and the displayed ones, still add up to 1. The error of each is then that of x = sum a_v
-    y_v with these weights, sqrt(sum a_v^2 s_v^2). For the coverage see
+    reports: s^2 = Var((n x + z^2/2)/(n + z^2))/n. If each person has one answer, all answers have
+    the same weight, by the mean of their s^2, so that all shares still add up to 1. The error of
+    each is then that of x = sum a_v y_v with these weights, sqrt(sum a_v^2 s_v^2). Coverage:
     `tests.benchmarks.coverage_tables`.
 
     Raises the errors of `consistent_shares` and of the counts of this channel.

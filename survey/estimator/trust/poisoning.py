@@ -90,11 +90,9 @@ def poisoning(
 
     If every report contains only some options (sampled bits), all fabricated reports may claim to
     be about the same one. If they are as many as the reports about an option, the band is [0, 1].
-    An option without reports has this band and no estimate. For patterns, one report moves an
-    option's share by (1 - lambda_j)/((p-q) n), where lambda_j is the share of reports whose pattern
-    contains it. For other estimates use `poisoning_of_mean`, `poisoning_of_answered`,
-    `poisoning_of_no_answers`, `poisoning_of_pairs`. Sources: Cheu, Smith, Ullman 2021; Cao, Jia,
-    Gong 2021 (the attack that reaches the bound).
+    An option without reports has this band and no estimate. For other estimates use
+    `poisoning_of_mean`, `poisoning_of_answered`, `poisoning_of_no_answers`, `poisoning_of_pairs`.
+    Sources: Cheu, Smith, Ullman 2021; Cao, Jia, Gong 2021 (the attack that reaches the bound).
 
     Raises ChannelError for shares that are not those of this channel's options, CountsError for
     counts instead of a result.

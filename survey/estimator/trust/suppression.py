@@ -95,6 +95,7 @@ def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Q
 
 
 def _required(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> float:
+    """Return the number of reports, not rounded, from which a result is no longer hidden."""
     # 2 z SE = HIDDEN_WIDTH
     reach = (2 * normal_quantile(result.level) / HIDDEN_WIDTH) ** 2
     if isinstance(result, Quantiles):

@@ -68,15 +68,12 @@ def weighted_shares(
     it.
 
     With r_i = (1[y_i = j] - q)/(p-q), or the linear value of a table's report: estimate = sum w r /
-    sum w, SE^2 = n/(n-1) sum w^2 (r - estimate)^2 / (sum w)^2, by linearization of a ratio of
-    totals under sampling with replacement (R `survey` 4.1 svymean prints the same). The interval is
-    Wilson's hull on the weighted f with n_eff = (sum w)^2 / sum w^2 (Kish 1965), or with the n at
-    which equal weights would have this SE, if that is less: weights that are related to the answer
-    make errors larger than Kish's, whose n alone covered .90. The SE is also computed with the
-    shares of light and heavy reports drawn towards 1/2 (`_smoothed`), because a few identical heavy
-    reports are not certain. Coverage at .95, simulated (weights 1, 2, 5, also with shares .02, .05,
-    .4 or 0, 0, .3 in their classes; k 2, 4; epsilon .5 to 4; n 100, 500): at least .936; with five
-    reports of weight 20 among 50, epsilon 8 and a share of .02, .93.
+    sum w, SE^2 = n/(n-1) sum w^2 (r - estimate)^2 / (sum w)^2 (R `survey` 4.1 svymean prints the
+    same). The interval is Wilson's hull on the weighted f with the smallest of three n: (sum w)^2 /
+    sum w^2 (Kish 1965); the n at which equal weights would have this SE; and the same with the
+    shares of light and heavy reports drawn towards 1/2 (`_smoothed`). Coverage at .95, simulated
+    (weights 1, 2, 5; k 2, 4; epsilon .5 to 4; n 100, 500): at least .936; with five reports of
+    weight 20 among 50, epsilon 8 and a share of .02, .93.
 
     Valid if weights are known beforehand (inverse selection probabilities). Weights that were
     adjusted to margins have smaller errors: use `poststratified` or `raked`.
@@ -242,14 +239,13 @@ def poststratified(
     `counts` has shape (strata, counts): a row for each stratum, as returned by `channel.count`;
     strata are known without randomization. `population` has shape (strata,): people or shares.
     Every report of stratum h represents N_h / n_h people: estimate = sum N_h pi_h / N, SE^2 =
-    n/(n-1) sum_h (N_h/N)^2 s_h^2 / n_h with s_h^2 the mean of (r - pi_h)^2 in stratum h (residuals;
-    R `survey` 4.1 postStratify on a simple random sample prints the same).
+    n/(n-1) sum_h (N_h/N)^2 s_h^2 / n_h with s_h^2 the mean of (r - pi_h)^2 in stratum h (R `survey`
+    4.1 postStratify on a simple random sample prints the same).
 
     The interval is Wilson's hull with the n_eff at which equal weights would have the error of
-    strata whose shares, and the total share, are drawn towards 1/2 (`_effective_n`), because a
-    small stratum of identical reports is not certain. Coverage at .95, simulated (three strata,
-    shares from 0 to 1; k 2, 4; epsilon .5 to 4; n 60, 500): at least .942; where ten reports
-    represent more than a third of the people (epsilon 1 to 8, n 100) at least .935.
+    strata whose shares, and the total share, are drawn towards 1/2 (`_effective_n`). Coverage at
+    .95, simulated (three strata; k 2, 4; epsilon .5 to 4; n 60, 500): at least .942; where ten
+    reports represent more than a third of the people (epsilon 1 to 8, n 100) at least .935.
 
     Valid if, within each stratum, participation does not depend on the answer.
 
@@ -370,7 +366,7 @@ def _calibrated(
     n_cell, means = _cell_means(cells.reports, linear.values)
     by_randomization = n_cell * linear.moments.randomization(np.clip(means, 0.0, 1.0))
     minimum = (by_randomization * (w[:, 0] / total) ** 2).sum(axis=0)
-    squared = observed_variance(squared, linear.moments.own / cells.n.sum(), minimum)
+    squared = observed_variance(squared, linear.moments.at_truth / cells.n.sum(), minimum)
     n_effective = _effective_n(linear, cells, w[:, :, 0] / total, estimate, between, level)
     low, high = linear.interval(estimate, n_effective, level)
     return WeightedShares(

@@ -134,7 +134,7 @@ def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
     ("counts", "channel", "n", "sentence"),
     [
         ([3, 4], BitVector(2, 2, 3, 1), None, "state the number of reports"),
-        ([3, 4], BitVector(2, 2, 3, 1), 3, "option 1: 4 of 3 reports hold it"),
+        ([3, 4], BitVector(2, 2, 3, 1), 3, "option 1: 4 of 3 reports support it"),
         ([3, 4], BitVector(2, 2, 3, 1), 0, "n = 0"),
         ([3, 4, 3, 5], BitVector(2, 2, 3, 1, sampled=1), None, "option 1: 5 of 4"),
         ([3, 4, 3, 4], BitVector(2, 2, 3, 1, sampled=1), 8, "n = 8"),

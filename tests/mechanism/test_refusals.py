@@ -156,7 +156,7 @@ def test_a_zero_or_negative_weight_is_refused_by_its_row_with_the_nearest(rows, 
     other = (column + 1) % len(rows[0])
     equal[row][other] += equal[row][column] - weight
     equal[row][column] = weight
-    with pytest.raises(ChannelError, match=f"^row {row} holds .*infinite.*the nearest is 1$"):
+    with pytest.raises(ChannelError, match=f"^row {row} has .*infinite.*the nearest is 1$"):
         Explicit(tuple(map(tuple, equal)))
 
 

@@ -86,6 +86,16 @@ def test_the_readme_lists_every_question_type_and_mechanism():
         assert documented == expected
 
 
+def test_contributing_names_files_that_exist():
+    text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+    top = "|".join(sorted(TOP_LEVEL))
+    paths = re.findall(rf"`((?:{top}|\.ci)(?:/[\w.*/-]+)?)`", text)
+    assert len(paths) > 50
+    for path in paths:
+        placeholder = re.sub(r"NAME|TAG", "*", path)
+        assert list(ROOT.glob(placeholder)), f"CONTRIBUTING names {path}"
+
+
 def test_ci_runs_the_readme_s_two_commands():
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     for command in ("pip install . && survey demo", "pip install -e '.[test]' && pytest"):
@@ -103,9 +113,9 @@ def test_the_committed_vectors_are_up_to_date(tmp_path, monkeypatch):
     monkeypatch.setattr(write, "HERE", tmp_path)
     write.main()
     for name in ("mechanism.json", "report.json", "label.json"):
-        assert (tmp_path / name).read_text("utf-8") == (ROOT / "tests/vectors" / name).read_text(
-            "utf-8"
-        )
+        committed = (ROOT / "tests/vectors" / name).read_bytes()
+        is_current = (tmp_path / name).read_bytes() == committed
+        assert is_current, f"{name} differs: run python -m tests.vectors.write"
 
 
 def test_the_top_level_of_the_repository_is_fixed():

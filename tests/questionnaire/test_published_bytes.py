@@ -102,7 +102,11 @@ def client_hashes(node: str, surveys: list[Definition]) -> list[str]:
 
 
 def different(pairs: Iterator[tuple[dict[str, Any], str, str]]) -> list[str]:
-    return [entry["source"][:200] for entry, pinned, now in pairs if pinned != now]
+    return [
+        f"{now} instead of {pinned}:\n{entry['source'][:200]}"
+        for entry, pinned, now in pairs
+        if pinned != now
+    ]
 
 
 @pytest.mark.slow

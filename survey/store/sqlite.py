@@ -57,9 +57,9 @@ TRANSIENT_ERRORS = {
 
 INSERT_PENDING = """
 INSERT INTO inbox (survey, id, stratum, codes)
-SELECT ?1, ?2, ?3, ?4
-WHERE EXISTS (SELECT 1 FROM survey WHERE key = ?1 AND state <> 'closed')
-    AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = ?1 AND id = ?2)
+SELECT :survey, :id, :stratum, :codes
+WHERE EXISTS (SELECT 1 FROM survey WHERE key = :survey AND state <> 'closed')
+    AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = :survey AND id = :id)
 ON CONFLICT (survey, id) DO NOTHING
 """
 
@@ -85,7 +85,15 @@ class _Transaction(Transaction):
         return {
             (survey, report.id)
             for survey, report in reports
-            if execute(INSERT_PENDING, (survey, report.id, report.stratum, report.codes)).rowcount
+            if execute(
+                INSERT_PENDING,
+                {
+                    "survey": survey,
+                    "id": report.id,
+                    "stratum": report.stratum,
+                    "codes": report.codes,
+                },
+            ).rowcount
         }
 
     @contextmanager

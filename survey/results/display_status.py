@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,13 @@ SEED = 0
 PARTS = ("shares", "answered", "spread", "mean", "median")
 """Parts of a question's result in the order of the CSV: shares among all, shares of those who
 answered, histogram, mean and median. The rows of a part are shown or suppressed together."""
+
+
+def numbers_at(estimate: object | None, names: Iterable[str], place: Any) -> dict[str, Any]:
+    """Return the numbers of an estimate at a place, by column; None for a suppressed estimate."""
+    return {
+        name: None if estimate is None else float(getattr(estimate, name)[place]) for name in names
+    }
 
 
 def decide_disclosures(estimates: QuestionEstimates) -> dict[str, Disclosure]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from survey.errors import NotFoundError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.kinds import PublishedQuestion
@@ -29,6 +31,16 @@ def find_question(survey: PublishedSurvey, question_id: str) -> PublishedQuestio
 def has_question(survey: PublishedSurvey, question_id: str) -> bool:
     """Return whether a version has a question with this id."""
     return any(question.id == question_id for question in survey.definition.questions)
+
+
+def question_columns(survey: PublishedSurvey, question: PublishedQuestion) -> dict[str, Any]:
+    """Return the columns that identify a question in the row of an export."""
+    return {"survey_id": survey.slug, "survey_version": survey.version, "question_id": question.id}
+
+
+def answer_columns(prefix: str, answer: Answer) -> dict[str, Any]:
+    """Return the columns that name an answer in the row of an export."""
+    return {f"{prefix}_id": answer[0], f"{prefix}_label": answer[1]}
 
 
 def opt_outs(question: PublishedQuestion) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from survey.estimator import Crosstab, Disclosure, Independence
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED
-from survey.results.questions import Answer, truth_labels
+from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.questions import answer_columns, truth_labels
 from survey.store import PublishedSurvey
 
 SHADES = 8
@@ -55,34 +55,25 @@ class CrosstabResult:
     @property
     def rows(self) -> list[CrosstabRow]:
         """One row per cell."""
-        first, second = (truth_labels(question) for question in self.questions)
+        table, (first_question, second_question) = self.table, self.questions
+        shown = None if self.is_suppressed else table
         return [
-            self._row(row_answer, column_answer, (i, j))
-            for i, row_answer in enumerate(first)
-            for j, column_answer in enumerate(second)
+            CrosstabRow(
+                survey_id=self.survey.slug,
+                survey_version=self.survey.version,
+                first_question_id=first_question.id,
+                **answer_columns("first_option", first),
+                second_question_id=second_question.id,
+                **answer_columns("second_option", second),
+                n_reports=table.n,
+                **numbers_at(shown, ("estimate", "std_error", "conf_low", "conf_high"), (i, j)),
+                conf_level=table.level,
+                method=table.method,
+                flag=FLAGS[self.disclosure],
+            )
+            for i, first in enumerate(truth_labels(first_question))
+            for j, second in enumerate(truth_labels(second_question))
         ]
-
-    def _row(self, first: Answer, second: Answer, cell: tuple[int, int]) -> CrosstabRow:
-        table = self.table
-        numbers = {
-            name: None if self.is_suppressed else float(getattr(table, name)[cell])
-            for name in ("estimate", "std_error", "conf_low", "conf_high")
-        }
-        return CrosstabRow(
-            survey_id=self.survey.slug,
-            survey_version=self.survey.version,
-            first_question_id=self.questions[0].id,
-            first_option_id=first[0],
-            first_option_label=first[1],
-            second_question_id=self.questions[1].id,
-            second_option_id=second[0],
-            second_option_label=second[1],
-            n_reports=table.n,
-            **numbers,
-            conf_level=table.level,
-            method=table.method,
-            flag=FLAGS[self.disclosure],
-        )
 
 
 def shades(result: CrosstabResult) -> list[int | None]:

@@ -7,9 +7,15 @@ from typing import Any
 
 from survey.estimator import Difference, Disclosure, Independence, MeanDifference
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED
+from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.groups import ANSWER, Group
-from survey.results.questions import Answer, truth_labels, truth_values
+from survey.results.questions import (
+    Answer,
+    answer_columns,
+    question_columns,
+    truth_labels,
+    truth_values,
+)
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 
@@ -100,12 +106,9 @@ class DifferenceResult:
     ) -> DifferenceRow:
         first, second = self.groups
         return DifferenceRow(
-            survey_id=self.survey.slug,
-            survey_version=self.survey.version,
-            question_id=self.question.id,
+            **question_columns(self.survey, self.question),
             statistic=statistic,
-            option_id=answer[0],
-            option_label=answer[1],
+            **answer_columns("option", answer),
             group_a=first.id,
             group_b=second.id,
             n_a=self.n[0],
@@ -131,7 +134,7 @@ def _share_numbers(shares: Difference | None, place: int) -> dict[str, Any]:
     return {
         "estimate_a": float(shares.share_a[place]),
         "estimate_b": float(shares.share_b[place]),
-        **{name: float(getattr(shares, name)[place]) for name in NUMBERS},
+        **numbers_at(shares, NUMBERS, place),
         "method": shares.method,
     }
 

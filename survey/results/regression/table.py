@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from survey.estimator import Disclosure, Regression
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED
-from survey.results.questions import Answer, truth_labels
+from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.questions import Answer, answer_columns, question_columns, truth_labels
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 
@@ -102,18 +102,12 @@ class RegressionResult:
         baseline = truth_labels(self.question)[self.baseline]
         is_undetermined = not self.is_suppressed and not numbers
         return RegressionRow(
-            survey_id=self.survey.slug,
-            survey_version=self.survey.version,
-            question_id=self.question.id,
-            option_id=answer[0],
-            option_label=answer[1],
-            against_option_id=baseline[0],
-            against_option_label=baseline[1],
+            **question_columns(self.survey, self.question),
+            **answer_columns("option", answer),
+            **answer_columns("against_option", baseline),
             predictor_id=term.predictor,
-            predictor_option_id=term.option[0],
-            predictor_option_label=term.option[1],
-            reference_option_id=term.reference[0],
-            reference_option_label=term.reference[1],
+            **answer_columns("predictor_option", term.option),
+            **answer_columns("reference_option", term.reference),
             n_reports=self.n,
             coefficient=numbers.get("estimate"),
             std_error=numbers.get("std_error"),
@@ -134,8 +128,7 @@ def _numbers(fit: Regression | None, place: int) -> dict[str, float]:
     """
     if fit is None or not math.isfinite(fit.std_error[place]):
         return {}
-    names = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
-    return {name: float(getattr(fit, name)[place]) for name in names}
+    return numbers_at(fit, ("estimate", "std_error", "conf_low", "conf_high", "p_value"), place)
 
 
 def _exponential(x: float | None) -> float | None:

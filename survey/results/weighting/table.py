@@ -8,8 +8,13 @@ from typing import NamedTuple
 
 from survey.estimator import Disclosure, Proportions, WeightedShares
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED
-from survey.results.questions import Answer, find_question, truth_labels
+from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.questions import (
+    answer_columns,
+    find_question,
+    question_columns,
+    truth_labels,
+)
 from survey.results.request import IntervalOptions
 from survey.results.weighting.request import BY_ANSWER, BY_GROUP
 from survey.store import PublishedSurvey
@@ -86,33 +91,25 @@ class WeightingResult:
     @property
     def rows(self) -> list[WeightingRow]:
         """One row per answer."""
-        answers = truth_labels(self.question)
-        return [self._row(place, answer) for place, answer in enumerate(answers)]
-
-    def _row(self, place: int, answer: Answer) -> WeightingRow:
-        unweighted, weighted = self.unweighted, self.weighted
-        is_empty = self.is_suppressed or unweighted is None or weighted is None
-
-        def number(result: Proportions | WeightedShares | None, name: str) -> float | None:
-            return None if is_empty else float(getattr(result, name)[place])
-
-        return WeightingRow(
-            survey_id=self.survey.slug,
-            survey_version=self.survey.version,
-            question_id=self.question.id,
-            option_id=answer[0],
-            option_label=answer[1],
-            weighted_by=self.by,
-            n_reports=self.n,
-            unweighted=number(unweighted, "estimate"),
-            unweighted_low=number(unweighted, "conf_low"),
-            unweighted_high=number(unweighted, "conf_high"),
-            estimate=number(weighted, "estimate"),
-            std_error=number(weighted, "std_error"),
-            conf_low=number(weighted, "conf_low"),
-            conf_high=number(weighted, "conf_high"),
-            n_effective=number(weighted, "n_effective"),
-            conf_level=self.options.level,
-            method="" if is_empty or weighted is None else weighted.method,
-            flag=FLAGS[self.disclosure],
+        unweighted, weighted = (
+            (None, None) if self.is_suppressed else (self.unweighted, self.weighted)
         )
+        ends = ("conf_low", "conf_high")
+        rows = []
+        for place, answer in enumerate(truth_labels(self.question)):
+            before = numbers_at(unweighted, ("estimate", *ends), place)
+            row = WeightingRow(
+                **question_columns(self.survey, self.question),
+                **answer_columns("option", answer),
+                weighted_by=self.by,
+                n_reports=self.n,
+                unweighted=before["estimate"],
+                unweighted_low=before["conf_low"],
+                unweighted_high=before["conf_high"],
+                **numbers_at(weighted, ("estimate", "std_error", *ends, "n_effective"), place),
+                conf_level=self.options.level,
+                method=weighted.method if weighted else "",
+                flag=FLAGS[self.disclosure],
+            )
+            rows.append(row)
+        return rows

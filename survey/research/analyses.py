@@ -257,11 +257,7 @@ class _Views:
         return result, view.analysis.chart(result, view.request)
 
     def _render(
-        self,
-        view: _View,
-        result: Any,
-        errors: Mapping[str, str],
-        surroundings: Surroundings | None,
+        self, view: _View, result: Any, errors: Mapping[str, str], surroundings: Surroundings | None
     ) -> tuple[str, int]:
         analysis = view.analysis
         context: Context = {

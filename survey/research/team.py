@@ -11,22 +11,9 @@ from flask_wtf import FlaskForm
 
 from survey.errors import NotFoundError
 from survey.research.access import Route, Section, Workspace
-from survey.research.forms import (
-    InvitationLinkForm,
-    InviteForm,
-    InviteResearcherForm,
-    RoleForm,
-)
+from survey.research.forms import InvitationLinkForm, InviteForm, InviteResearcherForm, RoleForm
 from survey.security import hash_of
-from survey.store import (
-    ROLES,
-    ColleagueLink,
-    Draft,
-    PublishedSurvey,
-    Role,
-    draft_key,
-    find_survey,
-)
+from survey.store import ROLES, ColleagueLink, Draft, PublishedSurvey, Role, draft_key, find_survey
 
 LINK_SECONDS = 7 * 24 * 3600
 

@@ -44,9 +44,6 @@ def sections(workspace: Workspace) -> list[Section]:
 
     @section.app_context_processor
     def variables() -> dict[str, Any]:
-        return {
-            "builder_js": url_for("drafts.script", version=digest),
-            "draft_pages": DRAFT_PAGES,
-        }
+        return {"builder_js": url_for("drafts.script", version=digest), "draft_pages": DRAFT_PAGES}
 
     return [section]

@@ -86,9 +86,7 @@ def shades(result: CrosstabResult) -> list[int | None]:
     ]
 
 
-def page_rows(
-    result: CrosstabResult,
-) -> list[tuple[str, Sequence[tuple[CrosstabRow, int | None]]]]:
+def page_rows(result: CrosstabResult) -> list[tuple[str, Sequence[tuple[CrosstabRow, int | None]]]]:
     """Return the lines of the page's table: the first answer, then its cells with shades."""
     cells = list(zip(result.rows, shades(result), strict=True))
     width = result.table.estimate.shape[1]

@@ -32,11 +32,7 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import question_mean
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
 from survey.results.joint_counts import joint_counts
-from survey.results.questions import (
-    defines_groups,
-    find_question,
-    question_index,
-)
+from survey.results.questions import defines_groups, find_question, question_index
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store, find_survey
 

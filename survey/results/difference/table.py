@@ -122,10 +122,7 @@ class DifferenceResult:
 NUMBERS = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
 """Columns that both estimators' results hold under the same name."""
 
-NO_NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("estimate_a", "estimate_b", *NUMBERS)),
-    "method": "",
-}
+NO_NUMBERS: dict[str, Any] = {**dict.fromkeys(("estimate_a", "estimate_b", *NUMBERS)), "method": ""}
 
 
 def _share_numbers(shares: Difference | None, place: int) -> dict[str, Any]:

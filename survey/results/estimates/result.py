@@ -19,11 +19,7 @@ from survey.results.display_status import (
     count_missing_responses,
     decide_disclosures,
 )
-from survey.results.estimates.compute import (
-    QuestionEstimates,
-    estimate_question,
-    no_estimates,
-)
+from survey.results.estimates.compute import QuestionEstimates, estimate_question, no_estimates
 from survey.results.estimates.sentences import remarks
 from survey.results.estimates.table import EstimateRow, RowContext, question_rows
 from survey.results.groups import EVERYONE, Group, Tallies

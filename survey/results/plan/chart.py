@@ -19,13 +19,7 @@ from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import BaseQuestion
 from survey.results.charts import ACCENT, FONT, INK, RULE, SCHEMA, convert
-from survey.results.plan.compute import (
-    LEVEL,
-    SHARES,
-    plans_mean,
-    relative_margin,
-    to_published,
-)
+from survey.results.plan.compute import LEVEL, SHARES, plans_mean, relative_margin, to_published
 
 FORMATS = ("svg", "png")
 PNG_SCALE = 2
@@ -233,11 +227,7 @@ def _line_labels(ends: list[dict[str, Any]]) -> Specification:
     return {
         "data": {"values": ends},
         "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": INK},
-        "encoding": {
-            "x": _epsilon_axis(),
-            "y": _margin_axis(),
-            "text": {"field": "reports"},
-        },
+        "encoding": {"x": _epsilon_axis(), "y": _margin_axis(), "text": {"field": "reports"}},
     }
 
 

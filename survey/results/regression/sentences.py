@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from survey.results.number_format import format_p_value
-from survey.results.regression.table import (
-    GROUP,
-    NOT_DETERMINED,
-    RegressionResult,
-    RegressionRow,
-)
+from survey.results.regression.table import GROUP, NOT_DETERMINED, RegressionResult, RegressionRow
 
 MAX_SENTENCES = 4
 
@@ -58,9 +53,7 @@ def rows_by_outcome(result: RegressionResult) -> list[list[RegressionRow]]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def rows_by_predictor(
-    rows: Sequence[RegressionRow],
-) -> list[tuple[str, list[RegressionRow]]]:
+def rows_by_predictor(rows: Sequence[RegressionRow]) -> list[tuple[str, list[RegressionRow]]]:
     """Return the coefficients of one answer, grouped by predictor."""
     groups = groupby(rows, key=lambda row: row.predictor_id)
     return [(predictor, list(members)) for predictor, members in groups]

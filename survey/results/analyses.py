@@ -58,10 +58,6 @@ Chart = dict[str, Any]
 Context = dict[str, Any]
 
 
-def _empty_context(*_: Any) -> Context:
-    return {}
-
-
 @dataclass(frozen=True)
 class Analysis:
     """One analysis.
@@ -86,8 +82,8 @@ class Analysis:
     compute: Callable[[ResultCache, PublishedSurvey, Any, IntervalOptions], Any]
     row_type: type
     template: str = ""
-    form: Callable[[ResultCache, PublishedSurvey, Any], Context] = _empty_context
-    context: Callable[[Any], Context] = _empty_context
+    form: Callable[[ResultCache, PublishedSurvey, Any], Context] = lambda *_: {}
+    context: Callable[[Any], Context] = lambda _: {}
     sentences: Any = None
     chart: Callable[[Any, Any], Chart] | None = None
     svg: Callable[[Chart, str], str] = chart_svg
@@ -116,8 +112,8 @@ def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
 
 ESTIMATES = Analysis(
     name="estimates",
-    parse=EstimatesRequest.parse,
-    compute=lambda cache, survey, request, options: cache.result(survey, options),  # noqa: ARG005
+    parse=lambda _query, path: EstimatesRequest(**path),
+    compute=lambda cache, survey, _request, options: cache.result(survey, options),
     row_type=EstimateRow,
     template="research/dashboard.html",
     chart=_estimates_chart,
@@ -127,24 +123,16 @@ ESTIMATES = Analysis(
 )
 
 
-def _crosstab_form(
-    cache: ResultCache,  # noqa: ARG001
-    survey: PublishedSurvey,
-    request: CrosstabRequest,  # noqa: ARG001
-) -> Context:
-    return {
-        "methods": METHODS,
-        "variables": [variable.question for variable in list_variables(survey)],
-    }
-
-
 CROSSTAB = Analysis(
     name="crosstab",
-    parse=lambda query, path: CrosstabRequest.parse(query),  # noqa: ARG005
+    parse=lambda query, _path: CrosstabRequest.parse(query),
     compute=lambda cache, *arguments: compute_crosstab(cache.store, *arguments),
     row_type=CrosstabRow,
     template="research/crosstab.html",
-    form=_crosstab_form,
+    form=lambda _cache, survey, _request: {
+        "methods": METHODS,
+        "variables": [variable.question for variable in list_variables(survey)],
+    },
     context=lambda result: {"rows": page_rows(result)},
     sentences=crosstab_sentences,
     workbook=crosstab_workbook,
@@ -175,7 +163,7 @@ def _difference_chart(result: DifferenceResult, request: DifferenceRequest) -> C
 
 DIFFERENCE = Analysis(
     name="difference",
-    parse=lambda query, path: DifferenceRequest.parse(query),  # noqa: ARG005
+    parse=lambda query, _path: DifferenceRequest.parse(query),
     compute=lambda cache, *arguments: compute_difference(cache.store, *arguments),
     row_type=DifferenceRow,
     template="research/difference.html",
@@ -205,7 +193,7 @@ def _weighting_form(
 
 WEIGHTING = Analysis(
     name="weighting",
-    parse=lambda query, path: WeightingRequest.parse(query),  # noqa: ARG005
+    parse=lambda query, _path: WeightingRequest.parse(query),
     compute=lambda cache, *arguments: compute_weighting(cache.store, *arguments),
     row_type=WeightingRow,
     template="research/weighting.html",
@@ -246,7 +234,7 @@ def _regression_context(result: RegressionResult) -> Context:
 
 REGRESSION = Analysis(
     name="regression",
-    parse=lambda query, path: RegressionRequest.parse(query),  # noqa: ARG005
+    parse=lambda query, _path: RegressionRequest.parse(query),
     compute=lambda cache, *arguments: compute_regression(cache.store, *arguments),
     row_type=RegressionRow,
     template="research/regression.html",
@@ -257,13 +245,7 @@ REGRESSION = Analysis(
 )
 
 
-def _compute_trend(
-    cache: ResultCache, survey: PublishedSurvey, request: TrendRequest, options: IntervalOptions
-) -> TrendResult:
-    return compute_trend(cache, survey, request, options, datetime.now(UTC).date())
-
-
-def _trend_chart(result: TrendResult, request: TrendRequest) -> Chart:  # noqa: ARG001
+def _trend_chart(result: TrendResult, _request: TrendRequest) -> Chart:
     if not has_numbers(result.rows):
         raise NotFoundError(f"the question {result.request.question} has no chart of groups")
     return trend_chart(result)
@@ -272,7 +254,9 @@ def _trend_chart(result: TrendResult, request: TrendRequest) -> Chart:  # noqa: 
 TREND = Analysis(
     name="trend",
     parse=lambda query, path: TrendRequest.parse(query, path["over"]),
-    compute=_compute_trend,
+    compute=lambda cache, survey, request, options: compute_trend(
+        cache, survey, request, options, today=datetime.now(UTC).date()
+    ),
     row_type=EstimateRow,
     template="research/trend.html",
     chart=_trend_chart,

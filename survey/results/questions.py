@@ -33,6 +33,17 @@ def has_question(survey: PublishedSurvey, question_id: str) -> bool:
     return any(question.id == question_id for question in survey.definition.questions)
 
 
+def has_same_answers(first: PublishedQuestion, second: PublishedQuestion) -> bool:
+    """Return whether two versions of a question have the same answers, so that shares compare."""
+
+    def answers(question: PublishedQuestion) -> tuple[object, ...]:
+        options = tuple(option.id for option in question.options)
+        n_ticks = question.max_ticks if question.by_patterns else 0
+        return question.type, options, opt_outs(question), question.grid, n_ticks
+
+    return answers(first) == answers(second)
+
+
 def question_columns(survey: PublishedSurvey, question: PublishedQuestion) -> dict[str, Any]:
     """Return the columns that identify a question in the row of an export."""
     return {"survey_id": survey.slug, "survey_version": survey.version, "question_id": question.id}

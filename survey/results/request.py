@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from survey.errors import DesignError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, INTERVALS
@@ -43,6 +43,11 @@ class Request:
     """Fields without which there is nothing to compute."""
 
     file_stem_format: ClassVar[str] = ""
+
+    @classmethod
+    def parse(cls, query: Any) -> Self:
+        """Parse a link's query; missing parameters are empty."""
+        return cls(**{field.name: query.get(field.name, "") for field in fields(cls)})
 
     @property
     def is_complete(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
@@ -41,7 +41,7 @@ class CrosstabRequest(Request):
     method: Method = "linear"
 
     @classmethod
-    def parse(cls, query: Any) -> CrosstabRequest:
+    def parse(cls, query: Any) -> Self:
         """Parse a link's query; DesignError for an unknown method."""
         method = query.get("method", "") or "linear"
         if method not in METHODS:
@@ -62,14 +62,12 @@ def compute_crosstab(
     report includes both, ChannelError for questions whose reports cannot be cross-tabulated.
     """
     first, second = (find_variable(survey, name) for name in (request.first, request.second))
-    _check_different(request, first.place, second.place)
-    return _compute(
-        lambda: joint_variable_counts(store, survey, first, second),
-        survey,
-        (first.question, second.question),
-        request,
-        options,
-    )
+    questions = first.question, second.question
+
+    def count() -> Integers:
+        return joint_variable_counts(store, survey, first, second)
+
+    return _compute(count, survey, questions, request, options)
 
 
 def crosstab_from_counts(
@@ -80,14 +78,8 @@ def crosstab_from_counts(
 ) -> CrosstabResult:
     """Cross-tabulate two questions with joint counts from `count(first place, second place)`."""
     places = [question_index(survey, name) for name in (request.first, request.second)]
-    _check_different(request, *places)
     first, second = (survey.definition.questions[place] for place in places)
     return _compute(lambda: count(*places), survey, (first, second), request, options)
-
-
-def _check_different(request: CrosstabRequest, first: int, second: int) -> None:
-    if first == second:
-        raise CountsError(f"{request.first} with itself: a cross-tab needs two questions")
 
 
 def _compute(
@@ -97,6 +89,8 @@ def _compute(
     request: CrosstabRequest,
     options: IntervalOptions,
 ) -> CrosstabResult:
+    if request.first == request.second:
+        raise CountsError(f"{request.first} with itself: a cross-tab needs two questions")
     channels = crosstab_channels(questions)
     counts = count()
     if not counts.any():

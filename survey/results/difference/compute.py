@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,9 +32,15 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import question_mean
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
 from survey.results.joint_counts import joint_counts
-from survey.results.questions import defines_groups, find_question, question_index
+from survey.results.questions import (
+    defines_groups,
+    find_question,
+    has_question,
+    has_same_answers,
+    question_index,
+)
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
-from survey.store import PublishedSurvey, Store, find_survey
+from survey.store import PublishedSurvey, Store, Tally, find_survey
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,6 @@ class DifferenceRequest(Request):
     question: str = ""
     a: str = ""
     b: str = ""
-
-    @classmethod
-    def parse(cls, query: Any) -> DifferenceRequest:
-        """Parse a link's query."""
-        return cls(query.get("question", ""), query.get("a", ""), query.get("b", ""))
 
 
 def compute_difference(
@@ -96,35 +97,28 @@ def _group_sample(
     tally = tallies_by_link(store, survey).get(group.name)
     if tally is None:
         raise NotFoundError(f"no released report belongs to the {group.label}")
-    place = question_index(survey, question.id)
-    return Sample(question, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64))
+    return _sample(survey, question, tally)
 
 
 def _version_sample(
     store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
 ) -> Sample:
-    """Return the reports of another version to the same question, on its own channel."""
+    """Return the reports of another version to the same question, with that version's channel."""
     version = find_survey(store, survey.slug, int(group.name))
-    places = {item.id: place for place, item in enumerate(version.definition.questions)}
-    if question.id not in places:
+    if not has_question(version, question.id):
         raise CountsError(f"{group.label} does not ask {question.id}")
-    place = places[question.id]
-    counterpart = version.definition.questions[place]
-    if _answer_list(counterpart) != _answer_list(question):
+    counterpart = find_question(version, question.id)
+    if not has_same_answers(counterpart, question):
         raise CountsError(
             f"{question.id} has other options in {group.label}: shares of different lists of "
             "options cannot be compared"
         )
-    tally = store.tally(version.key)
-    return Sample(
-        counterpart, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64)
-    )
+    return _sample(version, counterpart, store.tally(version.key))
 
 
-def _answer_list(question: PublishedQuestion) -> tuple[object, ...]:
-    """Return what two questions must have in common to be compared."""
-    ids = tuple(option.id for option in question.options)
-    return question.type, ids, question.grid, question.by_patterns and question.max_ticks
+def _sample(survey: PublishedSurvey, question: PublishedQuestion, tally: Tally) -> Sample:
+    place = question_index(survey, question.id)
+    return Sample(question, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64))
 
 
 def _between_samples(

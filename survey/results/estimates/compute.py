@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,9 +17,11 @@ from survey.estimator import (
     Quantiles,
     answered_shares,
     histogram,
+    margin_split,
     mean,
     median,
     no_answer_shares,
+    poisoning,
     proportions,
     subset_shares,
 )
@@ -220,6 +222,53 @@ def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None
 
 
 @dataclass(frozen=True)
+class Detail:
+    """Figures behind one option's share; all but `fabricated` are fractions of one.
+
+    unbiased        the linear estimate, which may lie outside 0 to 1
+    display         the most likely share within 0 to 1; shares of exclusive answers sum to 1
+    margin          half the interval; its square is the sum of the squares of the two parts
+    sampling        the margin without randomization
+    randomization   the margin if everybody in the population had been asked
+    randomized      the part of the variance that is due to randomization, 0 to 1
+    fabricated      number of fabricated reports that could shift the estimate by its margin
+    """
+
+    label: str
+    unbiased: float
+    display: float
+    std_error: float
+    n_effective: float
+    margin: float
+    sampling: float
+    randomization: float
+    randomized: float
+    fabricated: int
+
+
+def share_details(question: PublishedQuestion, shares: Proportions) -> tuple[Detail, ...]:
+    """Return the details of each option of a question whose answers are options."""
+    split = margin_split(shares)
+    patterns = question.patterns if question.by_patterns else None
+    bounds = poisoning(shares, question.channel, patterns=patterns)
+    columns: dict[str, Any] = {
+        "unbiased": shares.estimate,
+        "display": shares.mle,
+        "std_error": shares.std_error,
+        "n_effective": shares.n_effective,
+        "margin": split.margin,
+        "sampling": split.sampling,
+        "randomization": split.randomization,
+        "randomized": split.randomized,
+        "fabricated": bounds.fakes_per_margin.astype(int),
+    }
+    return tuple(
+        Detail(option.label, **{name: column[i].item() for name, column in columns.items()})
+        for i, option in enumerate(question.options)
+    )
+
+
+@dataclass(frozen=True)
 class EstimatesRequest(Request):
     """All questions of a survey, or one question, or the chart of one of its parts."""
 
@@ -227,11 +276,6 @@ class EstimatesRequest(Request):
 
     question: str = ""
     part: str = ""
-
-    @classmethod
-    def parse(cls, query: Any, path: Mapping[str, str]) -> EstimatesRequest:  # noqa: ARG003
-        """Parse the parameters of a path."""
-        return cls(path.get("question", ""), path.get("part", ""))
 
     @property
     def query(self) -> dict[str, Any]:

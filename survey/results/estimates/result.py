@@ -9,17 +9,21 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TypeVar
 
-from survey.estimator import Disclosure, Proportions, margin_split, poisoning
+from survey.estimator import Disclosure
 from survey.mechanism import BitVector
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.kinds.base import Grid
 from survey.results.display_status import (
     PARTS,
     SUPPRESSED,
     count_missing_responses,
     decide_disclosures,
 )
-from survey.results.estimates.compute import QuestionEstimates, estimate_question, no_estimates
+from survey.results.estimates.compute import (
+    Detail,
+    estimate_question,
+    no_estimates,
+    share_details,
+)
 from survey.results.estimates.sentences import remarks
 from survey.results.estimates.table import EstimateRow, RowContext, question_rows
 from survey.results.groups import EVERYONE, Group, Tallies
@@ -35,53 +39,6 @@ FAILED = "This question could not be estimated because of an error in the softwa
 
 CACHE_SIZE = 32
 """Results that are kept in memory, one per survey, release and options."""
-
-
-@dataclass(frozen=True)
-class Detail:
-    """Figures behind one option's share; all but `fabricated` are fractions of one.
-
-    unbiased        the linear estimate, which may lie outside 0 to 1
-    display         the most likely share within 0 to 1; shares of exclusive answers sum to 1
-    margin          half the interval; its square is the sum of the squares of the two parts
-    sampling        the margin without randomization
-    randomization   the margin if everybody in the population had been asked
-    randomized      the part of the variance that is due to randomization, 0 to 1
-    fabricated      number of fabricated reports that could shift the estimate by its margin
-    """
-
-    label: str
-    unbiased: float
-    display: float
-    std_error: float
-    n_effective: float
-    margin: float
-    sampling: float
-    randomization: float
-    randomized: float
-    fabricated: int
-
-
-def share_details(question: PublishedQuestion, shares: Proportions) -> tuple[Detail, ...]:
-    """Return the details of each option of a question whose answers are options."""
-    split = margin_split(shares)
-    patterns = question.patterns if question.by_patterns else None
-    bounds = poisoning(shares, question.channel, patterns=patterns)
-    return tuple(
-        Detail(
-            label=option.label,
-            unbiased=float(shares.estimate[i]),
-            display=float(shares.mle[i]),
-            std_error=float(shares.std_error[i]),
-            n_effective=float(shares.n_effective[i]),
-            margin=float(split.margin[i]),
-            sampling=float(split.sampling[i]),
-            randomization=float(split.randomization[i]),
-            randomized=float(split.randomized[i]),
-            fabricated=int(bounds.fakes_per_margin[i]),
-        )
-        for i, option in enumerate(question.options)
-    )
 
 
 @dataclass(frozen=True)
@@ -208,10 +165,10 @@ class QuestionResult:
         """Return the warnings about mean and median, or the texts that replace them."""
         if self.failure:
             return [] if self.shares else [self.failure]
-        if self.parts["mean"].disclosure == self.parts["median"].disclosure == "caution":
+        parts = (self.parts["mean"], self.parts["median"])
+        if {part.disclosure for part in parts} == {"caution"}:
             return ["Low precision for mean and median: the intervals are wide."]
-        texts = (part.caveat(closed=closed) for part in (self.parts["mean"], self.parts["median"]))
-        return [text for text in texts if text]
+        return [text for part in parts if (text := part.caveat(closed=closed))]
 
     def spread_caveats(self, *, closed: bool) -> list[str]:
         """Return the warning about the histogram, or the text that replaces it."""
@@ -253,9 +210,9 @@ class QuestionResult:
         """Notes on who was asked and on how to read the shares."""
         notes = []
         if self.n_asked < self.n:
-            notes.append(
-                f"Asked of a random {_round_count(self.n_asked)} of {self.n:,} respondents."
-            )
+            # Three significant digits: the exact number says nothing more.
+            n_asked = round(self.n_asked, 3 - len(str(self.n_asked)))
+            notes.append(f"Asked of a random {n_asked:,} of {self.n:,} respondents.")
         if self.question.kind.is_multiple:
             notes.append("Several answers possible: shares do not add up to 100%.")
         channel = self.question.channel
@@ -264,14 +221,10 @@ class QuestionResult:
                 f"Each report covers {channel.sampled} of the {channel.m} answers, at random."
             )
         if self.question.kind.is_ordered and self.question.grid and self.mean:
-            notes.append(_scale_note(self.question, self.question.grid))
+            grid, options = self.question.grid, self.question.options
+            ends = (_end(grid.values[i], options[i % grid.points].label) for i in (0, -1))
+            notes.append(f"Scores: {', '.join(ends)}.")
         return notes
-
-
-def _scale_note(question: PublishedQuestion, grid: Grid) -> str:
-    """Return which scores the ends of a scale have."""
-    first, last = question.options[0].label, question.options[grid.points - 1].label
-    return f"Scores: {_end(grid.values[0], first)}, {_end(grid.values[-1], last)}."
 
 
 def _end(score: float, label: str) -> str:
@@ -284,11 +237,6 @@ def _end(score: float, label: str) -> str:
     if label.startswith(prefix) and label.endswith(")"):
         label = label.removeprefix(prefix)[:-1]
     return f"{score:g} = {label}"
-
-
-def _round_count(n: int) -> str:
-    """Round a number of respondents to three significant digits."""
-    return f"{round(n, 3 - len(str(n))):,}"
 
 
 @dataclass(frozen=True)
@@ -367,13 +315,8 @@ def question_result(
         return _estimate(context, n, counts)
     except Exception as error:
         logger.exception("%s: question %s cannot be estimated", survey.slug, question.id)
-        return _build_result(
-            context._replace(has_failed=True),
-            n,
-            missing={},
-            has_shares=False,
-            failure=FAILED.format(type(error).__name__),
-        )
+        failure = FAILED.format(type(error).__name__)
+        return _build_result(context._replace(has_failed=True), n, {}, False, failure=failure)
 
 
 def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionResult:
@@ -387,6 +330,7 @@ def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionRes
     if context.options != DEFAULT_OPTIONS:
         estimates = estimate_question(question, n_asked, counts, context.options)
     disclosures = decide_disclosures(default)
+    has_details = disclosures["shares"] != SUPPRESSED and not question.kind.is_numeric
     definition = context.survey.definition
     draw_factor = len(definition.groups) / definition.drawn
     return _build_result(
@@ -395,16 +339,19 @@ def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionRes
         missing=count_missing_responses(default, n_asked, n, question, draw_factor),
         has_shares=not n_asked or default.shares is not None,
         remarks=remarks(question, counts, estimates, disclosures) if n_asked else (),
-        details=_details(question, estimates, disclosures),
+        # None if the only options are opt-outs.
+        details=share_details(question, estimates.shares)
+        if estimates.shares is not None and has_details
+        else (),
     )
 
 
 def _build_result(
     context: RowContext,
     n: int,
-    *,
     missing: Mapping[str, int],
     has_shares: bool,
+    *,
     remarks: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
     failure: str = "",
@@ -440,15 +387,6 @@ def _build_result(
         options=context.options,
         failure=failure,
     )
-
-
-def _details(
-    question: PublishedQuestion, estimates: QuestionEstimates, disclosures: Mapping[str, Disclosure]
-) -> tuple[Detail, ...]:
-    """Return the details of shown shares; none if the only options are opt-outs."""
-    if estimates.shares is None or disclosures["shares"] == SUPPRESSED or question.kind.is_numeric:
-        return ()
-    return share_details(question, estimates.shares)
 
 
 Cached = TypeVar("Cached")

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
-
-from survey.results.crosstab.table import CrosstabResult, CrosstabRow
-from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import EstimateRow
-from survey.results.exports.csv import column_names, safe_cell
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-    from xlsxwriter.format import Format
-    from xlsxwriter.worksheet import Worksheet
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.sentences import caveats, independence_sentence
-from survey.results.estimates.table import MECHANISMS
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import MECHANISMS, EstimateRow
+from survey.results.exports.csv import column_names, safe_cell
 from survey.results.exports.methods import (
     describe_intervals,
     describe_mechanisms,
     question_methods,
     survey_facts,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
 
 COLLECTION = (
     "The respondents’ devices randomized every answer once, using the mechanism named in the "
@@ -116,31 +112,28 @@ def crosstab_methods_sheet(result: CrosstabResult) -> list[tuple[str, str]]:
 
 
 def _question_rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
+    condition = question.ask_if
+
+    def row(option_id: str, option_label: str) -> CodebookRow:
+        return CodebookRow(
+            question_id=question.id,
+            question_text=question.text,
+            question_type=question.type,
+            option_id=option_id,
+            option_label=option_label,
+            is_no_answer=option_id in {question.opt_out, question.not_applicable} - {""},
+            asked_if=f"{condition.question}: {', '.join(condition.options)}" if condition else "",
+            mechanism=MECHANISMS[question.mechanism],
+            stated=", ".join(f"{name} = {value}" for name, value in question.stated.items()),
+            epsilon=question.channel.epsilon,
+        )
+
     if question.kind.is_numeric and question.grid:
         values = question.grid.values
         label = f"{len(values)} values from {values[0]:g} to {values[-1]:g} {question.grid.unit}"
-        yield _row(question, "", label.strip(), is_no_answer=False)
-    opt_outs = (question.opt_out, question.not_applicable)
+        yield row("", label.strip())
     for option in question.options:
-        yield _row(question, option.id, option.label, is_no_answer=option.id in opt_outs)
-
-
-def _row(
-    question: PublishedQuestion, option_id: str, option_label: str, *, is_no_answer: bool
-) -> CodebookRow:
-    condition = question.ask_if
-    return CodebookRow(
-        question_id=question.id,
-        question_text=question.text,
-        question_type=question.type,
-        option_id=option_id,
-        option_label=option_label,
-        is_no_answer=is_no_answer,
-        asked_if=f"{condition.question}: {', '.join(condition.options)}" if condition else "",
-        mechanism=MECHANISMS[question.mechanism],
-        stated=", ".join(f"{name} = {value}" for name, value in question.stated.items()),
-        epsilon=question.channel.epsilon,
-    )
+        yield row(option.id, option.label)
 
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -159,10 +152,8 @@ WORKBOOK_OPTIONS = {
 
 def estimates_workbook(result: SurveyResult) -> bytes:
     """Return the estimates of a survey as a workbook; missing numbers are empty cells."""
-    questions = result.survey.definition.questions
-    return _workbook(
-        "estimates", EstimateRow, result.rows, codebook(questions), methods_sheet(result)
-    )
+    sheets = codebook(result.survey.definition.questions), methods_sheet(result)
+    return _workbook("estimates", EstimateRow, result.rows, *sheets)
 
 
 def crosstab_workbook(table: CrosstabResult) -> bytes:
@@ -187,7 +178,12 @@ def _workbook(
         wrapped.set_align("top")
         _write_rows(book.add_worksheet(name), row_type, rows, bold)
         _write_rows(book.add_worksheet("codebook"), CodebookRow, codebook_rows, bold)
-        _write_methods(book.add_worksheet("methods"), methods, bold, wrapped)
+        sheet = book.add_worksheet("methods")
+        sheet.set_column(0, 0, 24)
+        sheet.set_column(1, 1, 100)
+        for row, (topic, text) in enumerate(methods):
+            sheet.write_string(row, 0, topic, bold)
+            sheet.write_string(row, 1, safe_cell(text), wrapped)
     return file.getvalue()
 
 
@@ -205,26 +201,11 @@ def _write_rows(
         sheet.set_column(column, column, min(longest + 1, MAX_COLUMN_WIDTH))
     for line, row in enumerate(cells, 1):
         for column, value in enumerate(row):
-            _write_cell(sheet, line, column, value)
+            if isinstance(value, bool):
+                sheet.write_boolean(line, column, value)
+            elif not isinstance(value, str):
+                sheet.write_number(line, column, value)
+            elif value:
+                sheet.write_string(line, column, value)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, max(len(cells), 1), len(names) - 1)
-
-
-def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
-    if isinstance(value, bool):
-        sheet.write_boolean(row, column, value)
-    elif isinstance(value, str):
-        if value:
-            sheet.write_string(row, column, value)
-    else:
-        sheet.write_number(row, column, value)
-
-
-def _write_methods(
-    sheet: Worksheet, methods: Sequence[tuple[str, str]], head: Format, wrapped: Format
-) -> None:
-    sheet.set_column(0, 0, 24)
-    sheet.set_column(1, 1, 100)
-    for row, (topic, text) in enumerate(methods):
-        sheet.write_string(row, 0, topic, head)
-        sheet.write_string(row, 1, safe_cell(text), wrapped)

@@ -18,7 +18,17 @@ from survey.estimator.planning.sample_size_and_power import LARGEST_EPSILON, rou
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import BaseQuestion
-from survey.results.charts import ACCENT, FONT, INK, RULE, SCHEMA, convert
+from survey.results.charts import (
+    ACCENT,
+    INK,
+    PALETTES,
+    SCHEMA,
+    config,
+    convert,
+    dot_layer,
+    interval_layer,
+)
+from survey.results.number_format import percent
 from survey.results.plan.compute import LEVEL, SHARES, plans_mean, relative_margin, to_published
 
 FORMATS = ("svg", "png")
@@ -41,22 +51,12 @@ FORMULA_POINTS = 60
 CHANNEL_POINTS = 20
 """Points of a line, where margins come from a formula and where channels have to be built."""
 
+CHART_CONFIG = config(PALETTES["light"])
 CONFIG = {
-    "font": FONT,
-    "view": {"stroke": None},
+    **CHART_CONFIG,
     "title": {"anchor": "start", "fontSize": 15, "fontWeight": 600, "color": INK, "offset": 12,
               "subtitleColor": INK, "subtitleFontSize": 12, "subtitlePadding": 6},
-    "axis": {
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelColor": INK,
-        "titleColor": INK,
-        "gridColor": RULE,
-        "gridOpacity": 0.6,
-        "tickColor": RULE,
-        "domainColor": RULE,
-    },
+    "axis": {**CHART_CONFIG["axis"], "labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.6},
     "header": {"labelFontSize": 13, "labelColor": INK, "title": None},
 }  # fmt: skip
 
@@ -124,7 +124,8 @@ def tradeoff_specification(margins: TradeOff, plan: Plan | None = None) -> Speci
     subtitle = [_describe_share(margins.options, margins.share, margins.level)]
     layers = []
     if plan is not None:
-        subtitle.append(_describe_plan(plan))
+        points_text = f"±{rounded(100 * plan.margin, decimals=1, digits=1)} points"
+        subtitle.append(f"The dot: {_reports(plan.n)}, {points_text} at epsilon {plan.epsilon:.3g}")
         dot = _dot(plan.epsilon, plan.margin)
         rule = {
             "data": dot["data"],
@@ -215,28 +216,24 @@ def _lines(points: list[dict[str, Any]], names: list[str]) -> Specification:
         "legend": None,
         "scale": {"domain": names, "range": [SHADES[shade] for shade in shades]},
     }
-    return {
-        "data": {"values": points},
-        "mark": {"type": "line", "strokeWidth": 2},
-        "encoding": {"x": _epsilon_axis(), "y": _margin_axis(), "color": colour},
-    }
+    return _layer(points, {"type": "line", "strokeWidth": 2}, color=colour)
 
 
 def _line_labels(ends: list[dict[str, Any]]) -> Specification:
     """Label each line at its end, which is quicker to read than a legend."""
-    return {
-        "data": {"values": ends},
-        "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": INK},
-        "encoding": {"x": _epsilon_axis(), "y": _margin_axis(), "text": {"field": "reports"}},
-    }
+    mark = {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": INK}
+    return _layer(ends, mark, text={"field": "reports"})
 
 
 def _dot(epsilon: float, margin: float) -> Specification:
-    return {
-        "data": {"values": [{"epsilon": epsilon, "margin": margin}]},
-        "mark": {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1},
-        "encoding": {"x": _epsilon_axis(), "y": _margin_axis()},
-    }
+    mark = {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1}
+    return _layer([{"epsilon": epsilon, "margin": margin}], mark)
+
+
+def _layer(values: list[dict[str, Any]], mark: Specification, **encoding: Any) -> Specification:
+    """Return a layer of marks at values of epsilon and margin."""
+    axes = {"x": _epsilon_axis(), "y": _margin_axis()}
+    return {"data": {"values": values}, "mark": mark, "encoding": {**axes, **encoding}}
 
 
 def _panel(grid: SimulatedGrid) -> list[Specification]:
@@ -244,32 +241,18 @@ def _panel(grid: SimulatedGrid) -> list[Specification]:
     x = _epsilon_axis([float(epsilons.min()) / 1.5, float(epsilons.max()) * 1.5])
     x["axis"]["values"] = [0.001, 0.01, 0.1, 1, 10]
     y = {
-        "type": "quantitative",
         "scale": {"domain": list(ESTIMATE_RANGE), "nice": False},
         "axis": {"format": "%", "title": "Estimated share", "values": [-0.5, 0, 0.5, 1, 1.5]},
     }
-    shapes = {
-        "domain": ["no", "below", "above"],
-        "range": ["circle", "triangle-down", "triangle-up"],
+    estimates = [interval_layer(y, "y"), dot_layer(y, "y", 60)]
+    for layer in estimates:
+        layer["mark"] |= {"color": ACCENT}
+        layer["encoding"] |= {"x": x}
+    true_share = {
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.7},
+        "encoding": {"y": {"datum": grid.share, "type": "quantitative", **y}},
     }
-    return [
-        {
-            "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.7},
-            "encoding": {"y": {"datum": grid.share, **y}},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4, "color": ACCENT},
-            "encoding": {"x": x, "y": {"field": "low", **y}, "y2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1, "color": ACCENT},
-            "encoding": {
-                "x": x,
-                "y": {"field": "dot", **y},
-                "shape": {"field": "outside", "type": "nominal", "legend": None, "scale": shapes},
-            },
-        },
-    ]
+    return [true_share, *estimates]
 
 
 def _simulated_survey(n: int, epsilon: float, estimate: float, margin: float) -> dict[str, Any]:
@@ -281,6 +264,7 @@ def _simulated_survey(n: int, epsilon: float, estimate: float, margin: float) ->
         "low": min(max(estimate - margin, low), high),
         "high": min(max(estimate + margin, low), high),
         "outside": "below" if estimate < low else "above" if estimate > high else "no",
+        "words": f"{_reports(n)}, epsilon {epsilon:.3g}: {percent(estimate)} ±{percent(margin)}",
     }
 
 
@@ -315,11 +299,6 @@ def _margin_axis() -> Specification:
 
 def _describe_share(options: int, share: float, level: float) -> str:
     return f"A share of {100 * share:.3g}%, {options} options, {100 * level:.3g}% intervals"
-
-
-def _describe_plan(plan: Plan) -> str:
-    points = f"±{rounded(100 * plan.margin, decimals=1, digits=1)} points"
-    return f"The dot: {_reports(plan.n)}, {points} at epsilon {plan.epsilon:.3g}"
 
 
 def _reports(n: int) -> str:

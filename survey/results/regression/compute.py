@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class RegressionRequest(Request):
     against: str = ""
 
     @classmethod
-    def parse(cls, query: Any) -> RegressionRequest:
+    def parse(cls, query: Any) -> Self:
         """Parse a link's query."""
         question, against = query.get("question", ""), query.get("against", "")
         baseline_question, _, baseline = against.partition(":")

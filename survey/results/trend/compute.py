@@ -9,7 +9,7 @@ from datetime import date
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.groups import AS_STORED, MONTH, Group, has_passed, split_by_link
-from survey.results.questions import find_question, has_question
+from survey.results.questions import find_question, has_question, has_same_answers
 from survey.results.request import IntervalOptions
 from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
 from survey.results.trend.table import TrendGroup, TrendResult, find_part, question_parts
@@ -127,17 +127,6 @@ def version_results(
             notes += describe_changes(previous, question, version)
         comparable.append(result)
     return [(f"version {result.survey.version}", result) for result in comparable], notes
-
-
-def has_same_answers(first: PublishedQuestion, second: PublishedQuestion) -> bool:
-    """Return whether two versions of a question have the same answers."""
-
-    def answers(question: PublishedQuestion) -> tuple[object, ...]:
-        options = tuple(option.id for option in question.options)
-        opt_out_ids = question.opt_out, question.not_applicable
-        return question.type, options, opt_out_ids, question.grid, question.max_ticks
-
-    return answers(first) == answers(second)
 
 
 def describe_changes(old: PublishedQuestion, new: PublishedQuestion, version: int) -> list[str]:

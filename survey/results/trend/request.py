@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from survey.errors import DesignError, NotFoundError
 from survey.results.estimates.result import Split
@@ -61,7 +61,7 @@ class TrendRequest(Request):
     per: str = ""
 
     @classmethod
-    def parse(cls, query: Any, over: str) -> TrendRequest:
+    def parse(cls, query: Any, over: str = "") -> Self:
         """Parse a link; NotFoundError for an unknown page or part, DesignError for a length."""
         if over not in OVER:
             raise NotFoundError(f"there is no page {over}; there are {', '.join(OVER)}")

@@ -98,7 +98,11 @@ def _by_group(
 ) -> WeightingResult:
     place, tallies = question_index(survey, question.id), tallies_by_link(store, survey)
     n_asked_by_group = [tally.n_asked[place] for tally in tallies.values()]
-    _check_groups(list(tallies), n_asked_by_group, population)
+    for name, n, share in zip(tallies, n_asked_by_group, population, strict=True):
+        if share > 0 and n < 2:
+            raise DesignError(f"“{name}” has fewer than two reports that include this question")
+        if share == 0 and n > 0:
+            raise DesignError(f"“{name}” is 0 here, but {n:,} reports belong to this group")
     counts = np.array([tally.counts[place] for tally in tallies.values()], dtype=np.int64)
     n_asked = sum(n_asked_by_group)
 
@@ -118,16 +122,6 @@ def _by_group(
     return _build_result(
         survey, question, BY_GROUP, composition, n_asked, options, estimate if n_asked else None
     )
-
-
-def _check_groups(
-    names: Sequence[str], n_asked_by_group: Sequence[int], population: Sequence[float]
-) -> None:
-    for name, n, share in zip(names, n_asked_by_group, population, strict=True):
-        if share > 0 and n < 2:
-            raise DesignError(f"“{name}” has fewer than two reports that include this question")
-        if share == 0 and n > 0:
-            raise DesignError(f"“{name}” is 0 here, but {n:,} reports belong to this group")
 
 
 def _by_answer(
@@ -183,7 +177,7 @@ def _build_result(
             unweighted, weighted = estimate(options.level)
             decision = disclosure(*estimate(DEFAULT_OPTIONS.level))
         except NoBaseError:
-            unweighted, weighted, decision = None, None, SUPPRESSED
+            unweighted, weighted = None, None
     return WeightingResult(
         survey, question, by, composition, unweighted, weighted, n, decision, options
     )

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from urllib.parse import quote_plus
 
 from survey.errors import DesignError
@@ -25,11 +25,6 @@ ROUNDING = 0.01
 
 MAX_LINK_LENGTH = 3_000
 """Characters of margins in a link; servers on the way cut longer links."""
-
-TOO_LONG = (
-    f"Margins in a link can have {MAX_LINK_LENGTH:,} characters after encoding; these have "
-    "{:,}. Use the ids of the options instead of their labels"
-)
 
 SEPARATORS = ("\t", ";", ",")
 NUMBER = re.compile(r"[0-9][0-9 .,\u202f\xa0]*%?")
@@ -55,7 +50,7 @@ class WeightingRequest(Request):
     unit: str = PER_CENT
 
     @classmethod
-    def parse(cls, query: Any) -> WeightingRequest:
+    def parse(cls, query: Any) -> Self:
         """Parse a link's query or a form; margins typed for another base are dropped."""
         by = query.get("by", "")
         is_current = query.get("typed_for", by) == by
@@ -71,7 +66,10 @@ def check_length(margins: str) -> None:
     """Raise DesignError if the margins do not fit into a link."""
     length = len(quote_plus(margins))
     if length > MAX_LINK_LENGTH:
-        raise DesignError(TOO_LONG.format(length))
+        raise DesignError(
+            f"Margins in a link can have {MAX_LINK_LENGTH:,} characters after encoding; these "
+            f"have {length:,}. Use the ids of the options instead of their labels"
+        )
 
 
 def decode_margins(content: bytes) -> str:
@@ -118,23 +116,23 @@ def parse_margins(text: str, categories: Sequence[Category], unit: str) -> list[
     if unit not in UNITS:
         raise DesignError(f"Margins are one of {', '.join(UNITS.values())}")
     numbers: dict[str, float] = {}
-    for number, (name, value) in _lines(text):
+    lines = [
+        (number, _split_line(line, number))
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip(" \t,;")
+    ]
+    has_heading = len(lines) > 1 and re.fullmatch(r"\D+", lines[0][1][1])
+    for number, (name, value) in lines[1:] if has_heading else lines:
         category = _category(name, categories, number)
         if category.id in numbers:
             raise DesignError(f"Line {number}: “{category.label}” appears twice")
         numbers[category.id] = _parse_number(value, number, unit)
-    _check_complete(numbers, categories)
+    missing = [c.label for c in categories if c.id not in numbers and not c.optional]
+    if missing:
+        raise DesignError(f"The margins lack {', '.join(f'“{label}”' for label in missing)}")
     total = sum(numbers.values())
     _check_total(total, unit)
     return [numbers.get(category.id, 0.0) / total for category in categories]
-
-
-def _lines(text: str) -> list[tuple[int, tuple[str, str]]]:
-    """Return the line number, name and number of each line, without a heading."""
-    lines = enumerate(text.splitlines(), 1)
-    cells = [(place, _split_line(line, place)) for place, line in lines if line.strip(" \t,;")]
-    has_heading = len(cells) > 1 and re.fullmatch(r"\D+", cells[0][1][1])
-    return cells[1:] if has_heading else cells
 
 
 def _split_line(line: str, place: int) -> tuple[str, str]:
@@ -164,8 +162,7 @@ def _category(name: str, categories: Sequence[Category], place: int) -> Category
 
 def _parse_number(text: str, place: int, unit: str) -> float:
     """Parse a number with a decimal point or comma, spaces between thousands, and a % sign."""
-    digits = text.removesuffix("%").replace("\u202f", "").replace("\xa0", "").replace(" ", "")
-    digits = digits.replace(",", ".")
+    digits = re.sub("[ \u202f\xa0]", "", text.removesuffix("%")).replace(",", ".")
     if not digits:
         raise DesignError(f"Line {place}: a number is missing")
     if not digits.replace(".", "", 1).isdecimal() or not digits.isascii():
@@ -176,17 +173,6 @@ def _parse_number(text: str, place: int, unit: str) -> float:
     if value > LARGEST_NUMBER:
         raise DesignError(f"Line {place}: “{text[:40]}” is too large")
     return value
-
-
-def _check_complete(numbers: dict[str, float], categories: Sequence[Category]) -> None:
-    missing = [
-        category.label
-        for category in categories
-        if category.id not in numbers and not category.optional
-    ]
-    if missing:
-        labels = ", ".join(f"“{label}”" for label in missing)
-        raise DesignError(f"The margins lack {labels}")
 
 
 def _check_total(total: float, unit: str) -> None:

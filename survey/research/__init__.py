@@ -22,6 +22,6 @@ def init_app(
     csrf = CSRFProtect(app)
     # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
-    workspace = Workspace.over(store, results, settings, client_hash)
+    workspace = Workspace(store, results, settings, client_hash)
     parts = (*(accounts, team, builder, collection, surveys), *(analyses, downloads, pdf))
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

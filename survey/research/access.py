@@ -9,9 +9,10 @@ is rejected because the session or the role ended is returned with its fields.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from flask import (
@@ -280,35 +281,38 @@ class Log:
         return self._store.actions(slug, LOG_LENGTH)
 
 
-@dataclass(frozen=True)
 class Workspace:
     """A store with everything the researchers' pages need to work on it."""
 
-    store: Store
-    results: ResultCache
-    settings: Settings
-    client_hash: str
-    passwords: Passwords
-    throttle: Throttle
-    sessions: Sessions
-    gate: Gate
-    log: Log
+    def __init__(
+        self, store: Store, results: ResultCache, settings: Settings, client_hash: str
+    ) -> None:
+        self.store, self.results = store, results
+        self.settings, self.client_hash = settings, client_hash
+        self.passwords = Passwords(settings.password_cost)
+        self.throttle = Throttle(store, settings.secret)
+        self.sessions = Sessions(store, self.passwords)
+        self.gate = Gate(store, self.sessions, settings.public_url)
+        self.log = Log(store, self.sessions)
 
-    @classmethod
-    def over(
-        cls, store: Store, results: ResultCache, settings: Settings, client_hash: str
-    ) -> Workspace:
-        """Create the workspace of a store."""
-        passwords = Passwords(settings.password_cost)
-        sessions = Sessions(store, passwords)
-        return cls(
-            store,
-            results,
-            settings,
-            client_hash,
-            passwords,
-            Throttle(store, settings.secret),
-            sessions,
-            Gate(store, sessions, settings.public_url),
-            Log(store, sessions),
-        )
+
+class Pages:
+    """Base of the views of one subject."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._store, self._settings = workspace.store, workspace.settings
+        self._sessions, self._gate, self._log = workspace.sessions, workspace.gate, workspace.log
+
+
+def static_file(path: Path, content_type: str) -> tuple[str, Callable[[str], Response]]:
+    """Return the SHA-256 of a file, and a view that serves it at an address with this hash."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+
+    def view(version: str) -> Response:
+        if version != digest:
+            raise NotFoundError("this file belongs to another version of the page")
+        return Response(content, content_type=content_type)
+
+    return digest, view

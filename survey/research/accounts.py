@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from survey.errors import NotFoundError
 from survey.research import credentials
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.forms import (
     AddTwoFactorForm,
     CodeForm,
@@ -47,11 +47,8 @@ NAME_TAKEN = "You already have a token with this name. Choose another name, or r
 
 def sections(workspace: Workspace) -> list[Section]:
     """Return the pages of accounts; changes to their protection require the current password."""
-    entry, account, tokens = (
-        _SignInPages(workspace),
-        _AccountPages(workspace),
-        _TokenPages(workspace),
-    )
+    entry, account = _SignInPages(workspace), _AccountPages(workspace)
+    tokens = _TokenPages(workspace)
     accounts = Section(
         "accounts",
         "/research",
@@ -88,12 +85,7 @@ def sections(workspace: Workspace) -> list[Section]:
     ]
 
 
-class _SignInPages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log = workspace.store, workspace.log
-        self._passwords, self._throttle = workspace.passwords, workspace.throttle
-        self._sessions = workspace.sessions
-
+class _SignInPages(Pages):
     def page_head(self) -> dict[str, Any]:
         """Return the template variables of the page head: the researcher, if signed in."""
         for_researchers = request.path.startswith("/research")
@@ -107,14 +99,14 @@ class _SignInPages:
         if not form.validate_on_submit():
             return _form_page("sign_in", form)
         address, email = request.remote_addr or "", form.email.data.strip()
-        if not self._throttle.admits(address, email, time.time()):
+        if not self._workspace.throttle.admits(address, email, time.time()):
             form.password.errors = [THROTTLED]
             return _form_page("sign_in", form, 429)
         researcher = self._sessions.verify(email, form.password.data)
         if researcher is None:
             form.password.errors = [WRONG]
             return _form_page("sign_in", form, 403)
-        self._throttle.succeeded(address, email)
+        self._workspace.throttle.succeeded(address, email)
         target = _own_page(request.args.get("next", ""))
         if self._store.second_factor(researcher.key) is not None:
             self._sessions.await_code(researcher)
@@ -134,13 +126,13 @@ class _SignInPages:
             return _form_page("authentication_code", form)
         # Without a separate limit, an attacker could guess a six-digit code in a day.
         address = request.remote_addr or ""
-        if not self._throttle.admits_code(address, researcher.email, time.time()):
+        if not self._workspace.throttle.admits_code(address, researcher.email, time.time()):
             form.code.errors = [THROTTLED]
             return _form_page("authentication_code", form, 429)
         if not credentials.use_code(self._store, researcher, form.code.data, time.time()):
             form.code.errors = [WRONG_CODE]
             return _form_page("authentication_code", form, 403)
-        self._throttle.succeeded_with_code(address, researcher.email)
+        self._workspace.throttle.succeeded_with_code(address, researcher.email)
         self._sessions.open(researcher)
         self._log.write_for(researcher.email, "signed in", detail="with an authentication code")
         return redirect(target)
@@ -173,7 +165,7 @@ class _SignInPages:
         if self._store.researcher(email) is not None:
             form.email.errors = [EXISTING_ACCOUNT]
             return None
-        return self._store.add_researcher(email, self._passwords.hash(form.password.data))
+        return self._store.add_researcher(email, self._workspace.passwords.hash(form.password.data))
 
 
 def _form_page(name: str, form: FlaskForm, status: int = 422, **variables: Any) -> tuple[str, int]:
@@ -202,12 +194,7 @@ def _confirms_password(workspace: Workspace, form: CurrentPasswordForm) -> bool:
     return True
 
 
-class _AccountPages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._store, self._log = workspace.store, workspace.log
-        self._passwords, self._sessions = workspace.passwords, workspace.sessions
-
+class _AccountPages(Pages):
     def overview(self) -> str:
         """Show the account: password, two-factor authentication, tokens, sessions."""
         researcher = self._sessions.current()
@@ -226,7 +213,7 @@ class _AccountPages:
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
             return _form_page("password", form)
         researcher = self._sessions.current()
-        self._store.set_password(researcher.email, self._passwords.hash(form.new.data))
+        self._store.set_password(researcher.email, self._workspace.passwords.hash(form.new.data))
         self._sessions.open(researcher)
         self._log.write("changed the password")
         flash("Password changed. Your other sessions have ended and your API tokens are revoked.")
@@ -274,11 +261,7 @@ class _AccountPages:
         return redirect(url_for("account.overview"))
 
 
-class _TokenPages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._store, self._log = workspace.store, workspace.log
-
+class _TokenPages(Pages):
     def overview(self) -> Any:
         """List the API tokens, and create one."""
         form = TokenForm()
@@ -301,7 +284,7 @@ class _TokenPages:
         return redirect(url_for("tokens.overview"))
 
     def _tokens(self) -> list[ApiToken]:
-        return self._store.api_tokens(self._workspace.sessions.current().key)
+        return self._store.api_tokens(self._sessions.current().key)
 
     def _check_name(self, form: TokenForm) -> bool:
         """Return whether a new token may have this name; a form sent twice creates one token."""
@@ -315,7 +298,7 @@ class _TokenPages:
     def _create(self, form: TokenForm) -> str:
         """Create a token, of which only the hash is stored."""
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        researcher, now = self._workspace.sessions.current().key, int(time.time())
+        researcher, now = self._sessions.current().key, int(time.time())
         name = form.name.data
         scopes = " ".join(scope for scope in SCOPES if scope in form.scopes.data)
         self._store.add_api_token(ApiToken(hash_of(token), researcher, name, scopes, now))
@@ -330,5 +313,5 @@ class _TokenPages:
             tokens=self._tokens(),
             token=token,
             scopes=SCOPES,
-            server=self._workspace.settings.public_url.rstrip("/"),
+            server=self._settings.public_url.rstrip("/"),
         )

@@ -22,7 +22,7 @@ from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.privacy_loss import labels, linked, odds_in_words
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.downloads import CSV, download, file_name
 from survey.research.forms import whole_number
 from survey.results.analyses import (
@@ -60,7 +60,7 @@ Context = dict[str, Any]
 
 def sections(workspace: Workspace) -> list[Section]:
     """Declare the pages, files and figures of every analysis; a link reproduces its view."""
-    views = _Views(workspace)
+    views = _AnalysisPages(workspace)
     version, explore = "/<int:version>", "/explore"
 
     def page(path: str, analysis: Analysis, name: str = "", **options: Any) -> Route:
@@ -149,11 +149,7 @@ class _View(NamedTuple):
 Surroundings = Callable[[_View, Any], Context]
 
 
-class _Views:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._cache = workspace.store, workspace.results
-        self._settings = workspace.settings
-
+class _AnalysisPages(Pages):
     def newest(self, slug: str) -> Any:
         """Redirect to the dashboard of the newest version."""
         version, options = find_survey(self._store, slug).version, parse_options(request.args)
@@ -238,7 +234,9 @@ class _Views:
         return _View(analysis, survey, options, analysis.parse(request.values, path), path)
 
     def _compute(self, view: _View) -> Any:
-        return view.analysis.compute(self._cache, view.survey, view.request, view.options)
+        return view.analysis.compute(
+            self._workspace.results, view.survey, view.request, view.options
+        )
 
     def _compute_file(self, view: _View) -> Any:
         """Compute the result for a file: an error that a page shows becomes the whole response."""
@@ -270,7 +268,7 @@ class _Views:
             "errors": errors,
             "query": view.query,
             "result": result,
-            **analysis.form(self._cache, view.survey, view.request),
+            **analysis.form(self._workspace.results, view.survey, view.request),
             **(analysis.page_context(result) if result is not None else {}),
             **(surroundings(view, result) if surroundings else {}),
         }

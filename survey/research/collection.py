@@ -20,7 +20,7 @@ from survey.collect.publication import validate_schedule
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, ConflictError, DesignError, StoreBusyError
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.builder.forms import DoForm
 from survey.research.downloads import CSV, download
 from survey.research.forms import (
@@ -69,12 +69,7 @@ def sections(workspace: Workspace) -> list[Section]:
     ]
 
 
-class _CollectionPages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log = workspace.store, workspace.log
-        self._public_url = workspace.settings.public_url
-        self._minimum = workspace.settings.release_minimum
-
+class _CollectionPages(Pages):
     def overview(self, slug: str) -> str:
         """Show links, schedule, releases and the forms that change them."""
         return self._page(slug)
@@ -101,12 +96,12 @@ class _CollectionPages:
         return render_template(
             "research/collect.html",
             survey=survey,
-            link=respondent_link(survey, self._public_url),
+            link=respondent_link(survey, self._settings.public_url),
             forms=forms,
             n_invited=n_invited,
             by_stratum={group.name: tally.n for group, tally in split_by_link(tallies).items()},
             by_bucket={group.name: tally.n for group, tally in split_by_period(tallies).items()},
-            minimum=self._minimum,
+            minimum=self._settings.release_minimum,
             plan=self._store.plan(survey.key),
             archived=slug in self._store.archived_slugs(),
             lifecycle={"archive": ArchiveForm(formdata=None), "delete": DeleteForm(formdata=None)},
@@ -116,7 +111,7 @@ class _CollectionPages:
     def qr_code(self, slug: str) -> Response:
         """Return the open link as a QR code."""
         survey = _open_survey(find_survey(self._store, slug))
-        image = qr_code(respondent_link(survey, self._public_url))
+        image = qr_code(respondent_link(survey, self._settings.public_url))
         return download(image, "image/svg+xml", f"{slug}-link.svg")
 
     def invite(self, slug: str) -> Any:
@@ -132,7 +127,7 @@ class _CollectionPages:
             return self._page(slug, invite=form), 422
         tokens = new_tokens(count)
         links = [
-            respondent_link(survey, self._public_url, token=token, stratum=stratum)
+            respondent_link(survey, self._settings.public_url, token=token, stratum=stratum)
             for token in tokens
         ]
         try:
@@ -161,14 +156,17 @@ class _CollectionPages:
         if not ReleaseForm().validate_on_submit():
             return self._page(slug), 422
         versions = self._store.versions(slug)
-        n = sum(release_reports(self._store, survey, self._minimum) for survey in versions)
+        n = sum(
+            release_reports(self._store, survey, self._settings.release_minimum)
+            for survey in versions
+        )
         self._log.write("released", slug, f"{n} reports")
         if n:
             flash(f"{n:,} responses were released.")
         else:
             flash(
                 "Nothing was released: every group has fewer than "
-                f"{self._minimum} pending responses."
+                f"{self._settings.release_minimum} pending responses."
             )
         return redirect(url_for("collection.overview", slug=slug))
 
@@ -227,10 +225,7 @@ def _describe(schedule: Schedule) -> str:
     return f"{schedule.opens or 'now'} to {schedule.closes or 'closed by hand'}{limit}"
 
 
-class _EndPages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log = workspace.store, workspace.log
-
+class _EndPages(Pages):
     def archive(self, slug: str) -> Any:
         """Hide a survey from the list, or show it again."""
         find_survey(self._store, slug)

@@ -15,7 +15,7 @@ from wtforms.validators import InputRequired
 
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
 
@@ -49,7 +49,7 @@ class MicrodataForm(FlaskForm):  # type: ignore[misc]
 
 def sections(workspace: Workspace) -> list[Section]:
     """Declare the page and the download: for editors, not for viewers."""
-    views = _Views(workspace)
+    views = _MicrodataPages(workspace)
     routes = [
         Route("GET", "/microdata", "editor", views.page),
         Route("POST", "/microdata", "editor", views.download),
@@ -57,12 +57,7 @@ def sections(workspace: Workspace) -> list[Section]:
     return [Section("microdata", "/research/surveys/<slug>/<int:version>", routes)]
 
 
-class _Views:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log = workspace.store, workspace.log
-        self._caps = workspace.settings.caps
-        self._minimum = workspace.settings.release_minimum
-
+class _MicrodataPages(Pages):
     def page(self, slug: str, version: int) -> str:
         """Explain the contents of the file and the consequences of publishing it."""
         return self._render(find_survey(self._store, slug, version), MicrodataForm(formdata=None))
@@ -97,8 +92,8 @@ class _Views:
             "research/microdata.html",
             survey=survey,
             definition=survey.definition,
-            is_weakly_protected=survey.definition.epsilon > self._caps.warning,
-            release_minimum=self._minimum,
+            is_weakly_protected=survey.definition.epsilon > self._settings.caps.warning,
+            release_minimum=self._settings.release_minimum,
             released=self._store.n_released(survey.key),
             form=form,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from functools import lru_cache
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 
 from flask import Response, render_template, request, url_for
 
-from survey.errors import MissingPartError, NotFoundError
+from survey.errors import MissingPartError
 from survey.methods import interval_anchor, references, symbols, topics
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace, static_file
 from survey.research.downloads import download, file_name
 from survey.results.charts import is_clipped
 from survey.results.estimates.chart import page_charts
@@ -41,14 +40,14 @@ PDF_CACHE_SIZE = 8
 
 def sections(workspace: Workspace) -> list[Section]:
     """Declare the pages, and the template functions that link to the methods."""
-    views = _Views(workspace)
+    views = _ReportPages(workspace)
     survey = "/surveys/<slug>/<int:version>"
     routes = [
         Route("GET", "/methods", "researcher", views.methods),
         Route("GET", f"{survey}/methods", "viewer", views.survey_methods),
         Route("GET", f"{survey}/report", "viewer", views.report),
         Route("GET", f"{survey}/report.pdf", "viewer", views.report_pdf),
-        Route("GET", "/assets/<version>/report.css", "anybody", views.stylesheet),
+        Route("GET", "/assets/<version>/report.css", "anybody", views.stylesheet, "stylesheet"),
     ]
     section = Section("reports", "/research", routes)
     section.app_context_processor(
@@ -69,12 +68,11 @@ def method_anchor(rows: list[EstimateRow]) -> str:
     return interval_anchor(method) if method else "interval"
 
 
-class _Views:
+class _ReportPages(Pages):
     def __init__(self, workspace: Workspace) -> None:
-        self._store, self._cache = workspace.store, workspace.results
-        self._client_hash = workspace.client_hash
+        super().__init__(workspace)
         self._style = STYLESHEET.read_text(encoding="utf-8")
-        self._style_hash = hashlib.sha256(self._style.encode("utf-8")).hexdigest()
+        self._style_hash, self.stylesheet = static_file(STYLESHEET, "text/css; charset=utf-8")
 
     def methods(self) -> str:
         """Show all methods, independent of any survey."""
@@ -105,7 +103,7 @@ class _Views:
             *survey_facts(result.survey, result.n),
             ("Release", f"{result.release}, read {_read_at(result)}"),
             ("Intervals", result.options.description),
-            ("Page code", self._client_hash),
+            ("Page code", self._workspace.client_hash),
         ]
         return render_template(
             "research/report.html",
@@ -126,15 +124,9 @@ class _Views:
             references=works_cited(result),
         )
 
-    def stylesheet(self, version: str) -> Response:
-        """Return the stylesheet of the report, for screen and paper."""
-        if version != self._style_hash:
-            raise NotFoundError("this file belongs to another version of the page")
-        return Response(self._style, content_type="text/css; charset=utf-8")
-
     def _result(self, slug: str, version: int) -> SurveyResult:
         survey = find_survey(self._store, slug, version)
-        return self._cache.result(survey, parse_options(request.args))
+        return self._workspace.results.result(survey, parse_options(request.args))
 
 
 def _methods_page(**survey_context: Any) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flask import Response, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
-from survey.errors import ConflictError, DefinitionError, NotFoundError
+from survey.errors import ConflictError, DefinitionError
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
-from survey.research.access import Gate, Route, Section, Workspace
+from survey.research.access import Gate, Pages, Route, Section, Workspace, static_file
 from survey.research.forms import PublishForm
 from survey.results.charts import FORMATS
 from survey.results.number_format import describe_estimate, percent, row_label
@@ -37,17 +36,10 @@ STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 
 def sections(workspace: Workspace) -> list[Section]:
     """The list of surveys, the upload of a definition, results, and all templates' variables."""
-    stylesheet = STYLESHEET.read_bytes()
-    stylesheet_hash = hashlib.sha256(stylesheet).hexdigest()
-
-    def asset(version: str) -> Response:
-        if version != stylesheet_hash:
-            raise NotFoundError("this file belongs to another version of the page")
-        return Response(stylesheet, content_type="text/css; charset=utf-8")
-
+    stylesheet_hash, stylesheet = static_file(STYLESHEET, "text/css; charset=utf-8")
     pages = _SurveyPages(workspace)
     routes = [
-        Route("GET", "/assets/<version>/research.css", "anybody", asset),
+        Route("GET", "/assets/<version>/research.css", "anybody", stylesheet, "asset"),
         Route("GET", "/", "researcher", pages.surveys),
         Route("GET POST", "/publish", "researcher", pages.publish),
     ]
@@ -71,11 +63,7 @@ def sections(workspace: Workspace) -> list[Section]:
     return [section]
 
 
-class _SurveyPages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._settings = workspace.store, workspace.settings
-        self._gate, self._log = workspace.gate, workspace.log
-
+class _SurveyPages(Pages):
     def surveys(self) -> str:
         """List the researcher's surveys and drafts."""
         store, roles, archived = self._store, self._gate.roles(), self._store.archived_slugs()

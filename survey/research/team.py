@@ -10,7 +10,7 @@ from flask import flash, redirect, render_template, url_for
 from flask_wtf import FlaskForm
 
 from survey.errors import NotFoundError
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.forms import InvitationLinkForm, InviteForm, InviteResearcherForm, RoleForm
 from survey.security import hash_of
 from survey.store import ROLES, ColleagueLink, Draft, PublishedSurvey, Role, draft_key, find_survey
@@ -46,9 +46,9 @@ def sections(workspace: Workspace) -> list[Section]:
     ]
 
 
-class _TeamPages:
+class _TeamPages(Pages):
     def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log = workspace.store, workspace.log
+        super().__init__(workspace)
         self._links = _InvitationLinks(workspace)
 
     def _page(self, slug: str, form: InviteForm, link: str = "") -> str:
@@ -105,9 +105,9 @@ class _TeamPages:
         return render_template("research/log.html", survey=survey, actions=self._log.read(slug))
 
 
-class _PeoplePages:
+class _PeoplePages(Pages):
     def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log = workspace.store, workspace.log
+        super().__init__(workspace)
         self._links = _InvitationLinks(workspace)
 
     def _page(self, form: FlaskForm, link: str = "") -> str:
@@ -150,12 +150,8 @@ class _PeoplePages:
         return render_template("research/log.html", survey=None, actions=self._log.read())
 
 
-class _InvitationLinks:
+class _InvitationLinks(Pages):
     """Single-use invitations to the team of a survey, or to this server (slug "")."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._store, self._log, self._gate = workspace.store, workspace.log, workspace.gate
-        self._public_url = workspace.settings.public_url
 
     def create(self, slug: str, role: Role) -> str:
         """Create a link that is valid for a week; only its hash is stored."""
@@ -163,7 +159,7 @@ class _InvitationLinks:
         expires = int(time.time()) + LINK_SECONDS
         link = ColleagueLink(slug, role, expires, self._gate.researcher().key)
         self._store.add_colleague_link(hash_of(token), link)
-        return f"{self._public_url.rstrip('/')}{url_for('accounts.join', token=token)}"
+        return f"{self._settings.public_url.rstrip('/')}{url_for('accounts.join', token=token)}"
 
     def template_variables(self, slug: str) -> dict[str, Any]:
         """Return the variables of `open_links_table`."""

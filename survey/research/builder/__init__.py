@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
-from flask import Response, url_for
+from flask import url_for
 
-from survey.errors import NotFoundError
-from survey.research.access import Route, Section, Workspace
+from survey.research.access import Route, Section, Workspace, static_file
 from survey.research.builder import draft_editor, outline, publication, test_run
 
 SCRIPT = Path(__file__).resolve().parents[2] / "static" / "builder.js"
@@ -28,16 +26,9 @@ DRAFT_PAGES = (
 
 def sections(workspace: Workspace) -> list[Section]:
     """The builder's pages and the template variables they use."""
-    script = SCRIPT.read_bytes()
-    digest = hashlib.sha256(script).hexdigest()
-
-    def script_file(version: str) -> Response:
-        if version != digest:
-            raise NotFoundError("this file belongs to another version of the page")
-        return Response(script, content_type="text/javascript; charset=utf-8")
-
+    digest, script = static_file(SCRIPT, "text/javascript; charset=utf-8")
     address = "/assets/<version>/builder.js"
-    routes = [Route("GET", address, "anybody", script_file, "script")]
+    routes = [Route("GET", address, "anybody", script, "script")]
     for part in (outline, draft_editor, test_run, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)

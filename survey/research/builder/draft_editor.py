@@ -30,7 +30,7 @@ from survey.questionnaire.drafts.merge import (
 )
 from survey.questionnaire.kinds import BaseQuestion, kind_of
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
-from survey.research.access import Route, Workspace
+from survey.research.access import Pages, Route, Workspace
 from survey.research.builder.feedback import (
     errors_of,
     mark_fields,
@@ -166,7 +166,7 @@ class Page:
 
 def routes(workspace: Workspace) -> list[Route]:
     """Declare the pages of the sheets."""
-    pages = _Pages(workspace)
+    pages = _EditorPages(workspace)
     return [
         Route("GET POST", "/<slug>/questions/<int:key>", "editor", pages.question),
         Route("GET POST", "/<slug>/texts", "editor", pages.texts),
@@ -177,11 +177,15 @@ def routes(workspace: Workspace) -> list[Route]:
     ]
 
 
-class _Pages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
-        self._gate = workspace.gate
+class DraftPages(Pages):
+    """Base of the views of drafts."""
 
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
+
+
+class _EditorPages(DraftPages):
     def question(self, slug: str, key: int) -> Any:
         """Edit one question, its options and its privacy."""
         fixes = request.form.get("do", "") not in ("autosave", "look")

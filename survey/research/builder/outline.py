@@ -23,7 +23,7 @@ from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.loading import parse, source_of
 from survey.questionnaire.validation import check
 from survey.research.access import Route, Workspace
-from survey.research.builder.draft_editor import Drafts
+from survey.research.builder.draft_editor import DraftPages
 from survey.research.builder.feedback import total_sentences
 from survey.research.builder.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
 from survey.research.builder.plan import plan_fields
@@ -52,7 +52,7 @@ TWICE_SECONDS = 10
 
 def routes(workspace: Workspace) -> list[Route]:
     """Declare the pages of the outline."""
-    pages = _Pages(workspace)
+    pages = _OutlinePages(workspace)
     return [
         Route("GET POST", "/new", "researcher", pages.new),
         Route("POST", "/file", "researcher", pages.from_file),
@@ -64,12 +64,7 @@ def routes(workspace: Workspace) -> list[Route]:
     ]
 
 
-class _Pages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._store, self._log = workspace.store, workspace.log
-        self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
-
+class _OutlinePages(DraftPages):
     def new(self) -> Any:
         """Create a draft from a title."""
         form = NewDraftForm()
@@ -114,7 +109,7 @@ class _Pages:
         return next(name for n in count(2) if (name := f"{slug}-{n}") not in used)
 
     def _begin(self, content: DraftContent, team: Mapping[int, Role] | None = None) -> Any:
-        researcher = self._workspace.gate.researcher()
+        researcher = self._gate.researcher()
         members: dict[int, Role] = {**(team or {}), researcher.key: "owner"}
         for draft in self._store.drafts():
             is_mine = (draft.author, draft.content) == (researcher.email, content.to_json())
@@ -162,7 +157,7 @@ class _Pages:
         return self._apply(slug, action, whole_number(key))
 
     def _apply(self, slug: str, action: str, key: int) -> Any:
-        researcher, new_key = self._workspace.gate.researcher(), [0]
+        researcher, new_key = self._gate.researcher(), [0]
 
         def change(content: DraftContent) -> DraftContent:
             if action == "question-add":
@@ -194,7 +189,7 @@ class _Pages:
         if not form.validate_on_submit():
             return self.outline(slug), 422
         email, mine = (
-            self._workspace.gate.researcher().email,
+            self._gate.researcher().email,
             {"title": plain(form.title.data or "")},
         )
         try:

@@ -15,7 +15,7 @@ from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.survey import Survey
 from survey.research.access import Route, Workspace
-from survey.research.builder.draft_editor import Drafts, OpenDraft, progress
+from survey.research.builder.draft_editor import DraftPages, OpenDraft, progress
 from survey.research.builder.feedback import mistake_sentence, total_sentences
 from survey.research.builder.forms import (
     PageForm,
@@ -40,14 +40,10 @@ class Point:
 
 def routes(workspace: Workspace) -> list[Route]:
     """Declare the page of publication."""
-    return [Route("GET POST", "/<slug>/publish", "editor", _Pages(workspace).publish)]
+    return [Route("GET POST", "/<slug>/publish", "editor", _PublicationPages(workspace).publish)]
 
 
-class _Pages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace, self._store = workspace, workspace.store
-        self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
-
+class _PublicationPages(DraftPages):
     def publish(self, slug: str) -> Any:
         """Show the checklist; publish the draft if it has no mistakes."""
         opened = self._drafts.open(slug)
@@ -94,7 +90,7 @@ class _Pages:
             except DefinitionError as error:
                 points.append(Point(str(error), url_for("drafts.outline", slug=slug)))
             name = draft_check.survey.slug
-            if self._store.versions(name) and not self._workspace.gate.allows(name, "editor"):
+            if self._store.versions(name) and not self._gate.allows(name, "editor"):
                 points.append(
                     Point(
                         f"Another survey, which you cannot edit, has the address “{name}”; "
@@ -146,7 +142,7 @@ class _Pages:
             {member.researcher: member.role for member in self._store.members(opened.draft.slug)},
             version,
         )
-        self._workspace.log.write("published", published.slug, f"version {published.version}")
+        self._log.write("published", published.slug, f"version {published.version}")
         return self._finish(opened, published, planned)
 
     def _finish(self, opened: OpenDraft, survey: PublishedSurvey, planned: DraftPlan) -> Any:

@@ -24,13 +24,13 @@ from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.survey import Survey
 from survey.research.access import Route, Workspace
-from survey.research.builder.draft_editor import Drafts
+from survey.research.builder.draft_editor import DraftPages
 from survey.research.builder.forms import DoForm, SimulateForm
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
 from survey.results.charts import convert
 from survey.results.plan.chart import design_chart, tradeoff_chart
-from survey.store import Draft, PublishedSurvey, Store
+from survey.store import Draft, PublishedSurvey
 
 SVG = "image/svg+xml"
 
@@ -40,7 +40,7 @@ SHARE = "share-"
 
 def routes(workspace: Workspace) -> list[Route]:
     """Declare the pages of test runs."""
-    pages = _Pages(workspace)
+    pages = _TestRunPages(workspace)
     return [
         Route("GET", "/<slug>/try", "editor", pages.test_run),
         Route("POST", "/<slug>/try/make", "editor", pages.make_test_run),
@@ -49,12 +49,7 @@ def routes(workspace: Workspace) -> list[Route]:
     ]
 
 
-class _Pages:
-    def __init__(self, workspace: Workspace) -> None:
-        self._store: Store = workspace.store
-        self._log, self._settings, self._gate = workspace.log, workspace.settings, workspace.gate
-        self._drafts = Drafts(workspace.store)
-
+class _TestRunPages(DraftPages):
     def test_run(self, slug: str) -> str:
         """Show the test run and the fields of its shares."""
         return self._page(slug, SimulateForm(formdata=None))
@@ -68,7 +63,7 @@ class _Pages:
             "research/builder/test_run.html",
             survey=opened.draft,
             content=opened.content,
-            draft_check=check_draft(opened.content, self._settings.caps),
+            draft_check=check_draft(opened.content, self._caps),
             made=test_run,
             link=respondent_link(test_run, self._settings.public_url) if test_run else "",
             released=self._store.n_released(test_run.key) if test_run else 0,
@@ -84,7 +79,7 @@ class _Pages:
     def make_test_run(self, slug: str) -> Any:
         """Build the test run from the current draft, or delete it."""
         opened = self._drafts.open(slug)
-        draft_check = check_draft(opened.content, self._settings.caps)
+        draft_check = check_draft(opened.content, self._caps)
         if DoForm().validate_on_submit():
             if draft_check.survey is None:
                 flash("The draft has mistakes. Fix them before you test it.")
@@ -138,7 +133,7 @@ class _Pages:
         """Return a chart of the margin of error against epsilon for one question."""
         opened, query = self._drafts.open(slug), request.args
         if "question" in query:
-            draft_check = check_draft(opened.content, self._settings.caps)
+            draft_check = check_draft(opened.content, self._caps)
             question = draft_check.questions.get(whole_number(query["question"]))
             if question is None:
                 raise NotFoundError("this question does not exist or has mistakes")

@@ -127,8 +127,8 @@ class Gate:
         researcher = self._sessions.current()
         if not researcher.is_admin:
             return self._store.roles(researcher.key)
-        surveys = [survey.slug for survey in self._store.surveys()]
-        return dict.fromkeys([*surveys, *(draft.slug for draft in self._store.drafts())], "owner")
+        slugs = [survey.slug for survey in self._store.surveys()]
+        return dict.fromkeys([*slugs, *(draft.slug for draft in self._store.drafts())], "owner")
 
     def role(self, slug: str) -> Role | None:
         """Return the researcher's role in a survey or draft, None if they are no member."""
@@ -237,17 +237,11 @@ class Gate:
 
 def _return_address() -> str:
     """Return the page to open after signing in: for a form, the page that contains it."""
-    page = _page_of(request.path)
-    query = request.query_string.decode("ascii", "ignore") if request.method == "GET" else ""
-    return f"{page}?{query}" if query else page
-
-
-def _page_of(path: str) -> str:
-    """Return the path, or its nearest parent that answers GET."""
-    adapter = current_app.url_map.bind("")
+    path, adapter = request.path, current_app.url_map.bind("")
     while path.count("/") > 1 and not adapter.test(path, "GET"):
         path = path.rpartition("/")[0]
-    return path
+    query = request.query_string.decode("ascii", "ignore") if request.method == "GET" else ""
+    return f"{path}?{query}" if query else path
 
 
 def _is_same_origin(public_url: str) -> bool:

@@ -75,16 +75,11 @@ def sections(workspace: Workspace) -> list[Section]:
         name = f"{analysis.name}_{view.__name__}"
         return Route("GET", path, "viewer", _bind(view, analysis), name)
 
-    question = replace(ESTIMATES, template="research/question.html")
+    question, path = replace(ESTIMATES, template="research/question.html"), "/questions/<question>"
     routes = [
         Route("GET", "", "viewer", views.newest),
         page(version, ESTIMATES, "dashboard", surroundings=views.dashboard_context),
-        page(
-            f"{version}/questions/<question>",
-            question,
-            "question",
-            surroundings=views.question_context,
-        ),
+        page(f"{version}{path}", question, "question", surroundings=views.question_context),
         file(f"{version}/estimates.csv", ESTIMATES),
         file(f"{version}/estimates.xlsx", ESTIMATES, "xlsx"),
         picture(f"{version}/charts/<question>-<part>-<look>.svg", ESTIMATES, views.chart),
@@ -182,12 +177,10 @@ class _AnalysisPages(Pages):
         """Return the rows of an analysis as CSV, or its workbook."""
         view = self._parse(analysis, slug, version, path)
         result = self._compute_file(view)
-        if kind == "xlsx" and analysis.workbook is not None:
-            content: bytes | str = analysis.workbook(result)
-        else:
-            content = to_csv(result.rows, analysis.row_type)
         name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
-        return download(content, XLSX if kind == "xlsx" else CSV, name)
+        if kind == "xlsx" and analysis.workbook is not None:
+            return download(analysis.workbook(result), XLSX, name)
+        return download(to_csv(result.rows, analysis.row_type), CSV, name)
 
     def figure(
         self, analysis: Analysis, slug: str, kind: str, version: int = 0, **path: str
@@ -223,15 +216,16 @@ class _AnalysisPages(Pages):
         return redirect(url_for("results.weighting", slug=slug, **query))
 
     def _parse(self, analysis: Analysis, slug: str, version: int, path: Mapping[str, str]) -> _View:
-        if not analysis.level_only:
-            survey = find_survey(self._store, slug, version)
-            options = parse_options(request.args)
-            return _View(analysis, survey, options, analysis.parse(request.args, path), path)
-        version = whole_number(request.values.get("version", ""))
-        survey = find_survey(self._store, slug, version or None)
-        level = request.values.get("level", "")
-        options = parse_options({"level": level} if level else {})
-        return _View(analysis, survey, options, analysis.parse(request.values, path), path)
+        query = request.args
+        options: Mapping[str, str] = query
+        survey_version: int | None = version
+        if analysis.level_only:
+            # Forms send these analyses too, with empty fields for the defaults.
+            query, level = request.values, request.values.get("level", "")
+            options = {"level": level} if level else {}
+            survey_version = whole_number(query.get("version", "")) or None
+        survey = find_survey(self._store, slug, survey_version)
+        return _View(analysis, survey, parse_options(options), analysis.parse(query, path), path)
 
     def _compute(self, view: _View) -> Any:
         return view.analysis.compute(

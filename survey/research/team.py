@@ -111,13 +111,10 @@ class _PeoplePages(Pages):
         self._links = _InvitationLinks(workspace)
 
     def _page(self, form: FlaskForm, link: str = "") -> str:
+        store = self._store
         people = [
-            (
-                person,
-                self._store.second_factor(person.key) is not None,
-                self._store.roles(person.key),
-            )
-            for person in self._store.researchers()
+            (person, store.second_factor(person.key) is not None, store.roles(person.key))
+            for person in store.researchers()
         ]
         return render_template(
             "research/people.html",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,13 +110,10 @@ class Drafts:
             content = change(opened.content)
             if content == opened.content:
                 return opened
-            try:
-                draft = self._store.save_draft(
-                    opened.draft, content.to_json(), email, int(time.time())
-                )
-            except ConflictError:
-                continue
-            return OpenDraft(draft, content)
+            with suppress(ConflictError):
+                now = int(time.time())
+                draft = self._store.save_draft(opened.draft, content.to_json(), email, now)
+                return OpenDraft(draft, content)
         raise ConflictError("others are saving this draft; try again in a moment")
 
     def save(self, slug: str, email: str, sheet: Sheet, mine: Values, revision: int) -> Saved:
@@ -184,6 +182,9 @@ class DraftPages(Pages):
         super().__init__(workspace)
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
 
+    def _change(self, slug: str, change: Callable[[DraftContent], DraftContent]) -> OpenDraft:
+        return self._drafts.change(slug, self._gate.researcher().email, change)
+
 
 class _EditorPages(DraftPages):
     def question(self, slug: str, key: int) -> Any:
@@ -233,8 +234,7 @@ class _EditorPages(DraftPages):
             _LANGUAGE.validate_python(language)
             if len(self._drafts.open(slug).content.languages) + 1 >= MAX_LANGUAGES:
                 raise DesignError(f"a survey has at most {MAX_LANGUAGES} languages")
-            email = self._gate.researcher().email
-            self._drafts.change(slug, email, lambda content: edits.with_language(content, language))
+            self._change(slug, lambda content: edits.with_language(content, language))
         except ValidationError:
             form.language.errors = ["Enter a language as its tag, such as es or pt-BR"]
         except DesignError as error:
@@ -244,11 +244,8 @@ class _EditorPages(DraftPages):
     def remove_language(self, slug: str, language: str) -> Any:
         """Remove a language with all its texts."""
         if DoForm().validate_on_submit():
-            email = self._gate.researcher().email
             try:
-                self._drafts.change(
-                    slug, email, lambda content: edits.without_language(content, language)
-                )
+                self._change(slug, lambda content: edits.without_language(content, language))
                 flash(f"The texts in {language} were deleted.")
             except DesignError as error:
                 flash(f"Nothing was removed: {error}.")
@@ -287,20 +284,16 @@ class _EditorPages(DraftPages):
         if do == "autosave":
             return self._respond(slug, page, saved.opened.content, form, saved)
         if not saved.is_saved:
-            return self._render_clashes(slug, page, saved), 409
+            # Show the sheet with both versions, opened at the newest revision.
+            content = saved.opened.content
+            form = page.form(content, check_draft(content, self._caps), saved.merge.values, None)
+            form.revision.data = str(saved.opened.draft.revision)
+            return self._render(slug, page, content, form, saved), 409
         _flash_merge(saved, form)
         anchor = "options" if do.startswith("option-") else None
         if do == "done":
             return redirect(url_for("drafts.outline", slug=slug))
         return redirect(url_for(page.endpoint, slug=slug, **page.variables, _anchor=anchor))
-
-    def _render_clashes(self, slug: str, page: Page, saved: Saved) -> str:
-        """Show the sheet with both versions, opened at the newest revision."""
-        content = saved.opened.content
-        values = saved.merge.values
-        form = page.form(content, check_draft(content, self._caps), values, None)
-        form.revision.data = str(saved.opened.draft.revision)
-        return self._render(slug, page, content, form, saved)
 
     def _render(
         self,
@@ -353,10 +346,8 @@ class _EditorPages(DraftPages):
         self, slug: str, page: Page, content: DraftContent, draft_check: DraftCheck
     ) -> dict[str, str]:
         if "key" in page.variables:
-            planned = parse_plan(content.plan)
-            return question_feedback(
-                slug, page.variables["key"], draft_check, planned, self._caps
-            ).form
+            key, planned = page.variables["key"], parse_plan(content.plan)
+            return question_feedback(slug, key, draft_check, planned, self._caps).form
         total, warning = total_sentences(draft_check, self._caps)
         return {"total": total, "warning": warning}
 
@@ -369,9 +360,8 @@ class _EditorPages(DraftPages):
         if isinstance(form, PlanForm):
             return mark_fields(form, list(parse_plan(content.plan).mistakes))
         if isinstance(form, SurveyForm):
-            mark_fields(
-                form, [m for m in draft_check.mistakes if m.question is None and m.page is None]
-            )
+            of_survey = [m for m in draft_check.mistakes if m.question is None and m.page is None]
+            mark_fields(form, of_survey)
         return []
 
 
@@ -379,12 +369,9 @@ def _plans(
     draft_check: DraftCheck, content: DraftContent
 ) -> list[tuple[BaseQuestion, QuestionPlan]]:
     """Return every question without mistakes, with its planned precision."""
-    planned = parse_plan(content.plan)
-    valid = draft_check.questions
+    planned, valid = parse_plan(content.plan), draft_check.questions
     questions = [valid[q["key"]] for q in content.questions if q["key"] in valid]
-    return [
-        (question, question_plan(question, planned.n, planned.margin)) for question in questions
-    ]
+    return [(q, question_plan(q, planned.n, planned.margin)) for q in questions]
 
 
 def _form_of(kind: type[SheetForm]) -> MakeForm:

@@ -49,26 +49,20 @@ def question_feedback(
     if question is None:
         return QuestionFeedback(total=total, warning=warning)
     plan = question_plan(question, planned.n, planned.margin)
-    epsilon = f"{question.channel.epsilon:.4f}"
     chart = ""
-    if uses_grr(question):
-        k = question.channel.options
-        chart = url_for("drafts.tradeoff", slug=slug, options=k, epsilon=epsilon, n=planned.n)
-    elif has_chart(question):
-        # The chart shows the saved question; its epsilon in the address tells when to reload it.
-        chart = url_for("drafts.tradeoff", slug=slug, question=key, epsilon=epsilon, n=planned.n)
-    p = "" if plan.p is None else f", truth probability {plan.p:.3f}"
-    return QuestionFeedback(
-        epsilon=f"{plan.epsilon}{p}",
-        chance=plan.chance,
-        bounds=plan.bounds,
-        margins=plan.margins,
-        reports=plan.reports,
-        needed_epsilon=plan.needed_epsilon,
-        total=total,
-        warning=warning,
-        chart=chart,
-    )
+    if has_chart(question):
+        # Without a formula, the chart shows the saved question; its epsilon in the address tells
+        # when to reload it.
+        uses_formula = uses_grr(question)
+        design: dict[str, Any] = (
+            {"options": question.channel.options} if uses_formula else {"question": key}
+        )
+        epsilon = f"{question.channel.epsilon:.4f}"
+        chart = url_for("drafts.tradeoff", slug=slug, **design, epsilon=epsilon, n=planned.n)
+    texts = asdict(plan)
+    p = texts.pop("p")
+    texts["epsilon"] += "" if p is None else f", truth probability {p:.3f}"
+    return QuestionFeedback(**texts, total=total, warning=warning, chart=chart)
 
 
 def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:

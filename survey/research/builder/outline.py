@@ -33,6 +33,7 @@ from survey.store import Draft, Role, find_survey
 Edit = Callable[[DraftContent, int], DraftContent]
 
 EDITS: Mapping[str, Edit] = {
+    "page-add": lambda content, _key: edits.add_page(content),
     "page-up": lambda content, key: edits.move_page(content, key, -1),
     "page-down": lambda content, key: edits.move_page(content, key, 1),
     "page-remove": edits.remove_page,
@@ -164,15 +165,13 @@ class _OutlinePages(DraftPages):
                 kind = request.form.get("type", "")
                 kind = kind if kind in TYPE_NAMES else DEFAULT_KIND.type
                 content, new_key[0] = edits.add_question(content, key, kind)
-                return content
-            if action == "question-copy":
+            elif action == "question-copy":
                 content, new_key[0] = edits.duplicate_question(content, key)
-                return content
-            if action == "page-add":
-                return edits.add_page(content)
-            if action not in EDITS:
+            elif action in EDITS:
+                content = EDITS[action](content, key)
+            else:
                 raise NotFoundError("the outline has no such button")
-            return EDITS[action](content, key)
+            return content
 
         try:
             self._drafts.change(slug, researcher.email, change)
@@ -180,7 +179,7 @@ class _OutlinePages(DraftPages):
             flash(f"Nothing was changed: {error}.")
         if new_key[0]:
             return redirect(url_for("drafts.question", slug=slug, key=new_key[0]))
-        anchor = f"{action.partition('-')[0]}-{key}" if action in EDITS else None
+        anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None
         return redirect(url_for("drafts.outline", slug=slug, _anchor=anchor))
 
     def page(self, slug: str, key: int) -> Any:
@@ -188,10 +187,7 @@ class _OutlinePages(DraftPages):
         form = PageForm(prefix=f"p{key}-")
         if not form.validate_on_submit():
             return self.outline(slug), 422
-        email, mine = (
-            self._gate.researcher().email,
-            {"title": plain(form.title.data or "")},
-        )
+        email, mine = self._gate.researcher().email, {"title": plain(form.title.data or "")}
         try:
             opened_at = whole_number(form.revision.data or "")
             saved = self._drafts.save(slug, email, PageSheet(key), mine, opened_at)

@@ -124,32 +124,30 @@ class _TestRunPages(DraftPages):
 
     def _save_shares(self, slug: str, change: Callable[[TypedShares], TypedShares]) -> None:
         """Store the typed shares with the draft: results pages of the test run show them."""
-        email = self._gate.researcher().email
-        self._drafts.change(
-            slug, email, lambda content: replace(content, typed_shares=change(content.typed_shares))
+        self._change(
+            slug, lambda content: replace(content, typed_shares=change(content.typed_shares))
         )
 
     def tradeoff(self, slug: str) -> Response:
         """Return a chart of the margin of error against epsilon for one question."""
         opened, query = self._drafts.open(slug), request.args
+        n = _between(query.get("n", ""), 1, LARGEST_N)
         if "question" in query:
             draft_check = check_draft(opened.content, self._caps)
             question = draft_check.questions.get(whole_number(query["question"]))
             if question is None:
                 raise NotFoundError("this question does not exist or has mistakes")
-            n = _between(query.get("n", ""), 1, LARGEST_N)
-            chart = convert(design_chart(question, n), "svg")
-            return Response(chart, content_type=SVG)
-        options = _between(query.get("options", ""), 2, 200)
-        n = _between(query.get("n", ""), 1, LARGEST_N)
-        try:
-            epsilon = float(query.get("epsilon", ""))
-        except ValueError:
-            raise DesignError("epsilon must be a number, such as 1.1") from None
-        if not 0 < epsilon < 50:  # also nan
-            raise DesignError("epsilon must be above 0, such as 1.1")
-        chart = convert(tradeoff_chart(options, epsilon, n), "svg")
-        return Response(chart, content_type=SVG)
+            chart = design_chart(question, n)
+        else:
+            options = _between(query.get("options", ""), 2, 200)
+            try:
+                epsilon = float(query.get("epsilon", ""))
+            except ValueError:
+                raise DesignError("epsilon must be a number, such as 1.1") from None
+            if not 0 < epsilon < 50:  # also nan
+                raise DesignError("epsilon must be above 0, such as 1.1")
+            chart = tradeoff_chart(options, epsilon, n)
+        return Response(convert(chart, "svg"), content_type=SVG)
 
 
 def _between(text: str, low: int, high: int) -> int:

@@ -12,7 +12,6 @@ import numpy as np
 
 from survey.disclosure import merge_small_groups, merge_small_strata
 from survey.errors import NotFoundError
-from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.questions import defines_groups, truth_labels
 from survey.store import PublishedSurvey, Store, Tally
 
@@ -81,24 +80,19 @@ def list_groups(store: Store, survey: PublishedSurvey) -> dict[str, Sequence[Gro
     groups = {heading: members for heading, members in groups.items() if len(members) > 1}
     for question in survey.definition.questions:
         if defines_groups(question):
-            groups[f"Answers to “{question.text}”"] = _answer_groups(question)
+            groups[f"Answers to “{question.text}”"] = [
+                Group(ANSWER, question.id, label, place, option)
+                for place, (option, label) in enumerate(truth_labels(question))
+            ]
     return groups
 
 
 def find_group(store: Store, survey: PublishedSurvey, group_id: str) -> Group:
     """Return the group with this id; NotFoundError if there is none."""
-    for members in list_groups(store, survey).values():
-        for group in members:
-            if group.id == group_id:
-                return group
+    groups = {group.id: group for groups in list_groups(store, survey).values() for group in groups}
+    if group_id in groups:
+        return groups[group_id]
     raise NotFoundError(f'{survey.slug} has no group "{group_id[:80]}"')
-
-
-def _answer_groups(question: PublishedQuestion) -> list[Group]:
-    return [
-        Group(ANSWER, question.id, label, place, option)
-        for place, (option, label) in enumerate(truth_labels(question))
-    ]
 
 
 def tallies_by_link(store: Store, survey: PublishedSurvey) -> dict[str, Tally]:

@@ -126,7 +126,16 @@ def joint_variable_counts(
         for a, b in pairs:
             counts += _indicators(questions[0], a).T @ _indicators(questions[1], b)
         return counts
-    cells = (_cells(questions, a, b, shape) for a, b in pairs)
+    # One byte per report where that is enough.
+    kind = np.uint8 if shape[0] * shape[1] <= BYTE_CELLS else np.int64
+
+    def cells_of(a: Codes, b: Codes) -> AnyIntegers:
+        """Return the cell of each report: a k_b + b."""
+        cells: AnyIntegers = np.multiply(code_numbers(questions[0], a), shape[1], dtype=kind)
+        cells += code_numbers(questions[1], b).astype(kind, copy=False)
+        return cells
+
+    cells = (cells_of(a, b) for a, b in pairs)
     return _count_cells(cells, shape[0] * shape[1]).reshape(shape)
 
 
@@ -208,16 +217,6 @@ def _combined_cells(
     cells = np.zeros(len(codes[0]), dtype=np.int64)
     for question, part, size in zip(questions, codes, sizes, strict=True):
         cells = cells * size + code_numbers(question, part)
-    return cells
-
-
-def _cells(
-    questions: Sequence[PublishedQuestion], a: Codes, b: Codes, shape: tuple[int, int]
-) -> AnyIntegers:
-    """Return the cell of each report, a k_b + b, in one byte where that is enough."""
-    kind = np.uint8 if shape[0] * shape[1] <= BYTE_CELLS else np.int64
-    cells: AnyIntegers = np.multiply(code_numbers(questions[0], a), shape[1], dtype=kind)
-    cells += code_numbers(questions[1], b).astype(kind, copy=False)
     return cells
 
 

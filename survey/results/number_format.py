@@ -100,10 +100,7 @@ def percent(share: float | None) -> str:
     >>> percent(0.234), percent(-0.012), percent(-0.001)
     ('23%', '−1%', '0%')
     """
-    if share is None:
-        return ""
-    whole = round(share * 100)
-    return f"{whole}%".replace("-", "−")
+    return "" if share is None else f"{round(share * 100)}%".replace("-", "−")
 
 
 def points(difference: float | None) -> str:

@@ -62,6 +62,7 @@ def compute_crosstab(
     report includes both, ChannelError for questions whose reports cannot be cross-tabulated.
     """
     first, second = (find_variable(survey, name) for name in (request.first, request.second))
+    _check_different(request, first.place, second.place)
     questions = first.question, second.question
 
     def count() -> Integers:
@@ -78,8 +79,14 @@ def crosstab_from_counts(
 ) -> CrosstabResult:
     """Cross-tabulate two questions with joint counts from `count(first place, second place)`."""
     places = [question_index(survey, name) for name in (request.first, request.second)]
+    _check_different(request, *places)
     first, second = (survey.definition.questions[place] for place in places)
     return _compute(lambda: count(*places), survey, (first, second), request, options)
+
+
+def _check_different(request: CrosstabRequest, first: int, second: int) -> None:
+    if first == second:
+        raise CountsError(f"{request.first} with itself: a cross-tab needs two questions")
 
 
 def _compute(
@@ -89,8 +96,6 @@ def _compute(
     request: CrosstabRequest,
     options: IntervalOptions,
 ) -> CrosstabResult:
-    if request.first == request.second:
-        raise CountsError(f"{request.first} with itself: a cross-tab needs two questions")
     channels = crosstab_channels(questions)
     counts = count()
     if not counts.any():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
+from functools import partial
 from itertools import count, groupby
 
 from survey.questionnaire.kinds.base import EPOCH, Grid
@@ -43,16 +44,8 @@ def cells(grid: Grid, *, is_date: bool) -> tuple[Cell, ...]:
     ['0 to 4', '5 to 9', '10 to 14', '15 to 19', '20 to 24', '25 to 30']
     """
     groups = _dates(grid) if is_date else _numbers(grid)
-    return tuple(
-        Cell(
-            values[0],
-            values[-1],
-            _date_range(values[0], values[-1])
-            if is_date
-            else _number_range(values[0], values[-1], grid.decimals),
-        )
-        for values in groups
-    )
+    label = _date_range if is_date else partial(_number_range, decimals=grid.decimals)
+    return tuple(Cell(values[0], values[-1], label(values[0], values[-1])) for values in groups)
 
 
 def edges(grid: Grid, bins: tuple[Cell, ...]) -> list[float]:
@@ -90,7 +83,8 @@ def _widths(grid: Grid) -> Iterator[int]:
 def _dates(grid: Grid) -> list[list[float]]:
     """Group dates into cells of days, weeks, months or years."""
     days = [int(value) - grid.low for value in grid.values]
-    months = [_month(day + grid.low) for day in days]
+    dates = [EPOCH + timedelta(value) for value in grid.values]
+    months = [day.year * YEAR + day.month - 1 for day in dates]
     keys = [
         days,
         *([day // length for day in days] for length in WEEKS if grid.step == 1),
@@ -108,11 +102,6 @@ def _group_values(grid: Grid, keys: list[int]) -> list[list[float]]:
     return [[value for _, value in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
 
 
-def _month(day: int) -> int:
-    moment = EPOCH + timedelta(day)
-    return moment.year * YEAR + moment.month - 1
-
-
 def _number_range(first: float, last: float, decimals: int) -> str:
     ends = [f"{end:,.{decimals}f}".replace("-", "−") for end in (first, last)]
     return ends[0] if first == last else " to ".join(ends)
@@ -123,12 +112,8 @@ def _date_range(first: float, last: float) -> str:
     start, end = EPOCH + timedelta(first), EPOCH + timedelta(last)
     if start == end:
         return f"{start.day} {start:%b} {start.year}"
-    return f"{_range_start(start, end)} to {end.day} {end:%b} {end.year}"
-
-
-def _range_start(start: date, end: date) -> str:
-    """Format the start of a range without the parts that its end repeats."""
-    if (start.year, start.month) == (end.year, end.month):
-        return f"{start.day}"
+    # Omit from the start what the end repeats.
     year = f" {start.year}" if start.year != end.year else ""
-    return f"{start.day} {start:%b}{year}"
+    is_one_month = (start.year, start.month) == (end.year, end.month)
+    first_day = f"{start.day}" if is_one_month else f"{start.day} {start:%b}{year}"
+    return f"{first_day} to {end.day} {end:%b} {end.year}"

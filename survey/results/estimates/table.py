@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
-from survey.results.display_status import FLAGS, SUPPRESSED
+from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
-from survey.results.questions import substantive_options, truth_values
+from survey.results.questions import question_columns, substantive_options, truth_values
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 from survey.version import __version__
@@ -123,69 +123,60 @@ class RowContext(NamedTuple):
 Numbers = Mapping[str, Any]
 
 
-class _Part(NamedTuple):
-    name: str
-    statistic: str
-    base: str
-    is_estimable: bool
-
-
 def question_rows(context: RowContext) -> dict[str, tuple[EstimateRow, ...]]:
     """Return the rows of each part; rows exist before there are numbers to show in them."""
-    question, estimates, supports = context.question, context.estimates, context.estimates.supports
+    question, estimates = context.question, context.estimates
+    answered, supports = estimates.answered, estimates.supports
     # While nobody was asked, the design is assumed to identify the shares.
     has_shares = not context.n_asked or estimates.shares is not None
-    has_mean = bool(truth_values(question))
-    shares = _Part("shares", "share", "all", has_shares)
-    answered = _Part("answered", "share", "answered", has_shares)
-    spread = _Part("spread", "share", estimates.base, estimates.has_distribution)
-    mean = _Part("mean", "mean", estimates.base, True)
-    median = _Part("median", "median", estimates.base, estimates.has_distribution)
-    return {
-        "shares": tuple(
-            _row(context, shares, option, _share_numbers(estimates.shares, i, supports[i]))
-            for i, option in enumerate(question.options)
-        ),
-        "answered": tuple(
-            _row(
-                context,
-                answered,
-                question.options[i],
-                _share_numbers(estimates.answered, place, supports[i]),
-            )
+    estimable = {
+        "shares": has_shares,
+        "answered": has_shares,
+        "spread": estimates.has_distribution,
+        "median": estimates.has_distribution,
+    }
+
+    def row(part: str, base: str, item: Option | Cell | None, numbers: Numbers) -> EstimateRow:
+        """Return the row of a part, for an option, a cell or the whole question."""
+        disclosure = context.disclosures[part]
+        if disclosure == SUPPRESSED:
+            numbers = {}
+        # An estimate shown at the default level may not exist at a higher level.
+        flag = FLAGS[disclosure if numbers else SUPPRESSED]
+        if context.has_failed or not estimable.get(part, True):
+            flag = NOT_ESTIMABLE
+        columns: dict[str, Any] = {
+            **_common_columns(context),
+            **NO_NUMBERS,
+            "option_id": item.id if item else "",
+            "option_label": item.label if item else "",
+            "statistic": part if item is None else "share",
+            "base": base,
+            "flag": flag,
+            **numbers,
+        }
+        return EstimateRow(**columns)
+
+    base, options = estimates.base, question.options
+    rows = {
+        "shares": [
+            row("shares", "all", option, _share_numbers(estimates.shares, i, supports[i]))
+            for i, option in enumerate(options)
+        ],
+        "answered": [
+            row("answered", "answered", options[i], _share_numbers(answered, place, supports[i]))
             for place, i in enumerate(substantive_options(question))
-        ),
-        "spread": tuple(
-            _row(context, spread, cell, _cell_numbers(context, place))
+        ],
+        "spread": [
+            row("spread", base, cell, _cell_numbers(context, place))
             for place, cell in enumerate(histogram_cells(question))
-        ),
-        "mean": (_row(context, mean, None, _mean_numbers(estimates)),) if has_mean else (),
-        "median": (_row(context, median, None, _median_numbers(estimates)),) if has_mean else (),
+        ],
+        "mean": [row("mean", base, None, _mean_numbers(estimates))],
+        "median": [row("median", base, None, _median_numbers(estimates))],
     }
-
-
-def _row(
-    context: RowContext, part: _Part, item: Option | Cell | None, numbers: Numbers
-) -> EstimateRow:
-    """Return the row of a part, for an option, a cell or the whole question."""
-    disclosure = context.disclosures[part.name]
-    if disclosure == SUPPRESSED:
-        numbers = {}
-    # An estimate shown at the default level may not exist at a higher level.
-    flag = FLAGS[disclosure if numbers else SUPPRESSED]
-    if context.has_failed or not part.is_estimable:
-        flag = NOT_ESTIMABLE
-    columns: dict[str, Any] = {
-        **_common_columns(context),
-        **NO_NUMBERS,
-        "option_id": item.id if item else "",
-        "option_label": item.label if item else "",
-        "statistic": part.statistic,
-        "base": part.base,
-        "flag": flag,
-        **numbers,
-    }
-    return EstimateRow(**columns)
+    if not truth_values(question):
+        rows |= {"mean": [], "median": []}
+    return {part: tuple(part_rows) for part, part_rows in rows.items()}
 
 
 def _share_numbers(
@@ -195,7 +186,7 @@ def _share_numbers(
     if result is None:
         return {}
     n = int(result.reports[place])
-    numbers = {name: float(getattr(result, name)[place]) for name in ESTIMATED}
+    numbers = numbers_at(result, ESTIMATED, place)
     return {
         **{name: None if math.isnan(x) else x for name, x in numbers.items()},
         "n_reports": n,
@@ -215,7 +206,7 @@ def _cell_numbers(context: RowContext, place: int) -> Numbers:
     return {
         "estimate": float(spread.linear[place]),
         "mle": float(spread.estimate[place]),
-        **{name: float(getattr(spread, name)[place]) for name in names},
+        **numbers_at(spread, names, place),
         "method": f"{spread.method}{simultaneous}",
     }
 
@@ -233,17 +224,15 @@ def _median_numbers(estimates: QuestionEstimates) -> Numbers:
     if median is None:
         return {}
     names = ("estimate", "conf_low", "conf_high")
-    return {**{name: float(getattr(median, name)[0]) for name in names}, "method": median.method}
+    return {**numbers_at(median, names, 0), "method": median.method}
 
 
 def _common_columns(context: RowContext) -> Numbers:
     """Return the columns that are equal in all rows of a question."""
     survey, question = context.survey, context.question
     return {
-        "survey_id": survey.slug,
-        "survey_version": survey.version,
+        **question_columns(survey, question),
         **context.group.columns,
-        "question_id": question.id,
         "question_text": question.text,
         "n_reports": context.n_asked,
         "conf_level": context.options.level,

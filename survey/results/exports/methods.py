@@ -100,35 +100,28 @@ def describe_mechanisms(methods: Sequence[QuestionMethods]) -> str:
 
 def describe_intervals(methods: Sequence[QuestionMethods], options: IntervalOptions) -> str:
     """Return one sentence for each kind of result shown; empty if everything is suppressed."""
-    intervals: dict[tuple[str, str], list[str]] = {}
-    for method in methods:
-        for computation in method.computations:
-            if computation.interval:
-                key = computation.name, computation.function
-                intervals.setdefault(key, []).append(computation.interval)
+    intervals: dict[tuple[str, str], dict[str, None]] = {}
+    for shown in _shown(methods):
+        intervals.setdefault((shown.name, shown.function), {})[shown.interval] = None
     return " ".join(
-        f"{name}: {options.percent} intervals ({_join(list(dict.fromkeys(titles)))}; "
-        f"function {function})."
+        f"{name}: {options.percent} intervals ({_join(list(titles))}; function {function})."
         for (name, function), titles in intervals.items()
     )
+
+
+def _shown(methods: Sequence[QuestionMethods]) -> list[Computation]:
+    return [item for method in methods for item in method.computations if item.interval]
 
 
 def sections_used(result: SurveyResult) -> list[Section]:
     """Return the sections that explain a result: mechanisms, then estimates, then intervals."""
     methods = question_methods(result)
-    estimated = [
-        computation
-        for method in methods
-        for computation in method.computations
-        if computation.interval
-    ]
     anchors = [
         *(method.anchor for method in methods),
-        *(computation.anchor for computation in estimated),
-        *(computation.interval_anchor for computation in estimated),
+        *(computation.anchor for computation in _shown(methods)),
+        *(computation.interval_anchor for computation in _shown(methods)),
     ]
-    by_anchor = sections()
-    return list(dict.fromkeys(by_anchor[anchor] for anchor in anchors))
+    return [sections()[anchor] for anchor in dict.fromkeys(anchors)]
 
 
 def works_cited(result: SurveyResult) -> list[str]:

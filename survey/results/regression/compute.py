@@ -21,7 +21,6 @@ from survey.estimator import (
     proportions,
     regression,
 )
-from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED
@@ -113,7 +112,12 @@ def compute_regression(
     by_group = by_group and len(counts.groups) > 1
     if not by_group:
         counts = _merge_groups(counts)
-    _check_work(questions, counts)
+    combinations = math.prod(len(truth_labels(question)) for question in questions)
+    if len(counts.times) * combinations > MAX_WORK:
+        raise CountsError(
+            "these predictors have too many combinations of answers to fit while you wait: "
+            "choose fewer predictors, or predictors with fewer options"
+        )
     baseline = _baseline_index(outcome, request.baseline)
     decision = _decide_disclosure(questions, counts)
     fit = _fit(questions, counts, baseline, options) if decision != SUPPRESSED else None
@@ -154,15 +158,6 @@ def _check_predictors(
         raise CountsError("all released reports belong to one group, so it cannot be a predictor")
 
 
-def _check_work(questions: Sequence[PublishedQuestion], counts: CombinationCounts) -> None:
-    combinations = math.prod(len(truth_labels(question)) for question in questions)
-    if len(counts.times) * combinations > MAX_WORK:
-        raise CountsError(
-            "these predictors have too many combinations of answers to fit while you wait: "
-            "choose fewer predictors, or predictors with fewer options"
-        )
-
-
 def _merge_groups(counts: CombinationCounts) -> CombinationCounts:
     """Return the counts without distinction of groups."""
     codes, row = np.unique(counts.codes, axis=0, return_inverse=True)
@@ -182,10 +177,8 @@ def default_baseline(question: PublishedQuestion) -> int:
     """Return the position of "no" in a yes/no question, else of the first substantive answer."""
     if question.kind.is_binary:
         return 1
-    opt_out_places = opt_outs(question)
-    return next(
-        place for place in range(len(truth_labels(question))) if place not in opt_out_places
-    )
+    places = range(len(truth_labels(question)))
+    return next(place for place in places if place not in opt_outs(question))
 
 
 def _list_terms(predictors: Sequence[PublishedQuestion], groups: Sequence[str]) -> list[Term]:
@@ -241,7 +234,8 @@ def _decide_disclosure(
     tables: list[Crosstab | Proportions] = []
     for place in range(1, len(questions)):
         shape = channels[0].counted, channels[place].counted
-        margin = _sum_counts(counts, [0, place], shape)
+        margin = np.zeros(shape, dtype=np.int64)
+        np.add.at(margin, (counts.codes[:, 0], counts.codes[:, place]), counts.times)
         tables.append(crosstab(margin, [channels[0], channels[place]], level=level))
     if len(counts.groups) > 1:
         shape = len(counts.groups), channels[0].counted
@@ -251,12 +245,3 @@ def _decide_disclosure(
             return SUPPRESSED
         tables += [proportions(row, channels[0], level=level) for row in by_group]
     return disclosure(*tables)
-
-
-def _sum_counts(
-    counts: CombinationCounts, places: Sequence[int], shape: tuple[int, ...]
-) -> Integers:
-    """Return the counts of these questions, summed over all others and all groups."""
-    table = np.zeros(shape, dtype=np.int64)
-    np.add.at(table, tuple(counts.codes[:, place] for place in places), counts.times)
-    return table

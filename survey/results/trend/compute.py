@@ -12,7 +12,7 @@ from survey.results.groups import AS_STORED, MONTH, Group, has_passed, split_by_
 from survey.results.questions import find_question, has_question, has_same_answers
 from survey.results.request import IntervalOptions
 from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
-from survey.results.trend.table import TrendGroup, TrendResult, find_part, question_parts
+from survey.results.trend.table import TrendGroup, TrendResult, question_parts
 from survey.store import PublishedSurvey
 
 ALL_GROUPS = "all groups"
@@ -43,7 +43,8 @@ def compute_trend(
     elif request.over == "trend":
         request = replace(request, per=request.per or _period_length(cache, survey, options))
         split = SPLITS[request.per]
-        results = period_results(cache.results_by_group(survey, split, options))
+        groups = cache.results_by_group(survey, split, options)
+        results = [(group.name, result) for group, result in groups.items()]
     else:
         versions = cache.store.versions(survey.slug)
         other_versions = [version for version in versions if version.key != survey.key]
@@ -74,7 +75,7 @@ def combine_results(
         TrendGroup(
             name,
             question,
-            find_part(question, part),
+            question.parts[part],
             result.group.columns["bucket"],
             closed=result.survey.state != "open"
             or (request.over == "trend" and has_passed(result.group.name, today)),
@@ -94,13 +95,8 @@ def _period_length(cache: ResultCache, survey: PublishedSurvey, options: Interva
 
 def link_results(total: SurveyResult, groups: Mapping[Group, SurveyResult]) -> NamedResults:
     """Return the result of all reports and of each link; empty if there is the open link only."""
-    results = period_results(groups)
+    results = [(group.name, result) for group, result in groups.items()]
     return [(ALL_GROUPS, total), *results] if results else []
-
-
-def period_results(groups: Mapping[Group, SurveyResult]) -> NamedResults:
-    """Return the result of each group by its name."""
-    return [(group.name, result) for group, result in groups.items()]
 
 
 def version_results(

@@ -66,7 +66,8 @@ class TrendRequest(Request):
         if over not in OVER:
             raise NotFoundError(f"there is no page {over}; there are {', '.join(OVER)}")
         part, per = query.get("part", ""), query.get("per", "") if over == "trend" else ""
-        check_part(part or "shares")
+        if part and part not in PART_LABELS:
+            raise NotFoundError(f"there is no {part}; there are {', '.join(PART_LABELS)}")
         if per and per not in SPLITS:
             raise DesignError(f"per = {per[:40]!r} must be one of {', '.join(SPLITS)}")
         return cls(over, query.get("question", ""), part, per)
@@ -76,9 +77,3 @@ class TrendRequest(Request):
         """The query of a link that repeats this request; the page is part of the path."""
         values = {"question": self.question, "part": self.part, "per": self.per}
         return {name: value for name, value in values.items() if value}
-
-
-def check_part(part: str) -> None:
-    """Raise NotFoundError for an unknown part."""
-    if part not in PART_LABELS:
-        raise NotFoundError(f"there is no {part}; there are {', '.join(PART_LABELS)}")

@@ -10,7 +10,7 @@ from survey.results.estimates.result import QuestionResult, ResultPart, SurveyRe
 from survey.results.estimates.table import EstimateRow
 from survey.results.number_format import NOT_ENOUGH, NOT_ENOUGH_YET
 from survey.results.request import IntervalOptions
-from survey.results.trend.request import PART_LABELS, TrendRequest, check_part
+from survey.results.trend.request import PART_LABELS, TrendRequest
 from survey.store import PublishedSurvey
 
 
@@ -89,13 +89,7 @@ class TrendResult:
 
 def question_parts(result: QuestionResult) -> list[str]:
     """Return the names of a question's parts, the main part first."""
-    parts = [name for name in PART_LABELS if find_part(result, name).rows]
+    parts = [name for name in PART_LABELS if result.parts[name].rows]
     if result.question.kind.is_numeric:
         parts.sort(key=lambda name: name == "shares")
     return parts
-
-
-def find_part(result: QuestionResult, name: str) -> ResultPart:
-    """Return one of the parts in `PART_LABELS`; NotFoundError for another name."""
-    check_part(name)
-    return result.parts[name]

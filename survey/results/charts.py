@@ -244,11 +244,10 @@ def convert(specification: dict[str, Any], file_format: str, png_scale: float = 
     text = json.dumps(specification, ensure_ascii=False, indent=2)
     if file_format == "json":
         return text.encode("utf-8")
+    if file_format == "svg":
+        return render_svg(text).encode("utf-8")
     import vl_convert
 
-    if file_format == "svg":
-        svg: str = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
-        return svg.encode("utf-8")
     if file_format == "png":
         png: bytes = vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=png_scale)
         return png

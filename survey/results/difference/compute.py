@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
 from survey.estimator import (
-    Difference,
     Disclosure,
     Independence,
     MeanDifference,
@@ -129,38 +128,19 @@ def _between_samples(
     options: IntervalOptions,
 ) -> DifferenceResult:
     """Compare groups whose members are known exactly."""
-    shares, shares_disclosure = None, SUPPRESSED
-    means, means_disclosure = None, SUPPRESSED
-    if samples[0].n_asked and samples[1].n_asked:
-        if not question.kind.is_numeric:
-            shares = _share_differences(samples, options)
-            shares_disclosure = _shares_disclosure(samples)
-        means, means_disclosure = _mean_difference(samples, options)
-    return DifferenceResult(
-        survey=survey,
-        question=question,
-        groups=groups,
-        n=(samples[0].n_asked, samples[1].n_asked),
-        shares=shares,
-        shares_disclosure=shares_disclosure,
-        means=means,
-        means_disclosure=means_disclosure,
-        test=_test(samples) if shares_disclosure != SUPPRESSED else None,
-        options=options,
-    )
-
-
-def _share_differences(samples: tuple[Sample, Sample], options: IntervalOptions) -> Difference:
-    first, second = samples
-    return difference(
-        first.counts,
-        second.counts,
-        first.question.channel,
-        second.question.channel,
-        n_a=first.n_asked,
-        n_b=second.n_asked,
-        level=options.level,
-    )
+    n = samples[0].n_asked, samples[1].n_asked
+    result = DifferenceResult(survey, question, groups, n, options)
+    if all(n) and not question.kind.is_numeric:
+        (question_a, n_a, counts_a), (question_b, n_b, counts_b) = samples
+        channels = question_a.channel, question_b.channel
+        shares = difference(counts_a, counts_b, *channels, n_a=n_a, n_b=n_b, level=options.level)
+        decision = _shares_disclosure(samples)
+        result = replace(result, shares=shares, shares_disclosure=decision)
+    if all(n):
+        means, decision = _mean_difference(samples, options)
+        result = replace(result, means=means, means_disclosure=decision)
+    has_shares = result.shares_disclosure != SUPPRESSED
+    return replace(result, test=_test(samples) if has_shares else None)
 
 
 def _shares_disclosure(samples: Sequence[Sample]) -> Disclosure:
@@ -222,16 +202,15 @@ def _by_answer(
     channels = crosstab_channels([question, survey.definition.questions[base_place]])
     counts = joint_counts(store, survey, place, base_place)
     answers = [group.option for group in groups]
-    shares, shares_disclosure = None, SUPPRESSED
-    if counts.any():
-        default = crosstab(counts, channels, level=DEFAULT_OPTIONS.level)
-        try:
-            decision = disclosure(conditional(default, 1, options=answers))
-            table = crosstab(counts, channels, level=options.level)
-            shares, shares_disclosure = conditional_difference(table, answers), decision
-        except NoBaseError:
-            shares, shares_disclosure = None, SUPPRESSED
     n = int(counts.sum())
-    return DifferenceResult(
-        survey, question, groups, (n, n), shares, shares_disclosure, None, SUPPRESSED, None, options
-    )
+    result = DifferenceResult(survey, question, groups, (n, n), options)
+    if not n:
+        return result
+    default = crosstab(counts, channels, level=DEFAULT_OPTIONS.level)
+    try:
+        decision = disclosure(conditional(default, 1, options=answers))
+        table = crosstab(counts, channels, level=options.level)
+        shares = conditional_difference(table, answers)
+    except NoBaseError:
+        return result
+    return replace(result, shares=shares, shares_disclosure=decision)

@@ -62,12 +62,12 @@ class DifferenceResult:
     question: PublishedQuestion
     groups: tuple[Group, Group]
     n: tuple[int, int]
-    shares: Difference | None
-    shares_disclosure: Disclosure
-    means: MeanDifference | None
-    means_disclosure: Disclosure
-    test: Independence | None
     options: IntervalOptions
+    shares: Difference | None = None
+    shares_disclosure: Disclosure = SUPPRESSED
+    means: MeanDifference | None = None
+    means_disclosure: Disclosure = SUPPRESSED
+    test: Independence | None = None
 
     @property
     def by_answer(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from survey.errors import ChannelError
 from survey.estimator import margin_of
-from survey.estimator.core.intervals import Chances
+from survey.estimator.core.intervals import Chances, normal_quantile
 from survey.estimator.numbers.mean import worst_variance
 from survey.mechanism import AnyChannel, WeightTable
 from survey.questionnaire.canonical import question_form, read_question
@@ -111,7 +111,9 @@ def mean_margin(question: PublishedQuestion, n: int) -> float:
     channel = question.channel
     if not isinstance(channel, WeightTable):
         return math.nan
-    return _z() * value_range(question) / 2 * math.sqrt(_worst_variance(channel) / n)
+    return (
+        normal_quantile(LEVEL) * value_range(question) / 2 * math.sqrt(_worst_variance(channel) / n)
+    )
 
 
 def required_design(
@@ -152,17 +154,11 @@ def _table_margin(channel: WeightTable, n: int, share: float) -> float:
     shares[0] = share
     first = np.linalg.pinv(P)[:, 0]
     variance = float(shares @ P @ first**2) - share**2
-    return _z() * math.sqrt(max(variance, 0.0) / n)
+    return normal_quantile(LEVEL) * math.sqrt(max(variance, 0.0) / n)
 
 
 # Two sentences of each plan use it, and a plan is made after every change of a draft.
 _worst_variance = lru_cache(maxsize=64)(worst_variance)
-
-
-def _z() -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + LEVEL) / 2))
 
 
 def _family(question: BaseQuestion, published_question: PublishedQuestion) -> _Family:

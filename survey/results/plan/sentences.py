@@ -13,12 +13,13 @@ from survey.errors import DesignError
 from survey.estimator import required_epsilon
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.planning.sample_size_and_power import rounded
-from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.composition import format_epsilon
 from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (
+    BASE_REPORTS,
     SHARES,
     mean_margin,
     plans_mean,
@@ -31,9 +32,6 @@ from survey.results.plan.compute import (
 
 LARGEST_NUMERATOR = 1_000
 """Up to this numerator, epsilon is also given as the logarithm of a fraction."""
-
-BASE_REPORTS = 10_000
-"""Number of reports from whose margin the required number is computed."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +50,18 @@ class QuestionPlan:
 def question_plan(question: BaseQuestion, n: int, margin: float) -> QuestionPlan:
     """Return the plan for n responses and a desired margin, a fraction of one or of the range."""
     published = to_published(question)
+    ratio = published.channel.ratio
+    is_short = max(ratio.numerator, ratio.denominator) <= LARGEST_NUMERATOR
+    logarithm = f" = ln({format_fraction(ratio)})" if is_short else ""
     return QuestionPlan(
         p=published.channel.truth_probability,
-        epsilon=_epsilon(published.channel),
+        epsilon=f"epsilon {format_epsilon(published.channel.epsilon)}{logarithm}",
         chance=_chance(published),
         bounds=_bounds(published),
         margins=_margins(published, n),
         reports=_required_reports(published, margin),
         needed_epsilon=_required_epsilon(question, published, n, margin),
     )
-
-
-def _epsilon(channel: AnyChannel) -> str:
-    ratio = channel.ratio
-    is_short = max(ratio.numerator, ratio.denominator) <= LARGEST_NUMERATOR
-    logarithm = f" = ln({format_fraction(ratio)})" if is_short else ""
-    return f"epsilon {format_epsilon(channel.epsilon)}{logarithm}"
 
 
 def _chance(question: PublishedQuestion) -> str:

@@ -10,19 +10,19 @@ from survey.results import display_status
 from survey.results.estimates.compute import estimate_question
 from survey.results.request import IntervalOptions
 from tests.cases import each_case
-from tests.results.test_every_type import QUESTIONS, counts_of, result_of, survey_of
+from tests.results.test_every_type import QUESTIONS, counts_of, every_type, result_of
 
 OF_OPTIONS = [name for name in QUESTIONS if name not in ("hours", "pay", "since")]
 
 
-@pytest.fixture(scope="module")
-def survey():
-    return survey_of(list(QUESTIONS))
+@pytest.fixture
+def result():
+    return every_type()
 
 
-@pytest.fixture(scope="module")
-def result(survey):
-    return result_of(survey)
+@pytest.fixture
+def survey(result):
+    return result.survey
 
 
 @each_case("name", OF_OPTIONS)

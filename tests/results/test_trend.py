@@ -34,7 +34,7 @@ from survey.results.trend.compute import (
     version_results,
 )
 from survey.results.trend.request import TrendRequest
-from survey.results.trend.table import find_part, question_parts
+from survey.results.trend.table import question_parts
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
 from tests.conftest import SMALL, TODAY, long_unless
@@ -185,7 +185,7 @@ def test_unknown_parts_are_rejected_and_missing_parts_become_the_main_part(small
     named_results = [("all", every)]
     assert combine("versions", named_results, FIRST, "median").request.part == "shares"
     with pytest.raises(NotFoundError, match="there is no mode"):
-        find_part(every.question(FIRST), "mode")
+        TrendRequest.parse({"part": "mode"}, "links")
     with pytest.raises(NotFoundError, match="no question"):
         combine("versions", named_results, "none", "shares")
 

@@ -43,8 +43,7 @@ def compute_trend(
     elif request.over == "trend":
         request = replace(request, per=request.per or _period_length(cache, survey, options))
         split = SPLITS[request.per]
-        groups = cache.results_by_group(survey, split, options)
-        results = [(group.name, result) for group, result in groups.items()]
+        results = period_results(cache.results_by_group(survey, split, options))
     else:
         versions = cache.store.versions(survey.slug)
         other_versions = [version for version in versions if version.key != survey.key]
@@ -95,8 +94,13 @@ def _period_length(cache: ResultCache, survey: PublishedSurvey, options: Interva
 
 def link_results(total: SurveyResult, groups: Mapping[Group, SurveyResult]) -> NamedResults:
     """Return the result of all reports and of each link; empty if there is the open link only."""
-    results = [(group.name, result) for group, result in groups.items()]
+    results = period_results(groups)
     return [(ALL_GROUPS, total), *results] if results else []
+
+
+def period_results(groups: Mapping[Group, SurveyResult]) -> NamedResults:
+    """Return the result of each group by its name."""
+    return [(group.name, result) for group, result in groups.items()]
 
 
 def version_results(

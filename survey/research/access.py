@@ -171,7 +171,7 @@ class Gate:
             return self._missing(slug)
         # A test run is managed on its draft's pages, under the draft's slug.
         unavailable = PUBLISHED_ONLY if draft_key(slug) else (*PUBLISHED_ONLY, "team")
-        if draft_key(team_slug(slug)) and (request.blueprint or "") in unavailable:
+        if draft_key(team_slug(slug)) and request.blueprint in unavailable:
             raise NotFoundError("a test run is managed on the pages of its draft")
         if not self.allows(slug, required):
             reason = f"this requires the role {required} in the survey {slug}; ask an owner for it"

@@ -44,7 +44,7 @@ CREATED_MEANWHILE = (
 
 def sections(workspace: Workspace) -> list[Section]:
     """Return the pages of a published survey, from its first link to its deletion."""
-    pages, ends = _CollectionPages(workspace), _EndPages(workspace)
+    pages = _CollectionPages(workspace)
     return [
         Section(
             "collection",
@@ -62,8 +62,8 @@ def sections(workspace: Workspace) -> list[Section]:
             "lifecycle",
             "/research/surveys/<slug>",
             [
-                Route("POST", "/archive", "owner", ends.archive),
-                Route("POST", "/delete", "owner", ends.delete),
+                Route("POST", "/archive", "owner", pages.archive),
+                Route("POST", "/delete", "owner", pages.delete),
             ],
         ),
     ]
@@ -181,6 +181,38 @@ class _CollectionPages(Pages):
         flash(f"{slug} is closed. All its responses are released.")
         return redirect(url_for("collection.overview", slug=slug))
 
+    def archive(self, slug: str) -> Any:
+        """Hide a survey from the list, or show it again."""
+        find_survey(self._store, slug)
+        if ArchiveForm().validate_on_submit():
+            archived = slug not in self._store.archived_slugs()
+            self._store.set_archived(slug, archived=archived)
+            self._log.write("archived" if archived else "restored from the archive", slug)
+            flash(f"{slug} has been {'archived' if archived else 'restored to the list'}.")
+        return redirect(url_for("collection.overview", slug=slug))
+
+    def delete(self, slug: str) -> Any:
+        """Delete a survey with all versions and reports; its short name must be typed."""
+        find_survey(self._store, slug)
+        form = DeleteForm()
+        if not form.validate_on_submit() or form.typed.data.strip() != slug:
+            flash(f"Nothing was deleted. To delete the survey, type {slug}.")
+            return redirect(url_for("collection.overview", slug=slug, _anchor="delete"))
+        try:
+            self._store.delete_survey(slug, utc_today())
+        except ConflictError as error:
+            flash(f"Nothing was deleted: {error}.")
+            return redirect(url_for("collection.overview", slug=slug, _anchor="delete"))
+        # Logged without a slug: a new survey with the same slug starts with an empty log.
+        self._log.write("deleted a survey", detail=f"{slug}, with all its reports")
+        try:
+            # Deleted rows remain in free pages of the database file until it is rewritten.
+            self._store.vacuum()
+        except StoreBusyError:
+            flash("The database is in use: the freed space will be overwritten later.")
+        flash(f"{slug} and all its responses are deleted. Earlier backups still contain them.")
+        return redirect(url_for("research.surveys"))
+
 
 def _n_invited(form: InvitationsForm, stratum: str) -> int:
     """Return how many invitations a group had when the page of the form was opened."""
@@ -223,37 +255,3 @@ def _has_passed(day: date | None, previous: date | None) -> bool:
 def _describe(schedule: Schedule) -> str:
     limit = f", at most {schedule.maximum:,}" if schedule.maximum else ""
     return f"{schedule.opens or 'now'} to {schedule.closes or 'closed by hand'}{limit}"
-
-
-class _EndPages(Pages):
-    def archive(self, slug: str) -> Any:
-        """Hide a survey from the list, or show it again."""
-        find_survey(self._store, slug)
-        if ArchiveForm().validate_on_submit():
-            archived = slug not in self._store.archived_slugs()
-            self._store.set_archived(slug, archived=archived)
-            self._log.write("archived" if archived else "restored from the archive", slug)
-            flash(f"{slug} has been {'archived' if archived else 'restored to the list'}.")
-        return redirect(url_for("collection.overview", slug=slug))
-
-    def delete(self, slug: str) -> Any:
-        """Delete a survey with all versions and reports; its short name must be typed."""
-        find_survey(self._store, slug)
-        form = DeleteForm()
-        if not form.validate_on_submit() or form.typed.data.strip() != slug:
-            flash(f"Nothing was deleted. To delete the survey, type {slug}.")
-            return redirect(url_for("collection.overview", slug=slug, _anchor="delete"))
-        try:
-            self._store.delete_survey(slug, utc_today())
-        except ConflictError as error:
-            flash(f"Nothing was deleted: {error}.")
-            return redirect(url_for("collection.overview", slug=slug, _anchor="delete"))
-        # Logged without a slug: a new survey with the same slug starts with an empty log.
-        self._log.write("deleted a survey", detail=f"{slug}, with all its reports")
-        try:
-            # Deleted rows remain in free pages of the database file until it is rewritten.
-            self._store.vacuum()
-        except StoreBusyError:
-            flash("The database is in use: the freed space will be overwritten later.")
-        flash(f"{slug} and all its responses are deleted. Earlier backups still contain them.")
-        return redirect(url_for("research.surveys"))

@@ -65,7 +65,7 @@ def test_object_access_a_page_without_an_access_rule_prevents_startup(store):
     app = Flask("without a rule")
     app.add_url_rule("/research/new", endpoint="new", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/research/new"):
-        Gate(store, None).add(app, [])
+        Gate(store, None, "").add(app, [])
 
 
 def test_object_access_a_section_rejects_pages_without_an_access_rule():

@@ -42,42 +42,35 @@ class DraftPlan:
 
 def parse_plan(typed: Mapping[str, str]) -> DraftPlan:
     """Parse the fields of a plan."""
-    reader = _Reader(typed)
-    n = reader.parse("n", _reports, 0)
-    points = reader.parse("margin", _points, DEFAULT_POINTS)
-    opens = reader.parse(
-        "opens", lambda text: _future_day(text, "leave it blank to open at once"), None
-    )
-    closes = reader.parse("closes", lambda text: _future_day(text, "enter a future day"), None)
-    maximum = reader.parse("most", _limit, 0)
-    strata: dict[str, int] = reader.parse("strata", _strata, {})
+    mistakes: list[Mistake] = []
+
+    def read(name: str, parse: Callable[[str], T], default: T) -> T:
+        text = typed[name].strip()
+        try:
+            return parse(text) if text else default
+        except ValueError as error:
+            mistakes.append(Mistake(str(error), name))
+            return default
+
+    n = read("n", _reports, 0)
+    points = read("margin", _points, DEFAULT_POINTS)
+    opens = read("opens", lambda text: _future_day(text, "leave it blank to open at once"), None)
+    closes = read("closes", lambda text: _future_day(text, "enter a future day"), None)
+    maximum = read("most", _limit, 0)
+    strata: dict[str, int] = read("strata", _strata, {})
     schedule = Schedule(opens, closes, maximum)
     try:
         validate_schedule(schedule)
     except DesignError as error:
-        reader.mistakes.append(Mistake(f"{error}", "closes"))
+        mistakes.append(Mistake(f"{error}", "closes"))
         schedule = Schedule(maximum=maximum)
-    return DraftPlan(Plan(n, strata), points / 100, schedule, tuple(reader.mistakes))
+    return DraftPlan(Plan(n, strata), points / 100, schedule, tuple(mistakes))
 
 
 def plan_fields(plan: Plan) -> dict[str, str]:
     """Return a plan as typed in its fields, for the next version."""
     strata = "\n".join(f"{name} {people}" for name, people in plan.strata.items())
     return {"n": str(plan.n or ""), "strata": strata}
-
-
-class _Reader:
-    def __init__(self, typed: Mapping[str, str]) -> None:
-        self._typed = typed
-        self.mistakes: list[Mistake] = []
-
-    def parse(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        text = self._typed[name].strip()
-        try:
-            return parse(text) if text else default
-        except ValueError as error:
-            self.mistakes.append(Mistake(str(error), name))
-            return default
 
 
 def _reports(text: str) -> int:

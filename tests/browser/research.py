@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from playwright.sync_api import Page
 
 from survey.collect.release import release
 from survey.mechanism import BitVector
+from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.browser.conftest import Device
@@ -38,15 +40,21 @@ def add_released(
     day: date = TODAY,
 ) -> None:
     """Store and release reports of n people whose truths follow falling weights."""
-    rng = np.random.default_rng(20)
-    questions = survey.definition.questions
-    people = [
-        b"".join(stored_code(question, weights, rng) for question in questions) for _ in range(n)
-    ]
+    codes_of_all = _random_codes(survey.canonical, n, tuple(weights))
     store.add_reports(
-        [(survey.key, StoredReport(os.urandom(16), stratum, codes)) for codes in people]
+        [(survey.key, StoredReport(os.urandom(16), stratum, codes)) for codes in codes_of_all]
     )
     release(store, survey, 25, clock=lambda: day)
+
+
+@cache
+def _random_codes(canonical: bytes, n: int, weights: tuple[float, ...]) -> list[bytes]:
+    """Return the codes of n reports; the same for all tests, which takes time only once."""
+    rng = np.random.default_rng(20)
+    questions = read_definition(canonical).questions
+    return [
+        b"".join(stored_code(question, weights, rng) for question in questions) for _ in range(n)
+    ]
 
 
 def stored_code(

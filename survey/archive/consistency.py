@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import cast
 
@@ -21,15 +21,14 @@ from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Row, Snapshot, Table
 
-PAGE = 5_000
-BLOCKS = 16
+PAGE, BLOCKS = 5_000, 16
 """Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
 
 
 def pages(snapshot: Snapshot, name: str) -> Iterator[list[Row]]:
     """Yield all rows of a table in the order of its key, page by page."""
     after = None
-    while page := snapshot.rows(name, after, _page_size(name)):
+    while page := snapshot.rows(name, after, BLOCKS if name == "block" else PAGE):
         yield page
         after = key_of(TABLES[name], page[-1])
 
@@ -47,10 +46,6 @@ def key_of(table: Table, row: Row) -> Row:
     (7,)
     """
     return tuple(row[table.column_names.index(column)] for column in table.key)
-
-
-def _page_size(name: str) -> int:
-    return BLOCKS if name == "block" else PAGE
 
 
 MAX_MISTAKES = 1_000
@@ -283,18 +278,16 @@ def check(snapshot: Snapshot) -> CheckResult:
     ids of reports, and the hash of each definition. The check reads every row once.
     """
     surveys = read_versions(snapshot)
+    mistakes = chain(
+        *(survey.mistakes for survey in surveys.values()),
+        _released_mistakes(snapshot, surveys),
+        _pending_mistakes(snapshot, surveys),
+    )
     return CheckResult(
         surveys=len({survey.slug for survey in surveys.values()}),
         reports=sum(survey.released or 0 for survey in surveys.values()),
-        mistakes=tuple(islice(_mistakes(snapshot, surveys), MAX_MISTAKES)),
+        mistakes=tuple(islice(mistakes, MAX_MISTAKES)),
     )
-
-
-def _mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
-    for survey in surveys.values():
-        yield from survey.mistakes
-    yield from _released_mistakes(snapshot, surveys)
-    yield from _pending_mistakes(snapshot, surveys)
 
 
 def _released_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:

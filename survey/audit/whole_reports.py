@@ -24,21 +24,8 @@ from survey.audit.channels import (
     spread,
 )
 from survey.audit.node import Check, Node
-from survey.audit.respondents import (
-    Answers,
-    Form,
-    answers_of,
-    patterns,
-    questions,
-    truths,
-)
-from survey.mechanism import (
-    AnyChannel,
-    BitVector,
-    SubsetSelection,
-    WeightTable,
-    channel_from_json,
-)
+from survey.audit.respondents import Answers, Form, answers_of, patterns, questions, truths
+from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable, channel_from_json
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import report_body
 from survey.questionnaire.kinds import kind_of

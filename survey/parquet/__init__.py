@@ -22,10 +22,7 @@ __all__ = ["ENGINES", "export_reports", "open_reports"]
 
 
 def export_reports(
-    store: Store,
-    survey: PublishedSurvey,
-    directory: Path,
-    progress: Callable[[int], object],
+    store: Store, survey: PublishedSurvey, directory: Path, progress: Callable[[int], object]
 ) -> Manifest:
     """Write the released reports of a survey version into a directory.
 

@@ -156,24 +156,24 @@ def _ones(code: Value, bits: int) -> Value:
     For each of a digit's four bits, delete the digits in which it is 0 and count the others.
     """
     digits = code.substr(0, bits // 4)
-    full = [digits.translate(_digits(bit, one=False), "").length() for bit in range(4)]
+    full = [digits.translate(_digits(bit, is_one=False), "").length() for bit in range(4)]
     remaining = [_is_one(code, bit).ifelse(1, 0) for bit in range(bits - bits % 4, bits)]
     return reduce(add, [*full, *remaining])
 
 
 def _is_one(code: Value, bit: int) -> Value:
     """Return whether a bit is 1; bit 0 is the highest of the first digit."""
-    return code.substr(bit // 4, 1).isin(list(_digits(bit % 4, one=True)))
+    return code.substr(bit // 4, 1).isin(list(_digits(bit % 4, is_one=True)))
 
 
-def _digits(bit: int, *, one: bool) -> str:
+def _digits(bit: int, *, is_one: bool) -> str:
     """Return the hexadecimal digits in which a bit is 1, or 0; bit 0 is the highest.
 
-    >>> _digits(0, one=True)
+    >>> _digits(0, is_one=True)
     '89ABCDEF'
     """
     return "".join(
-        digit for value, digit in enumerate(HEX_DIGITS) if bool(value & (8 >> bit)) == one
+        digit for value, digit in enumerate(HEX_DIGITS) if bool(value & (8 >> bit)) == is_one
     )
 
 

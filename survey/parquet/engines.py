@@ -38,7 +38,7 @@ def first_line(error: Exception) -> str:
 
 
 def _load_duckdb() -> OpenTable:
-    """DuckDB runs in this process, on all cores of this machine."""
+    """Return the function for DuckDB, which runs in this process on all cores."""
     import duckdb
     import ibis
 
@@ -57,10 +57,9 @@ def _load_duckdb() -> OpenTable:
 
 
 def _load_pyspark() -> OpenTable:
-    """PySpark runs on the cluster that Spark's settings name, else on all cores of this machine.
+    """Return the function for PySpark on the cluster of Spark's settings, or on this machine.
 
-    Spark's workers must see the files under the same path. A running session is reused and left
-    running.
+    Spark's workers must see the files under the same path. A running session stays open.
     """
     import ibis
     from py4j.protocol import Py4JJavaError

@@ -101,14 +101,12 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
         "text": question.text,
         "help": question.help,
         "options": [{"id": option.id, "label": option.label} for option in question.all_options],
-        "grid": grid.to_json() if grid else None,
+        "grid": grid and grid.to_json(),
         "max_ticks": question.ticks,
         "alone": question.answer_space.alone,
         "opt_out": question.opt_out,
         "not_applicable": question.not_applicable,
-        "ask_if": {"question": ask_if.question, "options": list(ask_if.options)}
-        if ask_if
-        else None,
+        "ask_if": ask_if and {"question": ask_if.question, "options": list(ask_if.options)},
         "mechanism": question.design,
         "stated": question.stated,
         "channel": question.channel.to_json(),

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +33,9 @@ from survey.mechanism.randomized_response import (
     unrelated_question,
     warner,
 )
+
+if TYPE_CHECKING:
+    from survey.questionnaire.kinds import Kind
 
 MIN_WAVE_POINTS = 7
 """Minimum number of points of a scale that uses the square wave."""
@@ -145,57 +147,55 @@ def _for_options(constructor: Callable[..., AnyChannel]) -> Build:
     return lambda space, value: build(space.options, value)
 
 
-DESIGNS: Mapping[str, Design] = MappingProxyType(
-    {
-        "grr": Design(
-            {
-                "truth_probability": _for_options(grr),
-                "keep_probability": _for_options(from_keep_probability),
-                "epsilon": _for_options(from_epsilon),
-            },
-        ),
-        "best": Design({"epsilon": _for_options(best)}),
-        "warner": Design({"p": lambda space, p: warner(p, space.no_answers)}),
-        "two_coins": Design({"truth": _with_parameter(two_coins, "yes")}, parameters=("yes",)),
-        "unrelated_question": Design(
-            {"asked": _with_parameter(unrelated_question, "prevalence")}, parameters=("prevalence",)
-        ),
-        "forced_response": Design(
-            {
-                "truth": lambda space, t: forced_response(
-                    t, _list_per_option(space, "forced"), space.no_answers
-                )
-            },
-            parameters=("forced",),
-        ),
-        "exponential": Design({"epsilon": _exponential}, parameters=("utility",)),
-        "geometric": Design({"epsilon": _on_grid(numeric.geometric)}, is_on_grid=True),
-        "laplace": Design({"epsilon": _on_grid(numeric.laplace)}, is_on_grid=True),
-        "gaussian": Design(
-            {
-                # sigma is written in the answer's own unit, the channel counts in steps.
-                "sigma": lambda space, sigma: numeric.gaussian(
-                    space.ordinary, sigma / space.step, space.no_answers
-                )
-            },
-            is_on_grid=True,
-        ),
-        "square_wave": Design(
-            {"epsilon": _on_grid(numeric.square_wave)}, minimum=MIN_WAVE_POINTS, is_on_grid=True
-        ),
-        "one_bit": Design({"epsilon": _on_grid(numeric.one_bit)}, is_on_grid=True),
-        "piecewise": Design({"epsilon": _on_grid(numeric.piecewise)}, is_on_grid=True),
-        "hybrid": Design({"epsilon": _on_grid(numeric.hybrid)}, is_on_grid=True),
-        "bits": Design(
-            {
-                "epsilon": _for_ticks(multiple_choice.bits),
-                "truth_probability": _for_ticks(multiple_choice.per_option),
-            },
-        ),
-        "sampled_options": Design({"epsilon": _for_ticks(multiple_choice.sampled_options)}),
-        "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
-    }
-)
+DESIGNS: Mapping[str, Design] = {
+    "grr": Design(
+        {
+            "truth_probability": _for_options(grr),
+            "keep_probability": _for_options(from_keep_probability),
+            "epsilon": _for_options(from_epsilon),
+        }
+    ),
+    "best": Design({"epsilon": _for_options(best)}),
+    "warner": Design({"p": lambda space, p: warner(p, space.no_answers)}),
+    "two_coins": Design({"truth": _with_parameter(two_coins, "yes")}, parameters=("yes",)),
+    "unrelated_question": Design(
+        {"asked": _with_parameter(unrelated_question, "prevalence")}, parameters=("prevalence",)
+    ),
+    "forced_response": Design(
+        {
+            "truth": lambda space, t: forced_response(
+                t, _list_per_option(space, "forced"), space.no_answers
+            )
+        },
+        parameters=("forced",),
+    ),
+    "exponential": Design({"epsilon": _exponential}, parameters=("utility",)),
+    "geometric": Design({"epsilon": _on_grid(numeric.geometric)}, is_on_grid=True),
+    "laplace": Design({"epsilon": _on_grid(numeric.laplace)}, is_on_grid=True),
+    "gaussian": Design(
+        {
+            # sigma is written in the answer's own unit, the channel counts in steps.
+            "sigma": lambda space, sigma: numeric.gaussian(
+                space.ordinary, sigma / space.step, space.no_answers
+            )
+        },
+        is_on_grid=True,
+    ),
+    "square_wave": Design(
+        {"epsilon": _on_grid(numeric.square_wave)}, minimum=MIN_WAVE_POINTS, is_on_grid=True
+    ),
+    "one_bit": Design({"epsilon": _on_grid(numeric.one_bit)}, is_on_grid=True),
+    "piecewise": Design({"epsilon": _on_grid(numeric.piecewise)}, is_on_grid=True),
+    "hybrid": Design({"epsilon": _on_grid(numeric.hybrid)}, is_on_grid=True),
+    "bits": Design(
+        {
+            "epsilon": _for_ticks(multiple_choice.bits),
+            "truth_probability": _for_ticks(multiple_choice.per_option),
+        }
+    ),
+    "sampled_options": Design({"epsilon": _for_ticks(multiple_choice.sampled_options)}),
+    "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
+}
 
 
 # Statements of privacy
@@ -205,14 +205,6 @@ Values = Mapping[str, Any]
 
 Chances = Fraction | tuple[Fraction, ...]
 """The probability of the first of two options, or one probability per option."""
-
-
-class MechanismChoice(Protocol):
-    """A question type, as far as its mechanisms go."""
-
-    @property
-    def mechanism(self) -> str: ...
-    def recommend_mechanism(self, space: AnswerSpace, epsilon: Fraction) -> str: ...
 
 
 Recommend = Callable[[AnswerSpace, Fraction], str]
@@ -283,10 +275,7 @@ class Statement:
 
 
 def parse_statement(
-    kind: MechanismChoice,
-    design: str | None,
-    space: AnswerSpace,
-    statements: Mapping[str, Fraction],
+    kind: Kind, design: str | None, space: AnswerSpace, statements: Mapping[str, Fraction]
 ) -> Statement:
     """Return the one design and way that a question means; raises ChannelError for none or two.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from operator import getitem
@@ -102,19 +102,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_surrogates(raw: Any) -> None:
     """Refuse halves of surrogate pairs, which cannot be encoded as UTF-8 later."""
-    for text in _texts(raw):
-        if half := re.search("[\ud800-\udfff]", text):
-            raise ValueError(
-                f"{ascii(half[0])[1:-1]} is half of a Unicode character, in {quoted(text)}"
-            )
-
-
-def _texts(raw: Any) -> Iterator[str]:
     values = [raw]
     while values:
         value = values.pop()
         if isinstance(value, str):
-            yield value
+            if half := re.search("[\ud800-\udfff]", value):
+                raise ValueError(
+                    f"{ascii(half[0])[1:-1]} is half of a Unicode character, in {quoted(value)}"
+                )
         elif isinstance(value, list):
             values += value
         elif isinstance(value, dict):
@@ -147,20 +142,18 @@ def source_of(definition: Definition) -> dict[str, Any]:
         **({"quick_exit": form["exit"]} if form.get("exit") else {}),
         **({"questions_per_person": form["sampling"]["draw"]} if form["sampling"] else {}),
         "pages": [
-            _page_source(language, page, _part(translations, "pages", i))
+            {
+                "title": _in_languages(
+                    language, page["title"], _part(translations, "pages", i, "title")
+                ),
+                "questions": [
+                    _question_source(
+                        language, question, _part(translations, "pages", i, "questions", j)
+                    )
+                    for j, question in enumerate(page["questions"])
+                ],
+            }
             for i, page in enumerate(form["pages"])
-        ],
-    }
-
-
-def _page_source(
-    language: str, page: Mapping[str, Any], translations: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "title": _in_languages(language, page["title"], _part(translations, "title")),
-        "questions": [
-            _question_source(language, form, _part(translations, "questions", i))
-            for i, form in enumerate(page["questions"])
         ],
     }
 

@@ -9,13 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from survey.questionnaire.designs import DESIGNS, PRIVACY
-from survey.questionnaire.error_messages import (
-    Mistake,
-    Place,
-    located,
-    sentence,
-    shortened,
-)
+from survey.questionnaire.error_messages import Mistake, Place, located, sentence, shortened
 from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, BaseQuestion, kind_of
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion

@@ -163,8 +163,8 @@ def test_a_survey_s_privacy_holds_for_questions_that_state_none():
     ],
 )
 def test_every_mistake_is_named_with_its_place_and_the_nearest_value(question, place, words):
-    found = [text for where, text in mistakes(survey_with(question)) if where == place]
-    assert any(words in text for text in found), mistakes(survey_with(question))
+    texts = [text for where, text in mistakes(survey_with(question)) if where == place]
+    assert any(words in text for text in texts), mistakes(survey_with(question))
 
 
 def test_all_mistakes_are_listed_at_once():
@@ -312,8 +312,8 @@ def test_the_example_of_the_product_page_is_what_the_label_says():
         prefer_not_to_say = {}
         questions = [{{id = "q", type = "yes_no", text = "Q?"}}]"""
     two, three = (
-        freeze(load(question.format(kept).encode(), "example.toml", Caps()), 1).questions[0]
-        for kept in ("false", "true")
+        freeze(load(question.format(flag).encode(), "example.toml", Caps()), 1).questions[0]
+        for flag in ("false", "true")
     )
     numbers = label(two, two.channel.ratio)
     assert (numbers.own, numbers.other, numbers.odds) == ("75", "25", "3")

@@ -145,8 +145,8 @@ def test_a_language_goes_with_all_its_texts_and_no_key_is_taken_for_one(small):
     # "id" is the tag of Indonesian, and the name of a part of every question.
     content = edits.with_language(small, "id")
     question = content.pages[0].questions[0]
-    told = {**question, "text": {**question["text"], "id": "Apakah?"}}
-    content = content.with_question(question["key"], told)
+    changed = {**question, "text": {**question["text"], "id": "Apakah?"}}
+    content = content.with_question(question["key"], changed)
     assert definition_from(content)["pages"][0]["questions"][0]["text"]["id"] == "Apakah?"
     assert edits.without_language(content, "id") == small
     with pytest.raises(DesignError, match="already"):

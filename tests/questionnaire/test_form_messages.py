@@ -23,7 +23,7 @@ WRITTEN_IN_A_FILE = re.compile(rf"\b({'|'.join(sorted(KEYS))})\b|= (true|false)|
 ABC = tuple({"key": 10 + i, "id": name, "label": {"en": name}} for i, name in enumerate("abc"))
 
 
-def said_of(kind: str, survey: dict | None = None, **changed) -> list[str]:
+def messages_of(kind: str, survey: dict | None = None, **changed) -> list[str]:
     """What is said of a draft with one good question and one that is changed."""
     content = DraftContent.new("Nights", "nights")
     content, first = edits.add_question(content, 1, "yes_no")
@@ -79,7 +79,7 @@ WRONG = [
 
 def test_no_message_about_a_draft_has_a_key_of_a_file():
     for kind, changes in WRONG:
-        messages = said_of(kind, **changes)
+        messages = messages_of(kind, **changes)
         assert messages, (kind, changes)
         for text in messages:
             assert not WRITTEN_IN_A_FILE.search(text), (kind, changes, text)
@@ -98,7 +98,7 @@ def test_no_message_about_a_mechanism_has_a_key_of_a_file():
             "way": way,
             "value": {"": "", "epsilon": "1"}.get(way, "0.6"),
         }
-        for text in said_of(kind, **fields):
+        for text in messages_of(kind, **fields):
             assert not WRITTEN_IN_A_FILE.search(text), (kind, fields, text)
 
 
@@ -114,36 +114,38 @@ def test_no_message_about_a_mechanism_has_a_key_of_a_file():
     ],
 )
 def test_no_refusal_of_a_survey_s_settings_has_a_key_of_a_file(changed):
-    said = said_of("yes_no", changed)
-    assert said
-    for text in said:
+    messages = messages_of("yes_no", changed)
+    assert messages
+    for text in messages:
         assert not WRITTEN_IN_A_FILE.search(text), text
 
 
 def test_skip_logic_that_is_not_allowed_names_what_to_tick():
-    (said,) = said_of("yes_no", ask_question="first", ask_options=("yes",), does_not_apply=True)
-    assert "“Ask questions only after certain answers (skip logic)” to be ticked" in said
+    (message,) = messages_of(
+        "yes_no", ask_question="first", ask_options=("yes",), does_not_apply=True
+    )
+    assert "“Ask questions only after certain answers (skip logic)” to be ticked" in message
 
 
 def test_a_mechanism_without_its_parameters_names_the_lines_to_write():
-    (said,) = said_of("yes_no", mechanism="two_coins", parameters="truth = 0.5")
-    assert said == (
+    (message,) = messages_of("yes_no", mechanism="two_coins", parameters="truth = 0.5")
+    assert message == (
         "“Two coins” needs the lines “truth = …” and “yes = …” under “Parameters of the "
         "mechanism”, and no others"
     )
 
 
 def test_a_privacy_that_is_not_the_mechanism_s_names_the_one_to_choose():
-    (said,) = said_of(
+    (message,) = messages_of(
         "number", low="0", high="9", way="truth_probability", value="0.8", mechanism="laplace"
     )
-    assert said.startswith("choose “By epsilon” under “Privacy level”")
+    assert message.startswith("choose “By epsilon” under “Privacy level”")
 
 
 def test_an_answer_that_is_there_by_itself_is_left_out_by_unticking_it():
     twice = {"key": 20, "id": "prefer_not_to_say", "label": {"en": "No comment"}}
-    said = said_of("single_choice", options=(*ABC, twice))
-    assert any("untick “Offer “Prefer not to say”” to leave it out" in text for text in said)
+    messages = messages_of("single_choice", options=(*ABC, twice))
+    assert any("untick “Offer “Prefer not to say”” to leave it out" in text for text in messages)
 
 
 def test_every_mechanism_and_way_has_a_name_in_the_forms():

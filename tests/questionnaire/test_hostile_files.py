@@ -51,9 +51,9 @@ def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
 
 @pytest.mark.slow
 def test_an_object_of_70_000_keys_is_refused_at_once():
-    found = mistakes({f"k{i}": 1 for i in range(70_000)})
-    assert len(found) == MAX_LISTED + 1
-    assert found[-1] == ("and so on", "69,903 more mistakes")
+    listed_mistakes = mistakes({f"k{i}": 1 for i in range(70_000)})
+    assert len(listed_mistakes) == MAX_LISTED + 1
+    assert listed_mistakes[-1] == ("and so on", "69,903 more mistakes")
 
 
 def test_a_key_given_twice_is_named_among_70_000():
@@ -81,9 +81,9 @@ def test_too_many_entries_are_the_one_mistake_that_is_said(form, place, words):
 
 
 def test_two_hundred_questions_full_of_mistakes_are_listed_up_to_a_hundred():
-    found = mistakes(survey(*[question(id="Q", colour=1)] * 200))
-    assert len(found) == MAX_LISTED + 1
-    assert found[-1][1].endswith("more mistakes")
+    listed_mistakes = mistakes(survey(*[question(id="Q", colour=1)] * 200))
+    assert len(listed_mistakes) == MAX_LISTED + 1
+    assert listed_mistakes[-1][1].endswith("more mistakes")
 
 
 @each_case(

@@ -75,9 +75,9 @@ def assert_channel_or_nearest(stated: Statement, caps: Caps, grid: Fraction = GR
         return
     with pytest.raises(ChannelError) as refused:
         build_channel(stated, caps)
-    said = re.search(rf"the nearest allowed value is {way} = ([0-9./]+)$", str(refused.value))
-    assert said, str(refused.value)
-    nearest = Fraction(said[1])
+    match = re.search(rf"the nearest allowed value is {way} = ([0-9./]+)$", str(refused.value))
+    assert match, str(refused.value)
+    nearest = Fraction(match[1])
     assert publishes(stated, nearest, caps)
     between = nearest + (grid if value > nearest else -grid)
     assert abs(value - nearest) <= grid / 2 or not publishes(stated, between, caps)
@@ -165,9 +165,9 @@ def total_mistake_of(ratios: Iterable[Fraction], caps: Caps) -> str | None:
 
 def suggested_for_all(sizes: list[int], caps: Caps) -> str | None:
     mistake = total_mistake_of((from_epsilon(k, 11).ratio for k in sizes), caps)
-    said = re.search(r"equal questions is epsilon = ([0-9.]+) each$", mistake or "")
-    assert said or not mistake or "ask fewer questions" in mistake
-    return said[1] if said else None
+    match = re.search(r"equal questions is epsilon = ([0-9.]+) each$", mistake or "")
+    assert match or not mistake or "ask fewer questions" in mistake
+    return match[1] if match else None
 
 
 @pytest.mark.slow

@@ -112,7 +112,9 @@ def different(pairs: Iterator[tuple[dict[str, Any], str, str]]) -> list[str]:
 @pytest.mark.slow
 def test_every_pinned_definition_keeps_its_canonical_bytes():
     pairs = zip(PINNED["definitions"], definitions(), strict=True)
-    changed = different((entry, entry["canonical"], found.sha256) for entry, found in pairs)
+    changed = different(
+        (entry, entry["canonical"], definition.sha256) for entry, definition in pairs
+    )
     assert not changed, "the canonical JSON of these definitions changed:\n" + "\n---\n".join(
         changed
     )
@@ -124,19 +126,21 @@ def test_every_pinned_definition_reads_back_as_it_was_written():
 
 
 def test_pinned_definitions_cover_every_type_and_mechanism():
-    questions = [question for found in definitions() for question in found.questions]
+    questions = [question for definition in definitions() for question in definition.questions]
     types = {question.type for question in questions}
     assert types == set(KINDS), "append a definition with each type to published_bytes.json"
-    with_reports = {q.mechanism for _, found in surveys_with_reports() for q in found.questions}
+    with_reports = {
+        q.mechanism for _, definition in surveys_with_reports() for q in definition.questions
+    }
     assert with_reports == set(DESIGNS)
-    assert any(found.is_sampled for _, found in surveys_with_reports())
-    assert any(len(found.languages) > 1 for found in definitions())
+    assert any(definition.is_sampled for _, definition in surveys_with_reports())
+    assert any(len(definition.languages) > 1 for definition in definitions())
 
 
 def test_a_seeded_simulation_makes_the_pinned_reports():
     changed = different(
-        (entry, entry["simulated"], simulated_hash(found))
-        for entry, found in surveys_with_reports()
+        (entry, entry["simulated"], simulated_hash(definition))
+        for entry, definition in surveys_with_reports()
     )
     assert not changed, "the simulated reports of these definitions changed:\n" + "\n---\n".join(
         changed

@@ -45,7 +45,7 @@ def options(number: int) -> list[dict[str, str]]:
 
 
 def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.tuples(*parts).map(lambda found: {k: v for part in found for k, v in part.items()})
+    return st.tuples(*parts).map(lambda values: {k: v for part in values for k, v in part.items()})
 
 
 def fixed(**entries: Any) -> st.SearchStrategy[dict[str, Any]]:
@@ -121,10 +121,10 @@ def taken(form: dict[str, Any], sentence: str) -> dict[str, Any]:
     number = re.search(r"the nearest allowed number is (\d+)", sentence)
     if number:
         return of_number(form, sentence, int(number[1]))
-    said = re.search("the nearest allowed value is (.+)$", sentence)
-    assert said, sentence
+    match = re.search("the nearest allowed value is (.+)$", sentence)
+    assert match, sentence
     form = {**form, "parameters": {**form.get("parameters", {})}}
-    for change in re.split(" with | and ", said[1]):
+    for change in re.split(" with | and ", match[1]):
         name, value = change.split(" = ")
         place = form["parameters"] if name in form["parameters"] else form
         assert name in place, sentence
@@ -220,8 +220,8 @@ def test_a_body_above_the_limit_is_refused_with_the_number_of_questions_that_fit
     monkeypatch.setattr(canonical, "MAX_REPORT_BYTES", 1024)
 
     def survey(number: int) -> bytes:
-        asked = {"type": "multiple_choice", "text": "Q?", "mechanism": "bits", "epsilon": "0.05"}
-        questions = [{"id": f"q{i}", "options": options(90), **asked} for i in range(number)]
+        form = {"type": "multiple_choice", "text": "Q?", "mechanism": "bits", "epsilon": "0.05"}
+        questions = [{"id": f"q{i}", "options": options(90), **form} for i in range(number)]
         return json.dumps({"slug": "s", "title": "S", "questions": questions}).encode()
 
     with pytest.raises(DefinitionError, match="at most 1,024 are allowed") as refusal:

@@ -101,9 +101,9 @@ def test_the_channels_are_those_of_the_survey_in_one_language():
         ('{ en = "Sleep", es = "Sueño" }', '"Sleep"'),
     ):
         alone = alone.replace(table, text)
-    both = [freeze(survey(text), 1) for text in (NIGHTS, alone)]
-    assert [q.channel for q in both[0].questions] == [q.channel for q in both[1].questions]
-    assert both[0].report_bytes == both[1].report_bytes
+    first, second = [freeze(survey(text), 1) for text in (NIGHTS, alone)]
+    assert [q.channel for q in first.questions] == [q.channel for q in second.questions]
+    assert first.report_bytes == second.report_bytes
 
 
 def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
@@ -116,7 +116,7 @@ def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
 
 
 @each_case(
-    ("old", "new", "place", "said"),
+    ("old", "new", "place", "message"),
     [
         ('{ en = "Nights", es', '{ de = "Nächte", es', "title", 'own language, "en"'),
         ('es = "Noches"', 'es_ES = "Noches"', "title, es_ES", "is not a language tag"),
@@ -136,17 +136,17 @@ def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
         ),
     ],
 )
-def test_mistakes_in_a_translation_are_named_with_their_language(old, new, place, said):
+def test_mistakes_in_a_translation_are_named_with_their_language(old, new, place, message):
     assert old in NIGHTS
-    found = mistakes(NIGHTS.replace(old, new))
-    assert [where for where, _ in found] == [place]
-    assert said in found[0][1]
+    listed_mistakes = mistakes(NIGHTS.replace(old, new))
+    assert [where for where, _ in listed_mistakes] == [place]
+    assert message in listed_mistakes[0][1]
 
 
 def test_too_many_languages_are_refused():
     many = ", ".join(f'a{chr(97 + i // 26)}{chr(97 + i % 26)} = "N"' for i in range(60))
-    found = mistakes(NIGHTS.replace('ar = "ليالٍ"', many))
-    assert found == [("language", "62 languages; the nearest allowed number is 50")]
+    listed_mistakes = mistakes(NIGHTS.replace('ar = "ليالٍ"', many))
+    assert listed_mistakes == [("language", "62 languages; the nearest allowed number is 50")]
 
 
 @each_case(

@@ -52,7 +52,7 @@ def test_a_definition_of_every_type_reads_back_as_it_was_frozen():
 
 
 def test_prefer_not_to_say_and_does_not_apply_are_inside_the_randomizer_of_every_type():
-    asked = {
+    forms = {
         "yes_no": {},
         "single_choice": {"options": OPTIONS},
         "scale": {"low": 1, "high": 5},
@@ -60,7 +60,7 @@ def test_prefer_not_to_say_and_does_not_apply_are_inside_the_randomizer_of_every
         "number": {"low": 0, "high": 10},
         "date": {"low": "2020-01-01", "high": "2020-02-01"},
     }
-    for kind, more in asked.items():
+    for kind, more in forms.items():
         (one,) = published(question(type=kind, does_not_apply=True, epsilon=1, **more)).questions
         assert [o.id for o in one.options[-2:]] == ["does_not_apply", "prefer_not_to_say"], kind
         match one.channel:
@@ -107,15 +107,15 @@ def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_whic
 def test_a_number_takes_the_design_of_the_smallest_worst_case_and_says_which(
     high, epsilon, mechanism
 ):
-    (asked,) = published(question(type="number", low=0, high=high, epsilon=epsilon)).questions
-    assert asked.mechanism == mechanism
-    assert asked.channel == NUMBER_DESIGNS[mechanism](high + 1, epsilon, 1)
+    (number,) = published(question(type="number", low=0, high=high, epsilon=epsilon)).questions
+    assert number.mechanism == mechanism
+    assert number.channel == NUMBER_DESIGNS[mechanism](high + 1, epsilon, 1)
 
 
 def test_a_number_that_names_its_mechanism_keeps_it():
     for name in NUMBER_DESIGNS:
-        asked = question(type="number", low=0, high=1, epsilon=2, mechanism=name)
-        assert published(asked).questions[0].mechanism == name
+        form = question(type="number", low=0, high=1, epsilon=2, mechanism=name)
+        assert published(form).questions[0].mechanism == name
 
 
 def test_best_lets_the_reported_sets_grow_with_the_number_of_options():
@@ -196,7 +196,7 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
 
 @pytest.mark.slow
 @each_case(
-    ("asked", "words"),
+    ("form", "words"),
     [
         ({**NUMBER, "high": 5000, "epsilon": 1}, "found 5,001.*step = 6 with high = 4998"),
         ({**NUMBER, "high": 9990, "epsilon": 1}, "step = 10$"),
@@ -237,10 +237,10 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
           "parameters": {"sigma": "0.1"}}, "sigma"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_refused_with_the_nearest_that_can(asked, words):
-    found = mistakes(question(**asked))
-    assert len(found) == 1, found
-    assert re.search(words, found[0][1]), found[0]
+def test_invalid_questions_are_refused_with_the_nearest_allowed_value(form, words):
+    listed_mistakes = mistakes(question(**form))
+    assert len(listed_mistakes) == 1, listed_mistakes
+    assert re.search(words, listed_mistakes[0][1]), listed_mistakes[0]
 
 
 def parent(**more: object) -> dict[str, object]:

@@ -8,69 +8,60 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from survey.questionnaire.designs import PRIVACY
 
-FIELD_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "allow_skip_logic": "Ask questions only after certain answers (skip logic)",
-        "prefer_not_to_say": "Offer “Prefer not to say”",
-        "does_not_apply": "Offer “Does not apply”",
-        "way": "Privacy level",
-        "parameters": "Parameters of the mechanism",
-        "low_label": "Label of the lowest",
-        "high_label": "Label of the highest",
-        "low": "Lowest",
-        "high": "Highest",
-        "step": "Step",
-    }
-)
+FIELD_NAMES: Mapping[str, str] = {
+    "allow_skip_logic": "Ask questions only after certain answers (skip logic)",
+    "prefer_not_to_say": "Offer “Prefer not to say”",
+    "does_not_apply": "Offer “Does not apply”",
+    "way": "Privacy level",
+    "parameters": "Parameters of the mechanism",
+    "low_label": "Label of the lowest",
+    "high_label": "Label of the highest",
+    "low": "Lowest",
+    "high": "Highest",
+    "step": "Step",
+}
 """Labels of the fields that messages about other fields name, by key."""
 
-MECHANISM_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "grr": "Generalized randomized response",
-        "best": "The one with the smallest error at this epsilon",
-        "warner": "Warner’s two questions",
-        "two_coins": "Two coins",
-        "unrelated_question": "Unrelated question",
-        "forced_response": "Forced response",
-        "exponential": "Exponential, by a table of utilities",
-        "geometric": "Geometric: near answers are likelier",
-        "laplace": "Laplace: near answers are likelier",
-        "gaussian": "Gaussian: near answers are likelier",
-        "square_wave": "Square wave: for the whole distribution",
-        "one_bit": "One bit: for the mean alone",
-        "piecewise": "Piecewise: for the mean",
-        "hybrid": "Hybrid: for the mean",
-        "bits": "Each answer separately",
-        "sampled_options": "Some of the answers, drawn",
-        "subsets": "All answers as one",
-    }
-)
+MECHANISM_NAMES: Mapping[str, str] = {
+    "grr": "Generalized randomized response",
+    "best": "Smallest error at this epsilon",
+    "warner": "Warner’s two questions",
+    "two_coins": "Two coins",
+    "unrelated_question": "Unrelated question",
+    "forced_response": "Forced response",
+    "exponential": "Exponential: by utilities",
+    "geometric": "Geometric: nearby answers are more likely",
+    "laplace": "Laplace: nearby answers are more likely",
+    "gaussian": "Gaussian: nearby answers are more likely",
+    "square_wave": "Square wave: for the whole distribution",
+    "one_bit": "One bit: for the mean only",
+    "piecewise": "Piecewise: for the mean",
+    "hybrid": "Hybrid: for the mean",
+    "bits": "Each answer separately",
+    "sampled_options": "Some answers, selected at random",
+    "subsets": "All answers together",
+}
 """The names of the designs in the builder."""
 
-WAY_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "": "Standard: odds factor of at most 3",
-        "truth_probability": "By truth probability",
-        "keep_probability": "By keep probability",
-        "epsilon": "By epsilon",
-    }
-)
+WAY_NAMES: Mapping[str, str] = {
+    "": "Standard: odds factor of at most 3",
+    "truth_probability": "By truth probability",
+    "keep_probability": "By keep probability",
+    "epsilon": "By epsilon",
+}
 """The names of the ways to state the privacy; "" is the standard level."""
 
-PATTERNS: Mapping[str, str] = MappingProxyType(
-    {
-        "^[a-z][a-z0-9_]*$": "is not an id: use lowercase letters a to z, digits and _, "
-        "starting with a letter",
-        "^[a-z0-9]+(-[a-z0-9]+)*$": "is not a short name: use lowercase letters a to z and "
-        "digits, with - between them",
-        r"^[^\n]*$": "has more than one line",
-        "^[!-~]*$": "is not an address: it contains spaces or accented letters",
-    }
-)
+PATTERNS: Mapping[str, str] = {
+    "^[a-z][a-z0-9_]*$": "is not an id: use lowercase letters a to z, digits and _, "
+    "starting with a letter",
+    "^[a-z0-9]+(-[a-z0-9]+)*$": "is not a short name: use lowercase letters a to z and "
+    "digits, with - between them",
+    r"^[^\n]*$": "has more than one line",
+    "^[!-~]*$": "is not an address: it contains spaces or accented letters",
+}
 """Messages for texts that do not match a pattern."""
 
 
@@ -78,7 +69,7 @@ def form_message(text: str, field: str = "") -> str:
     """Return a loader's message in the words of the forms; `field` is the one beside it.
 
     >>> form_message("state epsilon, not truth_probability (mechanism exponential)")
-    'choose “By epsilon” under “Privacy level”: “Exponential, by a table of utilities” requires it'
+    'choose “By epsilon” under “Privacy level”: “Exponential: by utilities” requires it'
     >>> form_message("epsilon = 99 is too weak; the nearest allowed value is epsilon = 4.6")
     'epsilon 99 is too weak; the nearest allowed value is epsilon 4.6'
     """

@@ -4,7 +4,7 @@ Free text, files and places cannot be randomized, so there is no type for them.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
@@ -16,12 +16,8 @@ from survey.questionnaire.kinds.number import Number, NumberQuestion
 from survey.questionnaire.kinds.question import BaseQuestion
 from survey.questionnaire.kinds.scale import Scale, ScaleQuestion
 
-KINDS.update(
-    {
-        kind.type: kind
-        for kind in (YesNo(), SingleChoice(), MultipleChoice(), Scale(), Number(), Date())
-    }
-)
+ALL_KINDS = (YesNo(), SingleChoice(), MultipleChoice(), Scale(), Number(), Date())
+KINDS.update({kind.type: kind for kind in ALL_KINDS})
 
 Question = Annotated[
     ChoiceQuestion | ScaleQuestion | MultipleChoiceQuestion | NumberQuestion | DateQuestion,
@@ -30,15 +26,7 @@ Question = Annotated[
 """A question as a researcher writes it."""
 
 QUESTION_KEYS = frozenset(
-    key
-    for model in (
-        ChoiceQuestion,
-        ScaleQuestion,
-        MultipleChoiceQuestion,
-        NumberQuestion,
-        DateQuestion,
-    )
-    for key in model.model_fields
+    key for model in get_args(get_args(Question)[0]) for key in model.model_fields
 )
 """Every key that a question of any type may have."""
 

@@ -13,13 +13,7 @@ from pydantic import StrictInt
 from survey.errors import ChannelError
 from survey.mechanism import multiple_choice
 from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.kinds.base import (
-    Answer,
-    Kind,
-    PublishedQuestion,
-    Shares,
-    SharesAndMean,
-)
+from survey.questionnaire.kinds.base import Answer, Kind, PublishedQuestion, Shares, SharesAndMean
 from survey.questionnaire.kinds.question import OptionsQuestion
 from survey.questionnaire.texts import Line
 

@@ -18,7 +18,7 @@ from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.draft import DraftContent, Question
-from survey.questionnaire.drafts.merge import (
+from survey.questionnaire.drafts.edits import (
     LanguageSheet,
     Merge,
     PlanSheet,

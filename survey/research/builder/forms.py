@@ -31,8 +31,8 @@ from survey.collect.simulation import MAX_SIMULATED
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts.check import DraftCheck
 from survey.questionnaire.drafts.draft import DraftContent, Question
+from survey.questionnaire.drafts.edits import Values
 from survey.questionnaire.drafts.form_messages import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
-from survey.questionnaire.drafts.merge import Values
 from survey.questionnaire.kinds import KINDS, kind_of
 from survey.research.forms import WholeNumberField, whole_number
 

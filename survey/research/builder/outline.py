@@ -18,7 +18,7 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.draft import slug as slug_of
-from survey.questionnaire.drafts.merge import PageSheet
+from survey.questionnaire.drafts.edits import PageSheet
 from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.loading import parse, source_of
 from survey.questionnaire.validation import check

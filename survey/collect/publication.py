@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from survey.collect.release import release
 from survey.errors import ConflictError, DesignError, StoreBusyError
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.survey import Survey
+from survey.questionnaire.definition import Survey
 from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
 
 

@@ -20,10 +20,9 @@ from survey.collect.release import release
 from survey.errors import DesignError
 from survey.mechanism import Channel, secure_uniform_below
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.definition import Definition, report_body
+from survey.questionnaire.definition import Definition, Survey, report_body
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import Answer
-from survey.questionnaire.survey import Survey
 from survey.store import Draft, PublishedSurvey, Store
 
 BATCH = 500

@@ -24,10 +24,9 @@ from survey.collect.simulation import simulated_report
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism.simulation import truths
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.definition import Definition
+from survey.questionnaire.definition import Definition, Survey
 from survey.questionnaire.kinds.base import Answer
 from survey.questionnaire.loading import load_file
-from survey.questionnaire.survey import Survey
 from survey.research.credentials import Passwords
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store

@@ -19,11 +19,12 @@ from survey.questionnaire.definition import (
     MAX_REPORT_BYTES,
     MAX_STRATUM_LENGTH,
     Definition,
+    Page,
+    Survey,
     report_body,
 )
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.kinds.base import AskIf, Grid
-from survey.questionnaire.survey import Page, Survey
 from survey.questionnaire.texts import SURVEY_TEXTS, Option
 
 FORMAT = 1

@@ -12,12 +12,11 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, NoReturn
 
-from survey.questionnaire.definition import Definition
+from survey.questionnaire.definition import Definition, Survey
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.error_messages import quoted, refusal, shortened
 from survey.questionnaire.kinds import kind_of
 from survey.questionnaire.kinds.base import SPECIAL
-from survey.questionnaire.survey import Survey
 from survey.questionnaire.texts import SURVEY_TEXTS
 from survey.questionnaire.validation import check
 from survey.settings import Caps

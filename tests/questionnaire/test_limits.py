@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from survey.errors import ChannelError
 from survey.mechanism import from_epsilon
 from survey.mechanism.composition import total_epsilon, total_ratio
+from survey.questionnaire.definition import Survey
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, Statement
 from survey.questionnaire.kinds.choice import ChoiceQuestion
 from survey.questionnaire.limits import build_channel, is_too_weak, total_mistake
-from survey.questionnaire.survey import Survey
 from survey.settings import Caps
 from tests.cases import each_case
 

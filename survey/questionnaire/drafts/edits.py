@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from survey.errors import DesignError
+from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.drafts.conversion import option_ids
 from survey.questionnaire.drafts.draft import (
     EMPTY_QUESTION,
@@ -23,7 +24,6 @@ from survey.questionnaire.drafts.draft import (
     free_identifier,
 )
 from survey.questionnaire.kinds import kind_of
-from survey.questionnaire.survey import MAX_QUESTIONS
 from survey.questionnaire.texts import SURVEY_TEXTS
 
 

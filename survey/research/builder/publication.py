@@ -11,9 +11,9 @@ from survey.collect.publication import has_same_content, publish
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError
 from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.survey import Survey
 from survey.research.access import Route, Workspace
 from survey.research.builder.draft_editor import DraftPages, OpenDraft, progress
 from survey.research.builder.feedback import mistake_sentence, total_sentences

@@ -19,10 +19,10 @@ from survey.collect.simulation import (
 )
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.estimator.core.arguments import LARGEST_N
+from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.survey import Survey
 from survey.research.access import Route, Workspace
 from survey.research.builder.draft_editor import DraftPages
 from survey.research.builder.forms import DoForm, SimulateForm

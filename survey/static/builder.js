@@ -126,7 +126,9 @@ function watch(sheet) {
         lastShown = edit;
         writeErrors(sheet, answer.errors);
         writeSummary(sheet, answer.elsewhere, answer.errors);
-        writeLive(answer.live);
+        // The server draws the chart from the saved question, so a draft that is not saved has none.
+        const { chart, ...texts } = answer.live;
+        writeLive(answer.revision || !chart ? answer.live : texts);
       }
       if (action === "look") return;
       if (answer.revision) {

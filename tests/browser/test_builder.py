@@ -1,4 +1,4 @@
-"""A newcomer writes, tries and publishes a survey in a browser; every page is looked at."""
+"""A newcomer writes, tests and publishes a survey in a browser; every page is checked."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def press(page: Page, name: str) -> None:
         page.get_by_role("button", name=name, exact=True).first.click()
 
 
-def saved(page: Page) -> None:
+def wait_saved(page: Page) -> None:
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
 
 
 @pytest.mark.parametrize("window", long_unless({"phone"}, ["phone", "desk"]))
-def test_a_newcomer_writes_tries_and_publishes_a_survey_alone(
+def test_a_newcomer_writes_tests_and_publishes_a_survey_without_help(
     serve,
     store,
     researcher,
@@ -58,7 +58,7 @@ def test_a_newcomer_writes_tries_and_publishes_a_survey_alone(
     page.get_by_role("link", name="Texts and settings").click()
     write(page, "Contact", "The team, team@example.org")
     press(page, "Save")
-    saved(page)
+    wait_saved(page)
     look(page, "builder-texts")
     page.get_by_role("link", name="Plan", exact=True).click()
     write(page, "Expected responses", "2000")
@@ -69,7 +69,7 @@ def test_a_newcomer_writes_tries_and_publishes_a_survey_alone(
     press(page, "Save")
     look(page, "builder-plan")
     translate(page, look)
-    try_it(page, url, look)
+    run_test(page, url, look)
     publish(page, url, store, look)
 
 
@@ -80,14 +80,14 @@ def write_questions(page: Page, look: Callable[[Page, str], None]) -> None:
     write(page, "Question", "How often do you work at night?")
     for number, label in enumerate(("Never", "Sometimes", "Always"), 1):
         write(page, f"Answer {number}", label)
-    # Said while it is written, before anything is pressed.
+    # The page shows the privacy loss before anything is saved.
     expect(page.locator("#live-epsilon")).to_contain_text("ln(3)")
     page.get_by_label("Privacy level").select_option("truth_probability")
     write(page, "Value", "3/4")
     expect(page.locator("#live-epsilon")).to_contain_text("truth probability 0.750")
     expect(page.locator("#saved")).to_have_text("Saved")
     press(page, "Save")
-    saved(page)
+    wait_saved(page)
     look(page, "builder-question")
     page.get_by_role("link", name="All questions").click()
     press(page, "Add a page")
@@ -113,13 +113,13 @@ def translate(page: Page, look: Callable[[Page, str], None]) -> None:
     press(page, "Add language")
     write(page, "Night work and health", "Trabajo nocturno y salud")
     press(page, "Save")
-    saved(page)
+    wait_saved(page)
     look(page, "builder-translation")
     page.get_by_role("link", name="Languages").click()
     look(page, "builder-languages")
 
 
-def try_it(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+def run_test(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     page.get_by_role("link", name="Test run").click()
     press(page, "Start test run")
     page.locator("summary").first.click()
@@ -179,9 +179,9 @@ def test_a_survey_is_written_without_scripts(serve, store, researcher, new_devic
 
 
 @pytest.mark.long
-def test_the_slider_and_the_number_say_the_same(serve, store, researcher, new_device):
+def test_the_slider_and_the_number_show_the_same_value(serve, store, researcher, new_device):
     url, device = serve(), new_device()
-    page = begun(device, url)
+    page = started_draft(device, url)
     page.get_by_label("Privacy level").select_option("epsilon")
     expect(page.get_by_label("Value", exact=True)).to_have_value("1")
     slider = page.get_by_label("The same value on a slider")
@@ -193,8 +193,8 @@ def test_the_slider_and_the_number_say_the_same(serve, store, researcher, new_de
     assert slider.input_value() == "2"
 
 
-def begun(device, url: str) -> Page:
-    """A draft with one question, whose sheet is open."""
+def started_draft(device, url: str) -> Page:
+    """Create a draft with one question and return the page that edits the question."""
     page = sign_in(device, url)
     page.get_by_role("link", name="New survey", exact=True).click()
     write(page, "Title", "Draft")
@@ -205,20 +205,40 @@ def begun(device, url: str) -> Page:
     return page
 
 
+def test_the_chart_of_a_question_is_loaded_once_the_question_is_saved(
+    serve, store, researcher, new_device
+):
+    page = started_draft(new_device(**test_looks.DESK), serve())
+    page.get_by_label("Type").select_option("multiple_choice")
+    wait_saved(page)
+    responses = []
+    page.on("response", lambda response: responses.append(response))
+    write(page, "Answer 1", "Children")
+    write(page, "Answer 2", "Noise")
+    expect(page.locator("#saved")).to_have_text("Saved")
+    picture = page.locator("#live-chart img")
+    wait_until(
+        lambda: picture.evaluate("image => image.complete && image.src.includes('tradeoff')")
+    )
+    charts = [response for response in responses if "tradeoff.svg" in response.url]
+    assert [response.status for response in charts] == [200]
+    assert picture.evaluate("image => image.naturalWidth") > 0
+
+
 @pytest.mark.long
-def test_a_clash_is_said_while_somebody_writes_and_nothing_is_overwritten(
+def test_a_conflict_is_shown_while_somebody_writes_and_nothing_is_overwritten(
     serve, store, researcher, new_device
 ):
     url, device = serve(), new_device()
-    page = begun(device, url)
+    page = started_draft(device, url)
     expect(page.locator("#saved")).to_have_text("Saved")
     other = device.context.new_page()
     other.goto(page.url)
     write(other, "Question", "Do they?")
     press(other, "Save")
-    saved(other)
+    wait_saved(other)
     write(page, "Question", "Do we?")
-    expect(page.locator("#saved")).to_contain_text("changed Question too")
+    expect(page.locator("#saved")).to_contain_text("also changed Question")
     press(page, "Save")
     expect(page.get_by_role("alert")).to_contain_text("changed the same fields")
     expect(page.get_by_label("Question", exact=True)).to_have_value("Do we?")
@@ -227,11 +247,11 @@ def test_a_clash_is_said_while_somebody_writes_and_nothing_is_overwritten(
 
 
 @pytest.mark.long
-def test_what_was_written_when_the_session_ended_is_saved_after_signing_in_again(
+def test_text_written_after_the_session_ended_is_saved_after_signing_in_again(
     serve, store, researcher, new_device
 ):
     url, device = serve(), new_device()
-    page = begun(device, url)
+    page = started_draft(device, url)
     expect(page.locator("#saved")).to_have_text("Saved")
     for session in store.sessions(store.researcher(EMAIL).key):
         store.end_session(session.token_hash)
@@ -241,13 +261,13 @@ def test_what_was_written_when_the_session_ended_is_saved_after_signing_in_again
     expect(page.get_by_role("heading", name="Not saved yet")).to_be_visible()
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Sign in in a new tab").click()
-    signing = opened.value
-    signing.get_by_label("Email address").fill(EMAIL)
-    signing.get_by_label("Password").fill(PASSWORD)
-    signing.get_by_role("button", name="Sign in").click()
-    expect(signing.get_by_role("heading", name="Surveys")).to_be_visible()
-    signing.close()
-    # The tab's page is of the session before: it comes once more, with a button that is right.
+    sign_in_page = opened.value
+    sign_in_page.get_by_label("Email address").fill(EMAIL)
+    sign_in_page.get_by_label("Password").fill(PASSWORD)
+    sign_in_page.get_by_role("button", name="Sign in").click()
+    expect(sign_in_page.get_by_role("heading", name="Surveys")).to_be_visible()
+    sign_in_page.close()
+    # The form belongs to the earlier session, so the page appears again with a form that works.
     press(page, "Save now")
     press(page, "Save now")
     expect(page.get_by_label("Help below the question")).to_have_value(
@@ -256,32 +276,30 @@ def test_what_was_written_when_the_session_ended_is_saved_after_signing_in_again
 
 
 @pytest.mark.long
-def test_what_is_written_just_before_leaving_is_saved(serve, store, researcher, new_device):
+def test_text_written_just_before_leaving_is_saved(serve, store, researcher, new_device):
     url, device = serve(), new_device()
-    page = begun(device, url)
-    write(page, "Help below the question", "Written, and gone at once")
+    page = started_draft(device, url)
+    write(page, "Help below the question", "Written just before leaving")
     page.get_by_role("link", name="All questions").click()
     expect(page.get_by_role("heading", name="Draft", exact=True)).to_be_visible()
-    wait_until(lambda: "gone at once" in store.drafts()[0].content)
+    wait_until(lambda: "just before leaving" in store.drafts()[0].content)
 
 
 @pytest.mark.long
-def test_a_save_pressed_while_another_is_under_way_is_no_clash(
-    serve, store, researcher, new_device
-):
+def test_pressing_save_during_another_save_is_no_conflict(serve, store, researcher, new_device):
     url, device = serve(), new_device()
-    page = begun(device, url)
+    page = started_draft(device, url)
     expect(page.locator("#saved")).to_have_text("Saved")
-    held = []
+    delayed = []
     page.route(
         "**/questions/*",
-        lambda route: held.append(route) if len(held) < LOOK_AND_SAVE else route.continue_(),
+        lambda route: delayed.append(route) if len(delayed) < LOOK_AND_SAVE else route.continue_(),
     )
     write(page, "Question", "Do they?")
-    wait_until(lambda: page.wait_for_timeout(50) or len(held) == LOOK_AND_SAVE)
+    wait_until(lambda: page.wait_for_timeout(50) or len(delayed) == LOOK_AND_SAVE)
     write(page, "Question", "Do they still?")
     page.get_by_role("button", name="Save", exact=True).first.click()
-    for route in held:
+    for route in delayed:
         route.continue_()
-    saved(page)
+    wait_saved(page)
     assert "Do they still?" in store.drafts()[0].content

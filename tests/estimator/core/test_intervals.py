@@ -52,14 +52,14 @@ def test_likelihood_ratio_ends_exist_only_for_outcomes_outside_the_range() -> No
     assert np.isnan(high).tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize("interval", list(INTERVALS))
+@each_case("interval", list(INTERVALS))
 def test_the_two_options_of_a_question_mirror_each_other(interval: str) -> None:
     result = proportions([430, 570], grr(2, "3/4"), interval=interval)
     assert result.conf_low[0] == pytest.approx(1 - result.conf_high[1], abs=1e-8)
     assert result.conf_high[0] == pytest.approx(1 - result.conf_low[1], abs=1e-8)
 
 
-@pytest.mark.parametrize("interval", list(INTERVALS))
+@each_case("interval", list(INTERVALS))
 def test_inverted_warner_reads_as_warner_with_the_reports_swapped(interval: str) -> None:
     plain = proportions([130, 370], grr(2, "3/4"), interval=interval)
     inverted = proportions([370, 130], from_ratio(2, 1, 3), interval=interval)
@@ -69,7 +69,7 @@ def test_inverted_warner_reads_as_warner_with_the_reports_swapped(interval: str)
         )
 
 
-@pytest.mark.parametrize("interval", list(INTERVALS))
+@each_case("interval", list(INTERVALS))
 def test_each_share_may_have_any_count_beside_it(interval: str) -> None:
     channel, counts = grr(3, "0.6"), np.array([31, 7, 7])
     together = confidence_interval(counts, 45, channel, 0.9, interval)

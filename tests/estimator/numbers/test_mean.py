@@ -270,7 +270,7 @@ def test_reports_needed_for_a_mean_are_about_those_that_show_it():
     assert before.n < reports_needed(before) < 1.6 * shown
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "sentence"),
     [
         ([1, 2, 3], "3 entries for 11 true answers"),

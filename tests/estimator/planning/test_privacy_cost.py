@@ -11,6 +11,7 @@ from scipy.stats import binom
 from survey.errors import DesignError
 from survey.estimator import margin_of, simulated_grid, tradeoff
 from survey.estimator.planning.privacy_cost import GRID_EPSILONS, GRID_SIZES
+from tests.cases import each_case
 
 
 def test_every_cell_is_the_plans_margin():
@@ -58,7 +59,7 @@ def test_simulated_margins_cover_the_share_and_match_the_plan(k, share):
     np.testing.assert_allclose(margins.mean(axis=0), planned, rtol=0.02)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("epsilons", "sizes", "words"),
     [
         ([], [100], "1 to"),

@@ -110,8 +110,9 @@ def test_weighted_estimates_and_their_sandwich_are_those_of_a_weighted_model():
 
 
 def softmax(eta: np.ndarray) -> np.ndarray:
-    raised = np.exp(eta - eta.max())
-    return np.asarray(raised / raised.sum())
+    """Return the shares of a multinomial logit; the answers are along the first axis."""
+    raised = np.exp(eta - eta.max(axis=0))
+    return np.asarray(raised / raised.sum(axis=0))
 
 
 def by_hand(log_likelihood, size: int) -> tuple[float, np.ndarray, np.ndarray]:
@@ -146,11 +147,9 @@ def test_several_answers_are_at_the_maximum_of_a_likelihood_written_by_hand():
 
     def log_likelihood(theta: np.ndarray) -> float:
         a, b = theta.reshape(2, 2)
-        total = 0.0
-        for x_i, y_i in zip(x, reports, strict=True):
-            shares = softmax(np.array([0, a[0] + a[1] * x_i, b[0] + b[1] * x_i]))
-            total += np.log(0.8 * shares[y_i] + 0.1 * (1 - shares[y_i]))
-        return total
+        shares = softmax(np.stack([0 * x, a[0] + a[1] * x, b[0] + b[1] * x]))
+        of_report = shares[reports, np.arange(len(x))]
+        return float(np.log(0.8 * of_report + 0.1 * (1 - of_report)).sum())
 
     check_agreement(regression(reports, channel, x), by_hand(log_likelihood, 4))
 
@@ -164,13 +163,10 @@ def test_groups_with_different_channels_are_at_the_maximum_of_a_likelihood_writt
     reports = (rng.random(300) < yes).astype(int)
 
     def log_likelihood(theta: np.ndarray) -> float:
-        total = 0.0
-        for x_i, y_i, g in zip(x, reports, group, strict=True):
-            share = 1 / (1 + np.exp(-theta[0] - theta[1] * x_i))
-            p, q = yes_if[g]
-            said = p * share + q * (1 - share)
-            total += np.log(said if y_i == 1 else 1 - said)
-        return total
+        share = 1 / (1 + np.exp(-theta[0] - theta[1] * x))
+        p, q = np.array([yes_if[g] for g in group]).T
+        yes_share = p * share + q * (1 - share)
+        return float(np.log(np.where(reports == 1, yes_share, 1 - yes_share)).sum())
 
     channels = ByGroup([None, DIE, warner("0.3")], group)
     check_agreement(regression(reports, channels, x), by_hand(log_likelihood, 2))
@@ -186,16 +182,13 @@ def test_a_predictor_randomized_by_group_is_at_the_maximum_of_a_likelihood_writt
     reports = DIE.perturb(truth, rng)
 
     def log_likelihood(theta: np.ndarray) -> float:
-        total = 0.0
-        for y_i, v_i, g in zip(reports, said, group, strict=True):
-            both = 0.0
-            for u_i, share in enumerate((expit(-theta[2]), expit(theta[2]))):
-                told = 3 / 4 if u_i == v_i else 1 / 4
-                heard = told if g == 1 else float(u_i == v_i)
-                yes = 1 / 6 + 4 / 6 * expit(theta[0] + theta[1] * u_i)
-                both += share * heard * (yes if y_i == 1 else 1 - yes)
-            total += np.log(both)
-        return total
+        likelihood = np.zeros(len(reports))
+        for truth_of_u, share in enumerate((expit(-theta[2]), expit(theta[2]))):
+            is_equal = said == truth_of_u
+            chance = np.where(group == 1, np.where(is_equal, 3 / 4, 1 / 4), is_equal)
+            yes = 1 / 6 + 4 / 6 * expit(theta[0] + theta[1] * truth_of_u)
+            likelihood += share * chance * np.where(reports == 1, yes, 1 - yes)
+        return float(np.log(likelihood).sum())
 
     randomized = [Randomized("u", said, ByGroup([None, weak], group))]
     check_agreement(regression(reports, DIE, randomized=randomized), by_hand(log_likelihood, 3))

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from survey.estimator import ByGroup, Randomized, proportions, regression
 from survey.mechanism.randomized_response import from_probabilities, warner
+from tests.cases import each_case
 from tests.estimator.regression.surveys import DIE, minarets, nigeria, people, vignette
 
 # rr, the R package of Blair, Imai and Zhou: contact with armed groups in Nigeria
@@ -162,7 +163,7 @@ given; .652997 is where its likelihood is largest (errors differ, as here that i
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("honest", STOCHASTIC_LIE_DETECTOR)
+@each_case("honest", STOCHASTIC_LIE_DETECTOR)
 def test_three_channels_in_the_minaret_survey_agree_with_the_likelihood_of_rrlog(honest):
     reports, group, predictors = minarets()
     t = Fraction(honest)

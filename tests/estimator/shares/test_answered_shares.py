@@ -220,7 +220,7 @@ def test_bits_cover_with_all_or_some_options_asked(sampled):
     assert np.all(covered >= 0.91), covered
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_patterns_cover():
     channel = grr(len(PATTERNS), "0.5")
     shares, rng = [0.2, 0.1, 0.2, 0.1, 0.0, 0.1, 0.3], np.random.default_rng(3)
@@ -277,7 +277,7 @@ RESPONDENTS_OF = {
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("kind", RESPONDENTS_OF)
+@each_case("kind", RESPONDENTS_OF)
 def test_the_error_for_the_respondents_is_the_spread_when_the_same_people_answer_again(kind):
     channel, silent = RESPONDENTS_OF[kind]
     people, rng = np.repeat(np.arange(4), [600, 300, 100, 500]), np.random.default_rng(5)
@@ -382,7 +382,7 @@ def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
 # -- what is refused
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "channel", "n"),
     [
         ([250, 250, 500], grr(3, "1/2"), None),

@@ -206,8 +206,8 @@ def at_least(coverage: float, rounds: int) -> float:
     return coverage - 4 * math.sqrt(coverage * (1 - coverage) / rounds)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("table", range(5))
+@pytest.mark.web
+@each_case("table", range(5))
 def test_intervals_of_cells_cover(table):
     coverage = simulated_coverage(hard_tables(3)[table], from_epsilon(3, 1), 1000, 400)
     assert coverage.min() >= at_least(0.945, 400)
@@ -234,7 +234,7 @@ def test_cells_far_outside_have_an_interval_with_a_width():
 # The most likely table
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each_case("seed", range(3))
 def test_the_most_likely_table_is_where_a_general_optimizer_ends(seed):
     channels = PAIRS["different sizes"]
     counts, M = drawn(channels, 300, seed), dense(PAIRS["different sizes"])

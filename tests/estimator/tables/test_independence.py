@@ -9,6 +9,7 @@ from scipy.stats import chi2_contingency
 from survey.errors import CountsError
 from survey.estimator import crosstab, independence
 from survey.mechanism import from_epsilon
+from tests.cases import each_case
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 5), (2, 3, 4)])
@@ -36,7 +37,7 @@ def test_small_expected_counts_are_flagged():
     assert independence([[1000, 1], [1, 0]]).small_expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "reason"),
     [
         ([[0, 0], [0, 0]], "n = 0"),

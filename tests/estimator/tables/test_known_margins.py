@@ -97,7 +97,7 @@ def simulated(rounds, n, rng):
     return truth, [reconciled(*joint_shares(c, CHANNELS), margins) for c in tables]
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_reconciled_cells_are_unbiased_and_covered():
     rounds = 600
     truth, found = simulated(rounds, 1500, np.random.default_rng(3))
@@ -181,7 +181,7 @@ def test_cells_determined_by_the_margins_are_certain():
     np.testing.assert_array_equal(one.conf_low, one.conf_high)
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_margins_of_another_population_have_a_small_p_value():
     truth = np.array([[0.15, 0.15, 0.1], [0.15, 0.35, 0.1]])
     reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix

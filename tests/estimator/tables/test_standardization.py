@@ -40,7 +40,7 @@ def test_a_difference_is_that_of_the_two_conditional_shares():
     assert np.all((found.conf_low < found.estimate) & (found.estimate < found.conf_high))
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_differences_have_nominal_coverage():
     r = RELATED / RELATED.sum(axis=0)
     covered = [
@@ -51,7 +51,7 @@ def test_differences_have_nominal_coverage():
     assert np.mean(covered, axis=0).min() >= 0.87
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_unrelated_answers_differ_significantly_at_the_nominal_rate():
     unrelated = np.outer(RELATED.sum(axis=1), RELATED.sum(axis=0))
     found = [conditional_difference(t, [0, 1]).p_value <= 0.05 for t in tables(unrelated, 2, 1500)]

@@ -8,12 +8,13 @@ import pytest
 from survey.errors import ChannelError, CountsError
 from survey.estimator import bit_pairs, option_pairs, poisoning_of_pairs
 from survey.mechanism import BitVector, SubsetSelection, grr
+from tests.cases import each_case
 
 BANDS = {0.01: "1", 0.05: "5", 0.10: "10"}
 PATTERNS = [[0], [1], [0, 1], [0, 1, 2]]
 
 
-@pytest.mark.parametrize("part", BANDS)
+@each_case("part", BANDS)
 @pytest.mark.parametrize("channel", [BitVector(3, 3, 3, 1), BitVector(3, 3, 10, 1)], ids=str)
 def test_every_attack_on_a_pair_of_bits_stays_in_the_band(channel, part):
     n = 4000
@@ -30,7 +31,7 @@ def test_every_attack_on_a_pair_of_bits_stays_in_the_band(channel, part):
     assert reached == {"low", "high"}
 
 
-@pytest.mark.parametrize("part", BANDS)
+@each_case("part", BANDS)
 def test_every_attack_on_a_pair_of_patterns_stays_in_the_band_and_the_best_reaches_its_end(part):
     channel, n = grr(4, "0.7"), 4000
     fakes = round(part * n)

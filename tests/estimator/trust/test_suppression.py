@@ -35,7 +35,7 @@ def result_with(width: float, n_effective: float) -> Proportions:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("width", "n_effective", "decision"),
     [
         (0.04, 30, "show"),

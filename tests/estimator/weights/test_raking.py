@@ -12,6 +12,7 @@ from survey.errors import CountsError, DesignError
 from survey.estimator import poststratified, proportions, raked, raking_weights, weighted_shares
 from survey.mechanism import BitVector, from_epsilon, grr
 from survey.mechanism.numeric import geometric
+from tests.cases import each_case
 
 NO = np.array([[31, 22, 9], [12, 18, 40]])
 YES = np.array([[14, 30, 21], [25, 11, 17]])
@@ -145,7 +146,7 @@ def test_the_interval_of_strata_covers_on_a_grid(epsilon):
             assert hits >= binom.ppf(0.001, 3000, 0.942)
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_raking_is_unbiased_and_its_interval_covers():
     rng, channel, rounds = np.random.default_rng(6), from_epsilon(2, 1), 500
     cells = np.array([[0.1, 0.2], [0.3, 0.4]])
@@ -166,7 +167,7 @@ def test_raking_is_unbiased_and_its_interval_covers():
     assert hits >= binom.ppf(0.001, rounds, 0.94)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("population", "words"),
     [
         ([500, 300, -1], "negative"),

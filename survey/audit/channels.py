@@ -224,7 +224,10 @@ def _smaller_shape(shape: Shape, truths: int) -> Shape:
             # With squares no weight is the sum of others, so two errors cannot cancel out.
             return ByDistance(tuple((truths - z) ** 2 for z in range(truths)))
         case Explicit():
-            return _rotated_rows(truths, min(len(shape.table[0]), truths))
+            # Weights 1, 2, ..., rotated by one report per row, so that all sums are equal.
+            k = min(len(shape.table[0]), truths)
+            rows = range(truths)
+            return Explicit(tuple(tuple(1 + (j - i) % k for j in range(k)) for i in rows))
     raise TypeError(f"no sibling for the shape {shape.name}")
 
 
@@ -232,10 +235,3 @@ def _smaller_part(part: Window | OneBit, truths: int) -> Window | OneBit:
     if isinstance(part, OneBit):
         return OneBit(truths - 1, 3, 1)
     return Window(truths, min(part.width, 3), min(part.stride, 2), 3, 1)
-
-
-def _rotated_rows(truths: int, reports: int) -> Explicit:
-    """Return weights 1, 2, ..., rotated by one report per row, so that all sums are equal."""
-    return Explicit(
-        tuple(tuple(1 + (j - i) % reports for j in range(reports)) for i in range(truths))
-    )

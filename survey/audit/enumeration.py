@@ -194,7 +194,12 @@ def sweeps(channel: AnyChannel) -> list[Sweep]:
     calls = BOUNDARY_WORK // work(channel)
     places = list(_places(channel, below, calls))
     limit = max(calls // (2 * len(places)), MINIMUM_PIECES)
-    plan = [_sweep(channel, truth, draws, at, limit) for truth, draws, at in places]
+    plan = []
+    for truth, draws, at in places:
+        boundaries = _boundaries(channel, truth, at)
+        selection = tuple(boundaries[i] for i in spread(len(boundaries), limit))
+        is_complete = len(selection) == len(boundaries)
+        plan.append(Sweep(truth, draws, at, selection, is_complete=is_complete))
     return list(_with_every_value(plan, below, RANGE_WORK // work(channel)))
 
 
@@ -211,13 +216,6 @@ def _places(
         for at in spread(len(below), DRAWS):
             for truth in some_truths(channel, TRUTHS):
                 yield truth, draws, at
-
-
-def _sweep(channel: AnyChannel, truth: Truth, draws: tuple[int, ...], at: int, limit: int) -> Sweep:
-    boundaries = _boundaries(channel, truth, at)
-    selection = tuple(boundaries[i] for i in spread(len(boundaries), limit))
-    is_complete = len(selection) == len(boundaries)
-    return Sweep(truth, draws, at, selection, is_complete=is_complete)
 
 
 def _boundaries(channel: AnyChannel, truth: Truth, at: int) -> Sequence[int]:

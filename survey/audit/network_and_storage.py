@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
@@ -131,18 +131,12 @@ def check_visits(node: Node, definition: Definition) -> list[Check]:
     groups = [sending, _with_wrong_links(sending[0]), _with_earlier_report(sending[0])]
     requests = [visit.request() for group in groups for visit in group]
     records = iter(node.ask(visits=[{"replaced": NOT_RUN, "visitors": requests}])["visits"][0])
-    return [
-        _check(name, detail, group, records)
-        for (name, detail), group in zip(CHECKS, groups, strict=True)
-    ]
-
-
-def _check(
-    name: str, detail: str, group: Sequence[Visit], records: Iterator[Mapping[str, Any]]
-) -> Check:
-    mismatches = [visit.mismatch(next(records)) for visit in group]
-    mismatch = next(filter(None, mismatches), "")
-    return Check(GROUP, name, not mismatch, mismatch or detail)
+    checks = []
+    for (name, detail), group in zip(CHECKS, groups, strict=True):
+        mismatches = [visit.mismatch(next(records)) for visit in group]
+        mismatch = next(filter(None, mismatches), "")
+        checks.append(Check(GROUP, name, not mismatch, mismatch or detail))
+    return checks
 
 
 def _sending(definition: Definition, rng: random.Random, failures: Sequence[int]) -> Visit:

@@ -112,10 +112,10 @@ def test_the_coin_form_has_p_equal_to_t_plus_the_rest_over_k():
 
 @given(k=st.integers(2, 100), epsilon=st.integers(10, 12_000))
 def test_from_epsilon_never_exceeds_the_epsilon_and_is_close_to_it(k, epsilon):
-    asked = Fraction(epsilon, 1000)
-    channel = from_epsilon(k, asked)
-    assert channel.epsilon <= float(asked) + 1e-14
-    assert channel.epsilon > float(asked) - (0.02 if epsilon < 50 else 0.001)
+    stated = Fraction(epsilon, 1000)
+    channel = from_epsilon(k, stated)
+    assert channel.epsilon <= float(stated) + 1e-14
+    assert channel.epsilon > float(stated) - (0.02 if epsilon < 50 else 0.001)
 
 
 @each_case(("factor", "ratio"), [(2, 2), (3, 3), (10, 10)])

@@ -32,7 +32,7 @@ MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
 def test_epsilon_of_the_integers_is_close_to_the_requested_one_and_never_above(make, k, epsilon):
     table = make(k, epsilon)
     assert table.epsilon <= epsilon + 1e-14
-    # Rounded Laplace noise is a little more private than asked on a coarse grid.
+    # On a coarse grid rounded Laplace noise is slightly more private than requested.
     assert table.epsilon > epsilon * (0.6 if make is laplace else 0.98) - 0.01
     assert table.truths == k
     assert channel_from_json(table.to_json()) == table

@@ -46,7 +46,7 @@ def test_no_other_size_of_set_and_no_rival_has_a_smaller_variance(k, epsilon):
     chosen = rivals.closed_form(channel)
     others = [variance(k, r) for variance in rivals.RIVALS.values()]
     sets = [rivals.subset_selection(k, d, r) for d in range(1, k)]
-    # d is chosen for the epsilon that was asked, a hair above the one of the integers.
+    # d is chosen for the epsilon that was stated, slightly above that of the integers.
     assert chosen <= min(others + sets) * (1 + 1e-6)
 
 
@@ -78,8 +78,8 @@ def test_the_closed_form_of_oue_is_the_one_of_its_whole_table(r):
     k = 3
     reports = np.array(list(product((0, 1), repeat=k)))
     p, q = 0.5, 1 / (r + 1)
-    one = np.where(np.eye(k, dtype=bool), p, q)
-    table = np.prod(np.where(reports[None], one[:, None], 1 - one[:, None]), axis=2)
+    shares = np.where(np.eye(k, dtype=bool), p, q)
+    table = np.prod(np.where(reports[None], shares[:, None], 1 - shares[:, None]), axis=2)
     assert ratio_of(table) == pytest.approx(r)
     assert rivals.pure_variance(*supports(table, reports.T), k) == pytest.approx(rivals.oue(k, r))
 
@@ -93,8 +93,8 @@ def test_the_closed_form_of_olh_is_the_one_of_its_whole_table(g, r):
     sets = np.array([function == value for function, value in reports]).T
     table = np.where(sets, r, 1.0) / ((r + g - 1) * len(hashes))
     assert ratio_of(table) == pytest.approx(r)
-    found = rivals.pure_variance(*supports(table, sets), k)
-    assert found == pytest.approx(rivals.local_hashing(k, r, g))
+    variance = rivals.pure_variance(*supports(table, sets), k)
+    assert variance == pytest.approx(rivals.local_hashing(k, r, g))
 
 
 def hadamard_matrix(size: int) -> np.ndarray:
@@ -150,7 +150,7 @@ def google_epsilon(channels: Sequence[SubsetSelection], pessimistic: bool) -> fl
         )
         for channel in channels
     ]
-    together = reduce(lambda one, other: one.compose(other), losses)
+    together = reduce(lambda first, second: first.compose(second), losses)
     return float(together.get_epsilon_for_delta(0.0))
 
 
@@ -216,9 +216,9 @@ def expected_shares(channel, answers) -> np.ndarray:
     """Return the expected counts per respondent."""
     if isinstance(channel, SubsetSelection | WeightTable):
         return np.array(SHARES) @ channel.matrix
-    asked = channel.sampled / channel.m
+    sampled = channel.sampled / channel.m
     ones = channel.q + (channel.p - channel.q) * (np.array(SHARES) @ np.array(answers))
-    return ones if asked == 1 else np.concatenate([np.full(channel.m, asked), asked * ones])
+    return ones if sampled == 1 else np.concatenate([np.full(channel.m, sampled), sampled * ones])
 
 
 @each_case(("channel", "answers"), POPULATIONS.values())

@@ -140,8 +140,8 @@ def test_the_weights_that_refusals_of_unequal_sums_suggest_make_a_table(rows):
         try:
             Explicit(tuple(map(tuple, rows)))
         except ChannelError as refused:
-            said = re.search(r"value is table\[(\d)\]\[(\d)\] = (\d+)$", str(refused))
-            row, column, weight = map(int, said.groups())
+            match = re.search(r"value is table\[(\d)\]\[(\d)\] = (\d+)$", str(refused))
+            row, column, weight = map(int, match.groups())
             rows[row][column] = weight
     Explicit(tuple(map(tuple, rows)))
 

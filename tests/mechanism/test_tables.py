@@ -113,9 +113,9 @@ def test_noise_by_distance_gathers_its_tails_at_the_ends_of_the_grid():
 def test_means_estimated_from_one_bit_are_unbiased():
     R, T, L = 20, 27, 10
     table = WeightTable(OneBit(R, T, L))
-    one = table.matrix[:, 1]
+    share_of_1 = table.matrix[:, 1]
     # x = R (P(1|x)(T+L) - L) / (T-L)
-    np.testing.assert_allclose(R * (one * (T + L) - L) / (T - L), np.arange(R + 1))
+    np.testing.assert_allclose(R * (share_of_1 * (T + L) - L) / (T - L), np.arange(R + 1))
 
 
 @each_case(("m", "s", "T", "L"), [(1, 1, 3, 1), (3, 3, 3, 1), (4, 1, 2, 1), (4, 2, 5, 2)])
@@ -132,8 +132,8 @@ def test_bit_vectors_epsilon_is_tight_over_all_pairs_of_answers(m, s, T, L):
         assert sum(table.values()) == (T + L) ** m
         assert table[pack_bits([i for i, tick in enumerate(ticks) if tick], m)] == T**m
         tables[ticks] = table
-    for one, other in product(answers, repeat=2):
-        worst = max(worst, *(Fraction(tables[one][r], tables[other][r]) for r in tables[one]))
+    for first, second in product(tables.values(), repeat=2):
+        worst = max(worst, *(Fraction(first[report], second[report]) for report in first))
     assert worst == channel.ratio
     assert math.log(worst) <= channel.epsilon + 1e-12
     assert math.log(worst) > channel.epsilon - 1e-9

@@ -158,13 +158,13 @@ def replayed(
     channel: SubsetSelection | BitVector, truth: Truth, draws: list[int]
 ) -> tuple[str, list[int]]:
     """Return the report of these draws, followed by zeros, and the ranges of all draws."""
-    asked: list[int] = []
+    ranges: list[int] = []
 
     def uniform_below(n: int) -> int:
-        asked.append(n)
-        return draws[len(asked) - 1] if len(asked) <= len(draws) else 0
+        ranges.append(n)
+        return draws[len(ranges) - 1] if len(ranges) <= len(draws) else 0
 
-    return str(channel.perturb_one(truth, uniform_below)), asked
+    return str(channel.perturb_one(truth, uniform_below)), ranges
 
 
 def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, Fraction]:

@@ -73,7 +73,7 @@ LABELLED = [
     (4, 1, 1663, 1000),
     (8, 2, 31, 9),
 ]
-"""k, d, T, L of single choices whose label is written out."""
+"""k, d, T, L of single choices with a label in the vectors."""
 
 PRIORS = (Fraction(1, 10), Fraction(1, 2))
 
@@ -92,13 +92,13 @@ ANSWERS = (
     {"works": 1, "why": [0, 3], "which": [4], "places": [3], "mood": 11, "since": 53},
     {"why": [0, 1, 2, 3], "group": 0, "coins": 2, "which": [3], "hours": 3},
 )
-"""Answers as the form keeps them; "hours" counts only when "works" is 0, yes."""
+"""Answers as the client stores them; "hours" is shown only if "works" is 0 (yes)."""
 
 
 def perturbed(
     k: int, d: int, T: int, L: int, truth: int, random_below: Any
 ) -> tuple[int | str, list[list[int]]]:
-    """One report and the draws it took, by the design's description."""
+    """Return one report and its draws, by the description of the design."""
     draws: list[list[int]] = []
 
     def below(n: int) -> int:
@@ -107,22 +107,22 @@ def perturbed(
 
     if d == 1:
         u = below(T + (k - 1) * L)
-        # T values of u keep the truth; the next L name the option after it, and so on round.
+        # T values of u keep the truth, the next L give the following option, and so on.
         offset = 0
         u -= T
         while u >= 0:
             offset += 1
             u -= L
         return (truth + offset) % k, draws
-    left = list(range(1, k))
-    chosen = []
+    deck = list(range(1, k))
+    offsets = []
     for i in range(d):
         j = i + below(k - 1 - i)
-        left[i], left[j] = left[j], left[i]
-        chosen.append(left[i])
+        deck[i], deck[j] = deck[j], deck[i]
+        offsets.append(deck[i])
     if below(d * T + (k - d) * L) < d * T:
-        chosen[-1] = 0
-    members = {(truth + offset) % k for offset in chosen}
+        offsets[-1] = 0
+    members = {(truth + offset) % k for offset in offsets}
     bits = "".join("1" if option in members else "0" for option in range(k))
     octets = bytes(int(bits[i : i + 8].ljust(8, "0"), 2) for i in range(0, k, 8))
     return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
@@ -131,31 +131,31 @@ def perturbed(
 def perturbed_bits(
     m: int, sampled: int, T: int, L: int, ticks: list[int], random_below: Any
 ) -> tuple[str, list[list[int]]]:
-    """Each bit that is asked stays as it is for the first T of T + L draws."""
-    left, draws = list(range(m)), []
+    """Return one report and its draws; T of T + L draws keep a sampled bit."""
+    deck, draws = list(range(m)), []
     for i in range(sampled if sampled < m else 0):
         draws.append([m - i, random_below(m - i)])
-        other = i + draws[-1][1]
-        left[i], left[other] = left[other], left[i]
+        j = i + draws[-1][1]
+        deck[i], deck[j] = deck[j], deck[i]
     bits = ["0"] * m
-    for option in left[:sampled]:
+    for option in deck[:sampled]:
         draws.append([T + L, random_below(T + L)])
         bits[option] = str(ticks[option] if draws[-1][1] < T else 1 - ticks[option])
-    asked = ["1" if option in left[:sampled] else "0" for option in range(m)]
-    text = "".join([*asked, *bits] if sampled < m else bits)
+    mask = ["1" if option in deck[:sampled] else "0" for option in range(m)]
+    text = "".join([*mask, *bits] if sampled < m else bits)
     octets = bytes(int(text[i : i + 8].ljust(8, "0"), 2) for i in range(0, len(text), 8))
     return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
 
 
 def tick_pattern(m: int, s: int, alone: int, rng: random.Random) -> list[int]:
-    """Some ordinary ticks, or one of those that stand alone."""
+    """Return some ordinary ticks, or one tick of an exclusive option."""
     ordinary = rng.sample(range(m - alone), rng.randint(0, s))
     ticked = [rng.randrange(m - alone, m)] if alone and rng.random() < 0.3 else ordinary
     return [int(option in ticked) for option in range(m)]
 
 
 def table_rows(table: dict[str, Any]) -> list[list[int]]:
-    """The rows of a table, weight by weight from its description."""
+    """Return the rows of a table, weight by weight from its description."""
     match table["name"]:
         case "window":
             reports = (table["k"] - 1) * table["stride"] + table["width"]
@@ -183,13 +183,13 @@ def table_rows(table: dict[str, Any]) -> list[list[int]]:
         case _:
             first, second = table_rows(table["first"]), table_rows(table["second"])
             return [
-                [table["a"] * w for w in one] + [table["b"] * w for w in other]
-                for one, other in zip(first, second, strict=True)
+                [table["a"] * w for w in first_row] + [table["b"] * w for w in second_row]
+                for first_row, second_row in zip(first, second, strict=True)
             ]
 
 
-def with_silence(rows: list[list[int]], silent: int) -> list[list[int]]:
-    """The rows of "prefer not to say" and "does not apply" by the design's rule, in fractions."""
+def with_no_answers(rows: list[list[int]], no_answers: int) -> list[list[int]]:
+    """Add the rows of "prefer not to say" and "does not apply" by the design's rule."""
     columns = list(zip(*rows, strict=True))
     rho = max(Fraction(max(column), min(column)) for column in columns)
     others = math.floor((sum(rows[0]) - sum(map(min, columns))) / (rho - 1))
@@ -197,19 +197,18 @@ def with_silence(rows: list[list[int]], silent: int) -> list[list[int]]:
     row = [min(column) for column in columns]
     for j, column in enumerate(columns):
         row[j] += min(max(column) - row[j], sum(rows[0]) + others - own - sum(row))
-    extended = [[*plain, *[others] * silent] for plain in rows]
+    extended = [[*plain, *[others] * no_answers] for plain in rows]
     return extended + [
-        [*row, *(own if i == j else others for j in range(silent))] for i in range(silent)
+        [*row, *(own if i == j else others for j in range(no_answers))] for i in range(no_answers)
     ]
 
 
 def table_vectors(rng: random.Random) -> list[dict[str, Any]]:
     vectors = []
     for table in TABLES:
-        for silent in (0, 1, 2):
-            rows = table_rows(table)
-            rows = with_silence(rows, silent) if silent else rows
-            channel = {"kind": "weight_table", "table": table, "no_answers": silent}
+        for no_answers in (0, 1, 2):
+            channel = {"kind": "weight_table", "table": table, "no_answers": no_answers}
+            rows = rows_of(channel)
             for truth in {0, len(rows) - 1, rng.randrange(len(rows)), len(rows) // 2}:
                 total = sum(rows[truth])
                 for u in (0, total - 1, rng.randrange(total)):
@@ -219,7 +218,7 @@ def table_vectors(rng: random.Random) -> list[dict[str, Any]]:
                             "channel": channel,
                             "truth": truth,
                             "draws": [[total, u]],
-                            "report": sum(u >= reached for reached in partial),
+                            "report": sum(u >= weight for weight in partial),
                         }
                     )
     return vectors
@@ -243,8 +242,8 @@ def bit_vectors(rng: random.Random) -> list[dict[str, Any]]:
     return vectors
 
 
-def interesting(k: int, d: int, T: int, L: int, rng: random.Random) -> Any:
-    """A source of draws that also visits the edges of every range."""
+def edges_first(k: int, d: int, T: int, L: int, rng: random.Random) -> Any:
+    """Return a source of draws that begins with the edges of every range."""
     edges = iter([0, T - 1, T, T + L - 1, T + L, T + (k - 1) * L - 1] if d == 1 else [])
 
     def below(n: int) -> int:
@@ -259,7 +258,7 @@ def mechanism_vectors() -> list[dict[str, Any]]:
     vectors = []
     for k, d, T, L in CHANNELS:
         channel = {"kind": "subset_selection", "k": k, "d": d, "T": T, "L": L}
-        below = interesting(k, d, T, L, rng)
+        below = edges_first(k, d, T, L, rng)
         for _ in range(12):
             truth = rng.randrange(k)
             report, draws = perturbed(k, d, T, L, truth, below)
@@ -268,7 +267,7 @@ def mechanism_vectors() -> list[dict[str, Any]]:
 
 
 def patterns_of(question: dict[str, Any]) -> list[tuple[int, ...]]:
-    """The answers to a multiple choice, smallest bit mask first, then those that stand alone."""
+    """Return the answers to a multiple choice: sets by their bit mask, then exclusive options."""
     ordinary = len(question["options"]) - question["alone"]
     masks = [m for m in range(1, 2**ordinary) if m.bit_count() <= question["max_ticks"]]
     sets = [tuple(j for j in range(ordinary) if mask >> j & 1) for mask in masks]
@@ -276,7 +275,7 @@ def patterns_of(question: dict[str, Any]) -> list[tuple[int, ...]]:
 
 
 def code_of(question: dict[str, Any], answer: Any, random_below: Any) -> tuple[Any, list[Any]]:
-    """The report of one question and the draws it took."""
+    """Return the report of one question and its draws."""
     channel = question["channel"]
     if channel["kind"] == "bit_vector":
         ticks = [int(option in answer) for option in range(channel["m"])]
@@ -288,17 +287,17 @@ def code_of(question: dict[str, Any], answer: Any, random_below: Any) -> tuple[A
         return perturbed(*(channel[name] for name in "kdTL"), truth, random_below)
     row = rows_of(channel)[answer]
     u = random_below(sum(row))
-    return sum(u >= reached for reached in itertools.accumulate(row)), [[sum(row), u]]
+    return sum(u >= weight for weight in itertools.accumulate(row)), [[sum(row), u]]
 
 
 def rows_of(channel: dict[str, Any]) -> list[list[int]]:
-    """All rows of a table, those of no answer among them."""
+    """Return all rows of a table, including those of "prefer not to say" and "does not apply"."""
     rows = table_rows(channel["table"])
-    return with_silence(rows, channel["no_answers"]) if channel["no_answers"] else rows
+    return with_no_answers(rows, channel["no_answers"]) if channel["no_answers"] else rows
 
 
 def truth_of(question: dict[str, Any], answers: dict[str, Any]) -> Any:
-    """What counts as the answer: what was given, or what an untouched or skipped question is."""
+    """Return the answer, or the option that an unanswered or skipped question counts as."""
     ids = [option["id"] for option in question["options"]]
     points = question["grid"]["points"] if question["type"] in ("number", "date") else 0
     skipped = question["ask_if"] is not None and answers.get("works", 2) != 0
@@ -309,18 +308,18 @@ def truth_of(question: dict[str, Any], answers: dict[str, Any]) -> Any:
 
 
 def report_vectors() -> list[dict[str, Any]]:
-    """Whole bodies: canonical definition, answers, draws, id bytes -> the bytes sent."""
+    """Return whole bodies: canonical definition, answers, draws, id bytes -> the report's bytes."""
     rng = random.Random(20261122)
     small = ({"first": 0, "second": 2}, {"first": 1, "second": 0}, {"second": 1})
     sampled = EVERY_DESIGN.replace(b"epsilon = 0.7", b"epsilon = 0.7\nquestions_per_person = 3", 1)
     return [
         report_vector(content, answers, drawn, rng)
-        for content, several, drawn in (
+        for content, answer_sets, drawn in (
             (TWO_CHOICES, small, None),
             (EVERY_DESIGN, ANSWERS, None),
             (sampled, ANSWERS, ["works", "hours", "why", "group"]),
         )
-        for answers in several
+        for answers in answer_sets
     ]
 
 
@@ -334,8 +333,8 @@ def report_vector(
         if drawn is not None and question["id"] not in drawn:
             codes.append(None)
             continue
-        code, used = code_of(question, truth_of(question, answers), rng.randrange)
-        draws += used
+        code, new_draws = code_of(question, truth_of(question, answers), rng.randrange)
+        draws += new_draws
         codes.append(code)
     octets = rng.randbytes(16)
     report_id = base64.urlsafe_b64encode(octets).decode().rstrip("=")
@@ -355,28 +354,28 @@ def report_vector(
 
 
 def label_vectors() -> list[dict[str, Any]]:
-    """The questions of a survey -> the numbers of the privacy label of each."""
+    """Return surveys: the questions -> the figures of the privacy label of each."""
     form = json.loads(publish(EVERY_DESIGN).canonical)
-    asked = [question for page in form["pages"] for question in page["questions"]]
+    questions = [question for page in form["pages"] for question in page["questions"]]
     choices = [
-        {**asked[0], "type": "single_choice", "options": options_of(k), "opt_out": "",
+        {**questions[0], "type": "single_choice", "options": options_of(k), "opt_out": "",
          "channel": {"kind": "subset_selection", "k": k, "d": d, "T": T, "L": L}}
         for k, d, T, L in LABELLED
     ]  # fmt: skip
-    surveys = [[choice] for choice in choices] + [asked]
+    surveys = [[choice] for choice in choices] + [questions]
     return [{"questions": survey, "labels": labels_of(survey)} for survey in surveys]
 
 
 def labels_of(questions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Whoever is not asked says "does not apply": "works" and "hours" tell about each other."""
-    found = {}
+    """Return the label of every question; "hours" depends on "works", so both share a ratio."""
+    labels = {}
     for question in questions:
         linked = [question]
         if len(questions) > 1 and question["id"] in ("works", "hours"):
-            linked = [one for one in questions if one["id"] in ("works", "hours")]
+            linked = [other for other in questions if other["id"] in ("works", "hours")]
         ratio = math.prod(map(ratio_of, linked))
-        found[question["id"]] = label_of(question, ratio)
-    return found
+        labels[question["id"]] = label_of(question, ratio)
+    return labels
 
 
 def options_of(k: int) -> list[dict[str, str]]:
@@ -395,13 +394,13 @@ def tenths(value: int) -> str:
 
 
 def shares_of(question: dict[str, Any]) -> tuple[str, str]:
-    """Of 100 reports, how many say the first option when it is the answer, and when it is not."""
+    """Return how many of 100 reports state the first option if it is the answer, and if not."""
     if question["type"] in ("number", "date"):
         return "", ""
     channel = question["channel"]
     if channel["kind"] == "weight_table":
-        said = [Fraction(row[0], sum(row)) for row in rows_of(channel)]
-        shares = said[0], min(said[1:])
+        first_column = [Fraction(row[0], sum(row)) for row in rows_of(channel)]
+        shares = first_column[0], min(first_column[1:])
     else:
         T, L = channel["T"], channel["L"]
         if channel["kind"] == "bit_vector":
@@ -409,8 +408,8 @@ def shares_of(question: dict[str, Any]) -> tuple[str, str]:
         elif question["alone"]:
             sets = patterns_of(question)
             total = T + (len(sets) - 1) * L
-            with_it = sum(0 in one for one in sets)
-            shares = Fraction(T + (with_it - 1) * L, total), Fraction(with_it * L, total)
+            containing = sum(0 in pattern for pattern in sets)
+            shares = Fraction(T + (containing - 1) * L, total), Fraction(containing * L, total)
         else:
             k, d = channel["k"], channel["d"]
             p = Fraction(d * T, d * T + (k - d) * L)
@@ -420,7 +419,7 @@ def shares_of(question: dict[str, Any]) -> tuple[str, str]:
 
 
 def ratio_of(question: dict[str, Any]) -> Fraction:
-    """e^epsilon, for bit vectors from the two answers that differ in most bits."""
+    """Return e^epsilon; for bit vectors from the two answers that differ in the most bits."""
     channel = question["channel"]
     if channel["kind"] == "weight_table":
         columns = zip(*rows_of(channel), strict=True)
@@ -428,18 +427,18 @@ def ratio_of(question: dict[str, Any]) -> Fraction:
     ratio = Fraction(channel["T"], channel["L"])
     if channel["kind"] == "subset_selection":
         return ratio
-    sets = [set(one) for one in patterns_of(question)]
-    apart = max(len(one ^ other) for one in sets for other in sets)
-    return ratio ** min(channel["sampled"], apart)
+    sets = [set(pattern) for pattern in patterns_of(question)]
+    distance = max(len(first ^ second) for first in sets for second in sets)
+    return ratio ** min(channel["sampled"], distance)
 
 
 def main() -> None:
-    written = {
+    all_vectors = {
         "mechanism": mechanism_vectors(),
         "report": report_vectors(),
         "label": label_vectors(),
     }
-    for name, vectors in written.items():
+    for name, vectors in all_vectors.items():
         lines = ",\n".join(json.dumps(vector, ensure_ascii=False) for vector in vectors)
         (HERE / f"{name}.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -62,7 +62,19 @@ class DateQuestion(GridQuestion):
         return date_grid(self.low, self.high, self.step)
 
     def _too_few_points(self, minimum: int) -> ChannelError:
-        return too_few_dates(self.low, self.high, self.step, minimum)
+        low, high, step, steps = self.low, self.high, self.step, minimum - 1
+        ends = {
+            "high": low.toordinal() + steps * step,
+            "low": high.toordinal() - steps * step,
+        }
+        candidates: list[Values] = [{name: day} for name in ends if (day := _day(ends[name]))]
+        finer = (high - low).days // steps
+        return refusal(
+            f"the grid must have at least {minimum} points (found {self._grid.points})",
+            {"low": low, "high": high, "step": step},
+            [*candidates, {"step": finer, "high": low + timedelta(steps * finer)}],
+            _is_valid,
+        )
 
 
 def date_grid(low: date, high: date, step: int) -> Grid:
@@ -73,26 +85,8 @@ def date_grid(low: date, high: date, step: int) -> Grid:
     """
     if mistake := _date_mistake(low, high, step):
         values = {"step": step, "low": low, "high": high}
-        raise refusal(mistake, values, _near_dates(low, high, step), _is_of_dates)
+        raise refusal(mistake, values, _near_dates(low, high, step), _is_valid)
     return Grid((low - EPOCH).days, step, (high - low).days // step + 1)
-
-
-def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError:
-    """Return the error for too few days, with another end or a finer step as suggestions."""
-    steps = points - 1
-    first, last = low.toordinal(), high.toordinal()
-    finer = (last - first) // steps
-    candidates: list[Values] = [
-        {name: day}
-        for name, end in (("high", first + steps * step), ("low", last - steps * step))
-        if (day := _day(end))
-    ]
-    return refusal(
-        f"the grid must have at least {points} points (found {(last - first) // step + 1})",
-        {"low": low, "high": high, "step": step},
-        [*candidates, {"step": finer, "high": low + timedelta(steps * finer)}],
-        _is_of_dates,
-    )
 
 
 def _date_mistake(low: date, high: date, step: int) -> str:
@@ -111,7 +105,7 @@ def _date_mistake(low: date, high: date, step: int) -> str:
     return ""
 
 
-def _is_of_dates(low: date, high: date, step: int) -> bool:
+def _is_valid(low: date, high: date, step: int) -> bool:
     return not _date_mistake(low, high, step)
 
 

@@ -51,7 +51,19 @@ class NumberQuestion(GridQuestion):
         return number_grid(self.low, self.high, self.step, self.unit)
 
     def _too_few_points(self, minimum: int) -> ChannelError:
-        return too_few_numbers(self.low, self.high, self.step, minimum)
+        low, high, step, steps = self.low, self.high, self.step, minimum - 1
+        unit = Fraction(1, 10 ** max(_decimals(low), _decimals(step)))
+        finer = (high - low) / steps // unit * unit
+        return refusal(
+            f"the grid must have at least {minimum} points (found {self._grid.points})",
+            {"low": low, "high": high, "step": step},
+            [
+                {"high": low + steps * step},
+                {"low": high - steps * step},
+                {"step": finer, "high": low + steps * finer},
+            ],
+            _is_valid,
+        )
 
 
 def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -> Grid:
@@ -66,27 +78,10 @@ is step = 0.001002 with high = 0.999996
     """
     if mistake := _number_mistake(low, high, step):
         values = {"step": step, "low": low, "high": high}
-        raise refusal(mistake, values, _near_numbers(low, high, step), _is_of_numbers)
+        raise refusal(mistake, values, _near_numbers(low, high, step), _is_valid)
     decimals = max(_decimals(low), _decimals(step))
     scale = 10**decimals
     return Grid(int(low * scale), int(step * scale), int((high - low) / step) + 1, decimals, unit)
-
-
-def too_few_numbers(low: Fraction, high: Fraction, step: Fraction, points: int) -> ChannelError:
-    """Return the error for too few points, with another end or a finer step as suggestions."""
-    steps = points - 1
-    unit = Fraction(1, 10 ** max(_decimals(low), _decimals(step)))
-    finer = (high - low) / steps // unit * unit
-    return refusal(
-        f"the grid must have at least {points} points (found {int((high - low) / step) + 1})",
-        {"low": low, "high": high, "step": step},
-        [
-            {"high": low + steps * step},
-            {"low": high - steps * step},
-            {"step": finer, "high": low + steps * finer},
-        ],
-        _is_of_numbers,
-    )
 
 
 def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
@@ -117,7 +112,7 @@ def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
     return ""
 
 
-def _is_of_numbers(low: Fraction, high: Fraction, step: Fraction) -> bool:
+def _is_valid(low: Fraction, high: Fraction, step: Fraction) -> bool:
     return not _number_mistake(low, high, step)
 
 

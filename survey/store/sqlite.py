@@ -287,9 +287,18 @@ def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[Transaction]:
         raise
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that closes when its thread ends; Python 3.13 warns of one left open."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Return a connection whose commits wait for the disk; create the file if there is none."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, factory=_Connection
+    )
     try:
         for pragma in PRAGMAS:
             connection.execute(pragma).fetchall()

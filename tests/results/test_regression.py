@@ -62,8 +62,8 @@ def test_combinations_count_only_respondents_who_were_asked_all_questions(store)
 
 
 def test_the_coefficients_equal_those_of_a_fit_to_single_reports(store, small):
-    add_people(store, small, 3000, "north", shares_by_first_answer(0.5), 1)
-    add_people(store, small, 2000, "south", shares_by_first_answer(0.3), 2)
+    add_people(store, small, 1200, "north", shares_by_first_answer(0.5), 1)
+    add_people(store, small, 800, "south", shares_by_first_answer(0.3), 2)
     result = regress(store, small, "fell_asleep", ["pressure", "link"], IntervalOptions(level=0.9))
     codes, strata = codes_of(store, small)
     channels = [question.channel for question in small.definition.questions]
@@ -115,7 +115,7 @@ def test_sentences_and_caveats_name_the_method(store, small):
 def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     nobody = np.array([[0.40, 0.25, 0.35], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     # Enough for every table to be shown, though only chance says "no".
-    add_people(store, small, 60_000, shares=nobody, seed=12)
+    add_people(store, small, 20_000, shares=nobody, seed=12)
     result = regress(store, small, "fell_asleep", ["pressure"])
     flags = {row.flag for row in result.rows}
     assert "not_determined" in flags

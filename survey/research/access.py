@@ -224,8 +224,8 @@ class Gate:
             reason=reason,
             form=FlaskForm(formdata=None),
             fields=[(name, value) for name, value in fields if name != "csrf_token"],
-            written=typed,
-            makes_links=endpoint == "collection.invite",
+            typed=typed,
+            creates_links=endpoint == "collection.invite",
         )
         return Response(page, status)
 

@@ -779,7 +779,7 @@ def test_a_slug_taken_in_the_meantime_is_not_published_over(ada, store, monkeypa
     slug = begin(ada)
     written(ada, slug)
     theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
-    looked = publication._PublicationPages._wrong
+    looked = publication._PublicationPages._obstacles
     path = f"{DRAFTS}/{slug}/publish"
     page = ada.get(path)
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
@@ -790,7 +790,7 @@ def test_a_slug_taken_in_the_meantime_is_not_published_over(ada, store, monkeypa
             publish(store, theirs, TODAY)
         return found
 
-    monkeypatch.setattr(publication._PublicationPages, "_wrong", late)
+    monkeypatch.setattr(publication._PublicationPages, "_obstacles", late)
     data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
     response = ada.post(path, data=data)
     assert response.status_code == 422

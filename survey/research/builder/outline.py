@@ -142,7 +142,7 @@ class _OutlinePages(DraftPages):
                 )
                 for page in opened.content.pages
             },
-            whole=total_sentences(draft_check, self._caps),
+            total_sentences=total_sentences(draft_check, self._caps),
         )
 
     def edit(self, slug: str) -> Any:

@@ -50,7 +50,7 @@ class _PublicationPages(DraftPages):
         draft_check = check_draft(opened.content, self._caps)
         planned = parse_plan(opened.content.plan)
         version = self._next_version(draft_check)
-        wrong = self._wrong(slug, draft_check, planned)
+        obstacles = self._obstacles(slug, draft_check, planned)
         form = PublishDraftForm()
         if form.validate_on_submit():
             if form.revision.data != str(opened.draft.revision):
@@ -58,7 +58,7 @@ class _PublicationPages(DraftPages):
                     f"{opened.draft.author} changed the draft after you opened this page; check it "
                     "again"
                 ]
-            elif draft_check.survey is not None and not wrong:
+            elif draft_check.survey is not None and not obstacles:
                 try:
                     return self._publish(opened, draft_check.survey, planned, version)
                 except ConflictError as error:
@@ -72,14 +72,14 @@ class _PublicationPages(DraftPages):
             content=opened.content,
             draft_check=draft_check,
             form=form,
-            wrong=wrong,
-            worth=self._worth(slug, opened.content),
-            whole=total_sentences(draft_check, self._caps),
+            obstacles=obstacles,
+            recommendations=self._recommendations(slug, opened.content),
+            total_sentences=total_sentences(draft_check, self._caps),
             next_version=version,
         )
         return page, 422 if form.errors else 200
 
-    def _wrong(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
+    def _obstacles(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
         """Return the points that prevent publishing."""
         points = [_point(slug, mistake) for mistake in draft_check.mistakes]
         plan = url_for("drafts.plan", slug=slug)
@@ -100,7 +100,7 @@ class _PublicationPages(DraftPages):
                 )
         return points
 
-    def _worth(self, slug: str, content: DraftContent) -> list[Point]:
+    def _recommendations(self, slug: str, content: DraftContent) -> list[Point]:
         """Return the points that are allowed but usually unintended."""
         texts = url_for("drafts.texts", slug=slug)
         points = [

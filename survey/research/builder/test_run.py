@@ -54,7 +54,7 @@ class _TestRunPages(DraftPages):
         """Show the test run and the fields of its shares."""
         return self._page(slug, SimulateForm(formdata=None))
 
-    def _page(self, slug: str, form: SimulateForm, wrong: str = "") -> str:
+    def _page(self, slug: str, form: SimulateForm, error: str = "") -> str:
         opened = self._drafts.open(slug)
         test_run = next(iter(self._store.test_runs(slug)), None)
         if form.n.data is None:
@@ -64,7 +64,7 @@ class _TestRunPages(DraftPages):
             survey=opened.draft,
             content=opened.content,
             draft_check=check_draft(opened.content, self._caps),
-            made=test_run,
+            test_run=test_run,
             link=respondent_link(test_run, self._settings.public_url) if test_run else "",
             released=self._store.n_released(test_run.key) if test_run else 0,
             form=form,
@@ -72,8 +72,8 @@ class _TestRunPages(DraftPages):
             shares=_share_fields(
                 test_run, {**opened.content.typed_shares.typed, **request.form.to_dict()}
             ),
-            wrong=wrong,
-            most=MAX_SIMULATED,
+            error=error,
+            maximum=MAX_SIMULATED,
         )
 
     def make_test_run(self, slug: str) -> Any:

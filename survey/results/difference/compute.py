@@ -8,20 +8,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from survey import estimator
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
-from survey.estimator import (
-    Disclosure,
-    Independence,
-    MeanDifference,
-    conditional,
-    conditional_difference,
-    crosstab,
-    difference,
-    disclosure,
-    independence,
-    mean_difference,
-    proportions,
-)
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -133,7 +121,9 @@ def _between_samples(
     if all(n) and not question.kind.is_numeric:
         (question_a, n_a, counts_a), (question_b, n_b, counts_b) = samples
         channels = question_a.channel, question_b.channel
-        shares = difference(counts_a, counts_b, *channels, n_a=n_a, n_b=n_b, level=options.level)
+        shares = estimator.difference(
+            counts_a, counts_b, *channels, n_a=n_a, n_b=n_b, level=options.level
+        )
         decision = _shares_disclosure(samples)
         result = replace(result, shares=shares, shares_disclosure=decision)
     if all(n):
@@ -143,12 +133,14 @@ def _between_samples(
     return replace(result, test=_test(samples) if has_shares else None)
 
 
-def _shares_disclosure(samples: Sequence[Sample]) -> Disclosure:
+def _shares_disclosure(samples: Sequence[Sample]) -> estimator.Disclosure:
     """Decide about the shares of both groups together, which the table lists."""
     level = DEFAULT_OPTIONS.level
-    return disclosure(
+    return estimator.disclosure(
         *(
-            proportions(sample.counts, sample.question.channel, n=sample.n_asked, level=level)
+            estimator.proportions(
+                sample.counts, sample.question.channel, n=sample.n_asked, level=level
+            )
             for sample in samples
         )
     )
@@ -156,7 +148,7 @@ def _shares_disclosure(samples: Sequence[Sample]) -> Disclosure:
 
 def _mean_difference(
     samples: tuple[Sample, Sample], options: IntervalOptions
-) -> tuple[MeanDifference | None, Disclosure]:
+) -> tuple[estimator.MeanDifference | None, estimator.Disclosure]:
     default_a, default_b, a, b = (
         question_mean(sample.question, sample.counts, sample_options)
         for sample_options in (DEFAULT_OPTIONS, options)
@@ -164,10 +156,10 @@ def _mean_difference(
     )
     if a is None or b is None or default_a is None or default_b is None:
         return None, SUPPRESSED
-    return mean_difference(a, b), disclosure(default_a, default_b)
+    return estimator.mean_difference(a, b), estimator.disclosure(default_a, default_b)
 
 
-def _test(samples: Sequence[Sample]) -> Independence | None:
+def _test(samples: Sequence[Sample]) -> estimator.Independence | None:
     """Return Pearson's test of group by report; None if a report counts in several cells.
 
     There is no test between different channels: equal answers then give different reports.
@@ -178,7 +170,7 @@ def _test(samples: Sequence[Sample]) -> Independence | None:
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return None
     table = np.stack([sample.counts for sample in samples])
-    return independence(table) if (table.sum(axis=0) > 0).sum() > 1 else None
+    return estimator.independence(table) if (table.sum(axis=0) > 0).sum() > 1 else None
 
 
 def _by_answer(
@@ -206,11 +198,11 @@ def _by_answer(
     result = DifferenceResult(survey, question, groups, (n, n), options)
     if not n:
         return result
-    default = crosstab(counts, channels, level=DEFAULT_OPTIONS.level)
+    default = estimator.crosstab(counts, channels, level=DEFAULT_OPTIONS.level)
     try:
-        decision = disclosure(conditional(default, 1, options=answers))
-        table = crosstab(counts, channels, level=options.level)
-        shares = conditional_difference(table, answers)
+        decision = estimator.disclosure(estimator.conditional(default, 1, options=answers))
+        table = estimator.crosstab(counts, channels, level=options.level)
+        shares = estimator.conditional_difference(table, answers)
     except NoBaseError:
         return result
     return replace(result, shares=shares, shares_disclosure=decision)

@@ -8,23 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from survey import estimator
 from survey.errors import ChannelError, NoBaseError
-from survey.estimator import (
-    AnsweredShares,
-    Histogram,
-    Mean,
-    Proportions,
-    Quantiles,
-    answered_shares,
-    histogram,
-    margin_split,
-    mean,
-    median,
-    no_answer_shares,
-    poisoning,
-    proportions,
-    subset_shares,
-)
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -58,11 +43,11 @@ class QuestionEstimates:
 
     supports: tuple[int | None, ...]
     base: str
-    shares: Proportions | None = None
-    answered: AnsweredShares | None = None
-    spread: Histogram | None = None
-    mean: Mean | None = None
-    median: Quantiles | None = None
+    shares: estimator.Proportions | None = None
+    answered: estimator.AnsweredShares | None = None
+    spread: estimator.Histogram | None = None
+    mean: estimator.Mean | None = None
+    median: estimator.Quantiles | None = None
     has_distribution: bool = True
 
 
@@ -106,20 +91,20 @@ def histogram_cells(question: PublishedQuestion) -> tuple[Cell, ...]:
 
 def question_mean(
     question: PublishedQuestion, counts: Integers, options: IntervalOptions
-) -> Mean | None:
+) -> estimator.Mean | None:
     """Return the mean; None if there is none, or if hardly anybody answered."""
     channel, values = single_code_channel(question), truth_values(question)
     if channel is None or not values:
         return None
     try:
-        return mean(counts, channel, values, level=options.level)
+        return estimator.mean(counts, channel, values, level=options.level)
     except NoBaseError:
         return None
 
 
 def _distribution(
     question: PublishedQuestion, counts: Integers, options: IntervalOptions
-) -> tuple[Histogram | None, Quantiles | None, bool]:
+) -> tuple[estimator.Histogram | None, estimator.Quantiles | None, bool]:
     """Return histogram and median of those who answered, and whether the design allows them."""
     channel, values = single_code_channel(question), truth_values(question)
     if channel is None or not values:
@@ -127,7 +112,7 @@ def _distribution(
     if channel_size(channel) > MAX_CHANNEL_SIZE:
         return None, None, False
     try:
-        median_estimate = median(counts, channel, values, level=options.level)
+        median_estimate = estimator.median(counts, channel, values, level=options.level)
         return _histogram(question, channel, counts, options), median_estimate, True
     except NoBaseError:
         return None, None, True
@@ -140,19 +125,19 @@ def _histogram(
     channel: SubsetSelection | WeightTable,
     counts: Integers,
     options: IntervalOptions,
-) -> Histogram | None:
+) -> estimator.Histogram | None:
     bins = histogram_cells(question)
     if question.grid is None or not bins:
         return None
     # Bonferroni over the cells gives simultaneous coverage, as for shares.
     level = 1 - (1 - options.level) / len(bins) if options.simultaneous else options.level
     bounds = edges(question.grid, bins)
-    return histogram(counts, channel, truth_values(question), bounds, level=level)
+    return estimator.histogram(counts, channel, truth_values(question), bounds, level=level)
 
 
 def _shares(
     question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
-) -> Proportions | None:
+) -> estimator.Proportions | None:
     """Return one share per option; None if different shares give the same reports."""
     channel = question.channel
     arguments: dict[str, Any] = {
@@ -163,33 +148,33 @@ def _shares(
     # Tables of more than two options have one interval method only.
     if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
         arguments["interval"] = options.interval
-    estimator = shares_estimator(question)
-    if estimator is subset_shares:
-        return estimator(counts, channel, question.patterns, len(question.options), **arguments)
-    if estimator is proportions:
+    estimate = shares_estimator(question)
+    if estimate is estimator.subset_shares:
+        return estimate(counts, channel, question.patterns, len(question.options), **arguments)
+    if estimate is estimator.proportions:
         arguments["n"] = n_asked
     try:
-        return estimator(counts, channel, **arguments)
+        return estimate(counts, channel, **arguments)
     except ChannelError:
         return None
 
 
-def shares_estimator(question: PublishedQuestion) -> Callable[..., Proportions]:
+def shares_estimator(question: PublishedQuestion) -> Callable[..., estimator.Proportions]:
     """Return the function that estimates a question's shares."""
     if question.by_patterns:
-        return subset_shares
+        return estimator.subset_shares
     if isinstance(question.channel, WeightTable) and question.kind.is_numeric:
-        return no_answer_shares
-    return proportions
+        return estimator.no_answer_shares
+    return estimator.proportions
 
 
 def _answered(
     question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
-) -> AnsweredShares | None:
+) -> estimator.AnsweredShares | None:
     """Return shares among those who answered; None if hardly anybody clearly answered."""
     patterns = question.patterns if question.by_patterns else None
     try:
-        return answered_shares(
+        return estimator.answered_shares(
             counts,
             question.channel,
             opt_outs(question),
@@ -246,11 +231,11 @@ class Detail:
     fabricated: int
 
 
-def share_details(question: PublishedQuestion, shares: Proportions) -> tuple[Detail, ...]:
+def share_details(question: PublishedQuestion, shares: estimator.Proportions) -> tuple[Detail, ...]:
     """Return the details of each option of a question whose answers are options."""
-    split = margin_split(shares)
+    split = estimator.margin_split(shares)
     patterns = question.patterns if question.by_patterns else None
-    bounds = poisoning(shares, question.channel, patterns=patterns)
+    bounds = estimator.poisoning(shares, question.channel, patterns=patterns)
     columns: dict[str, Any] = {
         "unbiased": shares.estimate,
         "display": shares.mle,

@@ -9,16 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from survey.estimator import (
-    Disclosure,
-    Mean,
-    Proportions,
-    channel_fit,
-    margin_split,
-    margin_split_of_mean,
-    poisoning,
-    poisoning_of_mean,
-)
+from survey import estimator
 from survey.estimator.planning.sample_size_and_power import rounded
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import SUPPRESSED
@@ -35,7 +26,7 @@ def remarks(
     question: PublishedQuestion,
     counts: Sequence[int],
     estimates: QuestionEstimates,
-    disclosures: Mapping[str, Disclosure],
+    disclosures: Mapping[str, estimator.Disclosure],
 ) -> tuple[str, ...]:
     """Return remarks on the estimates that are shown; they reveal nothing the rows do not.
 
@@ -61,9 +52,9 @@ def remarks(
     return tuple(text for text in texts if text)
 
 
-def margin_remark(shares: Proportions) -> str:
+def margin_remark(shares: estimator.Proportions) -> str:
     """State the widest margin of error, and what it would be without randomization."""
-    split = margin_split(shares)
+    split = estimator.margin_split(shares)
     place = int(split.margin.argmax())
     margin = f"The widest margin of error is ±{_points(split.margin[place])} points"
     if shares.target == "respondents":
@@ -72,12 +63,16 @@ def margin_remark(shares: Proportions) -> str:
     return f"{margin}. Without randomization it would be ±{sampling} points."
 
 
-def mean_margin_remark(mean: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
+def mean_margin_remark(
+    mean: estimator.Mean, question: PublishedQuestion, counts: Sequence[int]
+) -> str:
     """State the mean's margin of error, and what it would be without randomization."""
     channel = single_code_channel(question)
     if channel is None:
         return ""
-    split = margin_split_of_mean(counts, channel, truth_values(question), level=mean.level)
+    split = estimator.margin_split_of_mean(
+        counts, channel, truth_values(question), level=mean.level
+    )
     margin, sampling = (_amount(part[0], question) for part in (split.margin, split.sampling))
     at_most = "at most " if split.at_most else ""
     return (
@@ -90,7 +85,7 @@ def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
     """State whether the reports are consistent with the channel; empty if undecided."""
     if channel_size(question.channel) > MAX_CHANNEL_SIZE:
         return ""
-    fit = channel_fit(counts, question.channel)
+    fit = estimator.channel_fit(counts, question.channel)
     if fit.doubtful:
         return (
             "The responses are not consistent with the randomization (chance alone would cause "
@@ -105,9 +100,9 @@ def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
     )
 
 
-def fabrication_remark(shares: Proportions, question: PublishedQuestion) -> str:
+def fabrication_remark(shares: estimator.Proportions, question: PublishedQuestion) -> str:
     """State how few fabricated reports could shift some share by the widest margin of error."""
-    bounds = poisoning(shares, question.channel)
+    bounds = estimator.poisoning(shares, question.channel)
     n_fakes = int(bounds.fakes_for(bounds.margin.max()).min())
     return (
         f"{_fabricated(n_fakes, bounds.n)} could shift an estimate by the widest margin of error "
@@ -115,12 +110,14 @@ def fabrication_remark(shares: Proportions, question: PublishedQuestion) -> str:
     )
 
 
-def mean_fabrication_remark(mean: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
+def mean_fabrication_remark(
+    mean: estimator.Mean, question: PublishedQuestion, counts: Sequence[int]
+) -> str:
     """State how few fabricated reports could shift the mean by its margin of error."""
     channel = single_code_channel(question)
     if channel is None:
         return ""
-    bounds = poisoning_of_mean(counts, channel, truth_values(question), level=mean.level)
+    bounds = estimator.poisoning_of_mean(counts, channel, truth_values(question), level=mean.level)
     n_fakes = int(bounds.fakes_per_margin[0])
     return (
         f"{_fabricated(n_fakes, bounds.n)} could shift the mean by its margin of error undetected."

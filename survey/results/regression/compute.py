@@ -9,18 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from survey import estimator
 from survey.errors import ChannelError, CountsError
-from survey.estimator import (
-    Crosstab,
-    Disclosure,
-    Proportions,
-    Randomized,
-    Regression,
-    crosstab,
-    disclosure,
-    proportions,
-    regression,
-)
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED
@@ -200,17 +190,19 @@ def _fit(
     counts: CombinationCounts,
     baseline: int,
     options: IntervalOptions,
-) -> Regression:
+) -> estimator.Regression:
     channels = crosstab_channels(list(questions))
     # Indicators of each group but the first, which is the reference.
     dummies = np.eye(len(counts.groups))[counts.group][:, 1:]
-    return regression(
+    return estimator.regression(
         counts.codes[:, 0],
         channels[0],
         dummies if dummies.shape[1] else None,
         names=list(counts.groups[1:]) if dummies.shape[1] else None,
         randomized=[
-            Randomized(question.id, counts.codes[:, place], channel, default_baseline(question))
+            estimator.Randomized(
+                question.id, counts.codes[:, place], channel, default_baseline(question)
+            )
             for place, (question, channel) in enumerate(
                 zip(questions[1:], channels[1:], strict=True), 1
             )
@@ -223,7 +215,7 @@ def _fit(
 
 def _decide_disclosure(
     questions: Sequence[PublishedQuestion], counts: CombinationCounts
-) -> Disclosure:
+) -> estimator.Disclosure:
     """Decide as for the tables that the coefficients determine, or that determine them.
 
     These are the outcome crossed with each predictor, and its shares by group. With one predictor
@@ -231,17 +223,17 @@ def _decide_disclosure(
     """
     channels = crosstab_channels(list(questions))
     level = DEFAULT_OPTIONS.level
-    tables: list[Crosstab | Proportions] = []
+    tables: list[estimator.Crosstab | estimator.Proportions] = []
     for place in range(1, len(questions)):
         shape = channels[0].counted, channels[place].counted
         margin = np.zeros(shape, dtype=np.int64)
         np.add.at(margin, (counts.codes[:, 0], counts.codes[:, place]), counts.times)
-        tables.append(crosstab(margin, [channels[0], channels[place]], level=level))
+        tables.append(estimator.crosstab(margin, [channels[0], channels[place]], level=level))
     if len(counts.groups) > 1:
         shape = len(counts.groups), channels[0].counted
         by_group = np.zeros(shape, dtype=np.int64)
         np.add.at(by_group, (counts.group, counts.codes[:, 0]), counts.times)
         if not by_group.sum(axis=1).all():
             return SUPPRESSED
-        tables += [proportions(row, channels[0], level=level) for row in by_group]
-    return disclosure(*tables)
+        tables += [estimator.proportions(row, channels[0], level=level) for row in by_group]
+    return estimator.disclosure(*tables)

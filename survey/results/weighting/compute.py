@@ -6,16 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from survey import estimator
 from survey.errors import CountsError, DesignError, NoBaseError, NotFoundError
-from survey.estimator import (
-    Proportions,
-    WeightedShares,
-    crosstab,
-    disclosure,
-    poststratified,
-    proportions,
-    standardized_shares,
-)
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED
@@ -86,7 +78,7 @@ def compute_weighting(
     return _by_answer(store, survey, question, request.by, population, options)
 
 
-Estimates = tuple[Proportions, WeightedShares]
+Estimates = tuple[estimator.Proportions, estimator.WeightedShares]
 
 
 def _by_group(
@@ -108,8 +100,8 @@ def _by_group(
 
     def estimate(level: float) -> Estimates:
         return (
-            proportions(counts.sum(axis=0), question.channel, n=n_asked, level=level),
-            poststratified(
+            estimator.proportions(counts.sum(axis=0), question.channel, n=n_asked, level=level),
+            estimator.poststratified(
                 counts, list(population), question.channel, n=n_asked_by_group, level=level
             ),
         )
@@ -148,12 +140,12 @@ def _by_answer(
         raise CountsError(f"{not_enough(survey)}: no released report includes both questions")
 
     def estimate(level: float) -> Estimates:
-        table = crosstab(counts, channels, level=level)
-        unweighted = proportions(counts.sum(axis=1), channels[0], level=level)
-        return unweighted, standardized_shares(table, list(population))
+        table = estimator.crosstab(counts, channels, level=level)
+        unweighted = estimator.proportions(counts.sum(axis=1), channels[0], level=level)
+        return unweighted, estimator.standardized_shares(table, list(population))
 
-    reported = proportions(counts.sum(axis=0), channels[1], level=DEFAULT_OPTIONS.level)
-    shares = reported.estimate if disclosure(reported) != SUPPRESSED else None
+    reported = estimator.proportions(counts.sum(axis=0), channels[1], level=DEFAULT_OPTIONS.level)
+    shares = reported.estimate if estimator.disclosure(reported) != SUPPRESSED else None
     composition = [
         CategoryShare(label, share, None if shares is None else float(shares[i]))
         for i, ((_, label), share) in enumerate(zip(truth_labels(base), population, strict=True))
@@ -175,7 +167,7 @@ def _build_result(
     if estimate is not None:
         try:
             unweighted, weighted = estimate(options.level)
-            decision = disclosure(*estimate(DEFAULT_OPTIONS.level))
+            decision = estimator.disclosure(*estimate(DEFAULT_OPTIONS.level))
         except NoBaseError:
             unweighted, weighted = None, None
     return WeightingResult(

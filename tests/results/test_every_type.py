@@ -387,7 +387,7 @@ def test_rows_count_only_respondents_who_were_asked():
     result = result_of(survey, n_asked=5_000, n=N)
     assert {row.n_reports for row in result.rows} == {5_000}
     for question in result.questions:
-        assert question.notes[0] == "Asked of a random 5,000 of 20,000 respondents."
+        assert question.notes[0] == "A random 5,000 of 20,000 respondents were asked."
 
 
 def test_a_sampled_question_needs_more_respondents():

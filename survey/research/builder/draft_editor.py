@@ -1,6 +1,6 @@
-"""The sheets of a draft (a question, the texts, the plan, a translation), each saved on its own.
+"""The editor of a draft: a question, the texts, the plan or a translation is saved separately.
 
-Saving merges a sheet with what others saved in the meantime.
+Saving merges the values with those that other editors saved in the meantime.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
         return total, "This is above the maximum: you cannot publish the survey like this."
     if epsilon > caps.warning:
         return total, (
-            "Together, the answers have weak protection, and respondents are told so. Ask fewer "
-            "questions, lower “Questions per respondent”, or choose a smaller epsilon."
+            "Together, the answers have weak protection, and the survey tells respondents so. Ask "
+            "fewer questions, lower “Questions per respondent”, or choose a smaller epsilon."
         )
     return total, ""
 

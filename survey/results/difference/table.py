@@ -91,7 +91,7 @@ class DifferenceResult:
 
     @property
     def mean_rows(self) -> list[DifferenceRow]:
-        """The row of the mean, if answers stand for numbers."""
+        """The row of the mean, if the answers are numbers or scores."""
         if not truth_values(self.question) or self.by_answer:
             return []
         return [self._row("mean", ("", ""), self.means_disclosure, _mean_numbers(self.means))]

@@ -37,7 +37,7 @@ class QuestionEstimates:
     shares    one number per option; None also if the design does not identify the shares
     answered  one number per substantive option; None also if hardly anybody answered
     spread    shares of the histogram cells of a number or date
-    mean      of questions whose answers stand for numbers; median likewise
+    mean      of questions whose answers are numbers or scores; median likewise
     has_distribution  whether the question's design allows spread and median at all
     """
 

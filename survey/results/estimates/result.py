@@ -131,12 +131,12 @@ class QuestionResult:
 
     @property
     def mean(self) -> EstimateRow | None:
-        """The row of the mean, if answers stand for numbers."""
+        """The row of the mean, if the answers are numbers or scores."""
         return next(iter(self.parts["mean"].rows), None)
 
     @property
     def median(self) -> EstimateRow | None:
-        """The row of the median, if answers stand for numbers."""
+        """The row of the median, if the answers are numbers or scores."""
         return next(iter(self.parts["median"].rows), None)
 
     @property
@@ -212,7 +212,7 @@ class QuestionResult:
         if self.n_asked < self.n:
             # Three significant digits: the exact number says nothing more.
             n_asked = round(self.n_asked, 3 - len(str(self.n_asked)))
-            notes.append(f"Asked of a random {n_asked:,} of {self.n:,} respondents.")
+            notes.append(f"A random {n_asked:,} of {self.n:,} respondents were asked.")
         if self.question.kind.is_multiple:
             notes.append("Several answers possible: shares do not add up to 100%.")
         channel = self.question.channel

@@ -133,6 +133,7 @@ def test_the_largest_ratio_between_two_truths_is_exactly_the_channels_ratio(chan
     assert largest_ratio(channel) == channel.ratio
 
 
+@pytest.mark.slow
 @pytest.mark.security
 @each_case("channel", CHANNELS.values())
 def test_epsilon_holds_at_the_claim_and_fails_just_below_it(channel):

@@ -83,6 +83,7 @@ def assert_channel_or_nearest(stated: Statement, caps: Caps, grid: Fraction = GR
     assert abs(value - nearest) <= grid / 2 or not publishes(stated, between, caps)
 
 
+@pytest.mark.slow
 @given(way=WAYS, value=VALUES, k=st.integers(2, 100), caps=CAPS)
 def test_a_value_gives_a_channel_or_the_nearest_value_that_publishes(way, value, k, caps):
     assert_channel_or_nearest(of_choice(way, value, k), caps)

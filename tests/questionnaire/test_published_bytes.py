@@ -120,11 +120,13 @@ def test_every_pinned_definition_keeps_its_canonical_bytes():
     )
 
 
+@pytest.mark.slow
 def test_every_pinned_definition_reads_back_as_it_was_written():
     for definition in definitions():
         assert read_definition(definition.canonical) == definition
 
 
+@pytest.mark.slow
 def test_pinned_definitions_cover_every_type_and_mechanism():
     questions = [question for definition in definitions() for question in definition.questions]
     types = {question.type for question in questions}
@@ -137,6 +139,7 @@ def test_pinned_definitions_cover_every_type_and_mechanism():
     assert any(len(definition.languages) > 1 for definition in definitions())
 
 
+@pytest.mark.slow
 def test_a_seeded_simulation_makes_the_pinned_reports():
     changed = different(
         (entry, entry["simulated"], simulated_hash(definition))

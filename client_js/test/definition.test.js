@@ -323,7 +323,7 @@ test("two hundred equal questions share one channel, which is checked once", asy
   await assert.rejects(read(definitionOf([fine, { ...other, id: "b" }])), refused("malformed"));
 });
 
-test("no bit is kept more often than .99, and all of a report stay below epsilon 12", async () => {
+test("the truth probability of a bit is at most .99, and epsilon of a report at most 12", async () => {
   const ticks = (...of) => definitionOf([question("a", bits(...of))]);
   await read(ticks(3, 99, 1, { s: 1, alone: 1 }));
   await assert.rejects(read(ticks(3, 100, 1, { s: 1, alone: 1 })), refused("too_weak"));
@@ -427,7 +427,7 @@ const WRONG_QUESTIONS = {
   "two options of one id": { options: [OPTION, OPTION, { ...OPTION, id: "o2" }] },
   "an option without label": { options: [{ id: "o0" }, OPTION, OPTION] },
   "an empty id": { id: "" },
-  "no word on what it is when it is not asked": { not_applicable: undefined },
+  "no answer for when it is hidden": { not_applicable: undefined },
   "no mechanism": { mechanism: undefined },
   "one option": { options: [OPTION], channel: channel(1, 3, 1) },
 };
@@ -515,8 +515,8 @@ test("a definition served under another name is refused, because it would get a 
 
 test("a link contains the definition's hash, an invitation and its stratum", () => {
   const link = parseLink(`#d=ab&s=K%C3%B6ln%20%26%20Bonn&i=${TOKEN}`);
-  const whole = { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn", isTaken: false };
-  assert.deepEqual(link, whole);
+  const expected = { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn", isTaken: false };
+  assert.deepEqual(link, expected);
   const none = { prefix: "", invitation: "", stratum: "", isTaken: false };
   assert.deepEqual(parseLink(""), none);
   assert.deepEqual(parseLink("#i="), { ...none, isTaken: true });

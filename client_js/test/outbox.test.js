@@ -51,7 +51,7 @@ test("acceptance leaves one mark without body and id", () => {
   const outbox = createOutbox(storage, "workplace");
   outbox.store(BODY);
   outbox.accepted(BODY);
-  assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
+  assert.deepEqual([...storage.entries], [[KEY, '{"state":"sent"}']]);
   assert.deepEqual(outbox.store(OTHER), { state: "sent" });
 });
 
@@ -66,7 +66,7 @@ test("the mark can be removed, but not a report that can still be sent", () => {
   assert.deepEqual(outbox.read(), refused);
   outbox.accepted(BODY);
   assert.deepEqual(outbox.removeTrace(), { state: "empty" });
-  assert.equal(storage.kept.size, 0);
+  assert.equal(storage.entries.size, 0);
   assert.equal(outbox.read().state, "empty");
 });
 
@@ -104,7 +104,7 @@ test("trying again after another tab sent the report finds the mark", () => {
   second.retry();
   second.accepted(BODY);
   assert.deepEqual(first.retry(), { state: "sent" });
-  assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
+  assert.deepEqual([...storage.entries], [[KEY, '{"state":"sent"}']]);
 });
 
 test("a sent report stays sent whatever answer another tab gets", () => {
@@ -112,7 +112,7 @@ test("a sent report stays sent whatever answer another tab gets", () => {
   second.accepted(BODY);
   assert.deepEqual(first.refused(BODY, refusal(422, "x")), { state: "sent" });
   assert.deepEqual(first.accepted(BODY), { state: "sent" });
-  assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
+  assert.deepEqual([...storage.entries], [[KEY, '{"state":"sent"}']]);
 });
 
 test("trying again while another tab tries finds the same bytes waiting", () => {
@@ -145,7 +145,7 @@ test("removing a trace that another tab removed does nothing", () => {
   second.removeTrace();
   assert.deepEqual(first.removeTrace(), { state: "empty" });
   assert.deepEqual(first.removeTrace(), { state: "empty" });
-  assert.equal(storage.kept.size, 0);
+  assert.equal(storage.entries.size, 0);
 });
 
 test("an empty outbox has nothing to try again", () => {

@@ -83,13 +83,13 @@ test("the draws do not depend on the answers", () => {
     question("b", channel(5, 3, 1, 2)),
     question("c", channel(4, 7, 2)),
   ]);
-  const seen = new Set();
+  const sequences = new Set();
   for (const answers of [{}, { a: 0 }, { a: 1, b: 0, c: 3 }, { b: 4 }, { a: 0, b: 2, c: 0 }]) {
     const draws = replay([0, 0, 0, 0, 0]);
     makeReport(survey, answers, draws, ID);
-    seen.add(draws.ranges.join());
+    sequences.add(draws.ranges.join());
   }
-  assert.deepEqual([...seen], ["4,4,3,9,13"]);
+  assert.deepEqual([...sequences], ["4,4,3,9,13"]);
 });
 
 test("every pattern of answers and gaps makes a report of one length", () => {
@@ -177,14 +177,14 @@ test("a report is shown by its labels, an unreadable code by none", () => {
 test("ticks are shown by their labels, with the options that they cover", () => {
   const all = question("a", bits(5, 3, 1, { alone: 1 }));
   const some = question("b", bits(4, 3, 1, { sampled: 2, alone: 1 }));
-  const whole = pickSome("c", channel(8, 3, 1), 4);
+  const patternQuestion = pickSome("c", channel(8, 3, 1), 4);
   assert.deepEqual(readCode(all, "oA").named, ["Option 0", "Option 2"]);
   assert.deepEqual(readCode(all, "AA"), { covered: [], named: [], place: null });
   assert.deepEqual(readCode(some, "MQ").covered, ["Option 2", "Option 3"]);
   assert.deepEqual(readCode(some, "MQ").named, ["Option 3"]);
-  assert.deepEqual(readCode(whole, 2).named, ["Option 0", "Option 1"]);
-  assert.deepEqual(readCode(whole, 7).named, ["Option 3"]);
-  assert.equal(readCode(whole, 8), null);
+  assert.deepEqual(readCode(patternQuestion, 2).named, ["Option 0", "Option 1"]);
+  assert.deepEqual(readCode(patternQuestion, 7).named, ["Option 3"]);
+  assert.equal(readCode(patternQuestion, 8), null);
 });
 
 test("a table's report is an option or a number", () => {
@@ -227,20 +227,20 @@ function truthIn(candidate, answers) {
 
 test("ticks become bits, or the index of their pattern", () => {
   const vector = question("a", bits(5, 3, 1, { alone: 2 }));
-  const whole = pickSome("a", channel(8, 3, 1), 4);
+  const patternQuestion = pickSome("a", channel(8, 3, 1), 4);
   assert.equal(truthIn(vector, { a: [0, 2] }), "oA");
   assert.equal(truthIn(vector, { a: [3] }), "EA");
   assert.equal(truthIn(vector, {}), "CA");
   assert.equal(truthIn(vector, { a: [] }), "CA");
   assert.deepEqual(
-    [[0], [0, 1], [0, 1, 2], [3], []].map((a) => truthIn(whole, { a })),
+    [[0], [0, 1], [0, 1, 2], [3], []].map((a) => truthIn(patternQuestion, { a })),
     [0, 2, 6, 7, 7],
   );
 });
 
 test("impossible ticks are refused before any draw", () => {
   const vector = question("a", bits(5, 3, 1, { s: 2, alone: 2 }));
-  const whole = pickSome("a", channel(8, 3, 1), 4);
+  const patternQuestion = pickSome("a", channel(8, 3, 1), 4);
   for (const a of [
     [0, 1, 2],
     [3, 4],
@@ -249,7 +249,10 @@ test("impossible ticks are refused before any draw", () => {
     assert.throws(() => makeReport(definitionWithId([vector]), { a }, replay([]), ID), RangeError);
   }
   for (const a of [[0, 3], [1, 0], [9]]) {
-    assert.throws(() => makeReport(definitionWithId([whole]), { a }, replay([]), ID), RangeError);
+    assert.throws(
+      () => makeReport(definitionWithId([patternQuestion]), { a }, replay([]), ID),
+      RangeError,
+    );
   }
 });
 
@@ -259,8 +262,8 @@ test("a number is its grid point, and no answer is an index after the grid", () 
   // The last draw of each row is the last report: "prefer not to say".
   assert.deepEqual([0, 2, 3, 4, undefined].map(top), [4, 4, 4, 4, 4]);
   const draws = [];
-  const seen = (a) => makeReport(definitionWithId([hours]), a, (n) => draws.push(n) && 0, ID);
-  for (const a of [{ a: 0 }, { a: 2 }, { a: 4 }, {}]) seen(a);
+  for (const answers of [{ a: 0 }, { a: 2 }, { a: 4 }, {}])
+    makeReport(definitionWithId([hours]), answers, (n) => draws.push(n) && 0, ID);
   assert.equal(new Set(draws).size, 1);
   assert.throws(() => makeReport(definitionWithId([hours]), { a: 5 }, replay([]), ID), RangeError);
 });
@@ -278,19 +281,19 @@ const DEEPER = question("often", channel(4, 3, 1), {
 });
 const SKIPS = definitionWithId([YES_NO, HIDDEN, DEEPER], { allow_skip_logic: true });
 /** Draws of 0 keep every truth. */
-const kept = (definition, answers, circumstances) =>
+const codesWithoutRandomization = (definition, answers, circumstances) =>
   reportCodes(makeReport(definition, answers, () => 0, ID, circumstances));
 const shownIds = (...of) => shownPages(...of).map((page) => page.questions.map(({ id }) => id));
 
 test("a hidden question counts as 'does not apply'", () => {
-  assert.deepEqual(kept(SKIPS, { work: 0, night: 1, often: 0 }), [0, 1, 2]);
-  assert.deepEqual(kept(SKIPS, { work: 1, night: 0, often: 0 }), [1, 2, 2]);
-  assert.deepEqual(kept(SKIPS, { work: 0, night: 0, often: 1 }), [0, 0, 1]);
-  assert.deepEqual(kept(SKIPS, {}), [2, 2, 2]);
+  assert.deepEqual(codesWithoutRandomization(SKIPS, { work: 0, night: 1, often: 0 }), [0, 1, 2]);
+  assert.deepEqual(codesWithoutRandomization(SKIPS, { work: 1, night: 0, often: 0 }), [1, 2, 2]);
+  assert.deepEqual(codesWithoutRandomization(SKIPS, { work: 0, night: 0, often: 1 }), [0, 0, 1]);
+  assert.deepEqual(codesWithoutRandomization(SKIPS, {}), [2, 2, 2]);
 });
 
 test("an untouched question counts as its opt-out for those that depend on it", () => {
-  assert.deepEqual(kept(SKIPS, { work: 0 }), [0, 3, 3]);
+  assert.deepEqual(codesWithoutRandomization(SKIPS, { work: 0 }), [0, 3, 3]);
 });
 
 test("pages with the questions to show follow the answers; pages without stay, empty", () => {
@@ -310,20 +313,20 @@ test("a question can depend on a tick", () => {
 test("a required question without an answer hides the questions that depend on it", () => {
   const survey = definitionWithId([{ ...YES_NO, opt_out: "" }, HIDDEN], { allow_skip_logic: true });
   assert.deepEqual(shownIds(survey, {}, null), [["work"], []]);
-  assert.throws(() => kept(survey, {}), UnansweredError);
+  assert.throws(() => codesWithoutRandomization(survey, {}), UnansweredError);
 });
 
-test("every path draws the same, and makes a report of one length", () => {
-  const seen = new Set();
+test("every path makes the same draws and a report of the same length", () => {
+  const traces = new Set();
   for (const work of [undefined, 0, 1, 2]) {
     for (const night of [undefined, 0, 1, 2, 3]) {
       const draws = replay([0, 0, 0]);
-      const given = Object.entries({ work, night }).filter(([, answer]) => answer !== undefined);
-      const body = makeReport(SKIPS, Object.fromEntries(given), draws, ID);
-      seen.add(`${draws.ranges} ${body.length} ${Object.keys(JSON.parse(body))}`);
+      const answers = Object.entries({ work, night }).filter(([, answer]) => answer !== undefined);
+      const body = makeReport(SKIPS, Object.fromEntries(answers), draws, ID);
+      traces.add(`${draws.ranges} ${body.length} ${Object.keys(JSON.parse(body))}`);
     }
   }
-  assert.equal(seen.size, 1);
+  assert.equal(traces.size, 1);
 });
 
 const SAMPLED = definitionWithId(
@@ -489,11 +492,11 @@ test("no report reveals more about an answer than its question's bound", () => {
     { allow_skip_logic: true },
   );
   const weights = (answers) => {
-    const seen = new Map();
+    const counts = new Map();
     for (const { result } of everyRun((draw) => makeReport(survey, answers, draw, ID))) {
-      seen.set(result, (seen.get(result) ?? 0) + 1);
+      counts.set(result, (counts.get(result) ?? 0) + 1);
     }
-    return seen;
+    return counts;
   };
   const [no, yes] = [weights({ a: 1 }), weights({ a: 0, b: 0, c: 1 })];
   const most = Math.max(...[...no].map(([code, n]) => n / yes.get(code)));

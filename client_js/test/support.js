@@ -1,4 +1,4 @@
-/** What the tests share: channels, definitions, storage and generators that do as they are told. */
+/** Channels, definitions, storage and deterministic generators for the tests. */
 
 import { createHash } from "node:crypto";
 import { tableTruths } from "../src/weight-table.js";
@@ -8,7 +8,7 @@ export function channel(k, T, L, d = 1) {
   return { kind: "subset_selection", k, d, T, L };
 }
 
-/** m bits; without limits unless told otherwise. */
+/** A channel of m bits; by default, all bits are reported and any number can be 1. */
 export function bits(m, T, L, { alone = 0, s = m - alone, sampled = m } = {}) {
   return { kind: "bit_vector", m, s, alone, sampled, T, L };
 }
@@ -18,26 +18,27 @@ export function table(shape, noAnswers = 0) {
   return { kind: "weight_table", table: shape, no_answers: noAnswers };
 }
 
-const named = (n) => Array.from({ length: n }, (_, i) => ({ id: `o${i}`, label: `Option ${i}` }));
+const numberedOptions = (n) =>
+  Array.from({ length: n }, (_, i) => ({ id: `o${i}`, label: `Option ${i}` }));
 
-/** A question over options o0, o1, ...; the last is the opt-out unless told otherwise. */
-export function question(id, its, { optOut, text = `Question ${id}`, ...changes } = {}) {
-  const silent = its.kind === "weight_table" ? its.no_answers : 0;
-  const options = named(its.k ?? its.m ?? tableTruths(its.table) + silent);
+/** A question over options o0, o1, ...; by default, the last is the opt-out. */
+export function question(id, design, { optOut, text = `Question ${id}`, ...changes } = {}) {
+  const noAnswers = design.kind === "weight_table" ? design.no_answers : 0;
+  const options = numberedOptions(design.k ?? design.m ?? tableTruths(design.table) + noAnswers);
   return {
     id,
-    type: its.kind === "bit_vector" ? "multiple_choice" : "single_choice",
+    type: design.kind === "bit_vector" ? "multiple_choice" : "single_choice",
     text,
     help: "",
     options,
     grid: null,
-    max_ticks: its.kind === "bit_vector" ? its.s : 0,
-    alone: its.kind === "bit_vector" ? its.alone : 0,
+    max_ticks: design.kind === "bit_vector" ? design.s : 0,
+    alone: design.kind === "bit_vector" ? design.alone : 0,
     opt_out: optOut ?? `o${options.length - 1}`,
     not_applicable: "",
     ask_if: null,
     mechanism: "grr",
-    channel: its,
+    channel: design,
     ...changes,
   };
 }
@@ -45,28 +46,28 @@ export function question(id, its, { optOut, text = `Question ${id}`, ...changes 
 /** A multiple choice whose ticks are reported as a whole, by patterns. */
 export function pickSome(
   id,
-  its,
+  design,
   options,
   { alone = 1, ticks = options - alone, ...changes } = {},
 ) {
   const type = "multiple_choice";
-  const kept = {
-    options: named(options),
+  const fields = {
+    options: numberedOptions(options),
     alone,
     max_ticks: ticks,
     type,
     optOut: `o${options - 1}`,
   };
-  return question(id, its, { ...kept, mechanism: "subsets", ...changes });
+  return question(id, design, { ...fields, mechanism: "subsets", ...changes });
 }
 
-/** A number from 0 in steps of 1, with options o0, ... that are no answer, the last the opt-out. */
-export function amount(id, its, { grid = {}, ...changes } = {}) {
-  const points = tableTruths(its.table);
-  return question(id, its, {
+/** A number from 0 in steps of 1, with options o0, ... for no answer; the last is the opt-out. */
+export function amount(id, design, { grid = {}, ...changes } = {}) {
+  const points = tableTruths(design.table);
+  return question(id, design, {
     type: "number",
-    options: named(its.no_answers),
-    optOut: its.no_answers ? `o${its.no_answers - 1}` : "",
+    options: numberedOptions(design.no_answers),
+    optOut: design.no_answers ? `o${design.no_answers - 1}` : "",
     grid: { low: 0, step: 1, points, decimals: 0, unit: "hours", ...grid },
     mechanism: "square_wave",
     ...changes,
@@ -120,7 +121,7 @@ export function replay(values) {
   return Object.assign(uniformBelow, { ranges });
 }
 
-/** Every sequence of draws a computation can make, with its result: a walk through all branches. */
+/** Yield every sequence of draws that a computation can make, with its result. */
 export function* everyRun(compute) {
   let values = [];
   for (;;) {
@@ -141,11 +142,11 @@ export function* everyRun(compute) {
 
 /** Storage like a browser's, shared by tabs. */
 export function deviceStorage() {
-  const kept = new Map();
+  const entries = new Map();
   return {
-    kept,
-    getItem: (key) => kept.get(key) ?? null,
-    setItem: (key, value) => void kept.set(key, String(value)),
-    removeItem: (key) => void kept.delete(key),
+    entries,
+    getItem: (key) => entries.get(key) ?? null,
+    setItem: (key, value) => void entries.set(key, String(value)),
+    removeItem: (key) => void entries.delete(key),
   };
 }

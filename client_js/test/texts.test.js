@@ -23,11 +23,11 @@ function texts(changes = {}) {
   return KEYS.map((key) => changes[key] ?? (key.startsWith("count.") ? ["one", "other"] : key));
 }
 
-/** A page that brought the words of these languages. */
+/** A page that contains the texts of these languages. */
 function pageWith(languages) {
-  const scripts = Object.entries(languages).map(([language, of]) => ({
+  const scripts = Object.entries(languages).map(([language, languageTexts]) => ({
     getAttribute: () => language,
-    textContent: JSON.stringify(of),
+    textContent: JSON.stringify(languageTexts),
   }));
   return {
     documentElement: {},
@@ -46,9 +46,9 @@ test("a text contains its values unchanged", () => {
 test("an element as a value is copied to each place", () => {
   const element = { cloneNode: () => ({ copied: true }) };
   speak("en", texts({ "question.wrong": "“{question}”: {problem}, {question}" }));
-  const said = pieces("question.wrong", { question: element, problem: "no" });
-  assert.deepEqual(said, ["“", { copied: true }, "”: ", "no", ", ", { copied: true }, ""]);
-  assert.notEqual(said[1], said[5]);
+  const parts = pieces("question.wrong", { question: element, problem: "no" });
+  assert.deepEqual(parts, ["“", { copied: true }, "”: ", "no", ", ", { copied: true }, ""]);
+  assert.notEqual(parts[1], parts[5]);
 });
 
 test("a value in the other writing direction is isolated", () => {

@@ -243,13 +243,13 @@ def test_screen_readers_announce_errors_and_every_attempt_to_send(site, new_devi
     wait_waiting(page)
     status = page.get_by_role("status").element_handle()
     page.unroute_all()
-    held = []
-    page.route("**/reports", lambda route: held.append(route))
+    requests = []
+    page.route("**/reports", lambda route: requests.append(route))
     with page.expect_request("**/reports"):
         press(page, "Try now")
-    # The same element as before: what is put in anew is read by few screen readers.
+    # Few screen readers announce a replaced element, so it must be the same one.
     assert status.inner_text() == "Trying now."
-    held.pop().fulfill(status=503)
+    requests.pop().fulfill(status=503)
     wait_waiting(page)
     assert status.inner_text().startswith("The survey cannot accept")
 

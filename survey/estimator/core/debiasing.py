@@ -55,8 +55,8 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
     Generalized randomized response: h_j = (x_j - q sum x)/(p - q), the only exact solution.
     Windows, one bit and mixtures of them, for targets linear in the truth: the exact solution that
     is linear in the report's index, with a separate weight for each "no answer" report. Each part
-    of a mixture is used by itself and unbiased for either side of the coin, as its authors do (Wang
-    et al. 2019). Other tables and targets: the exact solution of least variance, or a ridge
+    of a mixture is used separately and is unbiased for either side of the coin, as its authors do
+    (Wang et al. 2019). Other tables and targets: the exact solution of least variance, or a ridge
     solution if its interval, with its largest bias included, is much narrower.
     """
     if isinstance(channel, SubsetSelection):

@@ -155,14 +155,13 @@ def ratio_interval(
     The interval is the hull of all r with |A - r B| <= bias + t(r) sqrt(max(Var(a - r b),
     floor(r))/n). `floor` is the minimum variance that randomization causes at each of `RATIOS`,
     shape (..., 65), and `bias` bounds |E a - r E b| at the true r. For the interval, A is clipped
-    to [-B, B], which only widens it, so that it always has a width. Source: Fieller 1954; the floor
-    makes the inner end of one bit's interval equal to Wilson's (1927).
+    to [-B, B], which only widens it, so that it always has a width. Source: Fieller 1954.
 
     t(r) is Student's quantile t. With `tails`, the end on the side to which a - r b is skewed moves
-    outwards, by Edgeworth's expansion of Student's ratio (Johnson 1978; Hall 1992):
-    t + skewness (2 t^2 + 1)/(6 sqrt n). The other end stays. Variance and skewness then include one
-    more report, the most extreme possible one on that side: a small sample may contain none of the
-    rare reports that cause both, and would seem too certain.
+    outwards, by Edgeworth's expansion of Student's ratio (Johnson 1978; Hall 1992): t + skewness (2
+    t^2 + 1)/(6 sqrt n). The other end stays. Variance and skewness then include one more report,
+    the most extreme possible one on that side: a small sample may contain none of the rare reports
+    that cause both, and would seem too certain.
 
     >>> moments = Moments(*map(np.array, (.5, 1., 4., 0., 0.)))
     >>> ratio_interval(moments, np.ones(65), 0., 400, 0.95).low.round(3)

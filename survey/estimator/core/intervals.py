@@ -55,12 +55,12 @@ def score_ends(
     is the share of that truth, and Var g = x at_truth + (1-x) elsewhere - x^2. `at_truth` is E[g^2
     | that truth], and `elsewhere` the mean of E[g^2 | another truth]. All arrays have one shape.
 
-    `skewness` of one pseudo-value moves the end on its side outwards, to the quantile
-    z + skew (z^2 - 1)/(6 sqrt n) of Edgeworth's expansion (Hall 1992); the other end stays.
-    `fixed` leaves out the sampling variance x (1-x), for the share among these n respondents.
-    For a binomial share of reports, at_truth = (p (1-q)^2 + (1-p) q^2)/D^2 and elsewhere =
-    q(1-q)/D^2 give Wilson's interval of f mapped by (f-q)/D. The ends are not clipped; the width is
-    never zero. Source: Wilson 1927.
+    `skewness` of one pseudo-value moves the end on its side outwards, to the quantile z + skew (z^2
+    - 1)/(6 sqrt n) of Edgeworth's expansion (Hall 1992); the other end stays. `fixed` leaves out
+    the sampling variance x (1-x), for the share among these n respondents. For a binomial share of
+    reports, at_truth = (p (1-q)^2 + (1-p) q^2)/D^2 and elsewhere = q(1-q)/D^2 give Wilson's
+    interval of f mapped by (f-q)/D. The ends are not clipped; the width is never zero. Source:
+    Wilson 1927.
 
     >>> low, high = score_ends(np.array([.3]), 10, np.array([1.]), np.array([0.]), .95)
     >>> low.round(4), high.round(4)
@@ -260,7 +260,7 @@ def confidence_interval(
     """Return the ends of the named interval for every option's share, clipped to [0, 1].
 
     `counts` has shape (k,) with values from 0 to `n`. Returns (low, high), each of shape (k,).
-    Each interval covers its own share with probability `level`; coverage is not simultaneous.
+    Each interval covers one share with probability `level`; coverage is not simultaneous.
     Raises ValueError for an unknown name.
 
     >>> from survey.mechanism import grr
@@ -297,8 +297,8 @@ def feldman_cousins_interval(
 def wilson(counts: Integers, n: int | Integers, level: float) -> Ends:
     """Return the score interval for the share of reports (Wilson 1927).
 
-    (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n), f = c/n. Coverage falls to .931
-    at .95. If all of the interval lies outside the range of lambda, the mapped width is zero.
+    (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n), f = c/n. Coverage falls to .931 at
+    .95.
     """
     return _wilson_ends(counts / n, n, normal_quantile(level))
 
@@ -329,8 +329,8 @@ def _hull(ends: Ends, counts: Integers, n: int, floor: float, ceiling: float, le
 def clopper_pearson(counts: Integers, n: int, level: float) -> Ends:
     """Return the exact equal-tailed interval for the share of reports.
 
-    Quantiles of Beta(c, n-c+1) at alpha/2 and of Beta(c+1, n-c) at 1 - alpha/2 (Clopper and
-    Pearson 1934). Coverage is at least `level`.
+    Quantiles of Beta(c, n-c+1) at alpha/2 and of Beta(c+1, n-c) at 1 - alpha/2 (Clopper and Pearson
+    1934). Coverage is at least `level`.
     """
     from scipy.special import betaincinv
 

@@ -269,9 +269,10 @@ def smoothed_shares(counts: Integers, matrix: Floats, along: Integers) -> tuple[
 
     Each round is one step of expectation maximization, pi_i <- pi_i sum_j f_j P(j|i)/lambda_j with
     lambda = pi P, followed by smoothing with the weights 1/4, 1/2, 1/4 along the truths `along`,
-    which are in the order of their values. An end counts as its own neighbour, so the sum of these
-    shares stays. Truths outside `along` ("prefer not to say") are not smoothed. Source: Li, Wang,
-    Lopuhaa-Zwakenberg, Li, Skoric 2020, section 5.5 (EMS); Silverman, Jones, Wilson, Nychka 1990.
+    which are in the order of their values. An end counts as a neighbour of itself, so the sum of
+    these shares stays. Truths outside `along` ("prefer not to say") are not smoothed. Source: Li,
+    Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, section 5.5 (EMS); Silverman, Jones, Wilson, Nychka
+    1990.
 
     >>> P = np.array([[.6, .2, .2], [.2, .6, .2], [.2, .2, .6]])
     >>> smoothed_shares(np.array([60, 20, 20]), P, np.arange(3))[0].round(2).tolist()
@@ -315,12 +316,12 @@ def most_likely_table(
 ) -> tuple[Floats, float, bool]:
     """Return the joint shares that maximize sum c log lambda, the duality gap, and convergence.
 
-    lambda = P through every channel along its own axis. One step (iterative Bayesian update) is P
-    <- P D, D = the channels' matrices applied backwards to f/lambda. Pairs of steps are
-    extrapolated, and by duality log L(best) - log L(P) <= n (max D - 1), as in
-    `most_likely_mixture`. The search ends at a gap of 1e-8 per report, and has converged if the gap
-    is at most 1e-6. Raises ChannelError for reports of sets, CountsError above 10^6 cells. Sources:
-    Agrawal and Aggarwal 2001; Varadhan and Roland 2008.
+    lambda = P through every channel along its axis. One step (iterative Bayesian update) is P <- P
+    D, D = the channels' matrices applied backwards to f/lambda. Pairs of steps are extrapolated,
+    and by duality log L(best) - log L(P) <= n (max D - 1), as in `most_likely_mixture`. The search
+    ends at a gap of 1e-8 per report, and has converged if the gap is at most 1e-6. Raises
+    ChannelError for reports of sets, CountsError above 10^6 cells. Sources: Agrawal and Aggarwal
+    2001; Varadhan and Roland 2008.
     """
     for channel in channels:
         if isinstance(channel, SubsetSelection):

@@ -90,7 +90,7 @@ class Cumulative(Result):
 
     value      the places, ascending, shape (places,)
     The other fields are those of `Histogram`. The share is certain at the largest value (1) and
-    below the smallest (0). Each interval covers its own place.
+    below the smallest (0). Each interval covers one place.
     """
 
     value: Floats

@@ -72,8 +72,8 @@ def quantiles(
     The true quantile of share s is the x with F(x) >= s > F(x-), where x- is the next smaller
     value. The interval contains every x for which neither condition is rejected: the interval of
     F(x), as given by `cdf`, reaches s, and that of F(x-) begins below s. So it misses a true
-    quantile at most as often as two one-sided ends of intervals of `level`; for the measured
-    coverage see `histogram`. Source: the inversion of tests, Thompson 1936.
+    quantile at most as often as two one-sided ends of intervals of `level`. Source: the inversion
+    of tests, Thompson 1936.
 
     >>> from survey.mechanism import grr
     >>> found = quantiles([4000, 3000, 3000], grr(3, "0.6"), [1, 2, 3], [0.2, 0.6])

@@ -192,7 +192,7 @@ def margin_split_of_mean(
     """Split the margin of a mean among those who answered; arguments as in `mean`, shape (1,).
 
     Without randomization, as many people would give SE^2 = v/(n B), where v is the variance of the
-    numbers of those who answer and B their share. The remainder of the estimate's own SE^2 is due
+    numbers of those who answer and B their share. The remainder of the estimate's SE^2 is due
     to randomization. v = E[x^2] - m^2 if the channel determines the mean of squares, limited to 0
     and (high - m)(m - low), which no variance exceeds (Bhatia, Davis 2000). Otherwise (one bit
     determines the mean only) v is this upper limit, and the result has `at_most`.

@@ -96,18 +96,22 @@ def checked_plan(
     population: int | None,
 ) -> Question:
     """Return the question, or raise DesignError that names the nearest allowed value."""
-    if (epsilon is None) == (channel is None):
-        raise DesignError("a plan needs an epsilon or a channel, one of the two")
     check_question(k, share, level, population)
-    if channel is None:
-        chances = grr_chances(k, epsilon if epsilon is not None else math.nan)
-    else:
-        chances = Chances(channel.p, channel.q)
-        # A plan may have p and q that no constructor has checked.
-        if not (0 <= chances.q <= 1 and 0 <= chances.p <= 1 and chances.p != chances.q):
-            raise DesignError(f"p = {chances.p} and q = {chances.q} must be two different chances")
-        epsilon = float(getattr(channel, "epsilon", math.nan))
-    return Question(chances, float(epsilon or 0.0), float(share), float(level), population)
+    chances = plan_chances(epsilon, channel, k)
+    planned = getattr(channel, "epsilon", math.nan) if epsilon is None else epsilon
+    return Question(chances, float(planned), float(share), float(level), population)
+
+
+def plan_chances(epsilon: float | None, channel: ReportChances | None, k: int) -> Chances:
+    """Return p and q of the epsilon or of the channel; DesignError unless exactly one is given."""
+    if epsilon is not None and channel is None:
+        return grr_chances(k, epsilon)
+    if epsilon is not None or channel is None:
+        raise DesignError("a plan needs an epsilon or a channel, one of the two")
+    # A plan may have p and q that no constructor has checked.
+    if not (0 <= channel.q <= 1 and 0 <= channel.p <= 1 and channel.p != channel.q):
+        raise DesignError(f"p = {channel.p} and q = {channel.q} must be two different chances")
+    return Chances(channel.p, channel.q)
 
 
 def check_question(k: int, share: float, level: float, population: int | None) -> None:
@@ -408,7 +412,7 @@ def power(
     """
     from scipy.special import ndtr, ndtri
 
-    p, q = _chances(epsilon, channel, k)
+    p, q = plan_chances(epsilon, channel, k)
     _check_significance(significance)
     checked_n(n_a)
     checked_n(n_b)
@@ -449,7 +453,7 @@ def required_n_difference(
     """
     from scipy.special import ndtri
 
-    p, q = _chances(epsilon, channel, k)
+    p, q = plan_chances(epsilon, channel, k)
     _check_significance(significance)
     if not significance < checked_number("target", target) < 1:
         raise DesignError(f"target = {target:g} must be above the test's {significance:g}, below 1")
@@ -476,16 +480,6 @@ def required_n_difference(
         channel=Chances(p, q),
         significance=significance,
     )
-
-
-def _chances(epsilon: float | None, channel: ReportChances | None, k: int) -> Chances:
-    if channel is None and epsilon is not None:
-        return grr_chances(k, epsilon)
-    if channel is None or epsilon is not None:
-        raise DesignError("a plan needs an epsilon or a channel, one of the two")
-    if channel.p == channel.q:
-        raise DesignError(f"p = q = {channel.p}: the reports contain no information")
-    return Chances(channel.p, channel.q)
 
 
 def _check_significance(significance: float) -> None:

@@ -56,10 +56,7 @@ class Regression(Result):
     boundary: bool
     fit: Fit
 
-    @property
-    def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Coefficients are numbered."""
-        return ("coefficient",)
+    index_names = ("coefficient",)
 
 
 @checked_arguments
@@ -83,7 +80,7 @@ def regression(
     are compared. `channel` is the channel of the devices: None for answers without randomization,
     `ByGroup` if groups of people had different channels (or some had none). `predictors` has shape
     (n, columns), without randomization; an intercept is added. `randomized` are predictors that
-    were themselves randomized, each with its own channel. The likelihood sums over their truths,
+    were themselves randomized, each with a separate channel. The likelihood sums over their truths,
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` is the relation of u to the predictors without randomization: "logit"
     (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent).
@@ -103,8 +100,7 @@ def regression(
     Raises CountsError for impossible reports, groups of different size, missing values, weights
     that are not above 0, a predictor that is constant or a combination of the others; ChannelError
     for channels through which different shares give the same reports, of sets, or of different
-    numbers of truths; ValueError for other arguments. Problems that appear only in the fit are
-    flagged: see `Regression.converged` and `.boundary`.
+    numbers of truths; ValueError for other arguments.
 
     >>> from survey.mechanism import grr
     >>> rng = np.random.default_rng(1)

@@ -44,10 +44,8 @@ class Conditional(Result):
     level: float
     method: str
 
-    @property
-    def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Row: the answer; column: the place in `options` of the answer it is conditional on."""
-        return ("share_of", "given")
+    # The answer, and the place in `options` of the answer it is conditional on.
+    index_names = ("share_of", "given")
 
 
 @checked_arguments

@@ -22,7 +22,7 @@ from survey.estimator.core.arguments import (
     whole_counts,
 )
 from survey.estimator.core.debiasing import along, axis, observed_variance, product_moment
-from survey.estimator.core.intervals import EDGE, MomentRange, score_ends
+from survey.estimator.core.intervals import EDGE, score_ends
 from survey.estimator.core.maximum_likelihood import most_likely_table
 from survey.estimator.core.result import Result
 from survey.estimator.shares.proportions import Proportions, proportions
@@ -287,6 +287,11 @@ def _linear(
     # E[Var(g | truth)] = x (E[g^2 | truth] - 1) + (1-x) E[g^2 | another]
     minimum = x * (moment.at_truth - 1) + (1 - x) * elsewhere
     variance = observed_variance(square - estimate**2, square, minimum)
+    # The observed E(g - x)^3 / sd^3, with at least the sd possible at the estimate.
+    cube = along(counts / n, [question.cubes for question in axes])
+    third = cube - 3 * estimate * square + 2 * estimate**3
+    possible = x * moment.at_truth + (1 - x) * elsewhere - x**2
+    skewness = third / np.maximum(np.maximum(possible, square - estimate**2), EDGE) ** 1.5
     low, high = score_ends(
         # Clipping to [0, 1] only widens the interval, and gives it a width.
         x,
@@ -294,19 +299,9 @@ def _linear(
         moment.at_truth,
         elsewhere,
         level,
-        _skewness(
-            estimate, square, along(counts / n, [question.cubes for question in axes]), moment
-        ),
+        skewness,
     )
     return (estimate, np.sqrt(variance / n), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
-
-
-def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: MomentRange) -> Floats:
-    """Return the observed E(g - x)^3 / sd^3, with at least the sd possible at the estimate."""
-    x, elsewhere = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
-    variance = np.maximum(x * moment.at_truth + (1 - x) * elsewhere - x**2, square - estimate**2)
-    third = cube - 3 * estimate * square + 2 * estimate**3
-    return np.asarray(third / np.maximum(variance, EDGE) ** 1.5)
 
 
 SMALL_EXPECTED = 5.0

@@ -130,11 +130,11 @@ def score_difference(first: Group, second: Group, level: float) -> Ends:
 def mover_wilson(first: Group, second: Group, level: float) -> Ends:
     """Return MOVER's interval from Wilson's ends, clipped to [-1, 1].
 
-    Wilson's ends l, u of each group's share of reports f are mapped by (f-q)/D of its own channel
-    BEFORE they are combined. For d = a - b the interval goes from d - sqrt((a-l_a)^2 + (u_b-b)^2)
-    to d + sqrt((u_a-a)^2 + (b-l_b)^2). If little or none of it is in [-1, 1], it is joined with the
-    interval around the nearest possible shares, which always has a width. Sources: Newcombe 1998;
-    Zou and Donner 2008.
+    Wilson's ends l, u of each group's share of reports f are mapped by (f-q)/D of the group's
+    channel BEFORE they are combined. For d = a - b the interval goes from d - sqrt((a-l_a)^2 +
+    (u_b-b)^2) to d + sqrt((u_a-a)^2 + (b-l_b)^2). If little or none of it is in [-1, 1], it is
+    joined with the interval around the nearest possible shares, which always has a width. Sources:
+    Newcombe 1998; Zou and Donner 2008.
     """
     x, y = first.share, second.share
     low, high = _combined(first, second, x, y, level)

@@ -244,15 +244,16 @@ def consistent(
 
     Minimizes sum_v (x_v - y_v)^2 / s_v^2 subject to x_v = sum of x over v's children, in two
     passes. Upwards, with z the best estimate from below and t its variance,
-        c = sum z_u, C = sum t_u (children u),  z_v = (y_v C + c s_v^2)/(C + s_v^2),
+        c = sum z_u, C = sum t_u (children u), z_v = (y_v C + c s_v^2)/(C + s_v^2),
+
         1/t_v = 1/s_v^2 + 1/C;
     downwards, x_u = z_u + (t_u/C)(x_v - c), Var x_u = t_u + (t_u/C)^2 (Var x_v - C). This extends
     Hay et al. 2010 (two passes, equal variances, complete trees) to unequal variances and any tree.
 
     Valid if the estimates of different strata come from different reports and are independent. The
     ends are those of a normal distribution with the given errors. If each stratum's error comes
-    from its own reports, use `consistent_proportions`: such weights draw all strata to the smallest
-    estimates (shares of .03 in 50 reports of epsilon 8: covered .76 at .95).
+    from its own reports, use `consistent_proportions`: such weights pull all strata towards the
+    smallest estimates (shares of .03 in 50 reports of epsilon 8: covered .76 at .95).
 
     Raises DesignError for a tree with a cycle, missing or negative errors, two exactly known totals
     that contradict each other, and strata that cannot be determined.

@@ -48,7 +48,7 @@ class Margin:
         return Margin(self.axes, self.totals / self.totals.sum())
 
     def of(self, table: Floats | Integers) -> Floats:
-        """Return the table's own margin over the same axes."""
+        """Return the table's margin over the same axes."""
         summed = tuple(axis for axis in range(table.ndim) if axis not in self.axes)
         return np.asarray(table.sum(axis=summed), dtype=np.float64)
 

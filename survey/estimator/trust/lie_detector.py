@@ -74,7 +74,7 @@ def lie_detector(
 
         pi = 1 - (lambda_1 - lambda_2)/(p_2 - p_1), t = (lambda_1 - (1 - pi)(1 - p_1))/pi
 
-    Not for two groups of DEVICES with different p: a person who protects himself enters "no", the
+    Not for two groups of DEVICES with different p: people who protect themselves enter "no", the
     device randomizes this "no" correctly, both groups estimate pi t, and no choice of p separates
     the two.
 

@@ -33,7 +33,7 @@ from survey.mechanism.channel import Floats, Integers
 Estimated = Proportions | AnsweredShares | Mean | OptionPairs
 
 FAKES = (0.01, 0.05, 0.10)
-"""Parts of all reports that the worst cases take as fake."""
+"""Fractions of all reports that the worst cases assume to be fabricated."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,18 +205,14 @@ def _band(
 def poisoned(result: Estimated, estimate: Floats, shift: Floats, ends: Floats) -> Poisoning:
     """Return the result, from the bands of all `FAKES` as ends of shape (3, 2, estimates)."""
     margin = np.atleast_1d((result.conf_high - result.conf_low) / 2)
-    (low_1, high_1), (low_5, high_5), (low_10, high_10) = ends
+    names = ("low_1", "high_1", "low_5", "high_5", "low_10", "high_10")
+    bands: dict[str, Floats] = dict(zip(names, [end for band in ends for end in band], strict=True))
     return Poisoning(
         estimate=estimate,
         margin=margin,
         largest_shift=shift,
         fakes_per_margin=_count_fakes(margin, shift, result.n),
-        low_1=low_1,
-        high_1=high_1,
-        low_5=low_5,
-        high_5=high_5,
-        low_10=low_10,
-        high_10=high_10,
+        **bands,
         n=result.n,
         level=result.level,
         method=result.method,
@@ -252,9 +248,7 @@ def poisoning_of_answered(
     Arguments as in `answered_shares`. The share is pi/A, the means of pseudo-values a (of the
     option) and b (of any answer). Without a fraction f of fabricated reports it is (pi - f a)/(A -
     f b) for one kind of report, or between two of them. If that would leave no answers, the band is
-    [0, 1]. For sampled options the bounds are the smallest top over the largest bottom and vice
-    versa, which no fabricated reports can exceed and hardly any reach. An option without reports
-    has the band [0, 1]. NoBaseError as `answered_shares`.
+    [0, 1]. An option without reports has the band [0, 1]. NoBaseError as `answered_shares`.
 
     >>> from survey.mechanism import grr
     >>> found = poisoning_of_answered([400, 1000, 600], grr(3, "3/4"), [2])

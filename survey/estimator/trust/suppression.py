@@ -19,6 +19,7 @@ from survey.estimator.shares.proportions import EACH_OPTION, Proportions
 from survey.estimator.tables.conditional import Conditional
 from survey.estimator.tables.crosstab import Crosstab
 from survey.estimator.weights.weighting_and_raking import WeightedShares
+from survey.mechanism.channel import Floats
 
 Disclosure = Literal["show", "caution", "hide"]
 Estimate = (
@@ -112,7 +113,6 @@ def _required(result: Proportions | AnsweredShares | Mean | Histogram | Quantile
         return result.n * max(width, MIN_EFFECTIVE / _fewest(result), 1.0)
     pi = np.minimum(_middle(result), _largest_minimum(result))
     if isinstance(result, Histogram):
-        # Widths fall at best like 1/sqrt(n), and effective answers grow like n.
         effective = float(np.max(MIN_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
         return result.n * max((_widest(result) / HIDDEN_WIDTH) ** 2, effective, 1.0)
     variance = _one_report(result)
@@ -133,7 +133,7 @@ def _largest_minimum(result: Proportions | Mean | Histogram) -> float:
     return 1 / result.estimate.size
 
 
-def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _one_report(result: Proportions | Mean) -> Floats:
     """Return the variance of one report on the scale from 0 to 1: SE^2 = variance / n."""
     if isinstance(result, Proportions):
         n_reports = np.maximum(result.reports, 1)
@@ -141,9 +141,7 @@ def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dt
     return np.asarray(result.n * (result.std_error / (result.high - result.low)) ** 2)
 
 
-def _middle(
-    result: Proportions | Mean | Histogram,
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _middle(result: Proportions | Mean | Histogram) -> Floats:
     """Return the middle of each interval on the scale from 0 to 1, away from its ends."""
     middle = np.asarray(result.conf_low + result.conf_high) / 2
     if isinstance(result, Mean):

@@ -73,7 +73,7 @@ def test_privacy_costs_power_and_more_reports_buy_it_back():
         ({"significance": 0}, "significance"),
         ({"epsilon": None}, "one of the two"),
         ({"channel": OPENLY}, "one of the two"),
-        ({"epsilon": None, "channel": Chances(0.3, 0.3)}, "contain no information"),
+        ({"epsilon": None, "channel": Chances(0.3, 0.3)}, "must be two different chances"),
         ({"epsilon": 50}, "nearest allowed value is 12"),
         ({"share_b": 0.2 + 1e-7}, "would need"),
     ],

@@ -250,13 +250,13 @@ def check_public_url(public_url: str) -> None:
     match = ORIGIN.fullmatch(public_url)
     if not match or int(match["port"] or 0) > LAST_PORT or not _is_host(match["host"]):
         raise SettingsError(
-            f"SURVEY_PUBLIC_URL = {public_url!r} must be a scheme and a host in lower case, such "
-            "as https://survey.example.org, with nothing before or after"
+            f"SURVEY_PUBLIC_URL = {public_url!r} must be a scheme, a host in lower case and "
+            "optionally a port, such as https://survey.example.org; leave out any path"
         )
     if match["scheme"] == "http" and not is_loopback(match["host"].strip("[]")):
         raise SettingsError(
             f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
-            "(http only on loopback): a respondent's browser randomizes in a secure context only"
+            "(http only on loopback): browsers randomize answers only in a secure context"
         )
 
 

@@ -195,9 +195,9 @@ def _read_block(row: Row, question: PublishedQuestion | None, column: Column) ->
 
 
 def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
-    """Yield mistakes of pending reports: lengths, unknown surveys, repeated or missing ids.
+    """Yield the mistakes in pending reports: wrong lengths, unknown surveys, missing ids.
 
-    No message states the number of pending reports, because nobody should observe it.
+    No message states the number of pending reports, because that number must stay secret.
     """
     mistakes: set[tuple[int, str]] = set()
     n_ids: Counter[int] = Counter()

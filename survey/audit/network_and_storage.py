@@ -176,9 +176,9 @@ def _with_wrong_links(visit: Visit) -> list[Visit]:
 
 
 def _with_earlier_report(visit: Visit) -> list[Visit]:
-    """Return visits with a pending or a sent report, of this tab or another one.
+    """Return visits in which this tab or another one has already stored or sent a report.
 
-    The client sends a pending report unchanged, and nothing after a sent one.
+    The client sends a stored report unchanged; if a report was already sent, it sends nothing.
     """
     earlier = visit.bodies[0].replace(".", ",", 1)
     return [

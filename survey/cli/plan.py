@@ -47,7 +47,7 @@ POWER = 0.8
 """The power for which the table gives the number of reports."""
 
 NEARLY_CERTAIN = 0.995
-"""A power from here on would be rounded to 100%."""
+"""The lowest power that would be rounded to 100%."""
 
 CHART_POINTS = 60
 """Number of epsilons of a line in the chart."""

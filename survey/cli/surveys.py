@@ -93,7 +93,7 @@ def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: 
 @click.argument("file", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def check(file: Path, as_json: bool) -> None:
-    """List every mistake in a definition FILE; if there is none, explain its privacy."""
+    """List every mistake in a definition FILE; if there are none, show its privacy loss."""
     try:
         survey = load_file(file, configured_settings().caps)
     except DefinitionError as error:
@@ -104,16 +104,16 @@ def check(file: Path, as_json: bool) -> None:
         sys.exit(1)
     definition = freeze(survey, 1)
     _warn_if_weak(definition.epsilon)
-    privacy = ledger(definition)
+    privacy_loss = ledger(definition)
     if as_json:
-        click.echo(json.dumps(privacy.to_json(), indent=2))
+        click.echo(json.dumps(privacy_loss.to_json(), indent=2))
         return
     click.echo(
         f"{file}: no mistakes. {quantity(len(definition.questions), 'question')}, "
         f"total epsilon {format_epsilon(definition.epsilon)}, reports of "
         f"{definition.report_bytes:,} bytes."
     )
-    click.echo("\n".join(lines(privacy)))
+    click.echo("\n".join(lines(privacy_loss)))
 
 
 @click.command()

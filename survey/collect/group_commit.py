@@ -28,10 +28,10 @@ MAX_QUEUED = 256
 MAX_GROUP = 128
 """Most items of one commit: the last item waits for all before it."""
 
-PATIENCE_SECONDS = 6.0
+TIMEOUT_SECONDS = 6.0
 """Longest wait for a leader's commit; longer than the store's wait for its lock."""
 
-REFUSING_SECONDS = 1.0
+REFUSAL_SECONDS = 1.0
 """After a commit that took at least this long and failed, new items are refused for as long.
 
 A commit waits seconds for a locked store. Otherwise every group in the queue would wait as long
@@ -78,14 +78,14 @@ class Committer(Generic[Item]):
         *,
         max_queued: int = MAX_QUEUED,
         max_group: int = MAX_GROUP,
-        patience_seconds: float = PATIENCE_SECONDS,
-        refusing_seconds: float = REFUSING_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        refusal_seconds: float = REFUSAL_SECONDS,
     ) -> None:
         self._commit = commit
         self._max_queued = max_queued
         self._max_group = max_group
-        self._patience = patience_seconds
-        self._refusing_seconds = refusing_seconds
+        self._timeout_seconds = timeout_seconds
+        self._refusal_seconds = refusal_seconds
         self.reset()
         _committers.add(self)
 
@@ -96,7 +96,7 @@ class Committer(Generic[Item]):
         self._queue: dict[_Ticket[Item], None] = {}
         self._has_leader = False
         self._next_log = 0.0
-        self._refusing: tuple[float, str] = (0.0, "")
+        self._refusal: tuple[float, str] = (0.0, "")
 
     @property
     def queued(self) -> int:
@@ -119,7 +119,7 @@ class Committer(Generic[Item]):
 
     def _enqueue(self, item: Item) -> _Ticket[Item]:
         ticket = _Ticket(item)
-        until, reason = self._refusing
+        until, reason = self._refusal
         if monotonic() < until:
             raise StoreBusyError(reason)
         with self._mutex:
@@ -132,7 +132,7 @@ class Committer(Generic[Item]):
 
     def _wait(self, ticket: _Ticket[Item]) -> None:
         """Wait until the ticket is answered or leads; raise StoreBusyError after too long."""
-        if ticket.wake_up.acquire(timeout=self._patience):
+        if ticket.wake_up.acquire(timeout=self._timeout_seconds):
             return
         with self._mutex:
             # Either may have happened between the end of the wait and taking the mutex.
@@ -151,8 +151,8 @@ class Committer(Generic[Item]):
             outcomes = self._try_commit([ticket.item for ticket in group])
         except StoreBusyError as error:
             self._log(error)
-            if (now := monotonic()) - start >= self._refusing_seconds:
-                self._refusing = (now + self._refusing_seconds, str(error))
+            if (now := monotonic()) - start >= self._refusal_seconds:
+                self._refusal = (now + self._refusal_seconds, str(error))
             # Items that arrived meanwhile would wait as long for the same refusal.
             group += self._take(self._max_queued)
             outcomes = [StoreBusyError(str(error)) for _ in group]

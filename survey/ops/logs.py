@@ -53,7 +53,7 @@ class Lines(logging.Formatter):
             _event(record),
             _numbers(record.args) if _is_own(record) else [],
             [type(link).__name__ for link in chain],
-            [code for link in chain if (code := _code(link))],
+            [code for link in chain if (code := _error_code(link))],
             _frames(error.__traceback__) if error else [],
         )
         return json.dumps(dict(zip(FIELDS, values, strict=True)))
@@ -103,7 +103,7 @@ def _is_own(record: logging.LogRecord) -> bool:
 
 
 def _event(record: logging.LogRecord) -> str:
-    """Return the message of our code without its arguments; of granian, known messages."""
+    """Return the text to log: our messages without arguments, known ones of granian, no others."""
     text = record.msg if isinstance(record.msg, str) else ""
     if _is_own(record):
         return text
@@ -125,8 +125,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _code(error: BaseException) -> str:
-    """Return the code of the database or system for an error, such as SQLITE_FULL or 53100."""
+def _error_code(error: BaseException) -> str:
+    """Return an error's code, such as SQLITE_FULL or 53100, or an empty string."""
     for name in ("sqlite_errorname", "sqlstate", "errno"):
         code = getattr(error, name, None)
         if code is not None and re.fullmatch(r"[A-Z0-9_]{1,40}", str(code)):

@@ -28,7 +28,7 @@ DOTTED = re.compile(
     r"""(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}""",
     re.ASCII,
 )
-"""A TOML key with so many parts that tomllib, quadratic in them, would run for hours."""
+"""A TOML key with so many parts that tomllib would run for hours: its time is quadratic in them."""
 
 
 def load_file(path: Path, caps: Caps) -> Survey:
@@ -107,7 +107,7 @@ def _refuse_surrogates(raw: Any) -> None:
         if isinstance(value, str):
             if half := re.search("[\ud800-\udfff]", value):
                 raise ValueError(
-                    f"{ascii(half[0])[1:-1]} is half of a Unicode character, in {quoted(value)}"
+                    f"{ascii(half[0])[1:-1]} in {quoted(value)} is half of a Unicode character"
                 )
         elif isinstance(value, list):
             values += value

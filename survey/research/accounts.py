@@ -132,7 +132,7 @@ class _SignInPages(Pages):
         if not credentials.use_code(self._store, researcher, form.code.data, time.time()):
             form.code.errors = [WRONG_CODE]
             return _form_page("authentication_code", form, 403)
-        self._workspace.throttle.succeeded_with_code(address, researcher.email)
+        self._workspace.throttle.reset_code_attempts(address, researcher.email)
         self._sessions.open(researcher)
         self._log.write_for(researcher.email, "signed in", detail="with an authentication code")
         return redirect(target)

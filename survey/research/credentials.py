@@ -104,7 +104,7 @@ class NewSecret:
 
 
 def new_secret(email: str, secret: str = "") -> NewSecret:
-    """Return a new secret, or an existing one, in the form that an app reads."""
+    """Return a secret with its URI for authenticator apps; make the secret unless it is given."""
     import pyotp
 
     secret = secret or pyotp.random_base32()

@@ -63,7 +63,7 @@ class _MicrodataPages(Pages):
         return self._render(find_survey(self._store, slug, version), MicrodataForm(formdata=None))
 
     def download(self, slug: str, version: int) -> Any:
-        """Return the file, complete before it is sent: slow readers then do not block the store."""
+        """Send the file. It is written completely first: a slow client must not block the store."""
         survey, form = find_survey(self._store, slug, version), MicrodataForm()
         if not form.validate_on_submit():
             return self._render(survey, form), 422
@@ -72,7 +72,7 @@ class _MicrodataPages(Pages):
                 "No responses have been released yet, so there is nothing to download"
             ]
             return self._render(survey, form), 422
-        # The file has no name on the disk, so it is deleted in every case once it is closed.
+        # An unnamed temporary file is always deleted when it is closed.
         file = TemporaryFile()  # noqa: SIM115
         try:
             n = WRITERS[form.form.data](file, self._store, survey)

@@ -140,8 +140,8 @@ class Throttle:
         """Forget the failed attempts of this address and account."""
         self._store.forget_attempts(self._hash(_pair(network_of(address), email)))
 
-    def succeeded_with_code(self, address: str, email: str) -> None:
-        """Forget the failed codes of this account from all addresses."""
+    def reset_code_attempts(self, address: str, email: str) -> None:
+        """Forget the failed authentication codes of this account, in all and from this address."""
         for network in (network_of(address), ""):
             self._store.forget_attempts(self._hash(_pair(network, f"code\n{email}")))
 

@@ -264,13 +264,16 @@ def _explain_refusal(
 
 
 def _is_known(transaction: Transaction, survey: int, report: StoredReport) -> bool:
-    """Return whether a report's id is pending or released already."""
+    """Return whether a report with this id is stored.
+
+    Raises ConflictError if a different pending report has the id.
+    """
     pending = transaction.row(
         "SELECT stratum, codes FROM inbox WHERE survey = ? AND id = ?", [survey, report.id]
     )
     if pending is not None:
         if pending != (report.stratum, report.codes):
-            raise ConflictError("another report with this report_id is stored already")
+            raise ConflictError("a different report with this report_id is already stored")
         return True
     row = transaction.row("SELECT 1 FROM seen WHERE survey = ? AND id = ?", [survey, report.id])
     return row is not None

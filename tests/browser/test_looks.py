@@ -432,7 +432,7 @@ def look_at_reports(page: Page, url: str, look: Callable[[Page, str], None]) -> 
 
 def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     page.goto(f"{url}/research/surveys/workplace/1")
-    for summary in ("Go to one of", "Details"):
+    for summary in ("Go to a question", "Details"):
         page.locator("summary", has_text=summary).first.click()
     look(page, "research-dashboard-opened")
     page.get_by_role("link", name="Show only this question").first.click()

@@ -119,7 +119,7 @@ def test_leaving_goes_where_the_survey_says(site, device):
         (
             Schedule(closes=TODAY.replace(year=2020)),
             "This survey is closed",
-            "It accepts no more answers.",
+            "It no longer accepts answers.",
         ),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):
     def busy(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreBusyError("disk full")
 
-    committer = Committer(disk.commit, max_group=1, refusing_seconds=WAIT)
+    committer = Committer(disk.commit, max_group=1, refusal_seconds=WAIT)
     disk.outcome = busy
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2, 3])
@@ -211,7 +211,7 @@ def test_a_full_queue_refuses_at_once_and_accepts_again_when_it_has_room(threads
 
 
 def test_no_thread_waits_too_long_and_an_item_that_left_the_queue_is_not_stored(threads, disk):
-    committer = Committer(disk.commit, patience_seconds=0.05)
+    committer = Committer(disk.commit, timeout_seconds=0.05)
     leader = lead(threads, committer, disk, 0)
     (follower,) = add(threads, committer, [1])
     with pytest.raises(StoreBusyError, match="too long"):
@@ -222,7 +222,7 @@ def test_no_thread_waits_too_long_and_an_item_that_left_the_queue_is_not_stored(
 
 
 def test_an_item_committed_after_its_thread_gave_up_does_no_harm(threads, disk):
-    committer = Committer(disk.commit, patience_seconds=1)
+    committer = Committer(disk.commit, timeout_seconds=1)
     leader = lead(threads, committer, disk, 0)
     heir, impatient = add(threads, committer, [1, 2])
     disk.allowed.release()
@@ -282,7 +282,7 @@ def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
         time.sleep(len(items) % 3 / 4000)
         return [None] * len(items)
 
-    committer = Committer(commit, max_queued=8, max_group=4, patience_seconds=0.002)
+    committer = Committer(commit, max_queued=8, max_group=4, timeout_seconds=0.002)
 
     def send(thread: int) -> None:
         for number in range(150):
@@ -347,7 +347,7 @@ def test_after_a_long_wait_for_a_locked_store_new_items_are_refused_at_once_for_
             raise StoreBusyError("held")
         return [None for _ in items]
 
-    committer = Committer(held, refusing_seconds=0.2)
+    committer = Committer(held, refusal_seconds=0.2)
     with pytest.raises(StoreBusyError, match="held"):
         committer.add(1)
     with pytest.raises(StoreBusyError, match="held"):

@@ -18,7 +18,7 @@ from survey.archive import check
 from tests.faults.reports import check_stored_once, new_report
 
 DEVICES = 640
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 """How long a refused device keeps trying after the others have ended."""
 
 Result = TypeVar("Result")
@@ -44,7 +44,7 @@ async def device(
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body, status = new_report(survey), 0
-    while (now := time.monotonic()) < until or (status != 201 and now < until + PATIENCE_SECONDS):
+    while (now := time.monotonic()) < until or (status != 201 and now < until + TIMEOUT_SECONDS):
         writer.write(request(survey, body))
         head = await reader.readuntil(b"\r\n\r\n")
         status = int(STATUS.match(head)[1])

@@ -37,7 +37,7 @@ from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.loading import load
 from survey.results.charts import is_clipped
-from survey.results.estimates.chart import middle_chart, part_svg, spread_chart
+from survey.results.estimates.chart import histogram_chart, middle_chart, part_svg
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.result import (
     QuestionResult,
@@ -607,7 +607,7 @@ def test_cell_rows_contain_the_estimates(seven_values):
 
 
 def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(seven_values):
-    specification = spread_chart(seven_values)
+    specification = histogram_chart(seven_values)
     marks = [layer["mark"]["type"] for layer in specification["layer"]]
     assert marks == ["bar", "rule", "point"]
     assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]

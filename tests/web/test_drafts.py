@@ -333,7 +333,7 @@ def test_concurrent_changes_to_different_fields_are_merged(ada, ben, store):
     assert response.status_code == 302
     question = next(content_of(store, slug).questions)
     assert (question["text"], question["help"]) == ({"en": "Ada's words"}, {"en": "Ben's help"})
-    assert "someone else changed: Help below the question" in ada.get(path).text
+    assert "Someone else changed at the same time: Help below the question" in ada.get(path).text
 
 
 def test_autosave_never_overwrites_a_change_by_a_colleague(ada, ben, store):

@@ -332,8 +332,8 @@ def product_moment(axes: Sequence[Axis]) -> MomentRange:
     truths are products of the questions' extremes.
     """
     at_truth = [np.diagonal(question.by_truth) for question in axes]
-    minima = [_without_diagonal(question.by_truth, np.inf).min(axis=1) for question in axes]
-    maxima = [_without_diagonal(question.by_truth, 0.0).max(axis=1) for question in axes]
+    minima = [_with_diagonal(question.by_truth, np.inf).min(axis=1) for question in axes]
+    maxima = [_with_diagonal(question.by_truth, 0.0).max(axis=1) for question in axes]
     return MomentRange(
         _outer(at_truth),
         _extreme(at_truth, minima, np.minimum),
@@ -341,9 +341,9 @@ def product_moment(axes: Sequence[Axis]) -> MomentRange:
     )
 
 
-def _without_diagonal(by_truth: Floats, instead: float) -> Floats:
+def _with_diagonal(by_truth: Floats, fill_value: float) -> Floats:
     moments = by_truth.copy()
-    np.fill_diagonal(moments, instead)
+    np.fill_diagonal(moments, fill_value)
     return moments
 
 

@@ -162,7 +162,10 @@ def _lower_end(c: Integers, n: int, a: Floats, b: Floats, level: float) -> Float
 def _level_crossing(
     m: Integers, c: Integers, n: int, lower: Floats, upper: Floats, level: float
 ) -> Floats:
-    """Return where P(m <= X < c) falls below level in [lower, upper], by bisection from outside."""
+    """Return where P(m <= X < c) falls below level in [lower, upper].
+
+    Bisect, and return the rejected end of the last bracket.
+    """
     tolerance = ROOT_TOLERANCE * np.sqrt(upper * (1 - lower) / n)
     while np.any(wide := upper - lower > tolerance):
         middle = (lower + upper) / 2

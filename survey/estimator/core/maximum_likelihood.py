@@ -162,21 +162,21 @@ def _reach(at: Floats, step: Floats) -> float:
     return min(1.0, SHORTENING * float(np.min(at[falls] / -step[falls], initial=np.inf)))
 
 
-def extrapolated(pi: Floats, once: Floats, twice: Floats) -> Floats:
+def squarem_step(pi: Floats, first_step: Floats, second_step: Floats) -> Floats:
     """Return pi - 2 s r + s^2 v, the accelerated step of SQUAREM.
 
     r = F(pi) - pi, v = F(F(pi)) - F(pi) - r, s = -|r|/|v|, where F is one step of the map.
     """
-    r = once - pi
-    v = twice - once - r
-    curve = float(np.linalg.norm(v))
-    if curve == 0:
-        return twice
-    s = min(-float(np.linalg.norm(r)) / curve, -1.0)
-    further = pi - 2 * s * r + s**2 * v
+    r = first_step - pi
+    v = second_step - first_step - r
+    v_norm = float(np.linalg.norm(v))
+    if v_norm == 0:
+        return second_step
+    s = min(-float(np.linalg.norm(r)) / v_norm, -1.0)
+    accelerated = pi - 2 * s * r + s**2 * v
     # Steps multiply shares, so a share of 0 could never grow again.
-    further = np.where(further > 0, further, twice)
-    return np.asarray(further / further.sum())
+    accelerated = np.where(accelerated > 0, accelerated, second_step)
+    return np.asarray(accelerated / accelerated.sum())
 
 
 def supports_are_sufficient(channel: SubsetSelection) -> bool:
@@ -317,7 +317,7 @@ def most_likely_table(
     """Return the joint shares that maximize sum c log lambda, the duality gap, and convergence.
 
     lambda = P through every channel along its axis. One step (iterative Bayesian update) is P <- P
-    D, D = the channels' matrices applied backwards to f/lambda. Pairs of steps are extrapolated,
+    D, D = the channels' matrices applied backwards to f/lambda. Pairs of steps are squarem_step,
     and by duality log L(best) - log L(P) <= n (max D - 1), as in `most_likely_mixture`. The search
     ends at a gap of 1e-8 per report, and has converged if the gap is at most 1e-6. Raises
     ChannelError for reports of sets, CountsError above 10^6 cells. Sources: Agrawal and Aggarwal
@@ -346,7 +346,7 @@ def most_likely_table(
         if gap <= GOAL:
             break
         twice, _, likelihood = _table_step(once, f, channels)
-        further = extrapolated(P, once, twice)
+        further = squarem_step(P, once, twice)
         # Compare the step from `further` with the step from `once`.
         ahead, _, ahead_likelihood = _table_step(further, f, channels)
         P = ahead if ahead_likelihood >= likelihood else twice

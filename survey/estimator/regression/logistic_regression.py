@@ -243,7 +243,7 @@ def _slopes(theta: Floats, design: Design) -> _Slopes:
     With r_iut the probability of (u, t) given all reports of person i, and r_iu its sum over t,
     d log L_i / d eta_iut = r_iut - r_iu P_iut, and d log L_i / d zeta_iu = r_iu - pi_iu.
     """
-    logs = _complete(theta, design)
+    logs = _log_probabilities(theta, design)
     posterior = np.exp(logs.joint - logs.total[:, None, None])
     combination = posterior.sum(axis=2)
     slope = posterior[:, :, 1:] - combination[:, :, None] * np.exp(logs.outcome[:, :, 1:])
@@ -252,11 +252,11 @@ def _slopes(theta: Floats, design: Design) -> _Slopes:
 
 def fitted(theta: Floats, design: Design) -> tuple[Floats, Floats]:
     """Return P_iut, shape (n, U, T), and pi_iu, shape (n, U)."""
-    logs = _complete(theta, design)
+    logs = _log_probabilities(theta, design)
     return np.exp(logs.outcome), np.exp(logs.prior)
 
 
-class _Complete(NamedTuple):
+class _LogProbabilities(NamedTuple):
     """Logs of the joint probabilities (n, U, T), their sum (n,), P (n, U, T) and pi (n, U)."""
 
     joint: Floats
@@ -265,7 +265,8 @@ class _Complete(NamedTuple):
     prior: Floats
 
 
-def _complete(theta: Floats, design: Design) -> _Complete:
+def _log_probabilities(theta: Floats, design: Design) -> _LogProbabilities:
+    """Return the logs of the joint probabilities of all truths and outcomes, and of their parts."""
     parameters = unpacked(theta, design)
     eta = (design.open @ parameters.open.T)[:, None, :] + (
         design.dummies @ parameters.randomized.T
@@ -274,7 +275,7 @@ def _complete(theta: Floats, design: Design) -> _Complete:
     prior = _log_shares(design.prior @ parameters.prior.T)
     joint = outcome + (prior + design.log_randomized)[:, :, None] + design.log_outcome[:, None, :]
     total = _log_sum(joint.reshape(design.n, -1))
-    return _Complete(joint, total[:, 0], outcome, prior)
+    return _LogProbabilities(joint, total[:, 0], outcome, prior)
 
 
 def _log_shares(eta: Floats) -> Floats:

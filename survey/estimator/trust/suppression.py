@@ -49,14 +49,13 @@ DENSITY = 4 / 3
 
 @checked_arguments
 def disclosure(*results: Estimate) -> Disclosure:
-    """Decide for all given estimates together: "show", "caution" (mark as rough) or "hide".
+    """Return one decision for all given estimates: "show", "caution" (mark as rough) or "hide".
 
-    All shares of a question are decided together, never per option, because a hidden option could
-    be computed from the others. Its mean may be decided alone, because hidden shares cannot be
-    computed from a mean, which is often precise long before them; so may a quantile. The width is
-    that of the widest interval (for a mean or quantile, as a fraction of the range of its values),
-    and the effective number of answers that of the option or cell with the fewest. Hiding has
-    priority.
+    All shares of a question get one decision, because a suppressed share could be computed from the
+    others. A mean or quantile can get its own decision: it is often precise long before the shares
+    are, and they cannot be computed from it. The width is that of the widest interval (for a mean
+    or quantile, as a fraction of the range of its values), and the effective number of answers that
+    of the option or cell with the fewest. If either requires "hide", the decision is "hide".
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr

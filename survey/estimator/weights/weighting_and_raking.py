@@ -146,7 +146,11 @@ def _weight_groups(w: Floats) -> tuple[Integers, int]:
 
 
 def _by_kind(sums: Floats, linear: LinearEstimator) -> Floats:
-    """Convert sums by code to sums by kind of report: not supported and supported, or the codes."""
+    """Return sums by kind of report.
+
+    For set-valued channels, the kinds of each option are the reports that do not support it and
+    those that do; for other channels, each code is a kind.
+    """
     if linear.chances:
         return np.stack([sums.sum(axis=1, keepdims=True) - sums, sums], axis=1)
     return sums[:, :, None]

@@ -248,13 +248,13 @@ def with_standard_privacy(question: Mapping[str, Any]) -> dict[str, Any]:
     design = DESIGNS.get(str(mechanism))
     if (design and design.has_own_statement) or any(way in question for way in PRIVACY):
         return dict(question)
-    k = _count_ordinary(question) + len(special_in(question))
+    k = _count_ordinary_options(question) + len(special_in(question))
     if kind_of(question).is_single and mechanism == "grr" and k >= 2:
         return {**question, "truth_probability": f"{STANDARD_RATIO}/{k + STANDARD_RATIO - 1}"}
     return {**question, "epsilon": STANDARD_EPSILON}
 
 
-def _count_ordinary(question: Mapping[str, Any]) -> int:
+def _count_ordinary_options(question: Mapping[str, Any]) -> int:
     """Return how many options are answers, as far as the question says."""
     if defaults := kind_of(question).default_options():
         return len(defaults)

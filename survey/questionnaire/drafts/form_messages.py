@@ -90,7 +90,7 @@ def _count_message(text: str, field: str) -> str:
     return f"the number of answers is {counts[1]}; {counts[2]}" if counts else ""
 
 
-def _of_state(match: re.Match[str]) -> str:
+def _missing_statement(match: re.Match[str]) -> str:
     """Return the ways in which a design has to be stated."""
     ways, name = match["ways"].split(", "), match["design"]
     needs = f": “{MECHANISM_NAMES.get(name, name)}” requires it" if name else ""
@@ -104,7 +104,7 @@ def _of_state(match: re.Match[str]) -> str:
     return f"choose {ways_text} under “{FIELD_NAMES['way']}”{needs}"
 
 
-def _of_parameters(match: re.Match[str]) -> str:
+def _wrong_parameters(match: re.Match[str]) -> str:
     """Return the parameters of a design as they are typed."""
     mechanism = f"“{MECHANISM_NAMES.get(match['design'], match['design'])}”"
     field = f"“{FIELD_NAMES['parameters']}”"
@@ -115,7 +115,7 @@ def _of_parameters(match: re.Match[str]) -> str:
     return f"{mechanism} needs {prefix} {' and '.join(lines)} under {field}, and no others"
 
 
-def _of_mechanisms(match: re.Match[str]) -> str:
+def _unknown_mechanism(match: re.Match[str]) -> str:
     names = ", ".join(MECHANISM_NAMES.get(name, name) for name in match["names"].split(", "))
     name = MECHANISM_NAMES.get(match["design"], match["design"])
     return f"“{name}” is not a mechanism for this type of question; available: {names}"
@@ -141,20 +141,23 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         r"^state (?:one of )?(?P<ways>[a-z_, ]+), (?:not (?P<given>[a-z_ ]+)|here or for the whole "
         r"survey)(?: \(mechanism (?P<design>\w+)\))?$",
-        _of_state,
+        _missing_statement,
     ),
     (
         r"^mechanism (?P<design>\w+) has (?:no parameters|the parameters (?P<names>[a-z_, ]+))$",
-        _of_parameters,
+        _wrong_parameters,
     ),
     (
         r'^mechanism "(?P<design>[^"]*)" does not exist for a \w+ question; '
         r"available: (?P<names>[a-z_, ]+)$",
-        _of_mechanisms,
+        _unknown_mechanism,
     ),
     (r"^mechanism (\w+): ", lambda match: f"“{MECHANISM_NAMES.get(match[1], match[1])}”: "),
     (r"\bparameters\.(\w+)", r"the parameter \1"),
-    (r"max_ticks = (-?[\d,]+) of (\d+) options", r"\1 ticks of \2 answers"),
+    (
+        r"max_ticks = (-?[\d,]+) is not possible with (\d+) options",
+        r"\1 ticks are not possible with \2 answers",
+    ),
     (r"max_ticks = ", ""),
     (
         r"^a scale has options in order, or low and high, not both$",

@@ -45,7 +45,7 @@ class MultipleChoice(Kind):
         return len(question.patterns if question.by_patterns else question.options)
 
     def default_shares(self, question: PublishedQuestion) -> list[float]:
-        ordinary = _count_ordinary(question)
+        ordinary = _count_ordinary_options(question)
         return [0.4 / (1 + i) if i < ordinary else 0.0 for i in range(len(question.options))]
 
     def normalize_shares(self, question: PublishedQuestion, shares: list[float]) -> list[float]:
@@ -66,7 +66,7 @@ class MultipleChoice(Kind):
 
         The number of ticks before an option is Poisson-binomial, convolved option by option.
         """
-        ordinary = _count_ordinary(question)
+        ordinary = _count_ordinary_options(question)
         before = np.array([1.0])
         probabilities = []
         for share in shares[:ordinary]:
@@ -82,7 +82,7 @@ class MultipleChoice(Kind):
     def share_of_any(
         self, question: PublishedQuestion, shares: Mapping[str, float], options: Sequence[str]
     ) -> float | None:
-        ordinary = {option.id for option in question.options[: _count_ordinary(question)]}
+        ordinary = {option.id for option in question.options[: _count_ordinary_options(question)]}
         ticks = [shares[name] for name in options if name in ordinary]
         alone = sum(shares[name] for name in options if name not in ordinary)
         if len(ticks) > 1 and (question.max_ticks < len(ordinary) or question.ask_if):
@@ -90,13 +90,13 @@ class MultipleChoice(Kind):
         return alone + 1 - math.prod(1 - share for share in ticks)
 
 
-def _count_ordinary(question: PublishedQuestion) -> int:
+def _count_ordinary_options(question: PublishedQuestion) -> int:
     return len(question.options) - question.alone
 
 
 def _keep_ticks(question: PublishedQuestion, ticks: Sequence[int]) -> Answer:
     """Return as many ticks as allowed, else one option that excludes the others."""
-    ordinary = _count_ordinary(question)
+    ordinary = _count_ordinary_options(question)
     ticked = [i for i in ticks if i < ordinary][: question.max_ticks]
     alone = [i for i in ticks if i >= ordinary]
     return tuple(ticked) or tuple(alone[:1]) or (ordinary,)
@@ -116,7 +116,7 @@ class MultipleChoiceQuestion(OptionsQuestion):
         if self.max_ticks is not None and not 1 <= self.max_ticks <= len(self.options):
             nearest = min(max(self.max_ticks, 1), len(self.options))
             raise ChannelError(
-                f"max_ticks = {self.max_ticks} of {len(self.options)} options; "
+                f"max_ticks = {self.max_ticks} is not possible with {len(self.options)} options; "
                 f"the nearest allowed value is max_ticks = {nearest}"
             )
 

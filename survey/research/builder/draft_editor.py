@@ -398,10 +398,12 @@ def _label(form: SheetForm, name: str) -> str:
 
 def _flash_merge(saved: Saved, form: SheetForm) -> None:
     if saved.was_removed:
-        flash("Someone removed this question in the meantime. It is back, at the end.")
+        flash(
+            "Someone removed this question while you were editing. Saving restored it, at the end."
+        )
     elif saved.merge.theirs:
         names = ", ".join(_label(form, name) for name in saved.merge.theirs)
-        flash(f"Saved. In the meantime someone else changed: {names}. Both changes are kept.")
+        flash(f"Saved. Someone else changed at the same time: {names}. Both changes are saved.")
     else:
         flash("Saved.")
 

@@ -91,14 +91,14 @@ class _OutlinePages(DraftPages):
         return self._new_page(NewDraftForm(formdata=None), form, mistakes=mistakes), 422
 
     def from_survey(self, slug: str) -> Any:
-        """Create a draft of the newest version, for the next one or for a copy."""
+        """Create a draft from the newest version, of the next version or of a copy."""
         survey, is_copy = find_survey(self._store, slug), "copy" in request.form
         content = draft_from(source_of(survey.definition))
-        typed = plan_fields(self._store.plan(survey.key))
-        content = replace(content, plan={**content.plan, **typed})
+        plan = plan_fields(self._store.plan(survey.key))
+        content = replace(content, plan={**content.plan, **plan})
         if is_copy:
-            other = {**content.survey, "slug": self._free_slug(slug)}
-            return self._begin(replace(content, survey=other))
+            copied_survey = {**content.survey, "slug": self._free_slug(slug)}
+            return self._begin(replace(content, survey=copied_survey))
         team = {member.researcher: member.role for member in self._store.members(slug)}
         return self._begin(content, team)
 

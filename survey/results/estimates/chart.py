@@ -28,7 +28,7 @@ def shares_chart(result: QuestionResult) -> dict[str, Any]:
     return dot_chart(title, _share_points(result, result.shares), PERCENT_AXIS)
 
 
-def spread_chart(result: QuestionResult) -> dict[str, Any]:
+def histogram_chart(result: QuestionResult) -> dict[str, Any]:
     """Return the histogram: a bar, a dot and an interval per cell, on an axis from 0 to 100%."""
     title = (
         f"Estimated shares of answers with {result.options.percent} intervals: "
@@ -68,7 +68,7 @@ def _share_points(result: QuestionResult, rows: Sequence[EstimateRow]) -> list[d
 PART_CHARTS: Mapping[str, Callable[[QuestionResult], dict[str, Any]]] = {
     "shares": shares_chart,
     "middle": middle_chart,
-    "spread": spread_chart,
+    "spread": histogram_chart,
 }
 """The charts of a question by the name of their part in links."""
 

@@ -58,7 +58,7 @@ def margin_remark(shares: estimator.Proportions) -> str:
     place = int(split.margin.argmax())
     margin = f"The widest margin of error is ±{_points(split.margin[place])} points"
     if shares.target == "respondents":
-        return f"{margin}, all of it from the randomization."
+        return f"{margin}, all of it from randomization."
     sampling = _points(split.sampling[place])
     return f"{margin}. Without randomization it would be ±{sampling} points."
 

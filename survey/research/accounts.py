@@ -12,21 +12,8 @@ from flask_wtf import FlaskForm
 from werkzeug.wrappers import Response
 
 from survey.errors import NotFoundError
-from survey.research import credentials
+from survey.research import credentials, forms
 from survey.research.access import Pages, Route, Section, Workspace
-from survey.research.forms import (
-    AddTwoFactorForm,
-    CodeForm,
-    CurrentPasswordForm,
-    JoinForm,
-    PasswordForm,
-    RemoveTwoFactorForm,
-    RevokeTokenForm,
-    SessionForm,
-    SignInForm,
-    SignOutForm,
-    TokenForm,
-)
 from survey.research.sessions import THROTTLED
 from survey.security import hash_of
 from survey.store import SCOPES, ApiToken, Researcher
@@ -90,12 +77,12 @@ class _SignInPages(Pages):
         """Return the template variables of the page head: the researcher, if signed in."""
         for_researchers = request.path.startswith("/research")
         researcher = self._sessions.researcher() if for_researchers else None
-        form = SignOutForm(formdata=None) if researcher else None
+        form = forms.SignOutForm(formdata=None) if researcher else None
         return {"researcher": researcher, "sign_out_form": form}
 
     def sign_in(self) -> Any:
         """Ask for the email address and the password."""
-        form = SignInForm()
+        form = forms.SignInForm()
         if not form.validate_on_submit():
             return _form_page("sign_in", form)
         address, email = request.remote_addr or "", form.email.data.strip()
@@ -121,7 +108,7 @@ class _SignInPages(Pages):
         target = _own_page(request.args.get("next", ""))
         if researcher is None:
             return redirect(url_for("accounts.sign_in", next=target))
-        form = CodeForm()
+        form = forms.CodeForm()
         if not form.validate_on_submit():
             return _form_page("authentication_code", form)
         # Without a separate limit, an attacker could guess a six-digit code in a day.
@@ -148,7 +135,7 @@ class _SignInPages(Pages):
         if link is None:
             raise NotFoundError("this link was used or has expired; ask for a new one")
         researcher = self._sessions.researcher()
-        form = JoinForm(has_account=researcher is not None)
+        form = forms.JoinForm(has_account=researcher is not None)
         if not form.validate_on_submit():
             return _form_page("join", form, link=link)
         researcher = researcher or self._add_researcher(form)
@@ -160,7 +147,7 @@ class _SignInPages(Pages):
         self._log.write_for(researcher.email, "joined", link.slug, link.role if link.slug else "")
         return redirect(url_for("research.surveys"))
 
-    def _add_researcher(self, form: JoinForm) -> Researcher | None:
+    def _add_researcher(self, form: forms.JoinForm) -> Researcher | None:
         email = form.email.data.strip()
         if self._store.researcher(email) is not None:
             form.email.errors = [EXISTING_ACCOUNT]
@@ -181,7 +168,7 @@ def _own_page(path: str) -> str:
     return path if is_own else url_for("research.surveys")
 
 
-def _confirms_password(workspace: Workspace, form: CurrentPasswordForm) -> bool:
+def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) -> bool:
     """Return whether the password in a form is right; if not, add the error to the form."""
     address, email = request.remote_addr or "", workspace.sessions.current().email
     if not workspace.throttle.admits(address, email, time.time()):
@@ -202,14 +189,14 @@ class _AccountPages(Pages):
             "research/account.html",
             sessions=self._store.sessions(researcher.key),
             current_session=self._sessions.token_hash(),
-            form=SessionForm(formdata=None),
+            form=forms.SessionForm(formdata=None),
             factor=self._store.second_factor(researcher.key),
             n_codes=self._store.n_recovery_codes(researcher.key),
         )
 
     def password(self) -> Any:
         """Change the password, which ends all other sessions and revokes all API tokens."""
-        form = PasswordForm()
+        form = forms.PasswordForm()
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
             return _form_page("password", form)
         researcher = self._sessions.current()
@@ -222,7 +209,7 @@ class _AccountPages(Pages):
     def add_two_factor(self) -> Any:
         """Show a secret until its first code is entered, then show the recovery codes once."""
         researcher = self._sessions.current()
-        form = AddTwoFactorForm()
+        form = forms.AddTwoFactorForm()
         secret = credentials.new_secret(researcher.email, session.get("new_secret", ""))
         session["new_secret"] = secret.secret
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
@@ -241,7 +228,7 @@ class _AccountPages(Pages):
 
     def remove_two_factor(self) -> Any:
         """Switch off two-factor authentication."""
-        form = RemoveTwoFactorForm()
+        form = forms.RemoveTwoFactorForm()
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
             return _form_page("remove_two_factor", form)
         self._store.set_second_factor(self._sessions.current().key, "", [])
@@ -251,7 +238,7 @@ class _AccountPages(Pages):
 
     def end_session(self) -> Response:
         """End another session of this researcher."""
-        session_id, current = SessionForm().session.data or "", self._sessions.token_hash()
+        session_id, current = forms.SessionForm().session.data or "", self._sessions.token_hash()
         for open_session in self._store.sessions(self._sessions.current().key):
             token_hash = open_session.token_hash
             if token_hash.hex() == session_id and token_hash != current:
@@ -264,18 +251,18 @@ class _AccountPages(Pages):
 class _TokenPages(Pages):
     def overview(self) -> Any:
         """List the API tokens, and create one."""
-        form = TokenForm()
+        form = forms.TokenForm()
         if not form.is_submitted():
             return self._page(form)
         # The password comes last, so that other mistakes do not count as an attempt to guess it.
         valid = form.validate() and self._check_name(form)
         if not (valid and _confirms_password(self._workspace, form)):
             return self._page(form), 422
-        return self._page(TokenForm(formdata=None), self._create(form))
+        return self._page(forms.TokenForm(formdata=None), self._create(form))
 
     def revoke(self) -> Response:
         """Revoke an API token."""
-        token_id = RevokeTokenForm().token.data or ""
+        token_id = forms.RevokeTokenForm().token.data or ""
         for token in self._tokens():
             if token.token_hash.hex() == token_id:
                 self._store.revoke_api_token(token.researcher, token.token_hash)
@@ -286,7 +273,7 @@ class _TokenPages(Pages):
     def _tokens(self) -> list[ApiToken]:
         return self._store.api_tokens(self._sessions.current().key)
 
-    def _check_name(self, form: TokenForm) -> bool:
+    def _check_name(self, form: forms.TokenForm) -> bool:
         """Return whether a new token may have this name; a form sent twice creates one token."""
         names = {token.name for token in self._tokens()}
         if form.name.data in names:
@@ -295,7 +282,7 @@ class _TokenPages(Pages):
             form.name.errors = [TOO_MANY]
         return not form.name.errors
 
-    def _create(self, form: TokenForm) -> str:
+    def _create(self, form: forms.TokenForm) -> str:
         """Create a token, of which only the hash is stored."""
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         researcher, now = self._sessions.current().key, int(time.time())
@@ -305,11 +292,11 @@ class _TokenPages(Pages):
         self._log.write("created an API token", detail=f"{name}: {scopes}")
         return token
 
-    def _page(self, form: TokenForm, token: str = "") -> str:
+    def _page(self, form: forms.TokenForm, token: str = "") -> str:
         return render_template(
             "research/tokens.html",
             form=form,
-            revoke_form=RevokeTokenForm(formdata=None),
+            revoke_form=forms.RevokeTokenForm(formdata=None),
             tokens=self._tokens(),
             token=token,
             scopes=SCOPES,

@@ -32,24 +32,12 @@ from survey.questionnaire.drafts.edits import (
 from survey.questionnaire.kinds import BaseQuestion, kind_of
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Pages, Route, Workspace
+from survey.research.builder import forms
 from survey.research.builder.feedback import (
     errors_of,
     mark_fields,
     question_feedback,
     total_sentences,
-)
-from survey.research.builder.forms import (
-    DoForm,
-    LanguageForm,
-    PlanForm,
-    QuestionForm,
-    SheetForm,
-    SurveyForm,
-    add_conditions,
-    options_after,
-    pad_options,
-    translation_form,
-    values_of,
 )
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
@@ -148,7 +136,7 @@ def _values(sheet: Sheet, content: DraftContent) -> Values | None:
         return None
 
 
-MakeForm = Callable[[DraftContent, DraftCheck, Values, Any], SheetForm]
+MakeForm = Callable[[DraftContent, DraftCheck, Values, Any], forms.SheetForm]
 """Makes a sheet's form from the draft, its check, the values and the form data."""
 
 
@@ -195,12 +183,12 @@ class _EditorPages(DraftPages):
 
     def texts(self, slug: str) -> Any:
         """Edit the texts and settings of the survey."""
-        page = Page("texts", "drafts.texts", _form_of(SurveyForm), {})
+        page = Page("texts", "drafts.texts", _form_of(forms.SurveyForm), {})
         return self._sheet(slug, SurveySheet(), page)
 
     def plan(self, slug: str) -> Any:
         """Edit the plan."""
-        page = Page("plan", "drafts.plan", _form_of(PlanForm), {})
+        page = Page("plan", "drafts.plan", _form_of(forms.PlanForm), {})
         return self._sheet(slug, PlanSheet(), page)
 
     def translation(self, slug: str, language: str) -> Any:
@@ -211,7 +199,7 @@ class _EditorPages(DraftPages):
 
     def languages(self, slug: str) -> Any:
         """List the languages and their progress, and add one."""
-        form = LanguageForm()
+        form = forms.LanguageForm()
         if form.validate_on_submit() and self._added(slug, form):
             language = form.language.data.strip()
             return redirect(url_for("drafts.translation", slug=slug, language=language))
@@ -221,14 +209,14 @@ class _EditorPages(DraftPages):
             survey=opened.draft,
             content=opened.content,
             form=form,
-            remove=DoForm(formdata=None),
+            remove=forms.DoForm(formdata=None),
             names=BUILT_IN,
             progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
             draft_check=check_draft(opened.content, self._caps),
         )
         return page, 422 if form.errors else 200
 
-    def _added(self, slug: str, form: LanguageForm) -> bool:
+    def _added(self, slug: str, form: forms.LanguageForm) -> bool:
         language = form.language.data.strip()
         try:
             _LANGUAGE.validate_python(language)
@@ -243,7 +231,7 @@ class _EditorPages(DraftPages):
 
     def remove_language(self, slug: str, language: str) -> Any:
         """Remove a language with all its texts."""
-        if DoForm().validate_on_submit():
+        if forms.DoForm().validate_on_submit():
             try:
                 self._change(slug, lambda content: edits.without_language(content, language))
                 flash(f"The texts in {language} were deleted.")
@@ -264,16 +252,22 @@ class _EditorPages(DraftPages):
         form = page.form(opened.content, draft_check, base, request.form)
         if not form.validate_on_submit():
             return self._render(slug, page, opened.content, form), 422
-        mine = values_of(form, base)
+        mine = forms.values_of(form, base)
         if request.form.get("do") in ("autosave", "look") and "language" in mine:
             # While a researcher types, the field holds half a language tag.
             mine["language"] = base["language"]
         if "options" in mine:
-            mine["options"] = options_after(mine["options"], request.form.get("do", ""))
+            mine["options"] = forms.options_after(mine["options"], request.form.get("do", ""))
         return self._receive(slug, sheet, page, form, mine, revision)
 
     def _receive(
-        self, slug: str, sheet: Sheet, page: Page, form: SheetForm, mine: Values, revision: int
+        self,
+        slug: str,
+        sheet: Sheet,
+        page: Page,
+        form: forms.SheetForm,
+        mine: Values,
+        revision: int,
     ) -> Any:
         """Save what was sent, or only return the feedback on it."""
         do = request.form.get("do", "")
@@ -300,7 +294,7 @@ class _EditorPages(DraftPages):
         slug: str,
         page: Page,
         content: DraftContent,
-        form: SheetForm,
+        form: forms.SheetForm,
         saved: Saved | None = None,
     ) -> str:
         draft_check = check_draft(content, self._caps)
@@ -316,7 +310,7 @@ class _EditorPages(DraftPages):
             clashes=saved.merge.clashes if saved and not saved.is_saved else {},
             author=opened.draft.author,
             feedback=self._feedback(slug, page, content, draft_check),
-            plans=_plans(draft_check, content) if isinstance(form, PlanForm) else [],
+            plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
             **page.variables,
         )
 
@@ -325,7 +319,7 @@ class _EditorPages(DraftPages):
         slug: str,
         page: Page,
         content: DraftContent,
-        form: SheetForm,
+        form: forms.SheetForm,
         saved: Saved | None = None,
     ) -> Response:
         """Return errors and feedback for the page's script."""
@@ -352,14 +346,14 @@ class _EditorPages(DraftPages):
         return {"total": total, "warning": warning}
 
     def _mark(
-        self, form: SheetForm, draft_check: DraftCheck, content: DraftContent, page: Page
+        self, form: forms.SheetForm, draft_check: DraftCheck, content: DraftContent, page: Page
     ) -> list[str]:
         if "key" in page.variables:
             mistakes = [m for m in draft_check.of_question(page.variables["key"]) if not m.language]
             return mark_fields(form, mistakes)
-        if isinstance(form, PlanForm):
+        if isinstance(form, forms.PlanForm):
             return mark_fields(form, list(parse_plan(content.plan).mistakes))
-        if isinstance(form, SurveyForm):
+        if isinstance(form, forms.SurveyForm):
             of_survey = [m for m in draft_check.mistakes if m.question is None and m.page is None]
             mark_fields(form, of_survey)
         return []
@@ -374,9 +368,11 @@ def _plans(
     return [(q, question_plan(q, planned.n, planned.margin)) for q in questions]
 
 
-def _form_of(kind: type[SheetForm]) -> MakeForm:
-    def make(_: DraftContent, _draft_check: DraftCheck, values: Values, formdata: Any) -> SheetForm:
-        form: SheetForm = kind(formdata=formdata, data=values)
+def _form_of(kind: type[forms.SheetForm]) -> MakeForm:
+    def make(
+        _: DraftContent, _draft_check: DraftCheck, values: Values, formdata: Any
+    ) -> forms.SheetForm:
+        form: forms.SheetForm = kind(formdata=formdata, data=values)
         return form
 
     return make
@@ -384,19 +380,21 @@ def _form_of(kind: type[SheetForm]) -> MakeForm:
 
 def _question_form(
     content: DraftContent, draft_check: DraftCheck, values: Values, formdata: Any
-) -> SheetForm:
+) -> forms.SheetForm:
     """Return the form of the question as it was opened: the sent fields are of that type."""
-    data = {**values, "options": pad_options(values["options"])} if formdata is None else values
-    form = QuestionForm(formdata=formdata, data=data).for_type(str(values["type"]))
-    add_conditions(form, content, draft_check, values)
+    data = (
+        {**values, "options": forms.pad_options(values["options"])} if formdata is None else values
+    )
+    form = forms.QuestionForm(formdata=formdata, data=data).for_type(str(values["type"]))
+    forms.add_conditions(form, content, draft_check, values)
     return form
 
 
-def _label(form: SheetForm, name: str) -> str:
+def _label(form: forms.SheetForm, name: str) -> str:
     return str(form[name].label.text) if name in form else name
 
 
-def _flash_merge(saved: Saved, form: SheetForm) -> None:
+def _flash_merge(saved: Saved, form: forms.SheetForm) -> None:
     if saved.was_removed:
         flash(
             "Someone removed this question while you were editing. Saving restored it, at the end."
@@ -413,12 +411,12 @@ def translation_of(language: str) -> Any:
 
     def make(
         content: DraftContent, _draft_check: DraftCheck, values: Values, formdata: Any
-    ) -> SheetForm:
+    ) -> forms.SheetForm:
         if language not in content.languages:
             raise NotFoundError(f"this draft has no texts in {language[:20]}")
         to_translate = list(_to_translate(content))
         data = {name: values.get(name, "") for name, _ in to_translate}
-        form = translation_form(to_translate, formdata, **data)
+        form = forms.translation_form(to_translate, formdata, **data)
         for field in form:
             field.render_kw = {"lang": language, "dir": "auto", "rows": 2}
         return form

@@ -153,11 +153,10 @@ def _internal_server(
 
 def default_workers() -> int:
     """Return one worker per usable core, up to a few: all of them share the disk."""
-    # Not every system tells which cores a process may use.
-    cores = (
-        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    )
-    return min(len(cores), MAX_DEFAULT_WORKERS)
+    # Not every system reports which cores a process may use.
+    has_affinity = hasattr(os, "sched_getaffinity")
+    n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(n_cores, MAX_DEFAULT_WORKERS)
 
 
 def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:

@@ -68,7 +68,7 @@ class Intake:
         self._store = store
         self._metrics = metrics or IntakeMetrics()
         self._definitions: dict[str, Definition] = {}
-        self._committer = Committer(self._timed_commit)
+        self._committer = Committer(self._commit)
 
     def receive(self, slug: str, body: bytes, today: date) -> None:
         """Store the report in a request's body, or raise the error with which it is refused.
@@ -91,18 +91,9 @@ class Intake:
         self._definitions[sha256] = definition
         return definition
 
-    def _timed_commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
-        start = monotonic()
-        outcomes = self._commit(arrivals)
-        self._metrics.committed(
-            sum(outcome is None for outcome in outcomes),
-            monotonic() - start,
-            self._committer.queued,
-        )
-        return outcomes
-
     def _commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
         """Store a group in one transaction; refuse single reports that a survey does not accept."""
+        start = monotonic()
         slugs = {arrival.slug for arrival in arrivals}
         versions = {slug: self._store.versions(slug) for slug in slugs}
         outcomes: list[Outcome] = [None] * len(arrivals)
@@ -121,6 +112,8 @@ class Intake:
         verdicts = self._store.add_reports(reports, maxima) if reports else ()
         for place, verdict in zip(places, verdicts, strict=True):
             outcomes[place] = verdict
+        accepted = sum(outcome is None for outcome in outcomes)
+        self._metrics.committed(accepted, monotonic() - start, self._committer.queued)
         return outcomes
 
     def _is_stored_late(
@@ -198,9 +191,8 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
             codes.append(question.encode(code))
         except ChannelError as error:
             raise ReportError(f"code {number} ({question.id}) {error}") from None
-    return StoredReport(
-        submission.report_id, submission.stratum, b"".join(codes), submission.invitation
-    )
+    stratum, invitation = submission.stratum, submission.invitation
+    return StoredReport(submission.report_id, stratum, b"".join(codes), invitation)
 
 
 def _check_drawn(codes: Sequence[object], definition: Definition) -> None:

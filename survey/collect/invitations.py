@@ -86,8 +86,7 @@ def issue_invitations(
 
     Raises ConflictError if the stratum does not have `before` invitations (if given).
     """
-    hashes = [token_hash(token) for token in tokens]
-    store.add_invitations(survey.key, stratum, hashes, before)
+    store.add_invitations(survey.key, stratum, list(map(token_hash, tokens)), before)
 
 
 HASH_IN_LINK = 16

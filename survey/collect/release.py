@@ -25,7 +25,6 @@ from survey.store import (
     GRACE,
     N_ASKED,
     BlockColumn,
-    LastBlock,
     PendingReports,
     PublishedSurvey,
     ReleaseContent,
@@ -92,7 +91,7 @@ def compose_release(
             for option in np.flatnonzero(supports).tolist():
                 counts[group.stratum, group.bucket, number, option] += int(supports[option])
         columns.extend(_blocks(group, rows, widths))
-    return ReleaseContent(columns=columns, counts=counts)
+    return ReleaseContent(columns, counts)
 
 
 def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
@@ -105,7 +104,13 @@ def _blocks(group: PendingReports, new: Codes, widths: Sequence[int]) -> Iterato
     number, rows = 0, new
     if group.last is not None:
         number = group.last.number
-        old = _rows(group.last, widths)
+        old = np.concatenate(
+            [
+                np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
+                for column, width in zip(group.last.columns, widths, strict=True)
+            ],
+            axis=1,
+        )
         if len(old) < BLOCK_SIZE:
             rows = np.concatenate([old, new])
         else:
@@ -118,15 +123,6 @@ def _blocks(group: PendingReports, new: Codes, widths: Sequence[int]) -> Iterato
             yield BlockColumn(
                 group.stratum, group.bucket, question, block, len(part), column.tobytes()
             )
-
-
-def _rows(block: LastBlock, widths: Sequence[int]) -> Codes:
-    """Return the reports of a block as rows, from its columns."""
-    columns = [
-        np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
-        for column, width in zip(block.columns, widths, strict=True)
-    ]
-    return np.concatenate(columns, axis=1)
 
 
 def release(
@@ -211,7 +207,12 @@ class ReleaseLoop:
             self._store.close_survey(survey.slug, self._clock())
         n_pending = self._store.n_pending(survey.key)
         if survey.state == "closed":
-            return self._finish_close(survey) if n_pending else 0
+            if not n_pending:
+                return 0
+            # A close was interrupted between its steps.
+            n = release(self._store, survey, 1, clock=self._clock)
+            self._store.vacuum()
+            return n
         n_released = self._store.n_released(survey.key)
         if self._last.get(survey.key, (-1, now))[0] != n_released:
             # Another server may have released it: the pending reports came after that.
@@ -221,12 +222,6 @@ class ReleaseLoop:
             return 0
         n = release(self._store, survey, self._settings.release_minimum, clock=self._clock)
         self._last[survey.key] = (n_released + n, now)
-        return n
-
-    def _finish_close(self, survey: PublishedSurvey) -> int:
-        """Finish a close that was interrupted between its steps."""
-        n = release(self._store, survey, 1, clock=self._clock)
-        self._store.vacuum()
         return n
 
     def clean_up(self, today: date) -> None:

@@ -76,17 +76,13 @@ def simulate_respondents(
     definition: Definition, n: int, shares: Shares, rng: np.random.Generator
 ) -> Iterator[list[Answer | None]]:
     """Yield the true answers of n respondents; None for a question that was not drawn."""
-    columns = [
-        question.kind.draw_answers(
-            question,
-            shares.get(question.id) or question.kind.default_shares(question),
-            n,
-            rng,
-        )
-        for question in definition.questions
-    ]
+    columns = []
+    for question in definition.questions:
+        typed = shares.get(question.id) or question.kind.default_shares(question)
+        columns.append(question.kind.draw_answers(question, typed, n, rng))
     for row in zip(*columns, strict=True):
-        drawn_ids = _draw_questions(definition, rng)
+        groups = rng.permutation(len(definition.groups))[: definition.drawn]
+        drawn_ids = {name for group in groups for name in definition.groups[group]}
         answers = _apply_conditions(definition.questions, row)
         yield [
             answer if question.id in drawn_ids else None
@@ -110,11 +106,6 @@ def _apply_conditions(
         indices = answer if isinstance(answer, tuple) else (answer,)
         answer_ids[question.id] = {names[i] for i in indices if i < len(names)}
     return answers
-
-
-def _draw_questions(definition: Definition, rng: np.random.Generator) -> set[str]:
-    groups = rng.permutation(len(definition.groups))[: definition.drawn]
-    return {name for group in groups for name in definition.groups[group]}
 
 
 # The truth about them

@@ -25,7 +25,7 @@ SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 REPORTS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Buckets for reports in one commit, and for reports in the queue behind it."""
 
-OTHER = "Other"
+UNLISTED = "Other"
 REASONS = {error: error.__name__.removesuffix("Error") for error in STATUS}
 """The only labels of refusals; no label contains anything that a client sent."""
 
@@ -76,7 +76,7 @@ class Metrics(IntakeMetrics):
             COMMIT_QUEUE, "Reports that wait behind a commit.", buckets=REPORTS, registry=registry
         )
         self._commits = Steps(step)
-        self._refusals = {name: Steps(step) for name in (*REASONS.values(), OTHER)}
+        self._refusals = {name: Steps(step) for name in (*REASONS.values(), UNLISTED)}
 
     def committed(self, accepted: int, seconds: float, queued: int) -> None:
         """Record a commit of `accepted` reports once a step is full."""
@@ -93,7 +93,7 @@ class Metrics(IntakeMetrics):
 
     def refused(self, error: SurveyError) -> None:
         """Record a refusal once a step of its reason is full."""
-        name = REASONS.get(type(error), OTHER)
+        name = REASONS.get(type(error), UNLISTED)
         # The label is created last: a reason with the value 0 would reveal its first refusal.
         self._refusals[name].add(1, lambda: self._refused.labels(name).inc())
 

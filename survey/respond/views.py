@@ -60,7 +60,8 @@ def _add_survey_routes(
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         try:
-            _check_origin(settings)
+            site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
+            check_same_origin(site, origin, request.host, settings.public_url)
             intake.receive(slug, _report_body(), utc_today())
         except SurveyError as error:
             metrics.refused(error)
@@ -133,23 +134,12 @@ def request_language() -> str:
     return request.accept_languages.best_match(LANGUAGES, SOURCE) or SOURCE
 
 
-def _check_origin(settings: Settings) -> None:
-    """Refuse a report that another site's page sends."""
-    check_same_origin(
-        request.headers.get("Sec-Fetch-Site"),
-        request.headers.get("Origin"),
-        request.host,
-        settings.public_url,
-    )
-
-
 def _report_body() -> bytes:
     """Return the body of a report; never parse a form or read more than the maximum."""
     if request.mimetype != "application/json":
         raise UnsupportedMediaError("send a report as application/json, not as a form")
-    if (request.content_length or 0) > MAX_REPORT_BYTES:
-        raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
-    body = request.stream.read(MAX_REPORT_BYTES + 1)
-    if len(body) > MAX_REPORT_BYTES:
-        raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
-    return body
+    if (request.content_length or 0) <= MAX_REPORT_BYTES:
+        body = request.stream.read(MAX_REPORT_BYTES + 1)
+        if len(body) <= MAX_REPORT_BYTES:
+            return body
+    raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")

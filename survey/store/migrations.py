@@ -8,40 +8,23 @@ copy of the old declaration here; tests compare every step with a recorded schem
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from survey.errors import StoreError
 from survey.store import schema
 from survey.store.schema import Dialect, Table
 
-
-@dataclass(frozen=True)
-class Only:
-    """A statement for one of the databases."""
-
-    dialect: Dialect
-    statement: str
-
-
-FROZEN_DEFINITIONS = (
-    # A changed definition would change what reports mean after people have answered.
-    Only(
-        "sqlite",
+FROZEN_DEFINITIONS: Mapping[Dialect, Sequence[str]] = {
+    "sqlite": (
+        # A changed definition would change what reports mean after people have answered.
         """CREATE TRIGGER published_definition_is_frozen
         BEFORE UPDATE OF key, slug, version, definition, sha256 ON survey
         BEGIN SELECT RAISE(ABORT, 'a published definition is never changed'); END""",
-    ),
-    Only(
-        "sqlite",
         """CREATE TRIGGER published_definition_is_not_replaced
         BEFORE INSERT ON survey
         WHEN EXISTS (SELECT 1 FROM survey WHERE key = NEW.key OR sha256 = NEW.sha256
                      OR (slug = NEW.slug AND version = NEW.version))
         BEGIN SELECT RAISE(ABORT, 'a published definition is never replaced'); END""",
-    ),
-    # A definition that was deleted and written again could also change: its reports go first.
-    Only(
-        "sqlite",
+        # A definition that was deleted and written again could also change: its reports go first.
         """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
         BEFORE DELETE ON survey
         WHEN EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
@@ -49,26 +32,16 @@ FROZEN_DEFINITIONS = (
             OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
         BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END""",
     ),
-    Only(
-        "postgresql",
+    "postgresql": (
         """CREATE FUNCTION refuse_a_changed_definition() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'a published definition is never changed'
             USING ERRCODE = 'integrity_constraint_violation'; END $$""",
-    ),
-    Only(
-        "postgresql",
         """CREATE TRIGGER published_definition_is_frozen
         BEFORE UPDATE OF key, slug, version, definition, sha256 ON survey
         FOR EACH ROW EXECUTE FUNCTION refuse_a_changed_definition()""",
-    ),
-    Only(
-        "postgresql",
         """CREATE TRIGGER published_definition_is_not_truncated
         BEFORE TRUNCATE ON survey
         FOR EACH STATEMENT EXECUTE FUNCTION refuse_a_changed_definition()""",
-    ),
-    Only(
-        "postgresql",
         """CREATE FUNCTION refuse_a_deletion_before_the_reports() RETURNS trigger
         LANGUAGE plpgsql AS $$ BEGIN
             IF EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
@@ -79,14 +52,11 @@ FROZEN_DEFINITIONS = (
             END IF;
             RETURN OLD;
         END $$""",
-    ),
-    Only(
-        "postgresql",
         """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
         BEFORE DELETE ON survey
         FOR EACH ROW EXECUTE FUNCTION refuse_a_deletion_before_the_reports()""",
     ),
-)
+}
 
 FIRST_ROLES = (
     "INSERT INTO admin SELECT min(key) FROM researcher HAVING count(*) > 0",
@@ -102,7 +72,7 @@ _COLLEAGUE_LINK_WITHOUT_MAKER = Table(
     key=("token_hash",),
 )
 
-STEPS: Mapping[str, Sequence[Table | Only | str]] = {
+STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m001_foundation": (
         schema.SURVEY,
         schema.INBOX,
@@ -112,7 +82,7 @@ STEPS: Mapping[str, Sequence[Table | Only | str]] = {
         schema.RELEASE,
         schema.RESEARCHER,
         schema.LOGIN_SESSION,
-        *FROZEN_DEFINITIONS,
+        FROZEN_DEFINITIONS,
     ),
     "m002_invitations": (schema.INVITATION,),
     "m003_schedules": (schema.SCHEDULE,),
@@ -151,8 +121,8 @@ def statements(step: str, dialect: Dialect) -> list[str]:
             result += item.statements(dialect)
         elif isinstance(item, str):
             result.append(item)
-        elif item.dialect == dialect:
-            result.append(item.statement)
+        else:
+            result += item[dialect]
     return result
 
 

@@ -96,21 +96,10 @@ def open_store(url: str) -> Store:
     first use of a missing or outdated database raises StoreError.
     """
     check_database(url)
-    file = database_file(url)
-    if file is None:
-        return _open_postgres(url)
-    from survey.store.sqlite import SqliteStore
+    if file := database_file(url):
+        from survey.store.sqlite import SqliteStore
 
-    return SqliteStore(file)
-
-
-def database_file(url: str) -> Path | None:
-    """Return the file of a SURVEY_DATABASE URL, or None if the database is a server."""
-    scheme, _, path = url.partition("://")
-    return Path(path[1:]) if scheme == "sqlite" else None
-
-
-def _open_postgres(url: str) -> Store:
+        return SqliteStore(file)
     try:
         # Imported here: psycopg comes with an extra, and its import takes a tenth of a second.
         from survey.store.postgres import PostgresStore
@@ -120,3 +109,9 @@ def _open_postgres(url: str) -> Store:
             "pip install 'ldp-survey[postgresql]'"
         ) from error
     return PostgresStore(url)
+
+
+def database_file(url: str) -> Path | None:
+    """Return the file of a SURVEY_DATABASE URL, or None if the database is a server."""
+    scheme, _, path = url.partition("://")
+    return Path(path[1:]) if scheme == "sqlite" else None

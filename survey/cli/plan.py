@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -148,13 +147,18 @@ def _table(
     epsilons = _epsilons(result.epsilon if result else epsilon)
     sizes = _sizes(result.n if result else n, question["population"])
     table = tradeoff(epsilons, sizes, **question)
-    title = (
-        f"Margin of error in points: {question['k']} options, share {question['share']:g}, "
-        f"level {question['level']:g}"
-    )
-    cells = [[_points(margin) for margin in column] for column in table.margin.T.tolist()]
     names = [f"n={size:,}" for size in sizes]
-    return [title, *_format_rows(question["k"], names, epsilons, cells)]
+    widths = [max(MIN_WIDTH, len(name) + 2) for name in names]
+    lines = [
+        f"Margin of error in points: {question['k']} options, share {question['share']:g}, "
+        f"level {question['level']:g}",
+        f"{'epsilon':>8}{'truth':>8}" + _align(names, widths),
+    ]
+    for column, row_epsilon in enumerate(epsilons):
+        p = grr_chances(question["k"], row_epsilon).p
+        cells = [_points(margin) for margin in table.margin[:, column].tolist()]
+        lines.append(f"{row_epsilon:>8.4g}{p:>8.3f}{_align(cells, widths)}")
+    return lines
 
 
 def _power_table(
@@ -164,29 +168,26 @@ def _power_table(
     k, share, significance = question["k"], question["share"], 1 - question["level"]
     shares = {"share_a": share, "share_b": against, "significance": significance}
     # Samples are small in comparison with the population: it needs no correction here.
-    sizes, epsilons = _sizes(n, None), _epsilons(epsilon)
-    title = [
+    sizes = _sizes(n, None)
+    names = [*(f"n={size:,}" for size in sizes), f"n for {POWER:.0%}"]
+    widths = [max(MIN_WIDTH, len(name) + 2) for name in names]
+    lines = [
         f"Power in per cent to detect the difference between the shares {share:g} and {against:g},",
         "with n reports from each group of a large population:",
+        f"{'epsilon':>8}{'truth':>8}" + _align(names, widths),
     ]
-    cells = []
-    for row_epsilon in epsilons:
+    for row_epsilon in _epsilons(epsilon):
         n_required = required_n_difference(**shares, epsilon=row_epsilon, k=k, target=POWER).n_a
         powers = [power(size, size, **shares, epsilon=row_epsilon, k=k).power for size in sizes]
-        percents = [f"{100 * value:.0f}" if value < NEARLY_CERTAIN else ">99" for value in powers]
-        cells.append([*percents, f"{n_required:,}"])
-    names = [*(f"n={size:,}" for size in sizes), f"n for {POWER:.0%}"]
-    return [*title, *_format_rows(k, names, epsilons, cells)]
+        cells = [f"{100 * value:.0f}" if value < NEARLY_CERTAIN else ">99" for value in powers]
+        p = grr_chances(k, row_epsilon).p
+        row = _align([*cells, f"{n_required:,}"], widths)
+        lines.append(f"{row_epsilon:>8.4g}{p:>8.3f}{row}")
+    return lines
 
 
-def _format_rows(
-    k: int, names: list[str], epsilons: list[float], cells: list[list[str]]
-) -> Iterator[str]:
-    """Yield the header and a row for each epsilon, with its truth probability and its cells."""
-    widths = [max(MIN_WIDTH, len(name) + 2) for name in names]
-    starts = [f"{epsilon:>8.4g}{grr_chances(k, epsilon).p:>8.3f}" for epsilon in epsilons]
-    for start, row in zip([f"{'epsilon':>8}{'truth':>8}", *starts], [names, *cells], strict=True):
-        yield start + "".join(f"{cell:>{n}}" for cell, n in zip(row, widths, strict=True))
+def _align(cells: list[str], widths: list[int]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _chart(result: Plan | None, n: int | None, question: dict[str, Any]) -> dict[str, Any]:

@@ -145,8 +145,7 @@ class Committer(Generic[Item]):
         """Commit the first items of the queue, including this thread's, and pass the lead on."""
         group = self._take(self._max_group)
         # The outcome of all items if this thread ends with an unexpected error.
-        interrupted = "storing was interrupted; send the report again in a moment"
-        outcomes: Sequence[Outcome] = [StoreBusyError(interrupted) for _ in group]
+        outcomes: Sequence[Outcome] = [_interrupted() for _ in group]
         start = monotonic()
         try:
             outcomes = self._try_commit([ticket.item for ticket in group])
@@ -195,6 +194,10 @@ class Committer(Generic[Item]):
             if heir is not None:
                 heir.leads = True
                 heir.wake_up.release()
+
+
+def _interrupted() -> StoreBusyError:
+    return StoreBusyError("storing was interrupted; send the report again in a moment")
 
 
 _committers: WeakSet[Committer[Any]] = WeakSet()

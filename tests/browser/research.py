@@ -1,4 +1,4 @@
-"""What a researcher does in a browser, and reports for their pages to show."""
+"""Researchers' actions in a browser, and released reports for their pages."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ LOOKS = {
     "right to left": {"locale": "ar"},
 }
 MAGNIFIED = {"viewport": {"width": 320, "height": 256}, "is_mobile": False}
-"""A window of 1280 by 1024 at 400 per cent; on a phone it would grow with what is too wide."""
+"""A window of 1280 by 1024 at 400 per cent; a phone would widen the window to fit its content."""
 
 
 def find_faults(
@@ -124,7 +124,7 @@ class Keys:
         self.page = page
 
     def press(self, *keys: str) -> str:
-        """The name of what has the focus after the last of these keys."""
+        """Press the keys and return the name of the element that then has the focus."""
         for key in keys:
             self.page.keyboard.press(key)
             focused = self.page.evaluate(FOCUSED)

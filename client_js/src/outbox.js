@@ -1,5 +1,5 @@
 /**
- * The outbox: stores a survey's only report until the server acknowledges it, and resends it unchanged.
+ * The outbox: stores a survey's only report unchanged until the server acknowledges it.
  */
 
 /**
@@ -86,7 +86,7 @@ export function createOutbox(storage, slug, room = 0) {
       settle(body, { state: "refused", body, status, name, detail }),
 
     /**
-     * Send a refused report again, byte for byte, unless another tab sent it.
+     * Mark a refused report to be sent again, byte for byte, unless another tab sent it.
      *
      * @returns {Entry}
      */

@@ -27,8 +27,8 @@ from survey.audit.channels import (
     truths_of,
     work,
 )
-from survey.audit.generator import ALPHA, Counts, check_samples, check_words, sample_request
 from survey.audit.node import Check, Node
+from survey.audit.random_generator import ALPHA, Counts, check_samples, check_words, sample_request
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.definition import Definition
 

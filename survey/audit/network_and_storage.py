@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
-from survey.audit.generator import uniform_below
 from survey.audit.node import Check, Node
+from survey.audit.random_generator import uniform_below
 from survey.audit.respondents import Form, Respondent, questions, random_respondent, report_of
 from survey.audit.whole_reports import draw_questions
 from survey.mechanism.channel import WORD_TOTAL

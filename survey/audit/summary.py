@@ -14,9 +14,9 @@ from survey.audit.altered_definitions import (
     check_rejected_samples,
 )
 from survey.audit.enumeration import Auditor
-from survey.audit.generator import check_ids, sampled_reports
 from survey.audit.network_and_storage import NOT_RUN, check_visits
 from survey.audit.node import Check, Node
+from survey.audit.random_generator import check_ids, sampled_reports
 from survey.audit.respondents import check_respondents
 from survey.audit.whole_reports import check_pairs, check_question_sampling
 from survey.questionnaire.definition import Definition

@@ -21,7 +21,7 @@ from typing import Any
 FIELDS = ("time", "level", "logger", "event", "numbers", "errors", "codes", "at")
 """The fields of each line, in this order."""
 
-OWN = "survey."
+PACKAGE_PREFIX = "survey."
 SERVER = "_granian"
 """The logger of granian, which logs its workers; its request log is off."""
 
@@ -99,7 +99,7 @@ def catch_all() -> None:
 
 def _is_own(record: logging.LogRecord) -> bool:
     # Flask's logger has the bare name, and logs the requested address.
-    return record.name.startswith(OWN)
+    return record.name.startswith(PACKAGE_PREFIX)
 
 
 def _event(record: logging.LogRecord) -> str:

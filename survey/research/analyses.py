@@ -40,7 +40,7 @@ from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv
 from survey.results.exports.xlsx import XLSX
 from survey.results.number_format import percent_with_decimal
-from survey.results.questions import has_question, question_index
+from survey.results.question_statistics import has_question, question_index
 from survey.results.request import (
     INTERVAL_CHOICES,
     INTERVAL_NAMES,

@@ -27,7 +27,7 @@ from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.groups import list_groups
 from survey.results.joint_counts import list_variables
 from survey.results.number_format import format_p_value, number_format, points
-from survey.results.questions import Answer, truth_labels
+from survey.results.question_statistics import Answer, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
     MAX_PREDICTORS,

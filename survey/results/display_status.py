@@ -16,7 +16,7 @@ from survey.mechanism import BitVector
 from survey.mechanism.simulation import population
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import QuestionEstimates, estimate_question
-from survey.results.questions import truth_values
+from survey.results.question_statistics import truth_values
 from survey.results.request import DEFAULT_OPTIONS
 
 SUPPRESSED: Disclosure = "hide"

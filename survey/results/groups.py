@@ -12,7 +12,7 @@ import numpy as np
 
 from survey.disclosure import merge_small_groups, merge_small_strata
 from survey.errors import NotFoundError
-from survey.results.questions import defines_groups, truth_labels
+from survey.results.question_statistics import defines_groups, truth_labels
 from survey.store import PublishedSurvey, Store, Tally
 
 GroupKind = Literal["everyone", "link", "period", "version", "answer"]

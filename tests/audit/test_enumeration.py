@@ -19,7 +19,7 @@ from survey.audit.channels import (
     truths_of,
 )
 from survey.audit.enumeration import Auditor, check_rows
-from survey.audit.generator import ALPHA, check_samples, clopper_pearson, epsilon_bound
+from survey.audit.random_generator import ALPHA, check_samples, clopper_pearson, epsilon_bound
 from survey.mechanism import (
     BitVector,
     SubsetSelection,

@@ -19,7 +19,7 @@ from survey.errors import DefinitionError, DesignError
 from survey.estimator import mean
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
-from survey.results.questions import truth_values
+from survey.results.question_statistics import truth_values
 from survey.settings import Caps
 from tests import surveys
 from tests.conftest import SMALL, TODAY

@@ -20,7 +20,7 @@ from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.joint_counts import joint_counts
-from survey.results.questions import truth_labels
+from survey.results.question_statistics import truth_labels
 from survey.results.request import IntervalOptions
 from survey.store import StoredReport
 from tests.parquet.reports import fill, published

@@ -14,7 +14,7 @@ from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.histogram import edges
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.sentences import terminal_lines
-from survey.results.questions import truth_values
+from survey.results.question_statistics import truth_values
 from survey.results.request import (
     DEFAULT_OPTIONS,
     IntervalOptions,

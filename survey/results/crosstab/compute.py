@@ -17,7 +17,7 @@ from survey.results.crosstab.table import CrosstabResult
 from survey.results.display_status import SUPPRESSED
 from survey.results.joint_counts import find_variable, joint_variable_counts
 from survey.results.number_format import not_enough
-from survey.results.questions import question_index, truth_labels
+from survey.results.question_statistics import question_index, truth_labels
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store
 

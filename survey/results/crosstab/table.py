@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from survey.estimator import Crosstab, Disclosure, Independence
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
-from survey.results.questions import answer_columns, truth_labels
+from survey.results.question_statistics import answer_columns, truth_labels
 from survey.store import PublishedSurvey
 
 SHADES = 8

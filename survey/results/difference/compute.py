@@ -19,7 +19,7 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import question_mean
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
 from survey.results.joint_counts import joint_counts
-from survey.results.questions import (
+from survey.results.question_statistics import (
     defines_groups,
     find_question,
     has_question,

@@ -12,7 +12,7 @@ from survey.results.number_format import (
     percent,
     points,
 )
-from survey.results.questions import find_question
+from survey.results.question_statistics import find_question
 from survey.store import PublishedSurvey
 
 

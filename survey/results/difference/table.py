@@ -9,7 +9,7 @@ from survey.estimator import Difference, Disclosure, Independence, MeanDifferenc
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.groups import ANSWER, Group
-from survey.results.questions import (
+from survey.results.question_statistics import (
     Answer,
     answer_columns,
     question_columns,

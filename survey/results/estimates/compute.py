@@ -14,7 +14,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.histogram import Cell, cells, edges
-from survey.results.questions import (
+from survey.results.question_statistics import (
     channel_size,
     opt_outs,
     single_code_channel,

@@ -28,7 +28,7 @@ from survey.results.estimates.sentences import remarks
 from survey.results.estimates.table import EstimateRow, RowContext, question_rows
 from survey.results.groups import EVERYONE, Group, Tallies
 from survey.results.number_format import NumberFormat, describe_estimate, number_format
-from survey.results.questions import question_index
+from survey.results.question_statistics import question_index
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
 from survey.store import PublishedSurvey, Store, Tally
 

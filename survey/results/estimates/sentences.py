@@ -15,7 +15,7 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates
 from survey.results.number_format import number_format, row_label
-from survey.results.questions import channel_size, single_code_channel, truth_values
+from survey.results.question_statistics import channel_size, single_code_channel, truth_values
 
 if TYPE_CHECKING:
     from survey.results.estimates.result import QuestionResult, SurveyResult

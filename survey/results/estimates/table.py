@@ -19,7 +19,7 @@ from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
-from survey.results.questions import question_columns, substantive_options, truth_values
+from survey.results.question_statistics import question_columns, substantive_options, truth_values
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 from survey.version import __version__

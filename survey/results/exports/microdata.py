@@ -29,7 +29,7 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
-from survey.results.questions import truth_labels
+from survey.results.question_statistics import truth_labels
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.releases import BUCKET, STRATUM, read_microdata
 from survey.version import __version__

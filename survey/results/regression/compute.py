@@ -16,7 +16,7 @@ from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import CombinationCounts, count_combinations
-from survey.results.questions import (
+from survey.results.question_statistics import (
     defines_groups,
     find_question,
     opt_outs,

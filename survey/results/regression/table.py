@@ -10,7 +10,12 @@ from typing import NamedTuple
 from survey.estimator import Disclosure, Regression
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
-from survey.results.questions import Answer, answer_columns, question_columns, truth_labels
+from survey.results.question_statistics import (
+    Answer,
+    answer_columns,
+    question_columns,
+    truth_labels,
+)
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 

@@ -9,7 +9,7 @@ from datetime import date
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.groups import AS_STORED, MONTH, Group, has_passed, split_by_link
-from survey.results.questions import find_question, has_question, has_same_answers
+from survey.results.question_statistics import find_question, has_question, has_same_answers
 from survey.results.request import IntervalOptions
 from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
 from survey.results.trend.table import TrendGroup, TrendResult, question_parts

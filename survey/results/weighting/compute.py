@@ -14,7 +14,7 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import joint_counts
 from survey.results.number_format import not_enough
-from survey.results.questions import (
+from survey.results.question_statistics import (
     defines_groups,
     find_question,
     opt_outs,

@@ -9,7 +9,12 @@ from typing import NamedTuple
 from survey.estimator import Disclosure, Proportions, WeightedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
-from survey.results.questions import answer_columns, find_question, question_columns, truth_labels
+from survey.results.question_statistics import (
+    answer_columns,
+    find_question,
+    question_columns,
+    truth_labels,
+)
 from survey.results.request import IntervalOptions
 from survey.results.weighting.request import BY_ANSWER, BY_GROUP
 from survey.store import PublishedSurvey

@@ -11,7 +11,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "survey"
@@ -87,14 +90,19 @@ def package_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST) -> set[Path]:
-    """Return the paths below `survey` that a module imports names from."""
-    names = {
-        node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("survey.")
-    }
-    files = {ROOT.joinpath(*name.split(".")) for name in names}
-    return {path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in files}
+    """Return the paths below `survey` that a module imports names from, in any line."""
+    paths = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("survey."):
+            origin = ROOT.joinpath(*node.module.split("."))
+            for alias in node.names:
+                targets = (origin / alias.name, origin) if origin.is_dir() else (origin,)
+                files = (
+                    path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+                    for path in targets
+                )
+                paths.add(next(path for path in files if path.exists()))
+    return paths
 
 
 def test_few_names_are_vague():
@@ -107,6 +115,15 @@ def test_few_names_are_vague():
 def test_no_module_is_named_after_a_bare_participle():
     stems = {path.stem: path for path in PACKAGE.rglob("*.py")}
     assert [str(path) for stem, path in stems.items() if is_participle(stem)] == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports of types alone count too: a reader of one module has to read the other."""
+    graph = {path: imports(tree) for path, tree in modules().items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(str(path.relative_to(PACKAGE)) for path in error.args[1]))
 
 
 def test_vague_names_and_participles_are_recognized():

@@ -31,8 +31,7 @@ from survey.questionnaire.definition import Definition
 from survey.results.crosstab import sentences as crosstab_sentences
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab, crosstab_from_counts
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
-from survey.results.estimates.result import ResultCache, SurveyResult
-from survey.results.estimates.sentences import terminal_lines
+from survey.results.estimates.result import ResultCache, SurveyResult, terminal_lines
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.microdata import write_microdata
 from survey.results.number_format import number_format

@@ -50,7 +50,7 @@ def open_reports(directory: Path, engine: str) -> Iterator[Reports]:
     with _require_extra(ENGINES[engine]):
         open_table = load_engine(engine)
     export = read_export(directory)
-    with open_table(export) as table:
+    with open_table(export.parts) as table:
         yield Reports(export.survey, export.manifest, table)
 
 

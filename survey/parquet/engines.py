@@ -5,20 +5,18 @@ Each engine's packages are imported when the engine is requested, since they bel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from survey.errors import SettingsError, StoreError
-
-if TYPE_CHECKING:
-    from survey.parquet.export import Export
 
 Table = Any
 Value = Any
 """`ibis.Table` and `ibis.Value`; without the extra these types do not exist."""
 
-OpenTable = Callable[["Export"], AbstractContextManager[Table]]
+OpenTable = Callable[[Sequence[Path]], AbstractContextManager[Table]]
 """Opens the reports of an export as a table of an engine for as long as the context lasts."""
 
 ENGINES = {"duckdb": "parquet", "pyspark": "scale"}
@@ -43,11 +41,11 @@ def _load_duckdb() -> OpenTable:
     import ibis
 
     @contextmanager
-    def open_table(export: Export) -> Iterator[Table]:
+    def open_table(parts: Sequence[Path]) -> Iterator[Table]:
         connection = ibis.duckdb.connect()
         try:
             # With partitioning a folder named like a question would replace its column.
-            yield connection.read_parquet([*map(str, export.parts)], hive_partitioning=False)
+            yield connection.read_parquet([*map(str, parts)], hive_partitioning=False)
         except duckdb.Error as error:
             raise StoreError(f"duckdb: {first_line(error)}") from error
         finally:
@@ -76,11 +74,11 @@ def _load_pyspark() -> OpenTable:
             ) from error
 
     @contextmanager
-    def open_table(export: Export) -> Iterator[Table]:
+    def open_table(parts: Sequence[Path]) -> Iterator[Table]:
         running = SparkSession.getActiveSession()
         session = running or start_session()
         try:
-            files = [str(part.absolute()) for part in export.parts]
+            files = [str(part.absolute()) for part in parts]
             # Ibis reads one file only; Spark reads all of them.
             session.read.parquet(*files).createOrReplaceTempView(VIEW)
             yield ibis.pyspark.connect(session).table(VIEW)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,9 +16,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, StrictBool, StrictInt, StringConstraints
 
-from survey.mechanism.composition import log_rounded_up
+from survey.mechanism.composition import log_rounded_up, total_ratio
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion, Question
-from survey.questionnaire.privacy_loss import groups_of, linked_ratios, total_ratio_of
 from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Text
 
 MAX_REPORT_BYTES = 8192
@@ -188,3 +187,55 @@ def report_body(
     }
     body = json.dumps(form, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     return body[:-2] + b"." * (length - len(body)) + body[-2:]
+
+
+def groups_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> list[list[str]]:
+    """Return the ids of each independent question together with those of all that depend on it.
+
+    `questions` are in the survey's order: each comes after the one it depends on.
+    """
+    first: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for question in questions:
+        parent = question.ask_if.question if question.ask_if else question.id
+        first[question.id] = first.get(parent, question.id)
+        groups.setdefault(first[question.id], []).append(question.id)
+    return list(groups.values())
+
+
+def linked_ratios(
+    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction]
+) -> dict[str, Fraction]:
+    """Return e^epsilon of all reports that depend on the answer to a question, for each question.
+
+    A skipped question counts as "does not apply", so the reports of a whole group depend on each of
+    its answers.
+
+    >>> linked_ratios([["a", "b"], ["c"]], {"a": Fraction(2), "b": Fraction(3), "c": Fraction(5)})
+    {'a': Fraction(6, 1), 'b': Fraction(6, 1), 'c': Fraction(5, 1)}
+    """
+    linked: dict[str, Fraction] = {}
+    for group in map(list, groups):
+        linked |= dict.fromkeys(group, total_ratio(ratios[name] for name in group))
+    return linked
+
+
+def total_ratio_of(
+    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction], drawn: int
+) -> Fraction:
+    """Return e^epsilon of a survey that draws `drawn` of its groups for each respondent.
+
+    This is the product over the groups with the greatest privacy loss. `ratios` maps the id of a
+    question to its e^epsilon.
+
+    >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3)}
+    >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)
+    Fraction(10, 1)
+    """
+    by_group = (total_ratio(ratios[name] for name in group) for group in groups)
+    return total_ratio(sorted(by_group, reverse=True)[:drawn])
+
+
+def max_questions_asked(groups: Iterable[Sequence[str]], drawn: int) -> int:
+    """Return the maximum number of questions in `drawn` of the groups."""
+    return sum(sorted(map(len, groups), reverse=True)[:drawn])

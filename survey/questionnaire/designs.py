@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from survey.mechanism.randomized_response import (
     unrelated_question,
     warner,
 )
-
-if TYPE_CHECKING:
-    from survey.questionnaire.kinds import Kind
 
 MIN_WAVE_POINTS = 7
 """Minimum number of points of a scale that uses the square wave."""
@@ -272,32 +269,6 @@ class Statement:
         if DESIGNS[self.design].is_on_grid:
             return f"a grid of {self.space.ordinary:,} points"
         return f"{self.space.options} options"
-
-
-def parse_statement(
-    kind: Kind, design: str | None, space: AnswerSpace, statements: Mapping[str, Fraction]
-) -> Statement:
-    """Return the one design and way that a question means; raises ChannelError for none or two.
-
-    `statements` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
-    """
-    recommends = design is None and set(statements) == {"epsilon"}
-    name = design or kind.mechanism
-    ways = DESIGNS[name].ways
-    fitting = [way for way in statements if way in ways]
-    unfit = [way for way in statements if way not in ways]
-    if unfit or len(fitting) != 1:
-        listed = [*fitting, *unfit]
-        raise ChannelError(
-            f"state {'one of ' if len(ways) > 1 else ''}{', '.join(ways)}, "
-            + (f"not {' and '.join(listed)}" if listed else "here or for the whole survey")
-            + ("" if not design else f" (mechanism {name})")
-        )
-    if recommends:
-        with suppress(ChannelError):  # building the channel reports this error
-            name = kind.recommend_mechanism(space, statements["epsilon"])
-    recommend = kind.recommend_mechanism if recommends else None
-    return Statement(name, fitting[0], statements[fitting[0]], space, recommend)
 
 
 def _parse_chances(space: AnswerSpace, name: str) -> Chances:

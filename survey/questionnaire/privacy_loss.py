@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.composition import (
@@ -24,70 +23,11 @@ from survey.mechanism.composition import (
     posterior_bound,
     posterior_interval,
     shuffled_epsilon,
-    total_ratio,
     waves_ratio,
 )
 from survey.mechanism.numeric import gaussian_delta
-
-if TYPE_CHECKING:
-    from survey.questionnaire.definition import Definition
-    from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-
-
-# Sums
-
-
-def groups_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> list[list[str]]:
-    """Return the ids of each independent question together with those of all that depend on it.
-
-    `questions` are in the survey's order: each comes after the one it depends on.
-    """
-    first: dict[str, str] = {}
-    groups: dict[str, list[str]] = {}
-    for question in questions:
-        parent = question.ask_if.question if question.ask_if else question.id
-        first[question.id] = first.get(parent, question.id)
-        groups.setdefault(first[question.id], []).append(question.id)
-    return list(groups.values())
-
-
-def linked_ratios(
-    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction]
-) -> dict[str, Fraction]:
-    """Return e^epsilon of all reports that depend on the answer to a question, for each question.
-
-    A skipped question counts as "does not apply", so the reports of a whole group depend on each of
-    its answers.
-
-    >>> linked_ratios([["a", "b"], ["c"]], {"a": Fraction(2), "b": Fraction(3), "c": Fraction(5)})
-    {'a': Fraction(6, 1), 'b': Fraction(6, 1), 'c': Fraction(5, 1)}
-    """
-    linked: dict[str, Fraction] = {}
-    for group in map(list, groups):
-        linked |= dict.fromkeys(group, total_ratio(ratios[name] for name in group))
-    return linked
-
-
-def total_ratio_of(
-    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction], drawn: int
-) -> Fraction:
-    """Return e^epsilon of a survey that draws `drawn` of its groups for each respondent.
-
-    This is the product over the groups with the greatest privacy loss. `ratios` maps the id of a
-    question to its e^epsilon.
-
-    >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3)}
-    >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)
-    Fraction(10, 1)
-    """
-    by_group = (total_ratio(ratios[name] for name in group) for group in groups)
-    return total_ratio(sorted(by_group, reverse=True)[:drawn])
-
-
-def max_questions_asked(groups: Iterable[Sequence[str]], drawn: int) -> int:
-    """Return the maximum number of questions in `drawn` of the groups."""
-    return sum(sorted(map(len, groups), reverse=True)[:drawn])
-
+from survey.questionnaire.definition import Definition, max_questions_asked
+from survey.questionnaire.kinds import PublishedQuestion
 
 # The privacy label
 

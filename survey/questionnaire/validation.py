@@ -8,14 +8,13 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from survey.questionnaire.definition import MAX_QUESTIONS, Survey
+from survey.questionnaire.definition import MAX_QUESTIONS, Survey, max_questions_asked
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.error_messages import Mistake, Place, located, sentence, shortened
 from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, BaseQuestion, kind_of
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
 from survey.questionnaire.limits import total_mistake
-from survey.questionnaire.privacy_loss import max_questions_asked
 from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
 from survey.respondent_texts import SOURCE, closest_language, say
 from survey.settings import Caps

@@ -18,7 +18,8 @@ from survey.questionnaire.loading import load
 from survey.research.access import Gate, Pages, Route, Section, Workspace, static_file
 from survey.research.forms import PublishForm
 from survey.results.charts import FORMATS
-from survey.results.number_format import describe_estimate, percent, row_label
+from survey.results.estimates.table import describe_estimate, row_label
+from survey.results.number_format import percent
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
 

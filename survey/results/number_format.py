@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import EPOCH
 from survey.store import PublishedSurvey
-
-if TYPE_CHECKING:
-    from survey.results.estimates.table import EstimateRow
 
 NOT_ENOUGH_YET = "not enough responses yet"
 NOT_ENOUGH = "not enough responses"
@@ -60,38 +56,6 @@ def _date_text(value: float) -> str:
     days = min(max(round(value), (date.min - EPOCH).days), (date.max - EPOCH).days)
     day = EPOCH + timedelta(days)
     return f"{day.day} {day:%B %Y}"
-
-
-def row_label(row: EstimateRow) -> str:
-    """Return the option or cell of a row, or "Mean" or "Median"."""
-    if row.statistic == "share":
-        return row.option_label
-    base = " of those who answered" if row.base == "answered" else ""
-    return f"{row.statistic.capitalize()}{base}"
-
-
-def describe_estimate(
-    row: EstimateRow, formatter: NumberFormat | None = None, *, closed: bool = False
-) -> str:
-    """Describe a row's estimate and interval in words.
-
-    `formatter` formats means and medians. `closed` says that no more responses can arrive.
-    The linear estimate is not clipped, so it may lie outside its interval.
-    """
-    if row.flag == "not_estimable":
-        return "cannot be estimated from this design"
-    if row.estimate is None or row.conf_low is None or row.conf_high is None:
-        return NOT_ENOUGH if closed else NOT_ENOUGH_YET
-    if row.statistic == "share":
-        return (
-            f"estimated {percent(row.estimate)}, "
-            f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
-        )
-    numbers = formatter or NumberFormat(1)
-    if row.conf_low == row.conf_high:
-        return f"estimated {numbers.text(row.estimate)}, no other value is in the interval"
-    ends = f"{numbers.number(row.conf_low)} and {numbers.text(row.conf_high)}"
-    return f"estimated {numbers.text(row.estimate)}, between {ends}"
 
 
 def percent(share: float | None) -> str:

@@ -32,10 +32,9 @@ from survey.store.releases import (
     ReleaseContent,
     Tally,
 )
-from survey.store.reports import StoredReport
 from survey.store.schema import TABLES, Table
 from survey.store.surveys import GRACE, INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
-from survey.store.transactions import Row
+from survey.store.transactions import Row, StoredReport
 
 __all__ = [
     "GRACE",

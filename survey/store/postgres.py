@@ -22,8 +22,7 @@ from psycopg_pool import ConnectionPool
 from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_schema, pending_steps, statements
-from survey.store.reports import StoredReport
-from survey.store.transactions import Row, Transaction, Values
+from survey.store.transactions import Row, StoredReport, Transaction, Values
 
 BUSY_SECONDS = 5
 """Longest wait for a connection or a lock; shorter than every server's worker timeout."""

@@ -20,7 +20,6 @@ from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:
     from survey.questionnaire.kinds import PublishedQuestion
-    from survey.store.interface import Store
     from survey.store.surveys import PublishedSurvey
 
 
@@ -360,7 +359,7 @@ STRATUM, BUCKET = "_stratum", "_bucket"
 """Columns of exported reports beside their questions; no question can have these names."""
 
 
-def read_microdata(store: Store, survey: PublishedSurvey) -> tuple[Tally, Iterator[Block]]:
+def read_microdata(store: Releases, survey: PublishedSurvey) -> tuple[Tally, Iterator[Block]]:
     """Return a release and its blocks, read from one state, with one block in memory at a time.
 
     The state begins with the first block. If the release is the same before and after that, the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from survey.errors import (
     ClosedError,
@@ -12,37 +11,11 @@ from survey.errors import (
     FullError,
     InvitationError,
     NotFoundError,
-    ReportError,
     StoreError,
     SurveyError,
 )
 from survey.store.schema import INVITATION
-from survey.store.transactions import REGISTRY, Transaction, Transactions
-
-
-@dataclass(frozen=True)
-class StoredReport:
-    """All that is stored of a report before its release: a random id of 16 bytes and its codes.
-
-    `invitation` is the SHA-256 of the invitation's token, empty for an open link. It is spent
-    together with the report and is not stored with it.
-    """
-
-    id: bytes
-    stratum: str
-    codes: bytes
-    invitation: bytes = b""
-
-    def __post_init__(self) -> None:
-        if len(self.id) != 16:
-            raise ReportError(f"a report's id must be 16 bytes, not {len(self.id)}")
-        if len(self.invitation) not in (0, 32):
-            raise ReportError(
-                f"an invitation must be a SHA-256 of 32 bytes, not {len(self.invitation)}"
-            )
-        if "\0" in self.stratum:
-            raise ReportError("a stratum must be without the character NUL")
-
+from survey.store.transactions import REGISTRY, StoredReport, Transaction, Transactions
 
 Addressed = tuple[int, StoredReport]
 """A report with the key of its survey."""

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 from survey.errors import NotFoundError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
-from survey.store.reports import StoredReport
-from survey.store.transactions import Row, Transaction, Values
+from survey.store.transactions import Row, StoredReport, Transaction, Values
 
 if TYPE_CHECKING:
     import sqlite_utils

@@ -8,16 +8,40 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from survey.store.reports import StoredReport
+from survey.errors import ReportError
 
 Values = Sequence[int | str | bytes]
 Row = tuple[Any, ...]
 
 REGISTRY = 0
 """The key of no survey. Locking it admits one writer at a time to surveys, people and drafts."""
+
+
+@dataclass(frozen=True)
+class StoredReport:
+    """All that is stored of a report before its release: a random id of 16 bytes and its codes.
+
+    `invitation` is the SHA-256 of the invitation's token, empty for an open link. It is spent
+    together with the report and is not stored with it.
+    """
+
+    id: bytes
+    stratum: str
+    codes: bytes
+    invitation: bytes = b""
+
+    def __post_init__(self) -> None:
+        if len(self.id) != 16:
+            raise ReportError(f"a report's id must be 16 bytes, not {len(self.id)}")
+        if len(self.invitation) not in (0, 32):
+            raise ReportError(
+                f"an invitation must be a SHA-256 of 32 bytes, not {len(self.invitation)}"
+            )
+        if "\0" in self.stratum:
+            raise ReportError("a stratum must be without the character NUL")
 
 
 class Transaction(ABC):

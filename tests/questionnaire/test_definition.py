@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.canonical import freeze, read_definition, read_question
+from survey.questionnaire.definition import groups_of, linked_ratios
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
-from survey.questionnaire.privacy_loss import groups_of, label, linked_ratios, odds_in_words
+from survey.questionnaire.privacy_loss import label, odds_in_words
 from survey.settings import Caps
 from tests.cases import each_case
 from tests.conftest import ROOT, SMALL

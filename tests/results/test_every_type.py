@@ -43,11 +43,12 @@ from survey.results.estimates.result import (
     QuestionResult,
     SurveyResult,
     question_result,
+    terminal_lines,
 )
-from survey.results.estimates.sentences import fabrication_remark, margin_remark, terminal_lines
-from survey.results.estimates.table import MECHANISMS
+from survey.results.estimates.sentences import fabrication_remark, margin_remark
+from survey.results.estimates.table import MECHANISMS, describe_estimate, row_label
 from survey.results.exports.csv import to_csv
-from survey.results.number_format import NumberFormat, describe_estimate, row_label
+from survey.results.number_format import NumberFormat
 from survey.results.question_statistics import single_code_channel, truth_values
 from survey.results.request import IntervalOptions
 from survey.settings import Caps

@@ -12,8 +12,7 @@ from survey.errors import DesignError
 from survey.estimator import answered_shares, histogram, mean, median, no_answer_shares, proportions
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.histogram import edges
-from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.sentences import terminal_lines
+from survey.results.estimates.result import SurveyResult, terminal_lines
 from survey.results.question_statistics import truth_values
 from survey.results.request import (
     DEFAULT_OPTIONS,

@@ -22,10 +22,10 @@ from survey.results.difference.table import DifferenceRow
 from survey.results.estimates.chart import part_svg, shares_chart
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import EstimateRow
+from survey.results.estimates.table import EstimateRow, describe_estimate
 from survey.results.exports.csv import column_names, to_csv
 from survey.results.exports.xlsx import CodebookRow
-from survey.results.number_format import describe_estimate, percent
+from survey.results.number_format import percent
 from survey.results.regression.table import RegressionRow
 from survey.results.weighting.table import WeightingRow
 from survey.settings import Caps

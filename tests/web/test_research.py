@@ -25,7 +25,7 @@ from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.research.sessions import Throttle
 from survey.results.estimates.result import CACHE_SIZE, ResultCache
-from survey.results.number_format import row_label
+from survey.results.estimates.table import row_label
 from survey.results.request import IntervalOptions, parse_options
 from survey.settings import Caps
 from survey.store import StoredReport

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import DefinitionError
 from survey.mechanism.composition import log_rounded_up
-from survey.questionnaire.definition import Survey
+from survey.questionnaire.definition import Survey, groups_of, total_ratio_of
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent
@@ -20,7 +20,6 @@ from survey.questionnaire.drafts.form_messages import form_message
 from survey.questionnaire.error_messages import Place
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
-from survey.questionnaire.privacy_loss import groups_of, total_ratio_of
 from survey.questionnaire.texts import in_language
 from survey.questionnaire.validation import check, with_default_texts
 from survey.settings import Caps

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -20,7 +22,7 @@ from pydantic import (
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
 from survey.mechanism.exact_numbers import exact_fraction, format_fraction
-from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, parse_statement
+from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, Statement
 from survey.questionnaire.kinds.base import (
     KINDS,
     NOT_APPLICABLE_ID,
@@ -259,3 +261,29 @@ class GridQuestion(BaseQuestion):
             step=Fraction(self.step),
             parameters=self.parameters,
         )
+
+
+def parse_statement(
+    kind: Kind, design: str | None, space: AnswerSpace, statements: Mapping[str, Fraction]
+) -> Statement:
+    """Return the one design and way that a question means; raises ChannelError for none or two.
+
+    `statements` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
+    """
+    recommends = design is None and set(statements) == {"epsilon"}
+    name = design or kind.mechanism
+    ways = DESIGNS[name].ways
+    fitting = [way for way in statements if way in ways]
+    unfit = [way for way in statements if way not in ways]
+    if unfit or len(fitting) != 1:
+        listed = [*fitting, *unfit]
+        raise ChannelError(
+            f"state {'one of ' if len(ways) > 1 else ''}{', '.join(ways)}, "
+            + (f"not {' and '.join(listed)}" if listed else "here or for the whole survey")
+            + ("" if not design else f" (mechanism {name})")
+        )
+    if recommends:
+        with suppress(ChannelError):  # building the channel reports this error
+            name = kind.recommend_mechanism(space, statements["epsilon"])
+    recommend = kind.recommend_mechanism if recommends else None
+    return Statement(name, fitting[0], statements[fitting[0]], space, recommend)

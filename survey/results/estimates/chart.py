@@ -18,8 +18,7 @@ from survey.results.charts import (
     value_axis,
 )
 from survey.results.estimates.result import QuestionResult
-from survey.results.estimates.table import EstimateRow
-from survey.results.number_format import row_label
+from survey.results.estimates.table import EstimateRow, row_label
 
 
 def shares_chart(result: QuestionResult) -> dict[str, Any]:

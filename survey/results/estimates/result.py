@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
@@ -25,9 +25,15 @@ from survey.results.estimates.compute import (
     share_details,
 )
 from survey.results.estimates.sentences import remarks
-from survey.results.estimates.table import EstimateRow, RowContext, question_rows
+from survey.results.estimates.table import (
+    EstimateRow,
+    RowContext,
+    describe_estimate,
+    question_rows,
+    row_label,
+)
 from survey.results.groups import EVERYONE, Group, Tallies
-from survey.results.number_format import NumberFormat, describe_estimate, number_format
+from survey.results.number_format import NumberFormat, number_format
 from survey.results.question_statistics import question_index
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
 from survey.store import PublishedSurvey, Store, Tally
@@ -444,3 +450,37 @@ class ResultCache:
                     del self._entries[next(iter(self._entries))]
         value: Cached = entry[1]
         return value
+
+
+def terminal_lines(result: SurveyResult) -> list[str]:
+    """Return a result as lines: a heading, then the rows of each question."""
+    survey = result.survey
+    lines = [
+        f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
+        f"{result.n:,} released reports, {result.options.description}"
+    ]
+    for question in result.questions:
+        lines += ["", question.question.text, *_question_lines(question, survey.state != "open")]
+    return lines
+
+
+def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
+    """Return the question's notes, the rows that are shown, and its cautions and remarks."""
+    lines = list(question.notes) if question.disclosure != "hide" else []
+    if question.parts["shares"].is_listed:
+        lines += _row_lines(question, question.shares, closed)
+    if question.among_answered:
+        lines += ["Of those who answered:", *_row_lines(question, question.answered, closed)]
+    lines += question.share_caveats(closed=closed)
+    lines += _row_lines(question, question.middles, closed)
+    lines += question.middle_caveats(closed=closed)
+    if question.parts["spread"].is_listed:
+        lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
+    lines += question.spread_caveats(closed=closed)
+    return [f"  {line}" for line in [*lines, *question.remarks]]
+
+
+def _row_lines(question: QuestionResult, rows: Iterable[EstimateRow], closed: bool) -> list[str]:
+    """Return rows in words, aligned over the whole question."""
+    width = max(len(row_label(row)) for row in question.rows)
+    return [f"{row_label(row):<{width}}  {question.describe(row, closed=closed)}" for row in rows]

@@ -6,20 +6,15 @@ The remarks name the sources of the margin of error, goodness of fit, and fabric
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from survey import estimator
 from survey.estimator.planning.sample_size_and_power import rounded
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates
-from survey.results.number_format import number_format, row_label
+from survey.results.number_format import number_format
 from survey.results.question_statistics import channel_size, single_code_channel, truth_values
-
-if TYPE_CHECKING:
-    from survey.results.estimates.result import QuestionResult, SurveyResult
-    from survey.results.estimates.table import EstimateRow
 
 
 def remarks(
@@ -149,37 +144,3 @@ def _odds(p_value: float) -> str:
     times = min(1 / max(p_value, 1e-12), 1e6)
     digit = 10 ** math.floor(math.log10(times))
     return f"{int(times // digit) * digit:,}"
-
-
-def terminal_lines(result: SurveyResult) -> list[str]:
-    """Return a result as lines: a heading, then the rows of each question."""
-    survey = result.survey
-    lines = [
-        f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
-        f"{result.n:,} released reports, {result.options.description}"
-    ]
-    for question in result.questions:
-        lines += ["", question.question.text, *_question_lines(question, survey.state != "open")]
-    return lines
-
-
-def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
-    """Return the question's notes, the rows that are shown, and its cautions and remarks."""
-    lines = list(question.notes) if question.disclosure != "hide" else []
-    if question.parts["shares"].is_listed:
-        lines += _row_lines(question, question.shares, closed)
-    if question.among_answered:
-        lines += ["Of those who answered:", *_row_lines(question, question.answered, closed)]
-    lines += question.share_caveats(closed=closed)
-    lines += _row_lines(question, question.middles, closed)
-    lines += question.middle_caveats(closed=closed)
-    if question.parts["spread"].is_listed:
-        lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
-    lines += question.spread_caveats(closed=closed)
-    return [f"  {line}" for line in [*lines, *question.remarks]]
-
-
-def _row_lines(question: QuestionResult, rows: Iterable[EstimateRow], closed: bool) -> list[str]:
-    """Return rows in words, aligned over the whole question."""
-    width = max(len(row_label(row)) for row in question.rows)
-    return [f"{row_label(row):<{width}}  {question.describe(row, closed=closed)}" for row in rows]

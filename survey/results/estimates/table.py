@@ -19,6 +19,7 @@ from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
+from survey.results.number_format import NOT_ENOUGH, NOT_ENOUGH_YET, NumberFormat, percent
 from survey.results.question_statistics import question_columns, substantive_options, truth_values
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
@@ -243,3 +244,35 @@ def _common_columns(context: RowContext) -> Numbers:
         "generated_at": context.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "app_version": __version__,
     }
+
+
+def row_label(row: EstimateRow) -> str:
+    """Return the option or cell of a row, or "Mean" or "Median"."""
+    if row.statistic == "share":
+        return row.option_label
+    base = " of those who answered" if row.base == "answered" else ""
+    return f"{row.statistic.capitalize()}{base}"
+
+
+def describe_estimate(
+    row: EstimateRow, formatter: NumberFormat | None = None, *, closed: bool = False
+) -> str:
+    """Describe a row's estimate and interval in words.
+
+    `formatter` formats means and medians. `closed` says that no more responses can arrive.
+    The linear estimate is not clipped, so it may lie outside its interval.
+    """
+    if row.flag == "not_estimable":
+        return "cannot be estimated from this design"
+    if row.estimate is None or row.conf_low is None or row.conf_high is None:
+        return NOT_ENOUGH if closed else NOT_ENOUGH_YET
+    if row.statistic == "share":
+        return (
+            f"estimated {percent(row.estimate)}, "
+            f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
+        )
+    numbers = formatter or NumberFormat(1)
+    if row.conf_low == row.conf_high:
+        return f"estimated {numbers.text(row.estimate)}, no other value is in the interval"
+    ends = f"{numbers.number(row.conf_low)} and {numbers.text(row.conf_high)}"
+    return f"estimated {numbers.text(row.estimate)}, between {ends}"

@@ -19,8 +19,8 @@ from survey.results.charts import (
     interval_layer,
     value_axis,
 )
+from survey.results.estimates.table import row_label
 from survey.results.groups import first_day
-from survey.results.number_format import row_label
 from survey.results.trend.request import PART_LABELS
 from survey.results.trend.table import TrendGroup, TrendResult
 

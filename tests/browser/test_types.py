@@ -490,7 +490,7 @@ def test_the_start_page_is_true_for_every_mechanism(site, device):
     heading(plain, "A small survey")
     drawing = plain.locator(".random-step svg")
     expect(plain.locator(".privacy")).to_contain_text(replaced)
-    expect(drawing).to_have_attribute("aria-label", re.compile("a random answer takes its place"))
+    expect(drawing).to_have_attribute("aria-label", re.compile("replace it with a random one"))
     for toml, title in ((EVERY_TYPE, "Work and health"), (EIGHTHS, "Eighths")):
         page = device.open(site.link(site.publish(toml)))
         heading(page, title)

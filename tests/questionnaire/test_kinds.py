@@ -31,7 +31,12 @@ NAMING = {
 }
 """Files outside `kinds/`, tests, translations and the demo that name a type of question."""
 
-QUOTED = re.compile(r"""["'`](yes_no|single_choice|multiple_choice)["'`]""")
+QUOTED = re.compile(
+    r"""["'`](yes_no|single_choice|multiple_choice)["'`]"""
+    r"""|\btype ?[!=]==? ?["'`](scale|number|date)["'`]"""
+)
+"""The name of a type; a name that is also an everyday word counts where a type is compared."""
+
 KINDS_FOLDER = ROOT / "survey/questionnaire/kinds"
 
 

@@ -131,6 +131,13 @@ def test_the_client_has_no_runtime_dependency_and_no_build_step():
     assert '"build"' not in package
 
 
+def test_contributing_names_every_task():
+    text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+    tasks = (ROOT / ".ci/noxfile.py").read_text(encoding="utf-8")
+    sessions = re.findall(r"^@nox\.session.*\ndef (\w+)", tasks, re.M)
+    assert re.findall(r"^\| `nox -s (\w+)`", text, re.M) == sessions
+
+
 def test_the_test_extra_installs_node_and_postgresql():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extra = " ".join(project["project"]["optional-dependencies"]["test"])

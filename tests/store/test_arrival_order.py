@@ -19,7 +19,7 @@ from survey.store import LastBlock, PendingReports, StoredReport, database_file
 from tests.conftest import TODAY
 from tests.order import dependence
 from tests.store.reports import add
-from tests.store.test_closing import OCTET
+from tests.store.test_close import OCTET
 
 N, TIED = 10_000, 21_000
 """Numbers of reports for which .02 is six standard deviations of the statistic, without and with

@@ -47,10 +47,10 @@ def sampled(store: Store) -> PublishedSurvey:
     return publish(store, load(content, "every.toml", Caps()), TODAY)
 
 
-def codes_of(survey: PublishedSurvey, drawn: set[str] | None = None) -> list[object]:
+def codes_of(survey: PublishedSurvey, question_ids: set[str] | None = None) -> list[object]:
     return [
         question.channel.perturb_one(question.truth(ANSWERS[question.id]), secure_uniform_below)
-        if drawn is None or question.id in drawn
+        if question_ids is None or question.id in question_ids
         else None
         for question in survey.definition.questions
     ]
@@ -64,29 +64,29 @@ def send(store: Store, survey: PublishedSurvey, codes: list[object]) -> None:
 
 
 def test_released_counts_are_those_of_the_reports_for_every_type(store, every_type):
-    sent = [codes_of(every_type) for _ in range(N)]
-    for codes in sent:
+    reports = [codes_of(every_type) for _ in range(N)]
+    for codes in reports:
         send(store, every_type, codes)
     assert release(store, every_type, 25) == N
     tally = store.tally(every_type.key)
     assert tally.n_asked == [N] * len(every_type.definition.questions)
     for i, question in enumerate(every_type.definition.questions):
-        stored = np.frombuffer(b"".join(question.encode(codes[i]) for codes in sent), np.uint8)
+        stored = np.frombuffer(b"".join(question.encode(codes[i]) for codes in reports), np.uint8)
         _, expected = question.count(stored.reshape(N, -1))
         assert tally.counts[i] == expected.tolist(), question.id
         assert expected.sum() >= N
 
 
 def test_a_block_contains_the_shuffled_codes_of_a_question(store, every_type):
-    sent = [codes_of(every_type) for _ in range(N)]
-    for codes in sent:
+    reports = [codes_of(every_type) for _ in range(N)]
+    for codes in reports:
         send(store, every_type, codes)
     release(store, every_type, 25)
     for i, question in enumerate(every_type.definition.questions):
         ((block,),) = store.block_columns(every_type.key, [i])
         width = question.code_bytes
         codes_in_block = [block.data[i : i + width] for i in range(0, len(block.data), width)]
-        assert sorted(codes_in_block) == sorted(question.encode(codes[i]) for codes in sent)
+        assert sorted(codes_in_block) == sorted(question.encode(codes[i]) for codes in reports)
 
 
 def test_a_second_release_adds_to_the_block_of_the_first_for_every_type(store, every_type):
@@ -104,8 +104,8 @@ def test_a_second_release_adds_to_the_block_of_the_first_for_every_type(store, e
 
 def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled):
     for i in range(N):
-        drawn = {"works", "hours", "mood", "group" if i % 2 else "why"}
-        send(store, sampled, codes_of(sampled, drawn))
+        question_ids = {"works", "hours", "mood", "group" if i % 2 else "why"}
+        send(store, sampled, codes_of(sampled, question_ids))
     release(store, sampled, 25)
     tally = store.tally(sampled.key)
     n_asked = dict(zip((q.id for q in sampled.definition.questions), tally.n_asked, strict=True))
@@ -118,7 +118,7 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
 
 
 @pytest.mark.parametrize(
-    "drawn",
+    "question_ids",
     [
         set(),
         {"works", "hours", "mood"},
@@ -128,9 +128,11 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
     ],
     ids=["none", "too few", "without its dependent", "without what it depends on", "too many"],
 )
-def test_a_report_on_questions_that_are_never_drawn_together_is_refused(store, sampled, drawn):
+def test_a_report_on_questions_that_are_never_drawn_together_is_refused(
+    store, sampled, question_ids
+):
     with pytest.raises(ReportError, match="null for all but 3 of the 8 questions"):
-        send(store, sampled, codes_of(sampled, drawn))
+        send(store, sampled, codes_of(sampled, question_ids))
     assert store.n_pending(sampled.key) == 0
 
 

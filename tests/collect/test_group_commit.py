@@ -1,4 +1,4 @@
-"""Group commit: an answer only after the own commit, to everybody, whatever happens to a leader."""
+"""Group commit: every item gets its response after its commit, even if the leader fails."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from survey.errors import ConflictError, StoreBusyError, StoreError
 from tests.conftest import wait_until
 
 WAIT = 20.0
-"""Longest that a test waits for what must happen; never a measure of speed."""
+"""Maximum number of seconds that a test waits for an event; not a limit on speed."""
 
 
 class Disk:
-    """A store whose commits happen when the test says so, and which remembers what is durable."""
+    """A store that commits when the test allows it and lists the durable items."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
@@ -30,19 +30,19 @@ class Disk:
         self.outcome: Callable[[Sequence[int]], Sequence[Outcome]] = lambda items: (
             [None] * len(items)
         )
-        self.begun = threading.Semaphore(0)
+        self.started = threading.Semaphore(0)
         self.allowed = threading.Semaphore(0)
 
     def commit(self, items: Sequence[int]) -> Sequence[Outcome]:
         self.groups.append(list(items))
-        self.begun.release()
+        self.started.release()
         assert self.allowed.acquire(timeout=WAIT)
         outcomes = self.outcome(items)
         self.durable.update(items)
         return outcomes
 
     def wait_for_begin(self) -> None:
-        assert self.begun.acquire(timeout=WAIT)
+        assert self.started.acquire(timeout=WAIT)
 
 
 @pytest.fixture
@@ -62,17 +62,17 @@ def queued(committer: Committer[int], n: int) -> None:
 
 
 def add(threads, committer, items) -> list[Future[None]]:
-    """Bring items from a thread each, in order; returns when the last of them is queued."""
-    started = []
+    """Add each item in a separate thread, in order; return when the last one is queued."""
+    futures = []
     for item in items:
         before = len(committer._queue)
-        started.append(threads.submit(committer.add, item))
+        futures.append(threads.submit(committer.add, item))
         queued(committer, before + 1)
-    return started
+    return futures
 
 
 def lead(threads, committer, disk, item) -> Future[None]:
-    """Let a thread bring an item and begin to commit it."""
+    """Let a thread add an item and begin its commit."""
     leader = threads.submit(committer.add, item)
     disk.wait_for_begin()
     return leader
@@ -83,20 +83,20 @@ def test_nobody_is_answered_before_the_commit(threads, disk):
     leader = lead(threads, committer, disk, 1)
     followers = add(threads, committer, [2, 3])
     time.sleep(0.05)
-    assert not any(each.done() for each in (leader, *followers))
+    assert not any(future.done() for future in (leader, *followers))
     disk.allowed.release(2)
-    for each in (leader, *followers):
-        each.result(WAIT)
+    for future in (leader, *followers):
+        future.result(WAIT)
     assert disk.durable == {1, 2, 3}
 
 
-def test_what_is_queued_during_a_commit_is_committed_together_in_order(threads, disk):
+def test_items_queued_during_a_commit_are_committed_together_in_order(threads, disk):
     committer = Committer(disk.commit)
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, range(1, 6))
     disk.allowed.release(2)
-    for each in (leader, *followers):
-        each.result(WAIT)
+    for future in (leader, *followers):
+        future.result(WAIT)
     assert disk.groups == [[0], [1, 2, 3, 4, 5]]
 
 
@@ -120,12 +120,12 @@ def test_a_leader_commits_one_group_and_is_answered(threads, disk):
     disk.allowed.release()
     leader.result(WAIT)
     disk.allowed.release(3)
-    for each in followers:
-        each.result(WAIT)
+    for future in followers:
+        future.result(WAIT)
     assert disk.groups == [[0], [1, 2], [3, 4], [5]]
 
 
-def test_one_refusal_leaves_its_neighbours_alone(threads, disk):
+def test_a_refused_item_does_not_affect_others_in_its_group(threads, disk):
     committer = Committer(disk.commit)
     disk.outcome = lambda items: [ConflictError("not this") if i == 2 else None for i in items]
     leader = lead(threads, committer, disk, 0)
@@ -133,8 +133,8 @@ def test_one_refusal_leaves_its_neighbours_alone(threads, disk):
     disk.allowed.release(2)
     with pytest.raises(ConflictError, match="not this"):
         refused.result(WAIT)
-    for each in (leader, before, after):
-        each.result(WAIT)
+    for future in (leader, before, after):
+        future.result(WAIT)
 
 
 def test_after_a_leader_fails_its_followers_are_answered_and_the_next_one_commits(threads, disk):
@@ -146,9 +146,9 @@ def test_after_a_leader_fails_its_followers_are_answered_and_the_next_one_commit
     heir, follower = add(threads, committer, [1, 2])
     disk.outcome = die
     disk.allowed.release(2)
-    for dead in (leader, heir):
+    for future in (leader, heir):
         with pytest.raises(ZeroDivisionError):
-            dead.result(WAIT)
+            future.result(WAIT)
     with pytest.raises(StoreBusyError, match="interrupted"):
         follower.result(WAIT)
     disk.outcome = lambda items: [None] * len(items)
@@ -157,7 +157,7 @@ def test_after_a_leader_fails_its_followers_are_answered_and_the_next_one_commit
     assert disk.groups[-1] == [3]
 
 
-def test_too_few_outcomes_answer_nobody(threads, disk):
+def test_too_few_outcomes_are_an_error(threads, disk):
     committer = Committer(disk.commit)
     disk.outcome = lambda items: [None] * (len(items) - 1)
     disk.allowed.release()
@@ -174,9 +174,9 @@ def test_an_error_of_the_whole_commit_refuses_each_item(threads, disk):
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2])
     disk.allowed.release(2)
-    found = [each.exception(WAIT) for each in (leader, *followers)]
-    assert [str(each) for each in found] == ["the database lacks m002"] * 3
-    assert len({id(each) for each in found}) == 3
+    errors = [future.exception(WAIT) for future in (leader, *followers)]
+    assert [str(error) for error in errors] == ["the database lacks m002"] * 3
+    assert len({id(error) for error in errors}) == 3
 
 
 def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):
@@ -188,9 +188,9 @@ def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2, 3])
     disk.allowed.release()
-    for each in (leader, *followers):
+    for future in (leader, *followers):
         with pytest.raises(StoreBusyError, match="disk full"):
-            each.result(WAIT)
+            future.result(WAIT)
     assert disk.groups == [[0]]
     disk.outcome = lambda items: [None] * len(items)
     disk.allowed.release()
@@ -204,8 +204,8 @@ def test_a_full_queue_refuses_at_once_and_accepts_again_when_it_has_room(threads
     with pytest.raises(StoreBusyError, match="too many reports"):
         committer.add(3)
     disk.allowed.release(3)
-    for each in (leader, *followers):
-        each.result(WAIT)
+    for future in (leader, *followers):
+        future.result(WAIT)
     committer.add(4)
     assert disk.durable == {0, 1, 2, 4}
 
@@ -237,7 +237,7 @@ def test_an_item_committed_after_its_thread_gave_up_does_no_harm(threads, disk):
 
 
 class LateLock:
-    """A lock whose timed wait ends just before it is released."""
+    """A lock whose wait times out just before another thread releases it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -264,14 +264,14 @@ def test_an_answer_or_the_lead_at_the_end_of_the_wait_is_not_lost(threads, disk,
     leader = lead(threads, committer, disk, 0)
     heir, follower = add(threads, committer, [1, 2])
     disk.allowed.release(3)
-    for each in (leader, heir, follower):
-        each.result(WAIT)
+    for future in (leader, heir, follower):
+        future.result(WAIT)
     committer.add(3)
     assert disk.groups == [[0], [1, 2], [3]]
 
 
 def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
-    """Many threads, groups of every size, patience that ends in the middle of everything."""
+    """Many threads add items in groups of every size, and some give up during a commit."""
     durable: list[tuple[int, int]] = []
     acknowledged: set[tuple[int, int]] = set()
     interval = sys.getswitchinterval()
@@ -292,8 +292,8 @@ def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
 
     try:
         with ThreadPoolExecutor(16) as pool:
-            for sent in [pool.submit(send, thread) for thread in range(16)]:
-                sent.result(WAIT)
+            for future in [pool.submit(send, thread) for thread in range(16)]:
+                future.result(WAIT)
     finally:
         sys.setswitchinterval(interval)
     assert len(set(durable)) == len(durable)
@@ -316,12 +316,12 @@ def test_a_forked_child_commits_while_its_parent_is_committing(threads, disk):
             os._exit(0 if disk.groups[-1] == [2] and committer._queue == {} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     disk.allowed.release(2)
-    for each in (leader, *followers):
-        each.result(WAIT)
+    for future in (leader, *followers):
+        future.result(WAIT)
     assert disk.durable == {0, 1}
 
 
-def test_the_log_says_from_time_to_time_why_reports_are_refused(disk, caplog):
+def test_the_log_names_the_reason_for_refusals_at_intervals(disk, caplog):
     def refuse(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreBusyError("disk full")
 
@@ -336,26 +336,26 @@ def test_the_log_says_from_time_to_time_why_reports_are_refused(disk, caplog):
 def test_after_a_long_wait_for_a_locked_store_new_items_are_refused_at_once_for_a_while(
     monkeypatch,
 ):
-    tried: list[int] = []
+    group_sizes: list[int] = []
     now = [1_000.0]
     monkeypatch.setattr(group_commit, "monotonic", lambda: now[0])
 
-    def held(items):
-        tried.append(len(items))
-        if len(tried) == 1:
+    def locked_once(items):
+        group_sizes.append(len(items))
+        if len(group_sizes) == 1:
             now[0] += 0.2
             raise StoreBusyError("held")
         return [None for _ in items]
 
-    committer = Committer(held, refusal_seconds=0.2)
+    committer = Committer(locked_once, refusal_seconds=0.2)
     with pytest.raises(StoreBusyError, match="held"):
         committer.add(1)
     with pytest.raises(StoreBusyError, match="held"):
         committer.add(2)
-    assert tried == [1]
+    assert group_sizes == [1]
     now[0] += 0.25
     committer.add(3)
-    assert tried == [1, 1]
+    assert group_sizes == [1, 1]
 
 
 def test_a_store_that_refuses_without_a_wait_is_tried_again_at_once():

@@ -1,4 +1,4 @@
-"""Many requests share commits; each gets its own outcome, by the survey's current state."""
+"""Concurrent requests share a commit; the survey's current state decides each outcome."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def body(small, codes=(0, 2), *, report_id: str = "", **link: str) -> bytes:
 
 
 class HeldStore:
-    """A store whose commits of reports begin when the test allows them."""
+    """A store that begins each commit of reports when the test allows it."""
 
     def __init__(self, store) -> None:
         self._store = store
@@ -64,41 +64,43 @@ def threads():
     pool.shutdown()
 
 
-def send_together(threads, held, intake, bodies, slug="small") -> list[Future[None]]:
-    """Start the commit of the first report, and queue the others behind it in order."""
+def send_together(threads, held_store, intake, bodies, slug="small") -> list[Future[None]]:
+    """Start the commit of the first report and queue the others behind it in order."""
     first = threads.submit(intake.receive, "small", bodies[0], TODAY)
-    assert held.started.acquire(timeout=WAIT)
-    others = []
-    for number, each in enumerate(bodies[1:], 1):
-        others.append(threads.submit(intake.receive, slug, each, TODAY))
+    assert held_store.started.acquire(timeout=WAIT)
+    futures = []
+    for number, content in enumerate(bodies[1:], 1):
+        futures.append(threads.submit(intake.receive, slug, content, TODAY))
         while len(intake._committer._queue) < number:
-            assert not others[-1].done(), others[-1].exception()
-    held.allowed.release(2)
-    return [first, *others]
+            assert not futures[-1].done(), futures[-1].exception()
+    held_store.allowed.release(2)
+    return [first, *futures]
 
 
 def test_queued_reports_share_a_commit_and_all_are_stored(threads, store, small):
-    held = HeldStore(store)
-    sent = send_together(threads, held, Intake(held), [body(small) for _ in range(30)])
-    for future in sent:
+    held_store = HeldStore(store)
+    futures = send_together(
+        threads, held_store, Intake(held_store), [body(small) for _ in range(30)]
+    )
+    for future in futures:
         future.result(WAIT)
-    assert held.groups == [1, 29]
+    assert held_store.groups == [1, 29]
     assert store.n_pending(small.key) == 30
 
 
 def test_a_refused_report_does_not_affect_others_in_the_same_commit(threads, store, small):
-    held = HeldStore(store)
-    same = secrets.token_urlsafe(16)
+    held_store = HeldStore(store)
+    report_id = secrets.token_urlsafe(16)
     bodies = [
         body(small),
-        body(small, report_id=same),
-        body(small, [1, 1], report_id=same),
-        body(small, report_id=same),
+        body(small, report_id=report_id),
+        body(small, [1, 1], report_id=report_id),
+        body(small, report_id=report_id),
         body(small, invitation=TOKENS[0]),
         body(small),
     ]
-    sent = send_together(threads, held, Intake(held), bodies)
-    errors = [type(future.exception(WAIT)) for future in sent]
+    futures = send_together(threads, held_store, Intake(held_store), bodies)
+    errors = [type(future.exception(WAIT)) for future in futures]
     nothing = type(None)
     assert errors == [nothing, nothing, ConflictError, nothing, InvitationError, nothing]
     assert store.n_pending(small.key) == 3
@@ -106,35 +108,35 @@ def test_a_refused_report_does_not_affect_others_in_the_same_commit(threads, sto
 
 def test_a_survey_closed_between_request_and_commit_accepts_nothing(threads, store, small):
     """A process caches the definition of a survey but never its state."""
-    held = HeldStore(store)
-    intake = Intake(held)
-    held.allowed.release()
-    known = body(small)
-    intake.receive("small", known, TODAY)
-    assert held.started.acquire(timeout=WAIT)
+    held_store = HeldStore(store)
+    intake = Intake(held_store)
+    held_store.allowed.release()
+    stored_body = body(small)
+    intake.receive("small", stored_body, TODAY)
+    assert held_store.started.acquire(timeout=WAIT)
     first = threads.submit(intake.receive, "small", body(small), TODAY)
-    assert held.started.acquire(timeout=WAIT)
+    assert held_store.started.acquire(timeout=WAIT)
     close(store, "small", TODAY)
-    held.allowed.release(2)
+    held_store.allowed.release(2)
     with pytest.raises(ClosedError):
         first.result(WAIT)
     with pytest.raises(ClosedError):
         intake.receive("small", body(small), TODAY)
-    intake.receive("small", known, TODAY)
+    intake.receive("small", stored_body, TODAY)
     assert store.n_pending(small.key) + store.n_released(small.key) == 1
 
 
 def test_a_version_superseded_twice_accepts_nothing_from_a_process_that_cached_it(store, small):
     intake = Intake(store)
-    known = body(small)
-    intake.receive("small", known, TODAY)
+    stored_body = body(small)
+    intake.receive("small", stored_body, TODAY)
     for words in ("Both questions", "Just two questions"):
         publish(
             store, load(SMALL.replace("Two questions", words).encode(), "s.toml", Caps()), TODAY
         )
     with pytest.raises(OutdatedError, match="another definition"):
         intake.receive("small", body(small), TODAY)
-    intake.receive("small", known, TODAY)
+    intake.receive("small", stored_body, TODAY)
     assert store.n_pending(small.key) == 1
 
 
@@ -148,24 +150,24 @@ def test_a_version_superseded_long_ago_is_refused_by_the_day_of_the_request(stor
 
 
 def test_a_cached_definition_is_neither_read_nor_parsed_again(store, small, monkeypatch):
-    asked = Counter()
+    lookups = Counter()
     versions = store.versions
     intake = Intake(store)
     intake.receive("small", body(small), TODAY)
-    monkeypatch.setattr(store, "versions", lambda slug: asked.update([slug]) or versions(slug))
+    monkeypatch.setattr(store, "versions", lambda slug: lookups.update([slug]) or versions(slug))
     read_definition.cache_clear()
     for _ in range(5):
         intake.receive("small", body(small), TODAY)
-    # Once for each commit, to learn the state.
-    assert asked == {"small": 5}
+    # Each commit reads the state of the survey.
+    assert lookups == {"small": 5}
     assert read_definition.cache_info().misses == 0
 
 
 def test_a_definition_is_not_accepted_under_another_survey_s_address(store, small):
     intake = Intake(store)
     intake.receive("small", body(small), TODAY)
-    other = load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps())
-    publish(store, other, TODAY)
+    second_survey = load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps())
+    publish(store, second_survey, TODAY)
     with pytest.raises(OutdatedError, match="another definition"):
         intake.receive("other", body(small), TODAY)
     with pytest.raises(NotFoundError):
@@ -177,11 +179,11 @@ def test_exactly_once_also_from_64_threads_at_once(threads, store, small):
     intake = Intake(store)
     for _ in range(20):
         start = threading.Barrier(64)
-        same = body(small)
+        content = body(small)
 
-        def send(same: bytes = same, start: threading.Barrier = start) -> None:
+        def send(content: bytes = content, start: threading.Barrier = start) -> None:
             start.wait(WAIT)
-            intake.receive("small", same, TODAY)
+            intake.receive("small", content, TODAY)
 
         for future in [threads.submit(send) for _ in range(64)]:
             future.result(WAIT)
@@ -197,8 +199,8 @@ def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
     intake = Intake(store)
     with monkeypatch.context() as patched:
         patched.setattr(store, "add_reports", full)
-        sent = [threads.submit(intake.receive, "small", body(small), TODAY) for _ in range(20)]
-        assert all(isinstance(future.exception(WAIT), StoreBusyError) for future in sent)
+        futures = [threads.submit(intake.receive, "small", body(small), TODAY) for _ in range(20)]
+        assert all(isinstance(future.exception(WAIT), StoreBusyError) for future in futures)
     intake.receive("small", body(small), TODAY)
     assert store.n_pending(small.key) == 1
 
@@ -208,7 +210,7 @@ def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
 
 @pytest.fixture
 def invited(store, small):
-    """The survey with four invitations to the north and four to the south."""
+    """Return the survey with four invitations for the north and four for the south."""
     store.add_invitations(small.key, "north", [token_hash(token) for token in TOKENS[:4]])
     store.add_invitations(small.key, "south", [token_hash(token) for token in TOKENS[4:]])
     return small
@@ -235,7 +237,7 @@ def test_invalid_invitations_are_refused_and_spend_nothing(store, invited):
             ({"stratum": "north", "invitation": "A" * 43}, InvitationError),  # unknown
             ({"stratum": "north", "invitation": ""}, ReportError),
             ({"stratum": "north", "invitation": "A" * 42}, ReportError),
-            ({"stratum": "north", "invitation": "A" * 42 + "B"}, ReportError),  # a second spelling
+            ({"stratum": "north", "invitation": "A" * 42 + "B"}, ReportError),  # not canonical
             ({"stratum": "north", "invitation": "A" * 42 + "\n"}, ReportError),
             ({"stratum": "n" * 61, "invitation": TOKENS[1]}, ReportError),
             ({"stratum": "north\0", "invitation": TOKENS[1]}, ReportError),
@@ -252,16 +254,18 @@ def test_invalid_invitations_are_refused_and_spend_nothing(store, invited):
 
 
 @pytest.mark.security
-def test_invitations_one_that_is_sent_by_32_devices_at_once_lets_one_in(threads, store, invited):
+def test_invitations_admit_one_report_although_32_devices_send_the_same_one(
+    threads, store, invited
+):
     intake = Intake(store)
-    sent = [
+    futures = [
         threads.submit(
             intake.receive, "small", body(invited, stratum="south", invitation=TOKENS[4]), TODAY
         )
         for _ in range(32)
     ]
-    refused = [future for future in sent if isinstance(future.exception(WAIT), ConflictError)]
-    assert len(refused) == 31
+    refusals = [future for future in futures if isinstance(future.exception(WAIT), ConflictError)]
+    assert len(refusals) == 31
     assert store.n_pending(invited.key) == 1
 
 

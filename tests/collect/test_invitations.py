@@ -90,7 +90,7 @@ def test_a_stratum_that_looks_like_a_formula_is_escaped_in_the_file(small, run, 
 
 
 @pytest.mark.security
-def test_strata_below_25_people_are_refused_and_later_invitations_add_up(store, small, run):
+def test_strata_below_25_people_are_refused_and_later_invitations_are_added(store, small, run):
     refused = run("invite", "small", "--count", "24", "--stratum", "north")
     assert refused.exit_code == 1
     assert 'stratum "north" would have 24 people; 25 are needed' in refused.stderr
@@ -185,12 +185,12 @@ def test_an_invitation_only_survey_accepts_no_report_without_an_invitation(store
 
 
 def test_an_invitation_of_another_survey_is_invalid(store, small):
-    other = publish(
+    second_survey = publish(
         store,
         load(SMALL.replace('slug = "small"', 'slug = "other"').encode(), "s.toml", Caps()),
         TODAY,
     )
     (token,) = new_tokens(1)
-    issue_invitations(store, other, "", [token])
+    issue_invitations(store, second_survey, "", [token])
     with pytest.raises(InvitationError):
         Intake(store).receive("small", body(small, invitation=token), TODAY)

@@ -1,4 +1,4 @@
-"""Reports are released in portions, into the bucket of the day, and once by any number of loops."""
+"""Each report is released once, in a portion, into the bucket of its day."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ def test_pending_reports_are_released_in_portions_and_cleaned_up_once(store, sma
 def test_a_release_ends_although_reports_keep_arriving(store, small, monkeypatch):
     original_release = store.release
 
-    def while_more_arrive(*args, **kwargs):
+    def add_and_release(*args, **kwargs):
         fill(store, small, 50)
         return original_release(*args, **kwargs, maximum=50)
 
-    monkeypatch.setattr(store, "release", while_more_arrive)
+    monkeypatch.setattr(store, "release", add_and_release)
     fill(store, small, 100)
     assert 100 <= release(store, small, 25) <= 200
 
@@ -225,22 +225,22 @@ def test_two_loops_at_once_release_every_report_once(settings, store, small):
 def test_a_failing_release_does_not_stop_those_of_other_surveys(
     store, settings, small, monkeypatch
 ):
-    other = publish(
+    second_survey = publish(
         store, load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps()), TODAY
     )
     original_release = store.release
 
-    def failing(key, *args, **kwargs):
-        if key == other.key:
+    def fail_second(key, *args, **kwargs):
+        if key == second_survey.key:
             raise StoreBusyError("locked")
         return original_release(key, *args, **kwargs)
 
-    monkeypatch.setattr(store, "release", failing)
-    for survey in (small, other):
+    monkeypatch.setattr(store, "release", fail_second)
+    for survey in (small, second_survey):
         fill(store, survey, 30)
     with pytest.raises(StoreBusyError, match="locked"):
         ReleaseLoop(store, settings).release_due(0.0)
-    assert (store.n_released(small.key), store.n_released(other.key)) == (30, 0)
+    assert (store.n_released(small.key), store.n_released(second_survey.key)) == (30, 0)
 
 
 @pytest.mark.parametrize("error", [StoreBusyError("disk full"), ZeroDivisionError("a mistake")])
@@ -269,11 +269,11 @@ def test_the_release_loop_survives_and_logs_every_error(
 def test_a_failing_release_leaves_pending_reports_untouched(store, settings, small):
     fill(store, small, 30)
 
-    def broken(*_):
+    def fail(*_):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        store.release(small.key, 25, broken)
+        store.release(small.key, 25, fail)
     assert (store.n_pending(small.key), store.n_released(small.key)) == (30, 0)
     questions = small.definition.questions
     assert store.release(small.key, 25, partial(compose_release, questions)) == 30

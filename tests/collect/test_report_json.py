@@ -1,4 +1,4 @@
-"""The JSON of a report: one strict form; each error names the mistake, and nothing is stored."""
+"""The server accepts one form of a report's JSON; for any other it names the mistake."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_valid_report_is_stored(store, small):
         ({"codes": "00"}, "codes must be a list"),
         ({"report_id": ""}, "report_id"),
         ({"report_id": "A" * 21}, "report_id"),
-        ({"report_id": "A" * 21 + "B"}, "report_id"),  # a second spelling of the same bytes
+        ({"report_id": "A" * 21 + "B"}, "report_id"),  # another encoding of the same bytes
         ({"report_id": "A" * 21 + "="}, "report_id"),
         ({"report_id": 7}, "report_id must be a string"),
         ({"stratum": "north"}, "stratum"),

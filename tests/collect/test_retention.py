@@ -11,8 +11,8 @@ from tests.conftest import SMALL, TODAY
 
 
 def test_only_closed_surveys_past_their_retention_period_are_deleted(store, small):
-    other = SMALL.replace('slug = "small"', 'slug = "other"')
-    publish(store, load(other.encode(), "o.toml", Caps()), TODAY)
+    second_definition = SMALL.replace('slug = "small"', 'slug = "other"')
+    publish(store, load(second_definition.encode(), "o.toml", Caps()), TODAY)
     assert overdue(store, 30, TODAY + timedelta(days=1000)) == []
     close(store, "small", TODAY)
     assert delete_overdue(store, 30, TODAY + timedelta(days=30)) == []

@@ -57,7 +57,7 @@ def test_a_full_survey_refuses_new_reports_and_acknowledges_stored_ones(store, s
     assert store.n_pending(small.key) == 3
 
 
-def test_a_report_that_arrived_before_the_last_day_passed_is_acknowledged_after_it(store, small):
+def test_a_report_stored_by_the_last_day_is_acknowledged_when_it_is_resent_later(store, small):
     store.set_schedule(small.key, Schedule(closes=TODAY))
     intake = Intake(store)
     report = body(small)

@@ -1,4 +1,4 @@
-"""The true values of a test run are those from which its simulated respondents are drawn."""
+"""The true values of a test run agree with the answers of its simulated respondents."""
 
 from __future__ import annotations
 

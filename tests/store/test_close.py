@@ -104,20 +104,20 @@ def test_ids_of_long_closed_surveys_are_deleted(store, small, settings):
 
 
 def test_codes_of_a_report_stay_together_through_many_releases(store, small):
-    sent: list[bytes] = []
+    added: list[bytes] = []
     for step in range(4):
         batch = random_reports(25 + 10 * step)
         add(store, small, batch)
-        sent += [item.codes for item in batch]
+        added += [item.codes for item in batch]
         assert release(store, small, 25) == len(batch)
-    released = [
+    released_codes = [
         bytes(pair)
         for columns in store.block_columns(small.key, [0, 1])
         for pair in zip(*(column.data for column in columns), strict=True)
     ]
     # Cross-tabulations are exact only if the codes of each report stay together.
-    assert sorted(released) == sorted(sent)
-    assert released != sent
+    assert sorted(released_codes) == sorted(added)
+    assert released_codes != added
 
 
 def test_blocks_grow_to_their_size_and_then_a_new_one_begins():

@@ -1,4 +1,4 @@
-"""The contract of a store about what is not published: drafts, plans, tokens; and what is gone."""
+"""The store's contract on both databases: drafts, plans, API tokens and deleted surveys."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_a_draft_has_a_team_and_every_save_is_a_revision(store, ada, draft):
     assert store.draft(draft.key) == after
     assert store.draft(draft.key, 1) == draft
     assert store.draft(draft.key, 3) is None
-    other = store.add_draft("{}", "ada@example.org", 30, {})
-    assert [one.key for one in store.drafts()] == [other.key, draft.key]
+    second_draft = store.add_draft("{}", "ada@example.org", 30, {})
+    assert [row.key for row in store.drafts()] == [second_draft.key, draft.key]
 
 
 def test_a_save_never_overwrites_an_unseen_revision_of_a_draft(store, draft):
@@ -80,10 +80,14 @@ def test_a_draft_is_deleted_with_its_team_and_its_key_is_not_reused(store, ada, 
     assert store.roles(ada) == {}
     with pytest.raises(NotFoundError):
         store.save_draft(draft, "{}", "ada@example.org", 30)
-    other = store.add_draft("{}", "ada@example.org", 40, {})
-    assert other.key == draft.key + 1
-    store.delete_draft(other.key, TODAY, "small")
-    assert [store.published_slug(key) for key in (draft.key, other.key, 99)] == ["", "small", ""]
+    second_draft = store.add_draft("{}", "ada@example.org", 40, {})
+    assert second_draft.key == draft.key + 1
+    store.delete_draft(second_draft.key, TODAY, "small")
+    assert [store.published_slug(key) for key in (draft.key, second_draft.key, 99)] == [
+        "",
+        "small",
+        "",
+    ]
 
 
 def test_a_plan_is_stored_for_a_published_version(store, small):
@@ -135,13 +139,13 @@ def test_an_open_survey_cannot_be_deleted(store, small):
 
 
 def test_deleting_a_survey_deletes_all_its_rows_and_no_others(store, ada):
-    written = load(SMALL.encode(), "s.toml", Caps())
-    kept = store.publish(freeze(written.model_copy(update={"slug": "kept"}), 1), TODAY)
-    gone = [
-        store.publish(freeze(written, n), TODAY, Schedule(maximum=9), {ada: "owner"})
+    definition = load(SMALL.encode(), "s.toml", Caps())
+    remaining = store.publish(freeze(definition.model_copy(update={"slug": "kept"}), 1), TODAY)
+    deleted_versions = [
+        store.publish(freeze(definition, n), TODAY, Schedule(maximum=9), {ada: "owner"})
         for n in (1, 2)
     ]
-    for survey in (kept, *gone):
+    for survey in (remaining, *deleted_versions):
         store.add_invitations(survey.key, "north", [bytes(32)])
         store.set_plan(survey.key, Plan(7))
         add(store, survey, [*random_reports(30), report(99, stratum="north", invitation=bytes(32))])
@@ -150,22 +154,22 @@ def test_deleting_a_survey_deletes_all_its_rows_and_no_others(store, ada):
     store.set_archived("small", archived=True)
     store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))
     store.close_survey("small", TODAY)
-    before = store.tally(kept.key)
+    before = store.tally(remaining.key)
     store.delete_survey("small", TODAY)
     assert store.versions("small") == []
-    assert store.tally(kept.key) == before
+    assert store.tally(remaining.key) == before
     assert store.roles(ada) == {}
     with store.snapshot() as snapshot:
         for name in SURVEY_TABLES:
             keys = {row[0] for row in snapshot.rows(name, None, 10_000)}
-            assert keys <= {kept.key}, name
+            assert keys <= {remaining.key}, name
         for name in TEAM_TABLES:
             place = TABLES[name].column_names.index("slug")
             assert "small" not in {row[place] for row in snapshot.rows(name, None, 100)}, name
-        told = snapshot.rows("deleted", None, 10)
-    assert [row[2:] for row in told] == [
-        ("small", 1, gone[0].sha256, TODAY.isoformat()),
-        ("small", 2, gone[1].sha256, TODAY.isoformat()),
+        deletions = snapshot.rows("deleted", None, 10)
+    assert [row[2:] for row in deletions] == [
+        ("small", 1, deleted_versions[0].sha256, TODAY.isoformat()),
+        ("small", 2, deleted_versions[1].sha256, TODAY.isoformat()),
     ]
 
 
@@ -173,7 +177,7 @@ def test_every_table_with_a_survey_s_key_is_emptied_when_it_is_deleted():
     of_a_survey = {name for name, table in TABLES.items() if "survey" in table.column_names}
     of_a_team = {name for name, table in TABLES.items() if "slug" in table.column_names}
     assert of_a_survey == set(SURVEY_TABLES)
-    # What was there, and who did it, stays known; both name no respondent.
+    # The records of deletions and actions remain; neither identifies a respondent.
     assert of_a_team - {"survey", "action", "deleted"} == set(TEAM_TABLES)
 
 

@@ -1,4 +1,4 @@
-"""The contract of a store about researchers: second factors, teams, the log of what they did."""
+"""The store's contract on both databases: two-factor authentication, teams and actions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def ada(store):
 
 @pytest.fixture
 def definitions():
-    """Two versions of a survey."""
-    written = load(SMALL.encode(), "s.toml", Caps())
-    return freeze(written, 1), freeze(written, 2)
+    """Return two versions of a survey."""
+    definition = load(SMALL.encode(), "s.toml", Caps())
+    return freeze(definition, 1), freeze(definition, 2)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_first_researcher_is_an_administrator_and_others_on_request(store):
     assert store.add_researcher(ADA, "hash").is_admin
     assert not store.add_researcher(BEN, "hash").is_admin
     assert store.add_researcher("eve@example.org", "hash", is_admin=True).is_admin
-    assert [(one.email, one.is_admin) for one in store.researchers()] == [
+    assert [(researcher.email, researcher.is_admin) for researcher in store.researchers()] == [
         (ADA, True),
         (BEN, False),
         ("eve@example.org", True),
@@ -48,12 +48,12 @@ def test_sessions_are_listed_only_for_their_researcher(store, ada, ben):
     store.start_session(b"one", ada, 10, 1000)
     store.start_session(b"two", ada, 20, 1000)
     store.start_session(b"three", ben, 30, 1000)
-    assert [(one.token_hash, one.started) for one in store.sessions(ada)] == [
+    assert [(session.token_hash, session.started) for session in store.sessions(ada)] == [
         (b"two", 20),
         (b"one", 10),
     ]
     store.end_session(b"two")
-    assert [one.token_hash for one in store.sessions(ada)] == [b"one"]
+    assert [session.token_hash for session in store.sessions(ada)] == [b"one"]
 
 
 def test_a_code_s_time_step_is_used_once_and_never_an_older_one(store, ada):
@@ -68,15 +68,15 @@ def test_a_code_s_time_step_is_used_once_and_never_an_older_one(store, ada):
 
 def test_only_one_of_many_simultaneous_uses_of_a_code_succeeds(store, ada):
     store.set_second_factor(ada, "SECRET", [])
-    used: list[bool] = []
+    outcomes: list[bool] = []
     threads = [
-        threading.Thread(target=lambda: used.append(store.use_step(ada, 5))) for _ in range(8)
+        threading.Thread(target=lambda: outcomes.append(store.use_step(ada, 5))) for _ in range(8)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(used) == [False] * 7 + [True]
+    assert sorted(outcomes) == [False] * 7 + [True]
 
 
 def test_a_recovery_code_works_once_and_only_for_its_owner(store, ada, ben):
@@ -108,7 +108,7 @@ def test_a_survey_never_loses_its_last_owner(store, ada, ben):
     assert store.roles(ada) == {"small": "owner"}
     store.set_role("small", ben, "owner")
     store.set_role("small", ada, None)
-    assert [(one.email, one.role) for one in store.members("small")] == [(BEN, "owner")]
+    assert [(member.email, member.role) for member in store.members("small")] == [(BEN, "owner")]
 
 
 def test_a_link_for_a_colleague_works_once_and_expires(store, ada, ben):
@@ -123,20 +123,20 @@ def test_a_link_for_a_colleague_works_once_and_expires(store, ada, ben):
 
 
 @pytest.mark.parametrize(
-    ("role", "left"),
+    ("role", "valid_roles"),
     [(None, set()), ("viewer", {"viewer"}), ("editor", {"viewer", "editor"})],
 )
-def test_links_that_give_more_than_their_maker_s_role_are_revoked(store, ada, ben, role, left):
+def test_links_above_the_role_of_their_maker_are_revoked(store, ada, ben, role, valid_roles):
     for slug in ("small", "other"):
-        for who in (ada, ben):
-            store.set_role(slug, who, "owner")
-            for given in ROLES:
-                name = f"{slug} {who} {given}".encode()
-                store.add_colleague_link(name, ColleagueLink(slug, given, 100, who))
+        for maker in (ada, ben):
+            store.set_role(slug, maker, "owner")
+            for link_role in ROLES:
+                name = f"{slug} {maker} {link_role}".encode()
+                store.add_colleague_link(name, ColleagueLink(slug, link_role, 100, maker))
     store.set_role("small", ben, role)
-    found = store.colleague_links("small", 60)
-    assert {one.role for one in found if one.maker == BEN} == left
-    assert len([one for one in found if one.maker == ADA]) == 3
+    links = store.colleague_links("small", 60)
+    assert {link.role for link in links if link.maker == BEN} == valid_roles
+    assert len([link for link in links if link.maker == ADA]) == 3
     assert len(store.colleague_links("other", 60)) == 6
     assert store.colleague_links("other", 101) == []
     with pytest.raises(ForbiddenError, match="role owner in small"):
@@ -166,8 +166,8 @@ def test_joining_keeps_a_higher_role(store, ada):
     assert store.roles(ada) == {"small": "owner"}
 
 
-def test_actions_are_read_latest_first_of_one_survey_or_of_all(store):
+def test_actions_are_listed_latest_first_for_one_survey_or_all(store):
     for at, slug in enumerate(["small", "other", "small"]):
         store.add_action(Action(at, ADA, "released", slug, ""))
-    assert [one.at for one in store.actions("small", 10)] == [2, 0]
-    assert [one.at for one in store.actions(None, 2)] == [2, 1]
+    assert [action.at for action in store.actions("small", 10)] == [2, 0]
+    assert [action.at for action in store.actions(None, 2)] == [2, 1]

@@ -1,4 +1,4 @@
-"""The contract of a store, on both databases: portions, buckets, blocks and counts of a release."""
+"""The store's contract on both databases: portions, buckets, blocks and counts of a release."""
 
 from __future__ import annotations
 
@@ -47,43 +47,43 @@ def test_a_portion_has_the_first_ids_and_leaves_enough_for_another(store, small)
     while n := store.release(small.key, 25, release_in_order, maximum=40):
         portions.append(n)
         assert store.n_pending(small.key) == 101 - sum(portions)
-        left = [store.has_report(small.key, report(number)) for number in range(101)]
-        assert all(left)
+        are_known = [store.has_report(small.key, report(number)) for number in range(101)]
+        assert all(are_known)
     assert portions == [34, 34, 33]
     assert (store.tally(small.key).n, store.tally(small.key).release) == (101, 3)
 
 
 @pytest.mark.parametrize("minimum", [1, 25, 30_000, 65_536])
-@pytest.mark.parametrize("most", [25, 16_384])
-def test_a_portion_never_leaves_fewer_pending_reports_than_the_minimum(minimum, most):
-    for waiting in [*range(1, 200), *range(60_000, 140_000, 977)]:
-        n = portion_size(waiting, minimum, most)
-        left = waiting - n
-        assert left == waiting if waiting < minimum else minimum <= n
-        assert left == 0 or left >= minimum or waiting < minimum
-        assert n <= max(most, 2 * minimum)
+@pytest.mark.parametrize("maximum", [25, 16_384])
+def test_a_portion_never_leaves_fewer_pending_reports_than_the_minimum(minimum, maximum):
+    for n_pending in [*range(1, 200), *range(60_000, 140_000, 977)]:
+        n = portion_size(n_pending, minimum, maximum)
+        remainder = n_pending - n
+        assert remainder == n_pending if n_pending < minimum else minimum <= n
+        assert remainder == 0 or remainder >= minimum or n_pending < minimum
+        assert n <= max(maximum, 2 * minimum)
 
 
 def test_a_release_gets_the_pending_reports_and_the_newest_block_of_a_stratum(store, small):
     store.add_invitations(small.key, "north", [bytes(31) + b"\x01"])
-    given = []
+    calls = []
 
-    def look(groups) -> ReleaseContent:
-        given.append(list(groups))
+    def record_groups(groups) -> ReleaseContent:
+        calls.append(list(groups))
         return release_in_order(groups)
 
     north = report(9, b"\x02\x02", stratum="north", invitation=bytes(31) + b"\x01")
     add(store, small, [report(2, b"\x01\x01"), report(1, b"\x00\x02"), north])
     for _ in range(2):
-        store.release(small.key, 1, look, bucket="2026-11-21")
+        store.release(small.key, 1, record_groups, bucket="2026-11-21")
     add(store, small, [report(3, b"\x02\x00")])
-    store.release(small.key, 1, look, bucket="2026-11-21")
+    store.release(small.key, 1, record_groups, bucket="2026-11-21")
     add(store, small, [report(4, b"\x02\x01")])
-    store.release(small.key, 1, look, bucket="2026-11-22")
-    ((first,), (other,), (again,), (next_day,)) = given
+    store.release(small.key, 1, record_groups, bucket="2026-11-22")
+    ((first,), (north_group,), (again,), (next_day,)) = calls
     assert (first.stratum, first.bucket, first.last) == ("", "2026-11-21", None)
     assert list(first.codes) == [b"\x00\x02", b"\x01\x01"]
-    assert (other.stratum, list(other.codes)) == ("north", [b"\x02\x02"])
+    assert (north_group.stratum, list(north_group.codes)) == ("north", [b"\x02\x02"])
     assert (again.last.number, list(again.last.columns)) == (0, [b"\x00\x01", b"\x02\x01"])
     assert next_day.last is None
 
@@ -134,29 +134,29 @@ def test_reports_of_a_small_stratum_stay_pending_until_there_are_enough(store, s
     assert store.tallies(small.key)["north", ""].n == 26
     add(store, small, north(range(26, 30)))
     assert store.release(small.key, 25, release_in_order) == 0
-    # At the close what is left is released, however little.
+    # The close releases all remaining reports, even fewer than the minimum.
     assert store.release(small.key, 1, release_in_order) == 4
 
 
 def test_counts_and_blocks_agree_after_many_releases(store, small):
-    sent = Counter()
+    added = Counter()
     for step in range(6):
         batch = random_reports(25 + 10 * step)
         add(store, small, batch)
-        sent.update(each.codes for each in batch)
+        added.update(item.codes for item in batch)
         store.release(small.key, 25, release_in_order)
     pairs: Counter[bytes] = Counter()
     for first, second in store.block_columns(small.key, [0, 1]):
         assert (first.question, second.question, first.block) == (0, 1, second.block)
         pairs.update(bytes(pair) for pair in zip(first.data, second.data, strict=True))
-    assert pairs == sent
+    assert pairs == added
     tally = store.tally(small.key)
-    assert tally.n == sent.total()
+    assert tally.n == added.total()
     for question in (0, 1):
-        counted = Counter(
+        code_counts = Counter(
             code for (b,) in store.block_columns(small.key, [question]) for code in b.data
         )
-        assert tally.counts[question] == [counted[option] for option in range(3)]
+        assert tally.counts[question] == [code_counts[option] for option in range(3)]
 
 
 def test_block_columns_come_in_the_requested_order(store, small):
@@ -170,18 +170,18 @@ def test_block_columns_come_in_the_requested_order(store, small):
         list(store.block_columns(small.key, [0, 7]))
 
 
-def test_blocks_stream_from_one_state_whatever_is_released_meanwhile(store, small):
+def test_a_stream_of_blocks_ignores_later_releases(store, small):
     add(store, small, [report(1, b"\x01\x02")])
     store.release(small.key, 1, release_in_order, bucket="a")
     add(store, small, [report(2, b"\x01\x02")])
     store.release(small.key, 1, release_in_order, bucket="b")
     stream = store.block_columns(small.key, [0])
-    seen = [next(stream)]
-    # The same thread goes on working with the store in the middle of it.
+    blocks = [next(stream)]
+    # The thread adds and releases reports before it has read the whole stream.
     add(store, small, [report(number) for number in range(3, 40)])
     store.release(small.key, 1, release_in_order, bucket="b")
-    seen += list(stream)
-    assert [(column.bucket, column.n) for (column,) in seen] == [("a", 1), ("b", 1)]
+    blocks += list(stream)
+    assert [(column.bucket, column.n) for (column,) in blocks] == [("a", 1), ("b", 1)]
     assert [block.n for (block,) in store.block_columns(small.key, [0])] == [1, 38]
 
 
@@ -199,15 +199,15 @@ def test_a_release_that_fails_leaves_all_reports_pending(store, small):
 
 
 def test_each_survey_is_released_separately(store, small):
-    other = store.publish(small_of_another_slug(), small.changed)
+    second_survey = store.publish(small_of_another_slug(), small.changed)
     add(store, small, [report(number) for number in range(30)])
-    add(store, other, [report(number, b"\x02\x02") for number in range(26)])
+    add(store, second_survey, [report(number, b"\x02\x02") for number in range(26)])
     assert store.release(small.key, 25, release_in_order) == 30
-    assert (store.n_pending(other.key), store.tally(other.key).n) == (26, 0)
-    assert store.release(other.key, 25, release_in_order) == 26
-    assert store.tally(other.key).counts[0] == [0, 0, 26]
+    assert (store.n_pending(second_survey.key), store.tally(second_survey.key).n) == (26, 0)
+    assert store.release(second_survey.key, 25, release_in_order) == 26
+    assert store.tally(second_survey.key).counts[0] == [0, 0, 26]
     store.forget_ids(small.key)
-    assert store.has_report(other.key, report(1, b"\x02\x02"))
+    assert store.has_report(second_survey.key, report(1, b"\x02\x02"))
 
 
 def small_of_another_slug():
@@ -227,7 +227,7 @@ def test_cleaning_up_and_rewriting_lose_nothing(store, small):
     assert all(store.has_report(small.key, report(number)) for number in range(60))
 
 
-def test_the_places_of_counts_are_those_of_the_channel_and_n_asked(store, small, direct_access):
+def test_counts_have_the_positions_of_the_channel_and_n_asked(store, small, direct_access):
     add(store, small, [StoredReport(bytes(16), "", b"\x02\x01")])
     store.release(small.key, 1, release_in_order)
     rows = direct_access.run("SELECT question, option, n FROM counts ORDER BY question, option")

@@ -1,4 +1,4 @@
-"""A survey's maximum number of reports is never exceeded, and is counted once for each commit."""
+"""A survey never exceeds its maximum number of reports; each commit counts them once."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def test_pending_reports_are_counted_once_for_each_commit(store, small, monkeypa
     statements: list[str] = []
     commits: list[int] = []
 
-    def recorded(run):
+    def record_statements(run):
         def rows(self, statement, values=()):
             statements.append(statement)
             return run(self, statement, values)
 
         return rows
 
-    def counted(run):
+    def record_commits(run):
         def add_reports(reports, *maxima):
             commits.append(len(reports))
             return run(reports, *maxima)
 
         return add_reports
 
-    monkeypatch.setattr(kind, "rows", recorded(kind.rows))
-    monkeypatch.setattr(store, "add_reports", counted(store.add_reports))
+    monkeypatch.setattr(kind, "rows", record_statements(kind.rows))
+    monkeypatch.setattr(store, "add_reports", record_commits(store.add_reports))
     intake = Intake(store)
     threads = [
         threading.Thread(target=intake.receive, args=["small", body(small), TODAY])
@@ -60,7 +60,7 @@ def test_a_group_that_exceeds_the_maximum_is_stored_up_to_it(store, small):
     assert [verdict is None for verdict in verdicts] == [True] * 25 + [False] * 16
     assert {type(verdict) for verdict in verdicts[25:]} == {FullError}
     assert store.n_pending(small.key) == 25
-    # Released reports count too, and stored ones are acknowledged again.
+    # Released reports count too; a resent report that is stored is acknowledged.
     assert release(store, small, 25) == 25
     assert store.add_reports(addressed[:25], {small.key: 25}) == [None] * 25
     assert isinstance(store.add_reports(addressed[25:26], {small.key: 25})[0], FullError)
@@ -75,10 +75,12 @@ def test_without_a_maximum_nothing_is_counted(store, small, monkeypatch):
 
 def test_several_stores_together_never_exceed_the_maximum(store, small, settings):
     def send() -> None:
-        own = open_store(settings.database)
+        thread_store = open_store(settings.database)
         for _ in range(6):
-            own.add_reports([(small.key, item) for item in random_reports(7)], {small.key: 100})
-        own.close_connections()
+            thread_store.add_reports(
+                [(small.key, item) for item in random_reports(7)], {small.key: 100}
+            )
+        thread_store.close_connections()
 
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""The contract of a store, on both databases: each report exactly once, each with its verdict."""
+"""The store's contract on both databases: it stores each report once, with a separate verdict."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ REFUSING = {
 
 
 def verdicts(store, survey, reports) -> list[str]:
-    """Each report's verdict by the name of its class; "" for those that are stored."""
-    found = store.add_reports([(survey.key, each) for each in reports])
-    return [type(each).__name__ if each else "" for each in found]
+    """Return the class name of each report's error, or an empty string if it is stored."""
+    outcomes = store.add_reports([(survey.key, item) for item in reports])
+    return [type(item).__name__ if item else "" for item in outcomes]
 
 
 def hashes(*numbers: int) -> list[bytes]:
@@ -50,23 +50,23 @@ def test_nothing_is_added_by_an_empty_batch(store, small):
     assert store.add_reports([]) == []
 
 
-@pytest.mark.parametrize("other", [b"\x01\x01", b"\x00\x00"])
-def test_the_same_id_with_other_codes_is_a_conflict_and_changes_nothing(store, small, other):
+@pytest.mark.parametrize("codes", [b"\x01\x01", b"\x00\x00"])
+def test_the_same_id_with_other_codes_is_a_conflict_and_changes_nothing(store, small, codes):
     add(store, small, [report(1)])
-    assert verdicts(store, small, [report(1, other), report(2)]) == ["ConflictError", ""]
+    assert verdicts(store, small, [report(1, codes), report(2)]) == ["ConflictError", ""]
     assert store.n_pending(small.key) == 2
     assert store.has_report(small.key, report(1))
     with pytest.raises(ConflictError):
-        store.has_report(small.key, report(1, other))
+        store.has_report(small.key, report(1, codes))
 
 
 def test_of_two_reports_with_one_id_in_a_batch_the_first_is_stored(store, small):
-    sent = [report(1), report(1, b"\x01\x01"), report(1)]
-    assert verdicts(store, small, sent) == ["", "ConflictError", ""]
+    batch = [report(1), report(1, b"\x01\x01"), report(1)]
+    assert verdicts(store, small, batch) == ["", "ConflictError", ""]
     assert store.n_pending(small.key) == 1
 
 
-def test_a_released_report_is_still_known_by_its_id(store, small):
+def test_a_released_report_is_recognized_by_its_id(store, small):
     add(store, small, [report(number) for number in range(30)])
     assert store.release(small.key, 25, release_in_order) == 30
     assert verdicts(store, small, [report(3), report(30)]) == ["", ""]
@@ -74,14 +74,14 @@ def test_a_released_report_is_still_known_by_its_id(store, small):
     assert store.has_report(small.key, report(3))
 
 
-def test_a_forgotten_id_is_not_known_any_more(store, small):
+def test_a_deleted_id_is_no_longer_recognized(store, small):
     add(store, small, [report(1)])
     store.release(small.key, 1, release_in_order)
     store.forget_ids(small.key)
     assert not store.has_report(small.key, report(1))
 
 
-def test_a_closed_survey_takes_nothing_new_and_its_neighbour_everything(store, small):
+def test_a_closed_survey_accepts_no_new_report_and_an_open_one_accepts_all(store, small):
     add(store, small, [report(1)])
     store.close_survey("small", TODAY)
     assert verdicts(store, small, [report(1), report(2), report(1, b"\x01\x01")]) == [
@@ -93,17 +93,17 @@ def test_a_closed_survey_takes_nothing_new_and_its_neighbour_everything(store, s
 
 
 def test_a_missing_survey_accepts_nothing(store, small):
-    found = store.add_reports([(small.key, report(1)), (99, report(2))])
-    assert found[0] is None
-    assert isinstance(found[1], ClosedError)
+    outcomes = store.add_reports([(small.key, report(1)), (99, report(2))])
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], ClosedError)
 
 
 def test_a_report_that_the_database_refuses_fails_alone(store, small, settings, direct_access):
     for statement in REFUSING[settings.database.partition(":")[0]]:
         direct_access.run(statement)
     bad = report(2, b"\xee\xee")
-    sent = [report(1), bad, report(3), report(1, b"\x01\x01"), bad]
-    assert verdicts(store, small, sent) == ["", "StoreError", "", "ConflictError", "StoreError"]
+    batch = [report(1), bad, report(3), report(1, b"\x01\x01"), bad]
+    assert verdicts(store, small, batch) == ["", "StoreError", "", "ConflictError", "StoreError"]
     assert store.n_pending(small.key) == 2
     (_, refusal) = store.add_reports([(small.key, report(4)), (small.key, bad)])
     assert "a page is damaged" in str(refusal)
@@ -139,20 +139,20 @@ def test_an_invitation_is_spent_with_its_report_and_a_resent_report_is_known(sto
 
 def test_an_invitation_is_spent_once_in_a_batch_too(store, small):
     store.add_invitations(small.key, "north", hashes(1, 2))
-    sent = [report(n, stratum="north", invitation=hashes(1 + n // 2)[0]) for n in range(4)]
-    assert verdicts(store, small, sent) == ["", "InvitationError", "", "InvitationError"]
+    batch = [report(n, stratum="north", invitation=hashes(1 + n // 2)[0]) for n in range(4)]
+    assert verdicts(store, small, batch) == ["", "InvitationError", "", "InvitationError"]
     assert store.n_pending(small.key) == 2
 
 
 @pytest.mark.parametrize(
     ("stratum", "token"), [("south", 1), ("", 1), ("north", 3)], ids=["other", "none", "unknown"]
 )
-def test_an_unknown_invitation_or_one_of_another_stratum_lets_nothing_in_and_stays_unspent(
+def test_an_unknown_invitation_or_one_of_another_stratum_admits_no_report(
     store, small, stratum, token
 ):
     store.add_invitations(small.key, "north", hashes(1))
-    sent = [report(1, stratum=stratum, invitation=hashes(token)[0]), report(2)]
-    assert verdicts(store, small, sent) == ["InvitationError", ""]
+    batch = [report(1, stratum=stratum, invitation=hashes(token)[0]), report(2)]
+    assert verdicts(store, small, batch) == ["InvitationError", ""]
     good = report(3, stratum="north", invitation=hashes(1)[0])
     assert verdicts(store, small, [good]) == [""]
 
@@ -178,37 +178,37 @@ def test_only_one_of_many_simultaneous_issues_of_invitations_succeeds(store, sma
     assert store.n_invited_by_stratum(small.key) == {"north": 20}
 
 
-def test_an_invitation_is_issued_once_for_a_survey_that_is_there(store, small):
+def test_an_invitation_is_issued_once_and_only_for_an_existing_survey(store, small):
     store.add_invitations(small.key, "north", hashes(1))
     with pytest.raises(ConflictError, match="issued before"):
         store.add_invitations(small.key, "south", hashes(2, 1))
     with pytest.raises(NotFoundError, match="99"):
         store.add_invitations(99, "north", hashes(3))
-    # None of a refused lot is issued.
-    sent = report(1, stratum="south", invitation=hashes(2)[0])
-    assert verdicts(store, small, [sent]) == ["InvitationError"]
+    # A rejected batch issues no invitation, not even the valid ones.
+    unissued = report(1, stratum="south", invitation=hashes(2)[0])
+    assert verdicts(store, small, [unissued]) == ["InvitationError"]
 
 
-# -- many at once
+# -- concurrency
 
 
-def at_once(settings, works) -> list[object]:
-    """Run each work with a store of its own, all at the same time; what they return or raise."""
-    outcomes: list[object] = [None] * len(works)
-    start = threading.Barrier(len(works))
+def run_together(settings, tasks) -> list[object]:
+    """Run each task on a separate store, all at the same time; return their results or errors."""
+    outcomes: list[object] = [None] * len(tasks)
+    start = threading.Barrier(len(tasks))
 
     def run(place: int) -> None:
-        own = open_store(settings.database)
+        thread_store = open_store(settings.database)
         try:
-            own.surveys()  # connects
+            thread_store.surveys()  # connects
             start.wait(30)
-            outcomes[place] = works[place](own)
-        except Exception as error:  # noqa: BLE001  whatever it is, the test shows it
+            outcomes[place] = tasks[place](thread_store)
+        except Exception as error:  # noqa: BLE001  the test reports every error
             outcomes[place] = error
         finally:
-            own.close_connections()
+            thread_store.close_connections()
 
-    threads = [threading.Thread(target=run, args=[place]) for place in range(len(works))]
+    threads = [threading.Thread(target=run, args=[place]) for place in range(len(tasks))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -217,50 +217,54 @@ def at_once(settings, works) -> list[object]:
 
 
 def test_the_same_reports_from_many_stores_at_once_are_stored_once(store, settings, small):
-    sent = [(small.key, report(number)) for number in range(20)]
-    works = [
-        lambda own, order=order: own.add_reports(sent[::order]) for order in (1, -1) for _ in "1234"
+    reports = [(small.key, report(number)) for number in range(20)]
+    tasks = [
+        lambda thread_store, order=order: thread_store.add_reports(reports[::order])
+        for order in (1, -1)
+        for _ in "1234"
     ]
-    assert at_once(settings, works) == [[None] * 20] * 8
+    assert run_together(settings, tasks) == [[None] * 20] * 8
     assert store.n_pending(small.key) == 20
 
 
 def test_an_invitation_used_by_many_at_once_admits_one_report(store, settings, small):
     store.add_invitations(small.key, "north", hashes(*range(10)))
 
-    def send(own, person: int):
+    def send(thread_store, person: int):
         tokens = range(10) if person % 2 else range(9, -1, -1)
-        return own.add_reports(
+        return thread_store.add_reports(
             [
                 (small.key, report(100 * person + n, stratum="north", invitation=hashes(n)[0]))
                 for n in tokens
             ]
         )
 
-    outcomes = at_once(settings, [lambda own, p=p: send(own, p) for p in range(1, 7)])
-    taken = [verdict for outcome in outcomes for verdict in outcome]
-    assert taken.count(None) == store.n_pending(small.key) == 10
-    assert sum(isinstance(verdict, ConflictError) for verdict in taken) == 50
+    outcomes = run_together(
+        settings, [lambda thread_store, p=p: send(thread_store, p) for p in range(1, 7)]
+    )
+    verdicts_of_all = [verdict for outcome in outcomes for verdict in outcome]
+    assert verdicts_of_all.count(None) == store.n_pending(small.key) == 10
+    assert sum(isinstance(verdict, ConflictError) for verdict in verdicts_of_all) == 50
 
 
 def test_no_report_is_duplicated_or_lost_between_senders_and_two_releases(store, settings, small):
-    """Each report is sent twice while others release: its one codes are a 1 in every tally."""
+    """Two threads send every report, and two others release: each report is released once."""
     reports = random_reports(600)
-    done = threading.Event()
+    end = threading.Event()
 
-    def keep_releasing(own):
+    def keep_releasing(thread_store):
         n = 0
-        while not done.is_set():
-            n += own.release(small.key, 25, release_in_order, maximum=50)
+        while not end.is_set():
+            n += thread_store.release(small.key, 25, release_in_order, maximum=50)
         return n
 
-    def send(own):
+    def send(thread_store):
         for start in range(0, 600, 20):
-            add(own, small, reports[start : start + 20])
-            add(own, small, reports[max(0, start - 40) : start + 20])
-        done.set()
+            add(thread_store, small, reports[start : start + 20])
+            add(thread_store, small, reports[max(0, start - 40) : start + 20])
+        end.set()
 
-    released = at_once(settings, [keep_releasing, keep_releasing, send, send])
+    released = run_together(settings, [keep_releasing, keep_releasing, send, send])
     assert released[2:] == [None, None]
     released += [store.release(small.key, 1, release_in_order, maximum=10_000)]
     assert sum(filter(None, released)) == store.tally(small.key).n == 600
@@ -268,24 +272,24 @@ def test_no_report_is_duplicated_or_lost_between_senders_and_two_releases(store,
 
 
 def test_nothing_is_added_to_a_survey_after_its_close(store, settings, small):
-    """Whatever was acknowledged waits when the closing returns, and no more comes."""
-    counted = []
+    """When the close returns, the acknowledged reports are pending, and none is added later."""
+    pending_at_close = []
 
-    def close(own):
-        own.close_survey("small", TODAY)
-        counted.append(own.n_pending(small.key))
+    def close(thread_store):
+        thread_store.close_survey("small", TODAY)
+        pending_at_close.append(thread_store.n_pending(small.key))
 
-    def send(own, person):
-        sent = [
-            own.add_reports([(small.key, report(1000 * person + number))])[0]
+    def send(thread_store, person):
+        outcomes_of_thread = [
+            thread_store.add_reports([(small.key, report(1000 * person + number))])[0]
             for number in range(100)
         ]
-        return sum(verdict is None for verdict in sent)
+        return sum(verdict is None for verdict in outcomes_of_thread)
 
-    works = [lambda own, p=p: send(own, p) for p in range(1, 4)]
-    outcomes = at_once(settings, [close, *works])
+    tasks = [lambda thread_store, p=p: send(thread_store, p) for p in range(1, 4)]
+    outcomes = run_together(settings, [close, *tasks])
     assert outcomes[0] is None
-    assert counted == [sum(outcomes[1:])] == [store.n_pending(small.key)]
+    assert pending_at_close == [sum(outcomes[1:])] == [store.n_pending(small.key)]
 
 
 def test_a_store_error_names_no_code_of_a_report(store, small, settings, direct_access):

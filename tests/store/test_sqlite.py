@@ -1,4 +1,4 @@
-"""What is true of the store on a SQLite file alone: its disk, its files, its queue of writers."""
+"""Tests of SQLite alone: its disk, its files and its queue of writers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def path(settings) -> Path:
 
 @pytest.fixture
 def impatient(monkeypatch) -> None:
-    """Writers give up at once."""
+    """Make writers give up at once."""
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(
         sqlite,
@@ -146,7 +146,7 @@ def test_no_single_report_is_left_in_the_files_after_close(store, path, small):
     store.forget_ids(small.key)
     store.vacuum()
     content = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    assert not [each for each in reports if each.id in content]
+    assert not [item for item in reports if item.id in content]
 
 
 def test_rewriting_leaves_no_free_pages(store, small):
@@ -178,23 +178,23 @@ def test_the_server_empties_the_log_after_another_process_s_release(
 ):
     loop = ReleaseLoop(store, settings)
     loop.clean_up(TODAY)
-    other = open_store(settings.database)
-    add(other, small, [report(number) for number in range(30)])
+    command_store = open_store(settings.database)
+    add(command_store, small, [report(number) for number in range(30)])
     log = path.with_name(path.name + "-wal")
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox").fetchone()
         if ended == "killed":
-            other.clean_up_after_release = lambda survey: None
-        assert release(other, small, 25) == 30
-        # A command's process ends here, and with it what it knew.
-        other.close_connections()
+            command_store.clean_up_after_release = lambda survey: None
+        assert release(command_store, small, 25) == 30
+        # The command's process ends here and forgets the clean-up that it missed.
+        command_store.close_connections()
         assert log.stat().st_size > 0
     loop.clean_up(TODAY)
     assert log.stat().st_size == 0
 
 
-# -- locked, and then not
+# -- locks
 
 
 def test_a_database_locked_from_outside_is_busy_and_nothing_is_stored(
@@ -221,7 +221,7 @@ def test_a_writer_that_keeps_the_lock_makes_others_busy_until_it_is_killed(
         for _ in range(2):
             with pytest.raises(StoreBusyError, match="another process"):
                 store.add_reports([(small.key, report(1))])
-        assert store.n_pending(small.key) == 0  # reading goes on
+        assert store.n_pending(small.key) == 0  # readers are not blocked
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
     for number in range(3):
@@ -263,19 +263,21 @@ def test_a_process_that_has_just_written_queues_behind_a_waiting_one(store, path
     log = tmp_path / "turns"
     turn = WriteLock(path)
     with turn.acquire(60):
-        other = subprocess.Popen([sys.executable, "-c", WRITING_ONCE, path, log], cwd=ROOT)
+        waiting_process = subprocess.Popen(
+            [sys.executable, "-c", WRITING_ONCE, path, log], cwd=ROOT
+        )
         while not has_waiting_writer(path):
-            assert other.poll() is None
+            assert waiting_process.poll() is None
             time.sleep(0.01)
         log.write_text("one ")
-    # At once: without the door the lock would come back before the other is awake.
-    with turn.acquire(60), log.open("a") as again:
-        again.write("one ")
-    assert other.wait() == 0
+    # Without the door lock, this process would get the lock again before the other one wakes up.
+    with turn.acquire(60), log.open("a") as turns:
+        turns.write("one ")
+    assert waiting_process.wait() == 0
     assert log.read_text() == "one other one "
 
 
-def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):
+def test_a_forked_child_does_not_use_its_parent_s_connections(settings, store, small):
     subprocess.run([sys.executable, "-c", FORKING, settings.database], cwd=ROOT, check=True)
 
 

@@ -1,4 +1,4 @@
-"""The contract of a store, on both databases: frozen definitions, researchers, sessions."""
+"""The store's contract on both databases: frozen definitions, researchers, sessions."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def test_simultaneous_publishing_leaves_no_gap_and_no_duplicate(store, settings)
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
     outcomes = []
 
-    def send() -> None:
-        own = open_store(settings.database)
+    def publish_once() -> None:
+        thread_store = open_store(settings.database)
         try:
-            outcomes.append(own.publish(definition, TODAY).version)
+            outcomes.append(thread_store.publish(definition, TODAY).version)
         except ConflictError as refusal:
             outcomes.append(str(refusal))
         finally:
-            own.close_connections()
+            thread_store.close_connections()
 
-    threads = [threading.Thread(target=send) for _ in range(4)]
+    threads = [threading.Thread(target=publish_once) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -112,13 +112,13 @@ def test_a_closed_survey_has_the_date_of_its_close(store, small):
     assert store.close_survey("small", LATER) == []
 
 
-def test_a_researcher_is_found_whatever_the_case_of_the_address_and_added_once(store):
+def test_a_researcher_is_added_once_and_found_despite_the_case_of_the_address(store):
     store.add_researcher("Ada@example.org", "hash 1")
     store.add_researcher("bob@example.org", "hash 2")
     with pytest.raises(ConflictError, match=r"ADA@example\.org"):
         store.add_researcher("ADA@example.org", "other")
-    found = store.researcher("ada@EXAMPLE.org")
-    assert (found.email, found.password_hash) == ("Ada@example.org", "hash 1")
+    researcher = store.researcher("ada@EXAMPLE.org")
+    assert (researcher.email, researcher.password_hash) == ("Ada@example.org", "hash 1")
     assert store.researcher("eve@example.org") is None
 
 
@@ -127,20 +127,20 @@ def test_a_session_ends_when_it_is_idle_too_old_closed_or_its_password_changes(s
     key = store.researcher("ada@example.org").key
     limits = {"idle": 100, "absolute": 1000}
 
-    def whose(token: bytes, now: int):
+    def researcher_of(token: bytes, now: int):
         return store.session_researcher(token, now, **limits)
 
     store.start_session(b"a", key, 0, 1000)
-    assert whose(b"a", 90).key == key
-    assert whose(b"a", 189).key == key  # used at 90
-    assert whose(b"a", 290) is None
-    store.start_session(b"b", key, 2000, 1000)  # takes the outdated one away
-    assert whose(b"a", 0) is None
+    assert researcher_of(b"a", 90).key == key
+    assert researcher_of(b"a", 189).key == key  # its last use was at 90
+    assert researcher_of(b"a", 290) is None
+    store.start_session(b"b", key, 2000, 1000)  # deletes the expired one
+    assert researcher_of(b"a", 0) is None
     store.end_session(b"b")
-    assert whose(b"b", 2001) is None
+    assert researcher_of(b"b", 2001) is None
     store.start_session(b"c", key, 3000, 1000)
     store.set_password("ADA@example.org", "new")
-    assert whose(b"c", 3001) is None
+    assert researcher_of(b"c", 3001) is None
     assert store.researcher("ada@example.org").password_hash == "new"
     with pytest.raises(NotFoundError, match="eve"):
         store.set_password("eve@example.org", "new")

@@ -46,6 +46,6 @@ def run_killed(commits: int, *arguments: str, **variables: str) -> None:
     assert ended.returncode == -signal.SIGKILL
 
 
-def check_progress(done: int, total: int) -> None:
+def check_progress(n_copied: int, total: int) -> None:
     """Check that the progress of a copy never exceeds its total."""
-    assert 0 <= done <= total
+    assert 0 <= n_copied <= total

@@ -23,7 +23,7 @@ from tests.store.test_migrations import fill as fill_m001
 
 @pytest.fixture
 def filled(store, small) -> Store:
-    """A store with rows in every table."""
+    """Return a store with rows in every table."""
     fill(store, small)
     return store
 
@@ -38,7 +38,7 @@ def file(tmp_path):
 
 @pytest.fixture(params=KINDS)
 def new(request, tmp_path, postgresql: PostgresqlServer):
-    """A database of either kind without tables, as a store and its url."""
+    """Return a store of either kind without tables, and its URL."""
     is_sqlite = request.param == "sqlite"
     url = f"sqlite:///{tmp_path / 'new.db'}" if is_sqlite else postgresql.create("unmigrated")
     store = open_store(url)
@@ -62,11 +62,11 @@ def files_beside(file) -> list[str]:
 
 def test_a_backup_is_one_file_readable_by_its_owner_with_every_row_but_sessions(filled, file):
     before = contents(filled)
-    found = backup(filled, file, check_progress)
-    assert (found.surveys, found.reports) == (1, 44)
+    result = backup(filled, file, check_progress)
+    assert (result.surveys, result.reports) == (1, 44)
     assert files_beside(file) == ["backup.db"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    # Read as on a medium that nobody can write to.
+    # Read the file as if it were on a read-only medium.
     with sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
@@ -81,8 +81,8 @@ def test_a_restored_store_equals_the_original_and_recognizes_its_reports(filled,
     store, _ = new
     backup(filled, file, check_progress)
     before = file.read_bytes()
-    found = restore(file, store, check_progress)
-    assert (found.surveys, found.reports) == (1, 44)
+    result = restore(file, store, check_progress)
+    assert (result.surveys, result.reports) == (1, 44)
     assert contents(store) == copied_rows(filled)
     assert store.tallies(small.key) == filled.tallies(small.key)
     for number in range(4):
@@ -104,7 +104,7 @@ def test_a_backup_never_replaces_a_file(filled, file):
 
 def test_a_backup_does_not_replace_a_file_that_appears_meanwhile(filled, file):
     with pytest.raises(ConflictError, match="already exists"):
-        backup(filled, file, lambda done, total: file.write_text("mine"))
+        backup(filled, file, lambda n_copied, total: file.write_text("mine"))
     assert (file.read_text(), files_beside(file)) == ("mine", ["backup.db"])
 
 
@@ -132,36 +132,36 @@ def test_a_backup_under_load_contains_every_report_acknowledged_before_it_began(
     def serve() -> None:
         server = open_store(settings.database)
         while not stop.is_set():
-            some = random_reports(10)
-            add(server, small, some)
-            acknowledged.extend(some)
+            batch = random_reports(10)
+            add(server, small, batch)
+            acknowledged.extend(batch)
             release(server, small, 25)
         server.close_connections()
 
     server = threading.Thread(target=serve)
     server.start()
     try:
-        before = [_backup_of(store, tmp_path / f"{n}.db", acknowledged) for n in range(4)]
-        # The server lived through it.
-        wait_until(lambda: len(acknowledged) > before[-1])
+        counts = [_backup_of(store, tmp_path / f"{n}.db", acknowledged) for n in range(4)]
+        # The server still stores reports after the backups.
+        wait_until(lambda: len(acknowledged) > counts[-1])
     finally:
         stop.set()
         server.join()
-    for n, many in enumerate(before):
-        _check_holds(tmp_path / f"{n}.db", small, acknowledged[:many])
+    for n, n_before in enumerate(counts):
+        _check_backup(tmp_path / f"{n}.db", small, acknowledged[:n_before])
 
 
 def _backup_of(store: Store, file, acknowledged: list[object]) -> int:
-    many = len(acknowledged)
+    n_before = len(acknowledged)
     backup(store, file, check_progress)
-    return many
+    return n_before
 
 
-def _check_holds(file, survey: PublishedSurvey, reports: list[object]) -> None:
+def _check_backup(file, survey: PublishedSurvey, reports: list[object]) -> None:
     copy = open_store(f"sqlite:///{file}")
     with copy.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
-    assert all(copy.has_report(survey.key, each) for each in reports)
+    assert all(copy.has_report(survey.key, item) for item in reports)
     total = copy.n_released(survey.key) + copy.n_pending(survey.key)
     assert total >= len(reports)
     assert total % 10 == 0

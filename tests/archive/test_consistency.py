@@ -19,28 +19,28 @@ from tests.store.reports import add, random_reports
 from tests.surveys import EVERY_DESIGN
 
 
-def checked(store):
+def check_store(store):
     with store.snapshot() as snapshot:
         return check(snapshot)
 
 
 @pytest.fixture
 def filled(store, small):
-    """Released: 22 reports in each of two buckets, 4 of them of the link "north"."""
+    """Return a store with 22 released reports in each of two buckets, 4 of them of "north"."""
     fill(store, small)
     return store
 
 
 def test_a_store_without_surveys_is_consistent(store):
-    found = checked(store)
-    assert (found.surveys, found.reports, found.mistakes) == (0, 0, ())
+    result = check_store(store)
+    assert (result.surveys, result.reports, result.mistakes) == (0, 0, ())
 
 
 def test_released_reports_are_consistent_and_pending_reports_are_not_counted(filled, small):
-    found = checked(filled)
-    assert (found.surveys, found.reports, found.mistakes) == (1, 44, ())
+    result = check_store(filled)
+    assert (result.surveys, result.reports, result.mistakes) == (1, 44, ())
     add(filled, small, random_reports(9))
-    assert checked(filled) == found
+    assert check_store(filled) == result
 
 
 @pytest.mark.parametrize("sampled", [False, True])
@@ -51,7 +51,7 @@ def test_every_type_of_question_is_consistent_over_many_releases(store, sampled)
     survey = publish(store, load(content, "every.toml", Caps()), TODAY)
     questions = survey.definition.questions
     for number in range(3 * 30):
-        # Codes 0 and the bits that are set nowhere stand for any: the counting is the channel's.
+        # The values of the codes do not matter here: tests of the channels cover the counting.
         codes = b"".join(
             bytes([1] * question.nullable + [0] * question.channel.code_bytes)
             if number % 2 or not sampled
@@ -61,15 +61,15 @@ def test_every_type_of_question_is_consistent_over_many_releases(store, sampled)
         add(store, survey, [StoredReport(number.to_bytes(16, "big"), "", codes)])
         if number % 30 == 29:
             release(store, survey, 25)
-    found = checked(store)
-    assert (found.reports, found.mistakes) == (90, ())
+    result = check_store(store)
+    assert (result.reports, result.mistakes) == (90, ())
 
 
 def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small):
     filled.close_survey("small", TODAY)
     filled.release(small.key, 1, lambda groups: compose_release(small.definition.questions, groups))
     filled.forget_ids(small.key)
-    assert checked(filled).mistakes == ()
+    assert check_store(filled).mistakes == ()
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_every_inconsistency_is_named(filled, settings, direct_access, damage, v
         on = "" if settings.database.startswith("sqlite") else " ON survey"
         direct_access.run(f"DROP TRIGGER published_definition_is_frozen{on}")
     direct_access.run(damage, values)
-    found = checked(filled)
-    assert any(re.search(mistake, each) for each in found.mistakes), found.mistakes
+    result = check_store(filled)
+    assert any(re.search(mistake, text) for text in result.mistakes), result.mistakes
 
 
 def test_a_check_reads_one_snapshot_while_reports_arrive_and_are_released(store, small, settings):
@@ -162,9 +162,9 @@ def test_a_check_reads_one_snapshot_while_reports_arrive_and_are_released(store,
     server = threading.Thread(target=serve)
     server.start()
     try:
-        found = [checked(store) for _ in range(10)]
+        results = [check_store(store) for _ in range(10)]
     finally:
         stop.set()
         server.join()
-    assert [each.mistakes for each in found] == [()] * 10
-    assert checked(store).reports % 30 == 0
+    assert [result.mistakes for result in results] == [()] * 10
+    assert check_store(store).reports % 30 == 0

@@ -22,7 +22,7 @@ from tests.store.reports import add, random_reports, release_in_order
 
 @pytest.fixture
 def filled(store, small) -> Store:
-    """A store with rows in every table."""
+    """Return a store with rows in every table."""
     fill(store, small)
     return store
 
@@ -54,7 +54,7 @@ def test_a_snapshot_does_not_contain_later_rows(filled, small):
 
 @pytest.fixture(params=KINDS)
 def empty(request, tmp_path, postgresql: PostgresqlServer):
-    """A migrated store of either kind without any rows, and its url."""
+    """Return a migrated store of either kind without rows, and its URL."""
     url = f"sqlite:///{tmp_path / 'copy.db'}"
     if request.param == "postgresql":
         url = postgresql.create()
@@ -86,7 +86,7 @@ def test_a_copy_of_all_rows_is_equal_and_copying_again_changes_nothing(filled, s
     assert copy.surveys() == filled.surveys()
     assert copy.tally(small.key) == filled.tally(small.key)
     assert copy.tallies(small.key) == filled.tallies(small.key)
-    # It goes on working: what comes next gets the next numbers.
+    # The copy accepts new rows and continues the numbers of the original.
     copy.add_researcher("bob@example.org", "hash")
     add(copy, small, random_reports(30))
     assert copy.release(small.key, 25, release_in_order)
@@ -112,12 +112,13 @@ def test_every_table_is_either_copied_or_excluded():
 
 def test_a_copied_store_has_every_row_but_sessions_and_continues_the_original(filled, small, empty):
     copy, _ = empty
-    seen = []
-    found = copy_store(filled, copy, lambda done, total: seen.append((done, total)))
-    assert (found.surveys, found.reports, found.mistakes) == (1, 44, ())
+    progress = []
+    result = copy_store(filled, copy, lambda n_copied, total: progress.append((n_copied, total)))
+    assert (result.surveys, result.reports, result.mistakes) == (1, 44, ())
     assert contents(copy) == copied_rows(filled)
-    assert seen == sorted(seen)
-    assert seen[-1][0] == seen[-1][1] == sum(len(rows) for rows in copied_rows(filled).values())
+    assert progress == sorted(progress)
+    n_rows = sum(len(rows) for rows in copied_rows(filled).values())
+    assert progress[-1] == (n_rows, n_rows)
     resent = random_reports(1) + [StoredReport(*row[1:]) for row in contents(copy)["inbox"]]
     add(copy, small, resent)
     assert copy.n_pending(small.key) == filled.n_pending(small.key) + 1
@@ -133,12 +134,12 @@ def test_a_killed_copy_continues_and_ends_equal_to_the_source(filled, settings, 
     for commits in (1, 6):
         run_killed(commits, "copy-store", settings.database, url)
         half = contents(copy)
-        # What was committed, and nothing of the transaction that was not.
-        written = sum(len(rows) for rows in half.values())
-        assert written > before
+        # The copy has the rows of committed transactions and none of the interrupted one.
+        n_rows = sum(len(rows) for rows in half.values())
+        assert n_rows > before
         assert all(set(rows) <= set(whole[table]) for table, rows in half.items())
         assert half["release"] == []
-        before = written
+        before = n_rows
     copy_store(filled, copy, check_progress)
     assert contents(copy) == whole
 
@@ -179,14 +180,14 @@ def test_copying_an_equal_store_changes_nothing(filled, target):
 
 
 def test_another_instances_database_is_rejected_and_unchanged(filled, target):
-    other, _ = target
-    written = load(SMALL.replace('"small"', '"other"').encode(), "other.toml", Caps())
-    survey = other.publish(freeze(written, 1), TODAY)
-    add(other, survey, random_reports(3))
-    before = contents(other)
+    target_store, _ = target
+    definition = load(SMALL.replace('"small"', '"other"').encode(), "other.toml", Caps())
+    survey = target_store.publish(freeze(definition, 1), TODAY)
+    add(target_store, survey, random_reports(3))
+    before = contents(target_store)
     with pytest.raises(ConflictError, match=r'"survey" has rows that the source does not have'):
-        copy_store(filled, other, check_progress)
-    assert contents(other) == before
+        copy_store(filled, target_store, check_progress)
+    assert contents(target_store) == before
 
 
 @pytest.mark.parametrize("settings", long_unless(["sqlite"], KINDS), indirect=True)
@@ -204,13 +205,13 @@ def test_another_instances_database_is_rejected_and_unchanged(filled, target):
     ],
 )
 def test_a_target_with_other_rows_is_rejected(filled, target, table, statement):
-    other, url = target
-    copy_store(filled, other, check_progress)
+    target_store, url = target
+    copy_store(filled, target_store, check_progress)
     DirectAccess(url).run(statement)
-    before = contents(other)
+    before = contents(target_store)
     with pytest.raises(ConflictError, match=f'its table "{table}" has rows'):
-        copy_store(filled, other, check_progress)
-    assert contents(other) == before
+        copy_store(filled, target_store, check_progress)
+    assert contents(target_store) == before
 
 
 def test_reports_that_arrive_during_a_copy_make_it_fail(filled, small, target):
@@ -218,16 +219,16 @@ def test_reports_that_arrive_during_a_copy_make_it_fail(filled, small, target):
     before = copied_rows(filled)
     late = random_reports(3)
 
-    def watch(done: int, total: int) -> None:
-        if done == total:
+    def watch(n_copied: int, total: int) -> None:
+        if n_copied == total:
             add(filled, small, late)
 
     with pytest.raises(ConflictError, match=r'changed while it was copied \(its table "inbox"\)'):
         copy_store(filled, copy, watch)
-    # Whatever was acknowledged before the beginning is there, and the source has lost nothing.
+    # The copy has every report stored before it began, and the source has lost none.
     assert contents(copy) == before
-    assert all(filled.has_report(small.key, each) for each in late)
-    # Once nobody serves from the source, the rest follows.
+    assert all(filled.has_report(small.key, item) for item in late)
+    # When the source no longer changes, a second run copies the remaining reports.
     copy_store(filled, copy, check_progress)
     assert contents(copy) == copied_rows(filled)
 

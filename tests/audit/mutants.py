@@ -1,4 +1,4 @@
-"""Mutants of the client: the shipped one with one text replaced, which the audit must catch."""
+"""Mutants of the shipped client, each with one text replaced, which the audit must detect."""
 
 from __future__ import annotations
 

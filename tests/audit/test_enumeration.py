@@ -1,4 +1,4 @@
-"""The shipped client under Node passes its own tests, and every draw equals the integers."""
+"""The shipped client under Node passes its tests, and every draw matches the integer weights."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LARGE = [
 ]
 
 QUICK = [channel for channel in LARGE if getattr(channel, "m", 0) < 100]
-"""The channels that are proved in a second or two."""
+"""The channels that the audit proves in one or two seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_integer_mechanism_every_draw_through_the_shipped_client_equals_the_inte
     assert [channel_from_json(channel.to_json()) for channel in channels] == list(channels)
     for check in auditor.enumeration(channels):
         assert check.ok, check
-        assert "every draw: " in check.detail  # of the channel itself, not of a smaller sibling
+        assert "every draw: " in check.detail  # of the channel itself, not of a smaller one
 
 
 @each_case("channel", [*channels_in_use(), *SETS, *BITS, *TABLES])
@@ -149,14 +149,14 @@ def test_a_channel_too_large_to_enumerate_is_proved_by_a_smaller_one_and_its_own
 
 
 @pytest.mark.security
-def test_a_row_of_other_weights_is_caught():
+def test_a_row_with_wrong_weights_is_detected():
     table = numeric.one_bit(3, 1)
     check = check_rows(table, ["0" * 64] * table.truths)
     assert not check.ok
     assert "truth 0" in check.detail
 
 
-def test_where_time_allows_every_value_of_a_draw_is_run(auditor):
+def test_the_audit_runs_every_value_of_a_draw_if_time_allows(auditor):
     _, check_of_draws = auditor.enumeration([SubsetSelection(64, 17, 3, 1)])
     assert (
         "18 of 18 draws, both sides of every boundary, 18 through every value"
@@ -165,7 +165,7 @@ def test_where_time_allows_every_value_of_a_draw_is_run(auditor):
 
 
 @pytest.mark.security
-def test_the_epsilon_that_the_pages_show_is_that_of_the_integers(auditor):
+def test_the_epsilon_on_the_pages_matches_the_integers(auditor):
     assert auditor.ratios([*channels_in_use(), *SETS, *BITS, *TABLES, *LARGE]).ok
 
 
@@ -222,7 +222,7 @@ def test_the_client_uses_no_weaker_generator_no_clock_and_no_markup():
         for banned in (
             r"Math\.random",
             r"\bDate\b",
-            r"\.format\(\)",  # a formatter of dates reads the clock when it is given none
+            r"\.format\(\)",  # a date formatter without an argument reads the clock
             r"\bperformance\b",
             r"\btimeStamp\b",
             r"innerHTML",

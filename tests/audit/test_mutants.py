@@ -1,4 +1,4 @@
-"""The audit catches each broken client, which is the shipped one with one text replaced."""
+"""The audit detects every mutant of the shipped client."""
 
 from __future__ import annotations
 
@@ -153,13 +153,13 @@ BROKEN_REPORTS = {
 }
 
 MUTANTS = {**BROKEN_CHANNELS, **BROKEN_READING, **BROKEN_REPORTS, **BROKEN_VISITS}
-SOME = [*MUTANTS][::6]
+EVERY_RUN = [*MUTANTS][::6]
 """The mutants of every run; the others run in the lane `long`."""
 SURVEYS = {**surveys.EVERY_CHANNEL, **surveys.SAMPLING, "alone": surveys.ALONE}
 
 
 def test_every_mutant_replaces_text_that_the_client_contains():
-    """Most mutants run only in the lane `long`, which would notice a stale one late."""
+    """Most mutants run only in the lane `long`, which would find an outdated one late."""
     assert not [
         name for name, (file, old, *_) in MUTANTS.items() if old not in FILES[file].decode()
     ]
@@ -167,14 +167,14 @@ def test_every_mutant_replaces_text_that_the_client_contains():
 
 @pytest.mark.web
 @pytest.mark.security
-@pytest.mark.parametrize("mutant", long_unless(SOME, MUTANTS))
-def test_every_broken_client_is_caught(node, mutant):
+@pytest.mark.parametrize("mutant", long_unless(EVERY_RUN, MUTANTS))
+def test_every_broken_client_is_detected(node, mutant):
     name, old, new, survey = MUTANTS[mutant]
     source = FILES[name].decode()
     assert source.count(old) >= 1, f"{mutant}: the client no longer has {old!r}"
-    broken = {**FILES, name: source.replace(old, new, 1).encode()}
+    files = {**FILES, name: source.replace(old, new, 1).encode()}
     definition = surveys.publish(SURVEYS[survey])
-    assert not all(check.ok for check in run_checks(broken, definition, SAMPLES, node)), mutant
+    assert not all(check.ok for check in run_checks(files, definition, SAMPLES, node)), mutant
 
 
 @pytest.mark.security
@@ -183,13 +183,13 @@ def test_every_broken_client_is_caught(node, mutant):
 )
 def test_the_audit_enumerates_the_channels_that_the_device_has_read(node, mutant):
     name, old, new, survey = BROKEN_READING[mutant]
-    broken = {**FILES, name: FILES[name].decode().replace(old, new, 1).encode()}
+    files = {**FILES, name: FILES[name].decode().replace(old, new, 1).encode()}
     definition = surveys.publish(SURVEYS[survey])
-    auditor = Auditor(broken, node, definition)
+    auditor = Auditor(files, node, definition)
     channels = [question.channel for question in definition.questions]
     assert not all(check.ok for check in auditor.enumeration(channels))
     assert not all(check.ok for check in auditor.sampling(channels, SAMPLES))
-    assert not check_respondents(Node(broken, node, definition.canonical), definition).ok
+    assert not check_respondents(Node(files, node, definition.canonical), definition).ok
 
 
 @pytest.mark.long
@@ -201,4 +201,5 @@ def test_the_shipped_client_passes_with_the_surveys_made_for_mutants(node):
 
 
 def test_the_mutants_are_at_least_twelve_and_all_different():
-    assert len({(each.file, each.old, each.new) for each in MUTANTS.values()}) == len(MUTANTS) > 12
+    replacements = {(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS.values()}
+    assert len(replacements) == len(MUTANTS) > 12

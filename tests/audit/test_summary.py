@@ -68,8 +68,8 @@ def test_the_audit_of_a_published_survey_has_json(published):
 @pytest.mark.web
 @pytest.mark.security
 def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
-    broken = source_files()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
-    files = {**source_files(), "mechanism.js": broken}
+    source = source_files()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
+    files = {**source_files(), "mechanism.js": source}
     monkeypatch.setattr(Client, "load", lambda: Client(files))
     result = CliRunner().invoke(main, ["audit", "small", *QUICK])
     assert result.exit_code == 1
@@ -117,7 +117,7 @@ def test_surveys_of_every_kind_pass_all_groups_of_checks(node, name):
         run_checks(CLIENT.files, surveys.publish(surveys.EVERY_CHANNEL[name]), 1_000, node)
     )
     assert all(check.ok for check in checks), [check for check in checks if not check.ok]
-    assert [group for group in GROUPS if any(each.group == group for each in checks)] == [*GROUPS]
+    assert [group for group in GROUPS if any(item.group == group for item in checks)] == [*GROUPS]
 
 
 @pytest.mark.long

@@ -68,12 +68,12 @@ def test_large_questions_are_replaced_by_small_channels_of_the_same_kinds(name):
 
 
 @pytest.mark.security
-def test_a_hidden_question_does_not_apply_whatever_its_earlier_answer():
+def test_a_hidden_question_does_not_apply_even_if_it_was_answered_before():
     routed = form("routed")
-    hidden = truths(routed, {"works": 1, "nights": 0, "how_many": 3}, None)
+    truth_values = truths(routed, {"works": 1, "nights": 0, "how_many": 3}, None)
     option_ids = [option["id"] for option in questions(routed)[2]["options"]]
-    assert option_ids[hidden["nights"]] == "does_not_apply"
-    assert hidden["how_many"] == 8  # the first truth behind the eight points of the grid
+    assert option_ids[truth_values["nights"]] == "does_not_apply"
+    assert truth_values["how_many"] == 8  # the first truth after the eight points of the grid
     assert truths(routed, {"works": 0, "nights": 0, "how_many": 3}, None)["how_many"] == 3
 
 
@@ -107,11 +107,11 @@ def test_reports_of_the_unreduced_survey_equal_pythons_bytes(node):
     assert "of all 4 questions" in check.detail
 
 
-def test_a_client_that_names_another_survey_is_caught(node):
+def test_a_client_that_names_another_survey_is_detected(node):
     definition = surveys.publish(surveys.TABLES)
     changed = FILES["report.js"].replace(b"definition: definition.id", b'definition: "0"')
-    broken = Node({**FILES, "report.js": changed}, node, definition.canonical)
-    assert not check_respondents(broken, definition).ok
+    client = Node({**FILES, "report.js": changed}, node, definition.canonical)
+    assert not check_respondents(client, definition).ok
 
 
 @pytest.mark.web

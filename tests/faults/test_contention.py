@@ -52,10 +52,10 @@ def test_locked_by_another_process_gives_503_until_it_is_released(serve, store, 
     body = new_report(small)
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
         assert send(connection, small, new_report(small)).status == 201
-        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as lock_holder:
+            lock_holder.execute("BEGIN IMMEDIATE")
             refused = send(connection, small, body)
-            other.execute("ROLLBACK")
+            lock_holder.execute("ROLLBACK")
         assert refused.status == 503
         assert int(refused.retry_after or 0) > 0
         assert store.n_pending(small.key) == 1

@@ -93,7 +93,7 @@ def test_disk_full_repeatedly_loses_no_report_and_requires_no_restart(
     log = process.communicate(timeout=90)[0]
     assert "reports are refused for now" in log
     assert "SQLITE_FULL" in log
-    # Not one line for each report: the log may be on the same disk.
+    # The server does not log each refusal, because the log may be on the same disk.
     assert log.count("refused for now") <= cycles + (time.monotonic() - start) // LOG_SECONDS
 
 

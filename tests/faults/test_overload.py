@@ -81,10 +81,10 @@ def test_locked_store_refuses_all_devices_with_retry_after(serve, store, small):
     async def all_devices() -> list[tuple[int, bool]]:
         return await asyncio.gather(*(send_once(port, small, body) for body in bodies))
 
-    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as lock_holder:
+        lock_holder.execute("BEGIN IMMEDIATE")
         responses = run_in_thread(all_devices())
-        other.execute("ROLLBACK")
+        lock_holder.execute("ROLLBACK")
     assert set(responses) == {(503, True)}
     assert store.n_pending(small.key) == 0
 

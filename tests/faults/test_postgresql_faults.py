@@ -31,7 +31,7 @@ def check_nothing_is_lost(store, survey, load: Load) -> None:
         assert check(snapshot).mistakes == ()
 
 
-@pytest.mark.long  # the test below kills the whole server in every run
+@pytest.mark.long  # in every run, the test below kills the whole server
 @pytest.mark.parametrize("times", [2, 100])
 def test_backends_that_are_terminated_under_load_lose_nothing(
     serve, store, small, settings, postgresql, times
@@ -55,9 +55,9 @@ def kill_postmaster(server: PostgresqlServer) -> None:
     """Kill the server's first process with SIGKILL; the others end when they notice."""
     directory = Path(server.server.pgdata)
     postmaster = int(Path(directory, "postmaster.pid").read_text().split()[0])
-    others = child_pids(postmaster)
+    children = child_pids(postmaster)
     os.kill(postmaster, signal.SIGKILL)
-    wait_until(lambda: not any(is_running(pid) for pid in [postmaster, *others]), 60)
+    wait_until(lambda: not any(is_running(pid) for pid in [postmaster, *children]), 60)
     # If no process collects a dead one, its id stays in use, and the next server would believe
     # that the lock files are still held.
     for lock in (directory / "postmaster.pid", *directory.glob(".s.PGSQL.*.lock")):
@@ -95,8 +95,8 @@ def test_a_killed_database_server_that_comes_back_is_used_again(
     assert "reports are refused for now" in output
 
 
-def test_readiness_answers_in_time_while_the_database_is_away(serve, small, postgresql):
-    """Prometheus waits for 10 seconds unless told otherwise, the container's own check for 4."""
+def test_readiness_responds_in_time_while_the_database_is_unavailable(serve, small, postgresql):
+    """By default Prometheus waits for 10 seconds, and the container's health check for 4."""
     port, inside = free_port(), free_port()
     serve(port=port, SURVEY_INTERNAL=f"127.0.0.1:{inside}")
     ready, figures = (f"http://127.0.0.1:{inside}/{name}" for name in ("readyz", "metrics"))

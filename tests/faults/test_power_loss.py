@@ -1,4 +1,4 @@
-"""When the power fails nothing acknowledged is lost: every answer leaves after the disk's."""
+"""A power failure loses no acknowledged report: each is on disk before its response leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWERING = ("sendto", "sendmsg", "write", "writev")
 ACKNOWLEDGED = re.compile(r'"HTTP/1\.1 201')
 SYNCED = r"f(?:data)?sync"
 ON_DISK = re.compile(rf"{SYNCED}\(\d+<[^>]*survey\.db-wal>\)\s+= 0|{SYNCED} resumed.*= 0")
-"""The log of the database is on the disk; one call, or the end of one that another interrupted."""
+"""The line of a call, complete or resumed, after which the database's log is on the disk."""
 
 
 @pytest.mark.security
@@ -28,15 +28,15 @@ def test_acknowledged_means_on_disk_before_any_answer_leaves(
 ):
     port = int(serve().rpartition(":")[2])
     (worker,) = (pid for pid in child_pids(serve.processes[0].pid) if is_worker(pid))
-    seen = tmp_path / "seen"
+    calls = tmp_path / "calls"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    with closing(connection), trace([worker], seen, SYNCING + ANSWERING):
+    with closing(connection), trace([worker], calls, SYNCING + ANSWERING):
         for _ in range(reports):
-            # One after the other: between two answers there is one report to be written.
+            # The requests are sequential, so the server writes one report between two responses.
             assert send(connection, small, new_report(small)).status == 201
     order = [
         "answer" if ACKNOWLEDGED.search(line) else "disk"
-        for line in seen.read_text(errors="replace").splitlines()
+        for line in calls.read_text(errors="replace").splitlines()
         if ACKNOWLEDGED.search(line) or ON_DISK.search(line)
     ]
     assert order.count("answer") == reports

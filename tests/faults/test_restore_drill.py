@@ -27,7 +27,7 @@ COMMANDS = "survey migrate && survey restore {} && survey check-store"
 
 
 def run(tmp_path: Path, command: str, database: str) -> str:
-    """Run a line of the runbook with the `survey` under test; return what it prints."""
+    """Run a line of the runbook with the `survey` under test; return its output."""
     program = tmp_path / "bin/survey"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m survey.cli "$@"\n')

@@ -1,4 +1,4 @@
-"""What is unsafe is named with what to do, and what is too unsafe keeps a server from starting."""
+"""The configuration check names unsafe settings with remedies; fatal ones prevent a start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cases import each_case
 from tests.conftest import SECRET
 
 PUBLIC = "https://survey.example.org"
-HERE = {"trusted_proxies": 0, "public_url": "http://127.0.0.1:8000"}
+LOOPBACK = {"trusted_proxies": 0, "public_url": "http://127.0.0.1:8000"}
 
 
 def deployment(address="127.0.0.1", environment=None, **settings) -> Deployment:
@@ -65,15 +65,15 @@ def test_a_safe_deployment_has_no_findings():
         ({"secret": "replace-this-with-32-random-characters"}, "SURVEY_SECRET"),
         ({"secret": "qwertyuiopasdfghjklzxcvbnm1234567890"}, "SURVEY_SECRET"),
         ({"trusted_proxies": 0}, "SURVEY_TRUSTED_PROXIES"),
-        ({"address": "0.0.0.0", **HERE}, "--address"),
-        ({"address": "192.168.1.5", **HERE}, "--address"),
+        ({"address": "0.0.0.0", **LOOPBACK}, "--address"),
+        ({"address": "192.168.1.5", **LOOPBACK}, "--address"),
         ({"internal": "[::ffff:0.0.0.0]:9464"}, "SURVEY_INTERNAL"),
         ({"internal": "0.0.0.0:9464"}, "SURVEY_INTERNAL"),
         ({"internal": "8.8.8.8:9464"}, "SURVEY_INTERNAL"),
         ({"internal": "no.such.name.invalid:9464"}, "SURVEY_INTERNAL"),
     ],
 )
-def test_boot_refuses_what_is_unsafe_by_name(unsafe, name):
+def test_boot_refuses_unsafe_settings_by_name(unsafe, name):
     instance = deployment(**unsafe)
     assert fatal_settings(instance) == [name]
     with pytest.raises(SettingsError, match=name):
@@ -120,15 +120,15 @@ def test_boot_refuses_a_secret_that_others_can_change_and_advises_where_they_can
 
 
 @pytest.mark.security
-def test_boot_refuses_every_folder_on_the_way_in_which_anybody_could_put_another(tmp_path):
-    kept, named = tmp_path / "open" / "kept", tmp_path / "links"
-    kept.mkdir(parents=True)
-    named.mkdir()
-    (kept / "survey.db").touch(mode=0o600)
-    (named / "survey.db").symlink_to(kept / "survey.db")
-    instance = deployment(database=f"sqlite:///{named / 'survey.db'}")
+def test_boot_refuses_a_database_below_a_folder_that_anybody_can_change(tmp_path):
+    target, links = tmp_path / "open" / "kept", tmp_path / "links"
+    target.mkdir(parents=True)
+    links.mkdir()
+    (target / "survey.db").touch(mode=0o600)
+    (links / "survey.db").symlink_to(target / "survey.db")
+    instance = deployment(database=f"sqlite:///{links / 'survey.db'}")
     assert fatal_settings(instance) == []
-    for folder in (kept, tmp_path / "open", named):
+    for folder in (target, tmp_path / "open", links):
         folder.chmod(0o777)
         with pytest.raises(SettingsError, match=f"chmod 700 {folder}$"):
             refuse_unsafe(instance)

@@ -1,4 +1,4 @@
-"""The internal address, and no other, serves health, readiness and metrics."""
+"""Only the internal address serves health, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.store.databases import DirectAccess
 from tests.store.writers import has_waiting_writer
 
 HOLD_SECONDS = 1.0
-"""Seconds for which another writer keeps the database; shorter than the limit for a commit."""
+"""Seconds for which another writer locks the database; shorter than the timeout of a commit."""
 
 
 def fetch(url: str, method: str = "GET") -> tuple[int, str]:
@@ -146,10 +146,10 @@ def test_refusals_and_the_queue_behind_a_commit_are_metrics(servers, store, smal
     assert sum(n for name, n in read_metrics(internal).items() if name.startswith(refused)) >= 25
     with ThreadPoolExecutor(40) as pool:
         with store._write():
-            sent = [pool.submit(send, public, small, 1) for _ in range(40)]
+            requests = [pool.submit(send, public, small, 1) for _ in range(40)]
             wait_until(lambda: has_waiting_writer(store.path))
-            time.sleep(HOLD_SECONDS)  # reports queue behind a commit that waits
-        assert [request.result() for request in sent] == [None] * 40
+            time.sleep(HOLD_SECONDS)  # reports queue behind the waiting commit
+        assert [request.result() for request in requests] == [None] * 40
     send(public, small, 60)
     result = read_metrics(internal)
     assert result["survey_commit_queue_sum"] > 0
@@ -183,7 +183,7 @@ def test_no_trace_of_an_interrupted_internal_connection_is_logged_with_an_addres
     ):
         with socket.create_connection(address, timeout=20) as connection:
             connection.sendall(body)
-            # Close with a reset, as if the cable had been pulled.
+            # Reset the connection, as if someone had unplugged the cable.
             linger = struct.pack("ii", 1, 0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     assert fetch(f"{internal}/healthz") == (200, "ok\n")
@@ -195,7 +195,7 @@ def test_no_trace_of_an_interrupted_internal_connection_is_logged_with_an_addres
 
 
 def test_an_unreadable_database_is_not_ready_and_names_the_kind_of_error(tmp_path):
-    # The system rejects so long a name, as it rejects a directory that may not be entered.
+    # The system rejects an overlong name like a directory that the process may not enter.
     url = f"sqlite:///{tmp_path}/{'x' * 300}/survey.db"
     settings = Settings(secret=SECRET, database=url)
     store = open_store(url)
@@ -206,11 +206,11 @@ def test_an_unreadable_database_is_not_ready_and_names_the_kind_of_error(tmp_pat
 
 
 def test_readiness_waits_for_workers_and_database_at_the_same_time(store, settings, monkeypatch):
-    """The waits overlap: the total on this clock is the longest of them."""
+    """The waits overlap: the total time is that of the longest wait."""
     now = [1_000.0]
 
     class SilentThread:
-        """A thread that waits for a database without an answer."""
+        """A thread that waits for a database that never responds."""
 
         def __init__(self, **_: object) -> None:
             pass

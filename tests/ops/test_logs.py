@@ -1,4 +1,4 @@
-"""Lines of the log have fixed fields, none of which contains anything that a client sent."""
+"""Log lines have fixed fields, and no field contains data that a client sent."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_no_trace_of_a_body_address_or_token_gets_into_a_line():
     ]
     for record in records:
         record.stack_info = PLANTED
-        written = Lines().format(record)
+        line_of_log = Lines().format(record)
         for part in PLANTED.split():
-            assert part not in written
+            assert part not in line_of_log
 
 
 def test_an_error_is_logged_with_its_classes_codes_and_places():

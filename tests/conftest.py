@@ -161,7 +161,7 @@ def long_unless(every_run: Container[object], values: Iterable[object]) -> list[
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlServer]:
-    """A real PostgreSQL server, started once; the extra `test` installs it."""
+    """Start a real PostgreSQL server once; the extra `test` installs it."""
     # Not in pytest's directories: a new run changes their permissions and locks the server out.
     with TemporaryDirectory(prefix="survey-postgresql-") as directory:
         server = PostgresqlServer(Path(directory))
@@ -193,7 +193,7 @@ def settings(request: pytest.FixtureRequest) -> Settings:
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty SQLite database, migrated once: copying it takes a tenth of a migration's time."""
+    """Migrate an empty SQLite database once: a copy takes a tenth of the time of a migration."""
     file = tmp_path_factory.mktemp("migrated") / "survey.db"
     store = open_store(f"sqlite:///{file}")
     store.migrate()
@@ -215,7 +215,7 @@ def store(settings: Settings, migrated_file: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def small(store: Store) -> PublishedSurvey:
-    """A published survey of two questions with three options each, p = 3/4."""
+    """Publish a survey of two questions with three options each, p = 3/4."""
     return publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
 
 
@@ -352,13 +352,13 @@ def node_path() -> str:
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """The path of a real Node."""
+    """Return the path of a real Node."""
     return node_path()
 
 
 @pytest.fixture(scope="session")
 def office() -> str:
-    """The path of a real LibreOffice."""
+    """Return the path of a real LibreOffice."""
     executable = shutil.which("soffice")
     if executable is None:
         pytest.skip("no LibreOffice on the path (apt-get install libreoffice-calc-nogui)")
@@ -367,7 +367,7 @@ def office() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A real, running Chromium."""
+    """Start a real Chromium."""
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     if executable is None:
         pytest.skip("no Chromium on the path")

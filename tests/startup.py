@@ -1,4 +1,4 @@
-"""A process that serves respondents' requests only, and what it loaded and holds afterwards."""
+"""Measure the memory and the imported modules of a process that serves only respondents."""
 
 from __future__ import annotations
 

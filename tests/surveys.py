@@ -508,7 +508,7 @@ options = [%s]
 _OPTIONS = [f'{{id = "o{i}", label = "Option {i}"}}' for i in range(97)]
 LARGEST = _LARGEST % (",".join(_OPTIONS), ",".join(_OPTIONS[:9]))
 
-_DRAWN = """
+_SAMPLING = """
 slug = "{slug}"
 title = "Some questions of many"
 questions_per_person = {draw}
@@ -523,9 +523,9 @@ text = "Question {i}?"
 """
 
 
-def _drawn(slug: str, draw: int, groups: int) -> str:
+def _sampling(slug: str, draw: int, groups: int) -> str:
     questions = "".join(_QUESTION.format(i=i) for i in range(groups))
-    return _DRAWN.format(slug=slug, draw=draw, questions=questions)
+    return _SAMPLING.format(slug=slug, draw=draw, questions=questions)
 
 
 TWO = f"""
@@ -537,4 +537,4 @@ truth_probability = "0.95"
 truth_probability = "0.6"
 """
 
-SAMPLING = {"two": TWO, "ten": _drawn("ten", 2, 10), "twelve": _drawn("twelve", 6, 12)}
+SAMPLING = {"two": TWO, "ten": _sampling("ten", 2, 10), "twelve": _sampling("twelve", 6, 12)}

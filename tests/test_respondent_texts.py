@@ -1,4 +1,4 @@
-"""The respondents' texts are complete in every language, consistent, and promise nothing untrue."""
+"""Texts for respondents are complete in every language, consistent, and promise nothing untrue."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_language_has_all_of_its_plural_forms():
         numbers = {len(text) for text in read_texts(language).values() if not isinstance(text, str)}
         with (FOLDER / language / "LC_MESSAGES/respondent.po").open("rb") as file:
             assert numbers == {read_po(file).num_plurals}, language
-        # The client finds a form by the name that browsers give it: two names, or all six.
+        # The client selects a form by the browser's plural category: two categories, or all six.
         categories = Locale.parse(language).plural_form.tags | {"other"}
         assert numbers == ({6} if len(categories) == 6 else {2}), language
 
@@ -95,11 +95,11 @@ def test_the_client_uses_every_text_and_no_unknown_one():
         path.read_text("utf-8") for path in CLIENT.glob("*.js") if path.name != "text-keys.js"
     )
     keys = set(device_keys())
-    used = set(re.findall(r'"([a-z]+\.[A-Za-z0-9_-]+)"', sources)) & keys
-    used |= {key for key in keys if key.startswith(KEYS_FROM_THE_SERVER)}
-    used |= {f"cannot.{reason}" for reason in re.findall(r'"([a-z_]+)"', sources)} & keys
-    used |= {"earlier", "language.direction", *KEYS_BUILT_ON_THE_DEVICE}
-    assert keys == used
+    used_keys = set(re.findall(r'"([a-z]+\.[A-Za-z0-9_-]+)"', sources)) & keys
+    used_keys |= {key for key in keys if key.startswith(KEYS_FROM_THE_SERVER)}
+    used_keys |= {f"cannot.{reason}" for reason in re.findall(r'"([a-z_]+)"', sources)} & keys
+    used_keys |= {"earlier", "language.direction", *KEYS_BUILT_ON_THE_DEVICE}
+    assert keys == used_keys
 
 
 def test_the_review_names_the_send_button_as_it_is_labelled():
@@ -107,7 +107,7 @@ def test_the_review_names_the_send_button_as_it_is_labelled():
         assert say(language, "review.send") in say(language, "review.intro"), language
 
 
-def test_notices_name_the_first_word_of_the_page_that_people_wait_for():
+def test_notices_name_the_first_word_of_the_page_after_sending():
     for language in LANGUAGES:
         word = re.split(r"[.,!]", say(language, "sent.heading"))[0]
         for key in ("start.keepsNothing", "waiting.keepOpen", "waiting.keepOpenKiosk"):

@@ -1,4 +1,4 @@
-"""A server told to stop commits and answers what it has taken, and stores nothing else."""
+"""While stopping, a server answers the requests it has accepted and stores no other report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SENDERS = 32
 
 
 class Sender(threading.Thread):
-    """Sends a report after the other over one connection until the server is gone."""
+    """A thread that sends one report after another over one connection until the server stops."""
 
     def __init__(self, port: int, survey, stop: threading.Event) -> None:
         super().__init__()
@@ -82,9 +82,9 @@ def test_a_server_that_stops_under_load_answers_what_it_stored(serve, store, sma
     for sender in senders:
         assert all(stored(store, small, body) for body in sender.answered)
         assert not any(stored(store, small, body) for body in sender.unanswered)
-    there = store.n_pending(small.key) + store.n_released(small.key)
+    n_stored = store.n_pending(small.key) + store.n_released(small.key)
     ids = {json.loads(body)["report_id"] for sender in senders for body in sender.answered}
-    assert there == len(ids)
+    assert n_stored == len(ids)
 
 
 @pytest.mark.web
@@ -103,23 +103,23 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("who", ["server", "worker"])
-def test_a_server_and_its_workers_handle_a_signal_in_whichever_thread_it_arrives(serve, who):
+@pytest.mark.parametrize("target", ["server", "worker"])
+def test_a_server_and_its_workers_handle_a_signal_in_whichever_thread_it_arrives(serve, target):
     serve()
     server = serve.processes[0]
-    pid = server.pid if who == "server" else min(worker_pids(server.pid))
+    pid = server.pid if target == "server" else min(worker_pids(server.pid))
     threads = {int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()} - {pid}
     assert ctypes.CDLL(None).tgkill(pid, min(threads), signal.SIGTERM) == 0
-    if who == "server":
+    if target == "server":
         output, _ = server.communicate(timeout=90)
         assert server.returncode == 0, output
     else:
-        # Nobody else would end it: the server does not know that it was told.
+        # The worker has to stop itself: the server does not know of the signal.
         wait_until(lambda: not Path(f"/proc/{pid}").exists(), 90)
 
 
-class Ended:
-    """A worker whose end is written down only a moment after it was waited for."""
+class EndingWorker:
+    """A worker that still looks alive for some seconds after its process has ended."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
@@ -128,9 +128,9 @@ class Ended:
         return time.monotonic() < self._until
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0.01, False), (60, True)])
-def test_only_the_killing_of_an_existing_worker_is_logged(seconds, told):
-    server = SimpleNamespace(wrks=[None, Ended(seconds)])
-    said = "Killing worker-2 after it refused to gracefully stop"
-    assert _is_killed(server, said) is told
+@pytest.mark.parametrize(("seconds", "is_logged"), [(0.01, False), (60, True)])
+def test_only_the_killing_of_an_existing_worker_is_logged(seconds, is_logged):
+    server = SimpleNamespace(wrks=[None, EndingWorker(seconds)])
+    message = "Killing worker-2 after it refused to gracefully stop"
+    assert _is_killed(server, message) is is_logged
     assert _is_killed(server, "something else") is True

@@ -1,4 +1,4 @@
-"""The command line: what it does, exit codes, and the demo as a newcomer meets it."""
+"""The command line: its effects, its exit codes, and the demo in a new directory."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
 
 
 def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_path):
-    broken = tmp_path / "broken.toml"
-    broken.write_text(SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"'), encoding="utf-8")
-    response = run("check", str(broken))
+    file = tmp_path / "broken.toml"
+    file.write_text(SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"'), encoding="utf-8")
+    response = run("check", str(file))
     assert response.exit_code == 1
     lines = response.stderr.splitlines()
     assert len(lines) == 3
-    assert all(str(broken) in line for line in lines)
+    assert all(str(file) in line for line in lines)
     assert "option 3 (once), id" in response.stderr
 
 
@@ -224,21 +224,24 @@ SAFE = {
 
 @pytest.fixture
 def server(run, tmp_path):
-    """The real `survey serve`, which must not come to serve: what it says, and how it ends."""
+    """Return a function that runs `survey serve` until it exits because of unsafe settings."""
     run("migrate")
-    own = {"SURVEY_DATABASE": f"sqlite:///{tmp_path / 'cli.db'}", "PATH": os.environ["PATH"]}
+    environment = {
+        "SURVEY_DATABASE": f"sqlite:///{tmp_path / 'cli.db'}",
+        "PATH": os.environ["PATH"],
+    }
 
-    def served(*arguments, **variables):
+    def run_server(*arguments, **variables):
         command = [sys.executable, "-m", "survey.cli", "serve", "--port", str(free_port())]
         return subprocess.run(
             [*command, *arguments],
-            env=own | SAFE | variables,
+            env=environment | SAFE | variables,
             capture_output=True,
             text=True,
             timeout=60,
         )
 
-    return served
+    return run_server
 
 
 @pytest.mark.web
@@ -339,7 +342,7 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
         assert "Your working conditions" in page.read().decode()
     with opener.open(table) as download:
         rows = list(csv.DictReader(io.StringIO(download.read().decode())))
-    # Of the question with sampled options each report holds one of six.
+    # Each report contains one of the six options of the question with sampled options.
     assert {row["n_reports"] for row in rows if row["question_id"] != "support"} == {"600"}
     assert len({row["question_id"] for row in rows}) == 8
     assert {int(row["n_options"]) for row in rows} >= {2, 7}
@@ -354,7 +357,7 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
 
 
 def reports_in(path) -> int:
-    """How many reports a demo's database holds; 0 while there is none."""
+    """Return the number of reports in a demo's database, or 0 if it does not exist yet."""
     store = open_store(f"sqlite:///{path}")
     try:
         return sum(store.n_released(s.key) + store.n_pending(s.key) for s in store.surveys())
@@ -373,13 +376,13 @@ def test_an_interrupted_demo_continues_where_it_stopped(tmp_path):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=90)
     assert process.returncode == 1
-    there = reports_in(path)
-    assert 0 < there < 100_000
-    process = demo(path.parent, free_port(), "--respondents", str(there + 50))
+    n_stored = reports_in(path)
+    assert 0 < n_stored < 100_000
+    process = demo(path.parent, free_port(), "--respondents", str(n_stored + 50))
     printed_until(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=90)
-    assert reports_in(path) == there + 50
+    assert reports_in(path) == n_stored + 50
 
 
 @pytest.mark.long
@@ -444,7 +447,7 @@ def test_the_demo_opens_the_survey_in_a_browser_on_request(tmp_path):
 def test_a_weakly_protected_survey_causes_a_warning_before_publication(run, tmp_path):
     weak = tmp_path / "weak.toml"
     weak.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 4.5"), encoding="utf-8")
-    # Nothing can be stored yet, and still the warning was there.
+    # The warning appears before the command needs a database, which does not exist yet.
     response = run("publish", str(weak))
     assert response.exit_code == 1
     assert response.stderr.index("little protection") < response.stderr.index("survey migrate")
@@ -457,12 +460,15 @@ def test_a_weakly_protected_survey_causes_a_warning_before_publication(run, tmp_
 
 @pytest.mark.long
 def test_a_fresh_demo_deletes_the_data_of_the_previous_one(tmp_path):
-    for arguments, there in ((["--respondents", "60"], 60), (["--fresh", "--respondents", "0"], 0)):
+    for arguments, n_stored in (
+        (["--respondents", "60"], 60),
+        (["--fresh", "--respondents", "0"], 0),
+    ):
         process = demo(tmp_path / "demo", free_port(), *arguments)
         printed_until(process, "Ctrl-C")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=90)
-        assert reports_in(tmp_path / "demo" / "demo.db") == there
+        assert reports_in(tmp_path / "demo" / "demo.db") == n_stored
 
 
 @pytest.mark.parametrize("command", ["demo", "serve"])

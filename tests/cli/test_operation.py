@@ -1,4 +1,4 @@
-"""The commands about whole stores: what they say, where, and how they exit."""
+"""Commands for whole stores: their output, its stream, and their exit codes."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_each_inconsistency_is_one_line_and_the_exit_status_is_1(filled, run, se
 
 def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):
     file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
-    made = run("backup", file)
-    assert (made.exit_code, made.stderr) == (0, "")
+    response = run("backup", file)
+    assert (response.exit_code, response.stderr) == (0, "")
     contents = "1 survey, 40 reports released, and all pending reports"
-    assert made.output == f"{file} contains {contents}\n"
+    assert response.output == f"{file} contains {contents}\n"
     restored = run("restore", file, database=database)
     assert restored.output == f"restored {contents}\n"
     assert run("check-store", database=database).exit_code == 0
@@ -107,10 +107,10 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(filled, settings, tmp
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
     ours, theirs = pty.openpty()
-    shown = subprocess.run([*command, str(tmp_path / "2.db")], cwd=ROOT, env=environment,
+    on_terminal = subprocess.run([*command, str(tmp_path / "2.db")], cwd=ROOT, env=environment,
                            stdout=subprocess.DEVNULL, stderr=theirs, timeout=60)  # fmt: skip
     os.close(theirs)
-    assert shown.returncode == 0
-    assert "writing" in (seen := os.read(ours, 65536).decode())
-    assert "100%" in seen
+    assert on_terminal.returncode == 0
+    assert "writing" in (output := os.read(ours, 65536).decode())
+    assert "100%" in output
     os.close(ours)

@@ -1,4 +1,4 @@
-"""`survey plan` prints numbers, draws charts, and explains in one line what is impossible."""
+"""`survey plan` prints numbers, draws charts, and explains impossible plans in one line."""
 
 from __future__ import annotations
 

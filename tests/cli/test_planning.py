@@ -1,4 +1,4 @@
-"""`survey simulate`: what a published survey would tell, of people who do not exist."""
+"""`survey simulate`: the estimates of a published survey for simulated respondents."""
 
 from __future__ import annotations
 
@@ -49,14 +49,16 @@ def test_the_estimates_of_simulated_respondents_are_close_to_the_true_shares(run
         assert abs(float(row["estimate"]) - share) < 5 * float(row["std_error"])
 
 
-def test_simulated_reports_neither_reach_the_survey_nor_remain(run, store, monkeypatch, tmp_path):
+def test_simulated_reports_are_not_added_to_the_survey_and_leave_no_file(
+    run, store, monkeypatch, tmp_path
+):
     survey = published(store, SMALL)
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(kept))
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
     assert run("simulate", "small", "--n", "60").exit_code == 0
     assert store.n_released(survey.key) == store.n_pending(survey.key) == 0
-    assert list(kept.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED])

@@ -1,4 +1,4 @@
-"""Exports of every kind of channel, made once and copied; the engines that count them."""
+"""Exports of every kind of channel, which tests copy, and the engines that count them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def store(whole: Path, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def every(store: Store) -> PublishedSurvey:
-    """Every kind of channel, 900 reports of two strata, in two releases of one of them."""
+    """Return the survey of every kind of channel, with 900 released reports of two strata."""
     return find_survey(store, "every")
 
 
@@ -58,14 +58,14 @@ def drawn(store: Store) -> PublishedSurvey:
 
 @pytest.fixture
 def exported(whole: Path, tmp_path: Path) -> Path:
-    """An export of the survey `every`."""
+    """Return an export of the survey `every`."""
     shutil.copytree(whole / "out", tmp_path / "exported")
     return tmp_path / "exported"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A local cluster for all tests: starting one takes longer than any of them."""
+    """Start a local cluster for all tests: the start takes longer than any test."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
@@ -81,7 +81,7 @@ def spark() -> Iterator[Any]:
     ]
 )
 def engine(request: pytest.FixtureRequest) -> str:
-    """Each engine; PySpark where its extra and Java are."""
+    """Return each engine in turn; PySpark only if its extra and Java are installed."""
     if request.param == "pyspark":
         request.getfixturevalue("spark")
     return str(request.param)

@@ -1,4 +1,4 @@
-"""Released reports of every kind of channel, simulated with the channels."""
+"""Store and release simulated reports of every kind of channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import TODAY
 from tests.results.test_every_type import QUESTIONS
 
 LONG_OPTIONS = ", ".join(f'{{id = "o{i}", label = "{i}"}}' for i in range(21))
-MORE = {
+LONG_QUESTIONS = {
     "long_sets": 'type = "single_choice"\nmechanism = "best"\nepsilon = 1\n'
     f"options = [{LONG_OPTIONS}]",
     "long_bits": f'type = "multiple_choice"\nmechanism = "bits"\noptions = [{LONG_OPTIONS}]',
@@ -25,7 +25,7 @@ MORE = {
     f"options = [{LONG_OPTIONS}]",
     "fine": 'type = "number"\nlow = 0\nhigh = 400',
 }
-EVERY = {**QUESTIONS, **MORE}
+EVERY = {**QUESTIONS, **LONG_QUESTIONS}
 
 
 def published(
@@ -83,7 +83,7 @@ def stored_codes(
         codes = reports.astype(kind).reshape(n, 1).view(np.uint8)
     if not question.nullable:
         return codes
-    asked = np.full((n, 1), ASKED_PREFIX[0], dtype=np.uint8)
-    whole = np.concatenate([asked, codes], axis=1)
+    prefix = np.full((n, 1), ASKED_PREFIX[0], dtype=np.uint8)
+    whole = np.concatenate([prefix, codes], axis=1)
     whole[rng.random(n) >= drawn] = 0
     return whole

@@ -21,7 +21,7 @@ from tests.parquet.test_counting import pytestmark  # noqa: F401  the same engin
 @pytest.fixture
 def run(monkeypatch, settings):
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
-    return lambda *arguments: CliRunner().invoke(main, [str(each) for each in arguments])
+    return lambda *arguments: CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -46,29 +46,29 @@ def without_time(form: str, output: str) -> object:
 
 def test_an_export_is_estimated_byte_for_byte_as_its_survey(run, mixed, tmp_path, engine):
     out = tmp_path / "out"
-    written = run("export", mixed.slug, "--parquet", out)
-    assert written.output == f"wrote 600 released reports to {out} in 1 file\n"
+    response = run("export", mixed.slug, "--parquet", out)
+    assert response.output == f"wrote 600 released reports to {out} in 1 file\n"
     for options in ([], ["--level", "0.9", "--simultaneous"]):
-        stored = run("estimate", mixed.slug, *options)
-        counted = run("estimate", "--parquet", out, "--engine", engine, *options)
-        assert stored.exit_code == counted.exit_code == 0, counted.output
-        assert counted.stdout_bytes == stored.stdout_bytes
+        from_store = run("estimate", mixed.slug, *options)
+        from_export = run("estimate", "--parquet", out, "--engine", engine, *options)
+        assert from_store.exit_code == from_export.exit_code == 0, from_export.output
+        assert from_export.stdout_bytes == from_store.stdout_bytes
 
 
 @pytest.mark.parametrize("form", ["--csv", "--json"])
 def test_rows_for_programs_differ_only_in_their_time(run, mixed, tmp_path, form):
     run("export", mixed.slug, "--parquet", tmp_path / "out")
-    stored = run("estimate", mixed.slug, form)
-    counted = run("estimate", "--parquet", tmp_path / "out", form)
-    assert without_time(form, counted.stdout) == without_time(form, stored.stdout)
+    from_store = run("estimate", mixed.slug, form)
+    from_export = run("estimate", "--parquet", tmp_path / "out", form)
+    assert without_time(form, from_export.stdout) == without_time(form, from_store.stdout)
 
 
 def test_an_earlier_version_can_be_exported(run, store, tmp_path):
     first = published(store, ["choice"], slug="twice")
     fill(store, first, 40)
     published(store, ["mood"], slug="twice")
-    written = run("export", "twice", "--parquet", tmp_path / "out", "--version", 1)
-    assert "wrote 40 released reports" in written.output
+    response = run("export", "twice", "--parquet", tmp_path / "out", "--version", 1)
+    assert "wrote 40 released reports" in response.output
     assert "version 1" in run("estimate", "--parquet", tmp_path / "out").output
 
 
@@ -119,7 +119,7 @@ def test_a_missing_extra_is_one_line_that_names_it(store, settings, exported, tm
     module, arguments, extra = case
     without = f"import sys; sys.modules[{module!r}] = None; from survey.cli import main; main()"
     refused = subprocess.run(
-        [sys.executable, "-c", without, *(each.format(tmp_path) for each in arguments)],
+        [sys.executable, "-c", without, *(argument.format(tmp_path) for argument in arguments)],
         env={**os.environ, "SURVEY_DATABASE": settings.database},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Every engine counts an export as the store does, and names what is wrong with an export."""
+"""Every engine counts an export like the store and names the mistakes of an export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from survey.parquet.export import column_of, part_name
 from tests.conftest import long_unless
 from tests.parquet.reports import published
 
-# Ibis 12 calls what newer engines and pandas call deprecated.
+# Ibis 12 calls functions that newer engines and pandas deprecate.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
@@ -27,7 +27,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", ["every", "drawn"])
-def test_the_tallies_of_an_export_are_those_of_the_store(store, name, request, tmp_path, engine):
+def test_the_tallies_of_an_export_match_the_store(store, name, request, tmp_path, engine):
     survey = request.getfixturevalue(name)
     export_reports(store, survey, tmp_path / "out", lambda n: None)
     with open_reports(tmp_path / "out", engine) as reports:
@@ -37,23 +37,21 @@ def test_the_tallies_of_an_export_are_those_of_the_store(store, name, request, t
 
 
 def supported(question, stored: bytes) -> np.ndarray:
-    """Return what each report supports, shape (n, counted), without an engine."""
+    """Return the options that each report supports, shape (n, options), without an engine."""
     codes = np.frombuffer(stored, np.uint8).reshape(-1, question.code_bytes)
-    asked = codes[:, 0] == 1 if question.nullable else np.ones(len(codes), dtype=bool)
+    is_asked = codes[:, 0] == 1 if question.nullable else np.ones(len(codes), dtype=bool)
     codes = codes[:, 1:] if question.nullable else codes
-    counted = question.channel.counted
+    n_options = question.channel.counted
     if question.channel.report_bits:
-        members = np.unpackbits(codes, axis=1)[:, :counted].astype(np.int64)
+        members = np.unpackbits(codes, axis=1)[:, :n_options].astype(np.int64)
     else:
         values = codes.astype(np.int64) @ (256 ** np.arange(codes.shape[1])[::-1])
-        members = np.eye(counted, dtype=np.int64)[values]
-    return members * asked[:, None]
+        members = np.eye(n_options, dtype=np.int64)[values]
+    return members * is_asked[:, None]
 
 
 @pytest.mark.parametrize("name", long_unless(["drawn"], ["every", "drawn"]))
-def test_joint_counts_are_those_of_the_reports_for_every_two_kinds(
-    store, name, request, tmp_path, engine
-):
+def test_joint_counts_match_the_reports_for_every_two_kinds(store, name, request, tmp_path, engine):
     survey = request.getfixturevalue(name)
     export_reports(store, survey, tmp_path / "out", lambda n: None)
     kinds = ["choice", "sets", "hours", "sampled", "long_bits"]
@@ -66,17 +64,17 @@ def test_joint_counts_are_those_of_the_reports_for_every_two_kinds(
                 @ supported(questions[place[b]], second.data)
                 for first, second in store.block_columns(survey.key, [place[a], place[b]])
             )
-            found = reports.joint_counts(a, b)
-            assert np.array_equal(found, expected), (a, b)
+            actual = reports.joint_counts(a, b)
+            assert np.array_equal(actual, expected), (a, b)
             assert np.array_equal(reports.joint_counts(b, a), expected.T), (b, a)
 
 
 def test_the_cross_tab_accepts_joint_counts(exported, every):
     channels = {question.id: question.channel for question in every.definition.questions}
     with open_reports(exported, "duckdb") as reports:
-        for other in ("sets", "mood", "wave"):
-            counts = reports.joint_counts("choice", other)
-            table = crosstab(counts, [channels["choice"], channels[other]])
+        for name in ("sets", "mood", "wave"):
+            counts = reports.joint_counts("choice", name)
+            table = crosstab(counts, [channels["choice"], channels[name]])
             assert table.n == 900
             assert table.estimate.sum() == pytest.approx(1)
 
@@ -120,15 +118,15 @@ def codes(every, name: str, first: bytes) -> pa.Array:
     """Return a column of 900 equal codes except the first."""
     (question,) = (q for q in every.definition.questions if q.id == name)
     usual = {"long_sets": "d", "sampled": "s", "long_sampled": "s"}.get(name)
-    counted, ones = question.channel.counted, 0
+    n_options, ones = question.channel.counted, 0
     if usual == "d":
         ones = question.channel.d
     elif usual == "s":
         ones = question.channel.sampled
-    bits = np.zeros(counted, dtype=np.uint8)
+    bits = np.zeros(n_options, dtype=np.uint8)
     bits[:ones] = 1
-    rest = np.packbits(bits).tobytes() if question.channel.report_bits else bytes(len(first))
-    return column_of(question, np.frombuffer(first + rest * 899, np.uint8))
+    usual_code = np.packbits(bits).tobytes() if question.channel.report_bits else bytes(len(first))
+    return column_of(question, np.frombuffer(first + usual_code * 899, np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +138,7 @@ def codes(every, name: str, first: bytes) -> pa.Array:
         ("long_bits", b"\x00\x00\x01", "column long_bits: byte 2 is 01; a code is 23 bits"),
         ("long_sets", b"\x80\x00\x00", "column long_sets: 1 codes are not valid for its subset"),
         ("sampled", b"\xf8\x00", "column sampled: 1 codes are not valid for its bit_vector"),
-        # One option is said to be asked, and another is reported.
+        # The report names an option that its own list of asked options lacks.
         ("sampled", None, "column sampled: 1 codes are not valid for its bit_vector"),
         ("long_sampled", bytes(6), "column long_sampled: 1 codes are not valid for its bit_vector"),
     ],

@@ -29,7 +29,7 @@ def rows_of(directory):
 
 
 def as_stored(question, answer) -> bytes:
-    """A cell of a question's column as the bytes that the store keeps."""
+    """Return a cell of a question's column as the bytes in the store."""
     if answer is None:
         return bytes(question.code_bytes)
     width = question.channel.code_bytes
@@ -38,7 +38,7 @@ def as_stored(question, answer) -> bytes:
 
 
 def codes_of(block, questions, i: int) -> list[bytes]:
-    """The codes of the i-th report of a block."""
+    """Return the codes of the i-th report of a block."""
     return [
         column.data[i * question.code_bytes : (i + 1) * question.code_bytes]
         for column, question in zip(block, questions, strict=True)
@@ -46,22 +46,22 @@ def codes_of(block, questions, i: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", ["every", "drawn"])
-def test_an_export_holds_each_released_report_once_with_its_answers_together(
+def test_an_export_contains_each_released_report_once_with_its_answers_together(
     store, name, request, tmp_path
 ):
     survey = request.getfixturevalue(name)
     export_reports(store, survey, tmp_path / "out", silent)
     questions = survey.definition.questions
-    found = sorted(
+    actual = sorted(
         (row["_stratum"], row["_bucket"], *(as_stored(q, row[q.id]) for q in questions))
         for row in rows_of(tmp_path / "out").to_pylist()
     )
-    kept = sorted(
+    expected = sorted(
         (block[0].stratum, block[0].bucket, *codes_of(block, questions, i))
         for block in store.block_columns(survey.key, range(len(questions)))
         for i in range(block[0].n)
     )
-    assert found == kept
+    assert actual == expected
 
 
 def test_integers_are_bytes_or_two_bytes_and_bit_strings_of_fixed_size(exported, every):
@@ -73,7 +73,7 @@ def test_integers_are_bytes_or_two_bytes_and_bit_strings_of_fixed_size(exported,
     assert schema.names == ["_stratum", "_bucket", *EVERY]
 
 
-def test_a_report_that_waits_is_not_exported(store, every, tmp_path):
+def test_a_pending_report_is_not_exported(store, every, tmp_path):
     rng = np.random.default_rng(1)
     codes = b"".join(stored_codes(q, 1, rng).tobytes() for q in every.definition.questions)
     assert store.add_reports([(every.key, StoredReport(bytes(16), "", codes))]) == [None]
@@ -81,7 +81,7 @@ def test_a_report_that_waits_is_not_exported(store, every, tmp_path):
     assert len(rows_of(tmp_path / "out")) == 900
 
 
-def test_beside_the_reports_lie_the_definition_and_a_manifest(exported, every, store):
+def test_the_definition_and_a_manifest_are_exported_with_the_reports(exported, every, store):
     assert (exported / "definition.json").read_bytes() == every.canonical
     manifest = json.loads((exported / "manifest.json").read_text("utf-8"))
     assert manifest["definition"] == every.sha256
@@ -101,7 +101,7 @@ def test_a_later_export_replaces_an_earlier_one(store, every, exported):
     assert len(list(exported.glob("*.parquet"))) == len(manifest.parts)
 
 
-def test_an_export_without_reports_is_one_too(store, tmp_path):
+def test_a_survey_without_reports_can_be_exported(store, tmp_path):
     survey = published(store, ["choice"], slug="nobody")
     assert export_reports(store, survey, tmp_path / "out", silent).n == 0
     assert len(rows_of(tmp_path / "out")) == 0
@@ -109,10 +109,10 @@ def test_an_export_without_reports_is_one_too(store, tmp_path):
 
 def test_blocks_become_row_groups_of_parts_of_limited_size(store, every, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "BLOCKS_PER_PART", 1)
-    heard: list[int] = []
-    manifest = export_reports(store, every, tmp_path / "out", heard.append)
+    progress: list[int] = []
+    manifest = export_reports(store, every, tmp_path / "out", progress.append)
     assert manifest.parts == (export.part_name(3, 0), export.part_name(3, 1))
-    assert heard == [500, 400]
+    assert progress == [500, 400]
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "release-notes.parquet", "mine.partial"])
@@ -129,12 +129,12 @@ def test_an_export_of_another_survey_is_not_replaced(store, exported, drawn):
     assert len(rows_of(exported)) == 900
 
 
-def test_an_export_that_was_interrupted_leaves_the_earlier_one_and_is_cleared_by_the_next(
+def test_an_interrupted_export_leaves_the_earlier_one_and_the_next_deletes_its_files(
     store, every, exported, monkeypatch
 ):
     fill(store, every, 100, "south", 9)
-    with monkeypatch.context() as broken:
-        broken.setattr(export, "BLOCKS_PER_PART", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(export, "BLOCKS_PER_PART", 1)
 
         def fail(definition, block):
             if block[0].stratum == "south":
@@ -142,7 +142,7 @@ def test_an_export_that_was_interrupted_leaves_the_earlier_one_and_is_cleared_by
             return batch_of(definition, block)
 
         batch_of = export.batch_of
-        broken.setattr(export, "batch_of", fail)
+        patched.setattr(export, "batch_of", fail)
         with pytest.raises(StoreBusyError):
             export_reports(store, every, exported, silent)
     assert any(p.name.endswith(".partial") for p in exported.iterdir())
@@ -154,7 +154,7 @@ def test_an_export_that_was_interrupted_leaves_the_earlier_one_and_is_cleared_by
     }  # fmt: skip
 
 
-def test_a_release_while_the_export_begins_is_in_it_whole_or_not_at_all(
+def test_a_release_during_the_start_of_an_export_is_exported_completely_or_not_at_all(
     store, every, tmp_path, monkeypatch
 ):
     tallies, tally = [], store.tally
@@ -181,13 +181,13 @@ def test_strata_below_25_are_written_together_shuffled_and_nothing_else_changes(
     rows = rows_of(tmp_path / "out").to_pylist()
     assert Counter(row["_stratum"] for row in rows) == {"north": 300, "other links": 64}
     questions = small.definition.questions
-    written = sorted(tuple(as_stored(q, row[q.id]) for q in questions) for row in rows)
+    actual = sorted(tuple(as_stored(q, row[q.id]) for q in questions) for row in rows)
     blocks = store.block_columns(small.key, range(len(questions)))
-    kept = [tuple(codes_of(block, questions, i)) for block in blocks for i in range(block[0].n)]
-    assert written == sorted(kept)
-    joined = [
+    stored = [tuple(codes_of(block, questions, i)) for block in blocks for i in range(block[0].n)]
+    assert actual == sorted(stored)
+    merged = [
         tuple(as_stored(q, row[q.id]) for q in questions)
         for row in rows
         if row["_stratum"] == "other links"
     ]
-    assert joined != [codes for codes in kept if codes in set(joined)]
+    assert merged != [codes for codes in stored if codes in set(merged)]

@@ -78,7 +78,7 @@ def lead(threads, committer, disk, item) -> Future[None]:
     return leader
 
 
-def test_nobody_is_answered_before_the_commit(threads, disk):
+def test_no_item_gets_a_response_before_the_commit(threads, disk):
     committer = Committer(disk.commit)
     leader = lead(threads, committer, disk, 1)
     followers = add(threads, committer, [2, 3])

@@ -254,9 +254,7 @@ def test_invalid_invitations_are_refused_and_spend_nothing(store, invited):
 
 
 @pytest.mark.security
-def test_invitations_admit_one_report_although_32_devices_send_the_same_one(
-    threads, store, invited
-):
+def test_invitations_one_that_32_devices_send_at_once_admits_one_report(threads, store, invited):
     intake = Intake(store)
     futures = [
         threads.submit(

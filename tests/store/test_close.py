@@ -49,7 +49,7 @@ def test_a_closed_survey_accepts_no_reports_and_releases_the_pending_ones(store,
 
 def test_a_close_that_was_interrupted_is_finished_by_closing_again(store, small):
     add(store, small, [report(number) for number in range(7)])
-    store.close_survey("small", TODAY)  # and the power fails
+    store.close_survey("small", TODAY)  # as in a power failure
     assert store.tally(small.key).n == 0
     assert close(store, "small", TODAY)
     assert store.tally(small.key).n == 7
@@ -81,7 +81,7 @@ def test_a_close_during_a_long_read_releases_all_reports_and_can_be_finished(
     store, small, settings
 ):
     add(store, small, random_reports(40))
-    # PostgreSQL rewrites a table only while nobody reads it.
+    # PostgreSQL rewrites a table only while there are no readers.
     busy = pytest.raises(StoreBusyError, match="or close the survey again when")
     with store.snapshot() as snapshot:
         assert snapshot.rows("inbox", None, 1)

@@ -83,11 +83,8 @@ def test_a_draft_is_deleted_with_its_team_and_its_key_is_not_reused(store, ada, 
     second_draft = store.add_draft("{}", "ada@example.org", 40, {})
     assert second_draft.key == draft.key + 1
     store.delete_draft(second_draft.key, TODAY, "small")
-    assert [store.published_slug(key) for key in (draft.key, second_draft.key, 99)] == [
-        "",
-        "small",
-        "",
-    ]
+    slugs = [store.published_slug(key) for key in (draft.key, second_draft.key, 99)]
+    assert slugs == ["", "small", ""]
 
 
 def test_a_plan_is_stored_for_a_published_version(store, small):

@@ -229,7 +229,7 @@ def test_two_simultaneous_migrations_create_the_tables_once(empty):
         store = open_store(empty)
         try:
             outcomes.append(store.migrate())
-        except Exception as error:  # noqa: BLE001  whatever it is, the test shows it
+        except Exception as error:  # noqa: BLE001  the test reports every error
             outcomes.append(error)
 
     threads = [threading.Thread(target=migrate) for _ in range(4)]

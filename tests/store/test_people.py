@@ -56,7 +56,7 @@ def test_sessions_are_listed_only_for_their_researcher(store, ada, ben):
     assert [session.token_hash for session in store.sessions(ada)] == [b"one"]
 
 
-def test_a_code_s_time_step_is_used_once_and_never_an_older_one(store, ada):
+def test_a_time_step_is_accepted_once_and_never_after_a_later_one(store, ada):
     assert store.second_factor(ada) is None
     store.set_second_factor(ada, "SECRET", [])
     assert store.use_step(ada, 7)

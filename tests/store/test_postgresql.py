@@ -80,7 +80,7 @@ def test_a_postgresql_server_without_fsync_is_refused(store, settings, postgresq
         with postgresql.administrator() as connection:
             connection.execute(f"ALTER SYSTEM SET fsync = {value}")
             connection.execute("SELECT pg_reload_conf()")
-            # The server's processes reload it one by one; a new session has it at once.
+            # The server's processes reload the setting one by one; new sessions have it at once.
             while connection.execute("SHOW fsync").fetchone() != (value,):
                 pass
 
@@ -171,7 +171,7 @@ def test_a_forked_child_does_not_use_connections_of_its_parent(settings, store, 
     subprocess.run([sys.executable, "-c", FORKING, settings.database], cwd=ROOT, check=True)
 
 
-def test_a_missing_schema_or_table_is_refused_with_what_to_do(postgresql, settings):
+def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings):
     url = postgresql.create("unmigrated")
     try:
         store = open_store(url)
@@ -233,7 +233,7 @@ def test_a_store_on_a_file_does_not_import_psycopg():
 
 @pytest.mark.security
 def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, direct_access):
-    """Neither `ctid`, the place in the heap, nor `xmin`, the transaction, follows the arrival."""
+    """Neither `ctid` (place in the heap) nor `xmin` (transaction) reveals the order of arrival."""
     n = 20_000
     reports = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(n)]
     # Reports of one commit are stored in the order of their ids: compare the commits.

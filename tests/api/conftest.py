@@ -31,8 +31,12 @@ class Program:
     def get(self, path: str, *, accept: str = "", tag: str = "", method: str = "GET", **headers):
         """Request a path below the prefix of the API and validate the response."""
         optional = {"Authorization": f"Bearer {self.token}", "Accept": accept, "If-None-Match": tag}
-        sent = {name: value for name, value in optional.items() if value not in ("", "Bearer ")}
-        response = self.client.open(PREFIX + path, method=method, headers={**sent, **headers})
+        request_headers = {
+            name: value for name, value in optional.items() if value not in ("", "Bearer ")
+        }
+        response = self.client.open(
+            PREFIX + path, method=method, headers={**request_headers, **headers}
+        )
         if method == "GET":
             self.check(response)
         return response

@@ -30,9 +30,9 @@ INVALID_AUTHORIZATIONS = [
 def test_every_request_without_a_valid_token_gets_the_same_response(program, small):
     paths = [PATHS[name] for name, operation in OPERATIONS.items() if operation.scope]
     responses = set()
-    for sent in INVALID_AUTHORIZATIONS:
+    for authorization in INVALID_AUTHORIZATIONS:
         for path in paths:
-            headers = {"Authorization": sent.format(program.token)}
+            headers = {"Authorization": authorization.format(program.token)}
             response = program.client.get(f"/api/v1{path}", headers=headers)
             program.check(response)
             assert response.status_code == 401
@@ -42,11 +42,11 @@ def test_every_request_without_a_valid_token_gets_the_same_response(program, sma
 
 
 def test_object_access_each_address_requires_and_names_its_scope(client, store, reader, filled):
-    for held in SCOPES:
-        program = Program(client, make_token(store, reader, held))
+    for granted in SCOPES:
+        program = Program(client, make_token(store, reader, granted))
         for name, operation in OPERATIONS.items():
             response = program.get(PATHS[name])
-            if operation.scope in (None, held):
+            if operation.scope in (None, granted):
                 assert response.status_code == 200
             else:
                 assert response.status_code == 403
@@ -65,8 +65,10 @@ def test_object_access_surveys_of_others_do_not_exist_except_for_admins(
         within = "/surveys/small" in path
         assert of_admin.get(path).status_code == 200
         assert of_stranger.get(path).status_code == (404 if within else 200), name
-    there, absent = (of_reader.get(f"/surveys/{slug}").get_json() for slug in ("theirs", "absent"))
-    assert there["detail"].replace("theirs", "absent") == absent["detail"]
+    existing, absent = (
+        of_reader.get(f"/surveys/{slug}").get_json() for slug in ("theirs", "absent")
+    )
+    assert existing["detail"].replace("theirs", "absent") == absent["detail"]
     assert of_stranger.get("/surveys").get_json()["total"] == 0
     assert of_admin.get("/surveys").get_json()["total"] == 2
 
@@ -116,12 +118,12 @@ def test_a_new_password_revokes_every_token(client, store, researcher, small):
 
 
 def test_a_token_is_never_logged(program, store, small, caplog, monkeypatch):
-    def broken(_):
+    def fail(_):
         raise RuntimeError("inner detail")
 
     with caplog.at_level("DEBUG"):
         assert program.get("/surveys").status_code == 200
-        monkeypatch.setattr(store, "versions", broken)
+        monkeypatch.setattr(store, "versions", fail)
         response = program.client.get(
             f"/api/v1{LATEST}", headers={"Authorization": f"Bearer {program.token}"}
         )

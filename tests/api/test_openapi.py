@@ -81,8 +81,8 @@ def test_the_documented_limits_are_the_enforced_limits(described):
 
 
 def test_each_scope_is_explained_and_each_address_names_its_scope(described):
-    said = described["components"]["securitySchemes"]["token"]["description"]
-    assert all(f"{scope}: {meaning}" in said for scope, meaning in SCOPES.items())
+    description = described["components"]["securitySchemes"]["token"]["description"]
+    assert all(f"{scope}: {meaning}" in description for scope, meaning in SCOPES.items())
     for item in operations(described).values():
         scope = OPERATIONS[item["operationId"]].scope
         assert item["security"] == ([{"token": [scope]}] if scope else [])
@@ -90,9 +90,9 @@ def test_each_scope_is_explained_and_each_address_names_its_scope(described):
 
 
 def test_error_responses_have_the_statuses_of_the_errors(described):
-    known = {str(int(status)) for status in STATUS.values()}
+    statuses = {str(int(status)) for status in STATUS.values()}
     for item in operations(described).values():
-        assert set(item["responses"]) - {"200", "304"} <= known
+        assert set(item["responses"]) - {"200", "304"} <= statuses
         assert ("401" in item["responses"]) == bool(item["security"])
 
 

@@ -25,8 +25,8 @@ from tests.web.researchers import sign_in
 
 
 def load_survey(toml: str, slug: str = "small"):
-    named = toml.replace('slug = "small"', f'slug = "{slug}"')
-    return load(named.encode(), "s.toml", Caps())
+    definition = toml.replace('slug = "small"', f'slug = "{slug}"')
+    return load(definition.encode(), "s.toml", Caps())
 
 
 def rows_of(response) -> list[dict[str, str]]:
@@ -139,11 +139,11 @@ def test_the_workbook_contains_the_same_rows(program, filled):
 # -- conditional requests
 
 
-@pytest.mark.parametrize("sent", ["{}", '"other", {}', "*"])
-def test_unchanged_results_are_not_sent_again(program, filled, sent):
+@pytest.mark.parametrize("tags", ["{}", '"other", {}', "*"])
+def test_unchanged_results_are_not_sent_again(program, filled, tags):
     for path in PATHS.values():
         tag = program.get(path, tag='"other"').headers["ETag"]
-        again = program.get(path, tag=sent.format(tag))
+        again = program.get(path, tag=tags.format(tag))
         assert (again.status_code, again.headers["ETag"]) == (304, tag)
         assert again.headers["Vary"] == "Accept, Authorization"
         assert again.headers["Cache-Control"] == "private, no-cache"

@@ -21,8 +21,8 @@ from tests.surveys import EVERY_TYPE
 @pytest.fixture
 def token(store, filled, admin):
     """Return a token of an admin, with one survey of many reports and one of few."""
-    named = EVERY_TYPE.replace('slug = "small"', 'slug = "types"')
-    types = publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
+    definition = EVERY_TYPE.replace('slug = "small"', 'slug = "types"')
+    types = publish(store, load(definition.encode(), "s.toml", Caps()), TODAY)
     add_released(store, types, 100)
     return make_token(store, admin)
 
@@ -61,8 +61,8 @@ def excluded_checks(case, response):
     if case.operation.query:
         # No schema says which questions a survey has, nor which parameters exclude each other.
         names.append("positive_data_acceptance")
-    sent = parse_qs(urlsplit(response.request.url).query, keep_blank_values=True)
-    if set(case.query) != set(sent):
+    parameters = parse_qs(urlsplit(response.request.url).query, keep_blank_values=True)
+    if set(case.query) != set(parameters):
         # An unknown parameter with an empty list as its value is not in the address at all.
         names.append("negative_data_rejection")
     return CHECKS.get_by_names(names)

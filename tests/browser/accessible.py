@@ -125,7 +125,7 @@ def publish_scheduled(site: Site, schedule: Schedule) -> PublishedSurvey:
     return survey
 
 
-LESSER = {
+LIMITATIONS = {
     "no generator": "crypto.getRandomValues = undefined",
     "no storage": "Object.defineProperty(window, 'localStorage', {get() { throw new Error() }})",
 }
@@ -133,9 +133,9 @@ LESSER = {
 
 def states_without_storage(site: Site, device: Device) -> Iterator[State]:
     link = site.link(site.publish(WHOLE))
-    for name, broken in LESSER.items():
+    for name, script in LIMITATIONS.items():
         page = device.context.new_page()
-        page.add_init_script(broken)
+        page.add_init_script(script)
         page.goto(link)
         expect(page.locator(".notice").first).to_be_visible()
         yield name, page
@@ -177,13 +177,13 @@ def fill_in(page: Page, typed: str) -> None:
 
 
 def send_states(page: Page, language: str) -> Iterator[State]:
-    held: list[Route] = []
-    page.route("**/reports", lambda route: held.append(route))
+    routes: list[Route] = []
+    page.route("**/reports", lambda route: routes.append(route))
     with page.expect_request("**/reports"):
         press(page, say(language, "review.send"))
     heading(page, say(language, "sending.heading"))
     yield "sending", page
-    held.pop().abort()
+    routes.pop().abort()
     heading(page, say(language, "waiting.heading"))
     yield "waiting", page
     page.unroute_all()
@@ -249,7 +249,7 @@ SPACED = """(isSpaced) => {
   document.adoptedStyleSheets = isSpaced ? [sheet] : [];
 }"""
 """Set the text spacing of WCAG 1.4.12, or reset it."""
-LOST = """() => {
+HIDDEN_TEXTS = """() => {
   scrollTo(0, 0);
   const root = document.querySelector("dialog[open]") ?? document.body;
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);

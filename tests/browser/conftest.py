@@ -59,8 +59,8 @@ class Site:
         return self.publish_as(slug, toml)
 
     def publish_as(self, slug: str, toml: str) -> PublishedSurvey:
-        named = toml.replace('slug = "small"', f'slug = "{slug}"')
-        return publish(self.store, load(named.encode(), "s.toml", Caps()), TODAY)
+        definition = toml.replace('slug = "small"', f'slug = "{slug}"')
+        return publish(self.store, load(definition.encode(), "s.toml", Caps()), TODAY)
 
     def link(self, survey: PublishedSurvey) -> str:
         return f"{self.url}/s/{survey.slug}#d={survey.sha256[:16]}"

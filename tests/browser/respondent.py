@@ -41,13 +41,13 @@ def answer(page: Page, answers: Sequence[Answer]) -> None:
     """Go from the start page to the review, through pages of one question each."""
     press(page, "Start")
     for label in answers:
-        shown = page.get_by_role("heading", level=1).text_content()
+        title = page.get_by_role("heading", level=1).text_content()
         if label is None:
             press(page, "Continue")
         else:
             choose(page, label)
         press(page, "Continue")
-        expect(page.get_by_role("heading", level=1)).not_to_have_text(shown or "")
+        expect(page.get_by_role("heading", level=1)).not_to_have_text(title or "")
     heading(page, "Check your answers")
 
 

@@ -16,7 +16,7 @@ from tests.browser.accessible import (
     ENTRIES,
     FOCUSED,
     FOREIGN,
-    LOST,
+    HIDDEN_TEXTS,
     MOVING,
     RULES,
     SPACED,
@@ -84,9 +84,9 @@ def with_pictures(walk: Iterable[State], look: str) -> Iterator[State]:
 
 def clipped_texts(page: Page) -> list[str]:
     page.evaluate(SPACED, True)
-    spaced = page.evaluate(LOST)
+    spaced = page.evaluate(HIDDEN_TEXTS)
     page.evaluate(SPACED, False)
-    return spaced + page.evaluate(LOST)
+    return spaced + page.evaluate(HIDDEN_TEXTS)
 
 
 @pytest.mark.long
@@ -98,10 +98,12 @@ def test_at_400_percent_nothing_scrolls_sideways_or_disappears(site, new_device,
 
 def texts_in_another_language(page: Page) -> list[str]:
     """Check Arabic pages for screen readers, reduced motion and large targets."""
-    spoken = page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
+    language_and_direction = page.evaluate(
+        "[document.documentElement.lang, document.documentElement.dir]"
+    )
     boxes = [tool.bounding_box() for tool in page.locator("#tools select, #tools button").all()]
     return [
-        *([] if spoken == ["ar", "rtl"] else spoken),
+        *([] if language_and_direction == ["ar", "rtl"] else language_and_direction),
         *[f"too small: {box}" for box in boxes if min(box["width"], box["height"]) < 44],
         *page.evaluate(TOO_SMALL),
         *page.evaluate(MOVING),
@@ -260,8 +262,10 @@ def test_every_page_states_its_language_and_direction(site, new_device, language
     page = new_device(locale=language).open(site.link(site.publish(toml)))
     for address in (page.url, f"{site.url}/s/none"):
         page.goto(address)
-        spoken = page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
-        assert spoken == [language, say(language, "language.direction")]
+        language_and_direction = page.evaluate(
+            "[document.documentElement.lang, document.documentElement.dir]"
+        )
+        assert language_and_direction == [language, say(language, "language.direction")]
 
 
 def test_focus_and_chosen_options_stay_visible_in_forced_colors(site, new_device):
@@ -286,12 +290,12 @@ def test_confirming_presence_chooses_no_answer_and_keeps_the_place(site, device)
     page.goto(site.link(site.publish(f"kiosk = true\n{SMALL}")))
     press(page, "Start")
     choose(page, "Yes")
-    chosen = option(page, "Yes").locator("input")
+    radio = option(page, "Yes").locator("input")
     notice = page.get_by_role("alertdialog", name="Are you still there?")
     for leave in (lambda: press(page, "I am still here"), lambda: page.keyboard.press("Escape")):
         page.clock.run_for(121_000)
         expect(notice.get_by_role("button")).to_be_focused()
         leave()
         expect(notice).to_have_count(0)
-        expect(chosen).to_be_checked()
-        expect(chosen).to_be_focused()
+        expect(radio).to_be_checked()
+        expect(radio).to_be_focused()

@@ -18,7 +18,7 @@ from tests.conftest import SMALL, TODAY, long_unless
 pytestmark = pytest.mark.web
 
 HEAD = 'slug = "small"\ntitle = "Edges"\n'
-MANY = 60
+N_QUESTIONS = 60
 CLOCKS = {"1970": 0, "2100": 4_102_444_800}
 """Seconds since 1970."""
 WIDTHS = {"phone": 390, "desk": 1280}
@@ -38,21 +38,23 @@ def overflow(page: Page) -> int:
 
 def test_sixty_questions_can_be_answered_reviewed_and_sent_in_one_report(site, device):
     survey = site.publish(
-        one_page(*(f'id = "q{i}"\ntype = "yes_no"\ntext = "Question {i}?"' for i in range(MANY)))
+        one_page(
+            *(f'id = "q{i}"\ntype = "yes_no"\ntext = "Question {i}?"' for i in range(N_QUESTIONS))
+        )
     )
     page = device.open(site.link(survey))
     press(page, "Start")
-    page.get_by_role("radio", name="Yes").nth(MANY - 1).check()
+    page.get_by_role("radio", name="Yes").nth(N_QUESTIONS - 1).check()
     press(page, "Continue")
-    expect(page.locator(".error-summary li")).to_have_count(MANY - 1)
+    expect(page.locator(".error-summary li")).to_have_count(N_QUESTIONS - 1)
     press(page, "Continue")
     heading(page, "Check your answers")
-    expect(review(page, f"q{MANY - 1}")).to_contain_text("Yes")
+    expect(review(page, f"q{N_QUESTIONS - 1}")).to_contain_text("Yes")
     expect(review(page, "q0")).to_contain_text("Prefer not to say")
     press(page, "Send")
     wait_sent(page)
     (body,) = device.bodies
-    assert len(json.loads(body)["codes"]) == MANY
+    assert len(json.loads(body)["codes"]) == N_QUESTIONS
     assert len(body) == survey.definition.report_bytes
     assert site.store.n_pending(survey.key) == 1
 
@@ -103,9 +105,9 @@ def test_each_option_has_its_own_writing_direction(site, device):
     assert directions == ["rtl", "ltr", "ltr"]
     choose(page, "نعم (yes)!")
     press(page, "Continue")
-    shown = review(page, "mixed").locator("b")
-    expect(shown).to_have_text("نعم (yes)!")
-    assert shown.evaluate("(element) => getComputedStyle(element).direction") == "rtl"
+    value = review(page, "mixed").locator("b")
+    expect(value).to_have_text("نعم (yes)!")
+    assert value.evaluate("(element) => getComputedStyle(element).direction") == "rtl"
 
 
 @pytest.mark.parametrize("clock", long_unless(["1970"], CLOCKS))

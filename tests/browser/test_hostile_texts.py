@@ -101,9 +101,9 @@ def definition() -> str:
 
 
 def publish(site):
-    written = load(definition().encode(), "s.json", Caps())
-    named = written.model_copy(update={"slug": f"hostile-{next(site.numbers)}"})
-    return publication.publish(site.store, named, TODAY)
+    template = load(definition().encode(), "s.json", Caps())
+    with_slug = template.model_copy(update={"slug": f"hostile-{next(site.numbers)}"})
+    return publication.publish(site.store, with_slug, TODAY)
 
 
 def assert_harmless(device, site, page: Page) -> None:
@@ -121,8 +121,8 @@ def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(sit
     page = device.open(site.link(survey))
     heading(page, survey.definition.title)
     for place in (".lead", ".consent", ".ethics", ".helpline", ".contact"):
-        shown = page.locator(f"{place} p").all_text_contents()
-        assert [text for text in shown if text in PAYLOADS] == list(PAYLOADS), place
+        texts = page.locator(f"{place} p").all_text_contents()
+        assert [text for text in texts if text in PAYLOADS] == list(PAYLOADS), place
     assert_harmless(device, site, page)
     page.locator("#tools select").select_option("es")
     expect(page.locator(".helpline p").first).to_have_text(f"es {PAYLOADS[0]}")
@@ -168,9 +168,9 @@ def hostile_types() -> str:
 
 
 def test_payloads_in_the_texts_of_every_type_are_shown_as_text(site, device):
-    written = load(hostile_types().encode(), "s.json", Caps())
-    named = written.model_copy(update={"slug": f"hostile-{next(site.numbers)}"})
-    page = device.open(site.link(publication.publish(site.store, named, TODAY)))
+    template = load(hostile_types().encode(), "s.json", Caps())
+    with_slug = template.model_copy(update={"slug": f"hostile-{next(site.numbers)}"})
+    page = device.open(site.link(publication.publish(site.store, with_slug, TODAY)))
     press(page, "Start")
     page.locator("label.choice").first.tap()
     press(page, "Continue")
@@ -181,8 +181,8 @@ def test_payloads_in_the_texts_of_every_type_are_shown_as_text(site, device):
     entry(page).fill("2020-02-01")
     press(page, "Continue")
     heading(page, "Check your answers")
-    shown = [PAYLOADS[1], f"3 {PAYLOADS[1]}", "1 February 2020"]
-    assert page.locator("dd b").all_inner_texts() == shown
+    values = [PAYLOADS[1], f"3 {PAYLOADS[1]}", "1 February 2020"]
+    assert page.locator("dd b").all_inner_texts() == values
     press(page, "Send")
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
@@ -198,10 +198,10 @@ def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_d
     for payload in PAYLOADS:
         expect(page.locator("main").get_by_text(payload).first).to_be_attached()
     assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0
-    own = f"/research/surveys/{survey.slug}"
+    base = f"/research/surveys/{survey.slug}"
     links = {link.get_attribute("href").partition("?")[0] for link in page.locator("main a").all()}
-    inside = (f"{own}/", "#q-")
-    assert all(link == own or link.startswith(inside) for link in links), links
+    inside = (f"{base}/", "#q-")
+    assert all(link == base or link.startswith(inside) for link in links), links
     first, second = (question.id for question in survey.definition.questions[:2])
     for path in (
         *("collect", "team", "team/log", f"explore?first={first}&second={second}"),
@@ -209,7 +209,7 @@ def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_d
         f"explore/weighting?question={first}&by=answer:{second}",
         f"explore/regression?question={first}&predictor={second}",
     ):
-        page.goto(f"{site.url}{own}/{path}")
+        page.goto(f"{site.url}{base}/{path}")
         expect(page.locator("h1")).to_be_visible()
         assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0
     assert [line for line in device.messages if not line.startswith("Failed to load")] == []

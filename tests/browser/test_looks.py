@@ -44,7 +44,7 @@ LONG = (
     .replace("Once", "An answer that needs a whole sentence, as answers in real surveys often do")
     .replace("Often", "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung")
 )
-BROKEN = (
+INVALID = (
     SMALL.replace('"3/4"', "0.2")
     .replace('"often"', '"once"')
     .replace('title = "First page"', 'titel = "First page"')
@@ -69,7 +69,7 @@ CLIPPED = """[...document.querySelectorAll("main *")]
   .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`)"""
 
 
-DRAWN = """(scheme) => [...document.images].filter((i) => i.loading !== "lazy")
+CHARTS_LOADED = """(scheme) => [...document.images].filter((i) => i.loading !== "lazy")
   .every((i) => i.complete && (!i.closest("picture") || i.currentSrc.includes(`-${scheme}.svg`)))"""
 """Whether the charts of a colour scheme are there; dark mode has other pictures."""
 
@@ -101,7 +101,7 @@ def look(tmp_path) -> Callable[[Page, str], None]:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             # Charts come anew for the other scheme, as they come into view.
             page.wait_for_load_state("networkidle")
-            wait_until(lambda scheme=scheme: page.evaluate(DRAWN, scheme))
+            wait_until(lambda scheme=scheme: page.evaluate(CHARTS_LOADED, scheme))
             width = page.viewport_size["width"]
             picture = page.screenshot(
                 path=directory / f"{name}-{width}-{scheme}.png", full_page=True
@@ -355,8 +355,8 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-explore")
     for label in ("Rows", "Columns"):
         options = page.get_by_label(label).locator("option")
-        chosen = options.nth({"Rows": 1, "Columns": 2}[label]).get_attribute("value")
-        page.get_by_label(label).select_option(chosen)
+        value = options.nth({"Rows": 1, "Columns": 2}[label]).get_attribute("value")
+        page.get_by_label(label).select_option(value)
     page.get_by_role("button", name="Show").click()
     look(page, "research-explore-table")
 
@@ -381,8 +381,8 @@ def fill(store: Store) -> None:
         ("heat", SMALL, 4000),
     )
     for name, toml, n in surveys:
-        named = toml.replace('slug = "small"', f'slug = "{name}"')
-        survey = publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
+        definition = toml.replace('slug = "small"', f'slug = "{name}"')
+        survey = publish(store, load(definition.encode(), "s.toml", Caps()), TODAY)
         add_released(store, survey, n)
         add_released(store, survey, n // 3, stratum="north")
     close(store, "none", TODAY)
@@ -461,7 +461,7 @@ def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) ->
     page.goto(f"{url}/research/publish")
     look(page, "research-publish")
     page.get_by_label("Definition file").set_input_files(
-        {"name": "survey.toml", "mimeType": "application/toml", "buffer": BROKEN.encode()}
+        {"name": "survey.toml", "mimeType": "application/toml", "buffer": INVALID.encode()}
     )
     page.get_by_role("button", name="Check and publish").click()
     expect(page.get_by_role("alert")).to_be_visible()

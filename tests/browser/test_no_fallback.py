@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.web, pytest.mark.security]
 
 RANDOMNESS = "no secure random numbers"
 CRYPTO = "cannot check the survey"
-NEEDED = [
+REQUIRED_FILES = [
     "main.js",
     "mechanism.js",
     "random.js",
@@ -43,7 +43,7 @@ def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_i
     assert device.posts == []
 
 
-@pytest.mark.parametrize("file", long_unless(["main.js", "random.js"], NEEDED))
+@pytest.mark.parametrize("file", long_unless(["main.js", "random.js"], REQUIRED_FILES))
 def test_a_page_with_a_missing_module_says_that_it_did_not_load(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
     page = device.open(site.link(site.publish()))

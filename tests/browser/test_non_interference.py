@@ -136,12 +136,12 @@ def test_all_twelve_patterns_of_answers_leave_the_same_traces_when_the_codes_agr
     site, new_device
 ):
     link = site.link(site.publish())
-    first, *rest = [
+    first, *later = [
         visit(site, new_device, link, pattern, (2, 1), wait_sent) for pattern in PATTERNS
     ]
     assert first["requests"]
-    for pattern, other in zip(PATTERNS[1:], rest, strict=True):
-        assert other == first, pattern
+    for pattern, pattern_traces in zip(PATTERNS[1:], later, strict=True):
+        assert pattern_traces == first, pattern
 
 
 @pytest.mark.web
@@ -271,7 +271,7 @@ def test_the_raw_answer_never_leaves_ticks_numbers_dates_and_paths_leave_the_sam
             fill_in(page, *answers)
 
         traces.append(visit_with(new_device, site.link(survey), fill, random_words, CODES, end))
-    first, *rest = traces
+    first, *later = traces
     assert first["requests"]
-    for answers, other in zip(VISITS[1:], rest, strict=True):
-        assert other == first, answers
+    for answers, visit_traces in zip(VISITS[1:], later, strict=True):
+        assert visit_traces == first, answers

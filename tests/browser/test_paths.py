@@ -174,18 +174,18 @@ def test_only_the_drawn_questions_appear(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
     expect(page.get_by_text("We ask you 2 of 5 questions, chosen at random.")).to_be_visible()
     press(page, "Start")
-    shown = []
+    headings = []
     for number in (1, 2):
         expect(page.get_by_text(f"Page {number} of 2")).to_be_visible()
-        shown.append(page.locator("h1").inner_text())
+        headings.append(page.locator("h1").inner_text())
         answer_pages(page, "Yes")
-    assert len(set(shown)) == 2
-    assert reviewed_questions(page) == shown
+    assert len(set(headings)) == 2
+    assert reviewed_questions(page) == headings
     press(page, "Send")
     wait_sent(page)
     codes = json.loads(device.bodies[0])["codes"]
-    drawn = sorted(int(re.sub(r"\D", "", text)) for text in shown)
-    assert [i for i, code in enumerate(codes) if code is not None] == drawn
+    indices = sorted(int(re.sub(r"\D", "", text)) for text in headings)
+    assert [i for i, code in enumerate(codes) if code is not None] == indices
     page.get_by_text("See what was sent").tap()
     expect(page.get_by_text("You were not asked this.", exact=True)).to_have_count(3)
 
@@ -206,8 +206,8 @@ def test_frequencies_count_people_who_get_the_question(site, device):
 
 
 def test_with_sampling_and_skip_logic_the_start_page_says_up_to(site, device):
-    both = SKIPS.replace("epsilon = 1", "epsilon = 1\nquestions_per_person = 1", 1)
-    page = device.open(site.link(site.publish(both)))
+    definition = SKIPS.replace("epsilon = 1", "epsilon = 1\nquestions_per_person = 1", 1)
+    page = device.open(site.link(site.publish(definition)))
     expect(page.get_by_text("We ask you up to 3 of 4 questions")).to_be_visible()
     page = device.open(site.link(site.publish(SKIPS)))
     expect(page.get_by_text("Up to 4 questions on 4 pages.")).to_be_visible()

@@ -104,8 +104,8 @@ def test_leaving_goes_where_the_survey_says(site, device):
     assert all("weather" not in request.url for request in device.requests)
     press(page, "Leave now")
     page.wait_for_url("https://weather.example/today")
-    left = next(request for request in device.requests if "weather" in request.url)
-    assert "referer" not in left.all_headers()
+    departure = next(request for request in device.requests if "weather" in request.url)
+    assert "referer" not in departure.all_headers()
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_a_survey_says_that_it_has_not_opened_or_is_closed(site, device, schedul
 def test_a_survey_that_reaches_its_limit_says_so_and_the_report_stays(site, new_device):
     survey = site.publish()
     site.store.set_schedule(survey.key, Schedule(maximum=1))
-    device, other = new_device(), new_device()
+    device, second_device = new_device(), new_device()
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Never"])
-    first = other.open(site.link(survey))
+    first = second_device.open(site.link(survey))
     answer_and_send(first)
     wait_sent(first)
     press(page, "Send")
@@ -171,10 +171,10 @@ def test_shuffled_options_vary_in_order_and_options_for_no_answer_stay_last(site
     for _ in range(3):
         page = new_device().open(site.link(survey))
         press(page, "Start")
-        shown = page.locator("label.choice span").all_inner_texts()
-        assert sorted(shown[:-1]) == names
-        assert shown[-1] == "Prefer not to say"
-        orders.append(shown)
+        labels = page.locator("label.choice span").all_inner_texts()
+        assert sorted(labels[:-1]) == names
+        assert labels[-1] == "Prefer not to say"
+        orders.append(labels)
         choose(page, "Option C")
         press(page, "Continue")
         heading(page, "Check your answers")

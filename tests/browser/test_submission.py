@@ -33,7 +33,7 @@ REFUSALS = {
 }
 ALL_ANSWERS = list(product(["Yes", "No", "Prefer not to say", None], ["Never", "Once", "Often"]))
 """Every way to answer the small survey; None leaves the question empty."""
-SOME = ALL_ANSWERS[::3]
+SAMPLE = ALL_ANSWERS[::3]
 
 
 def problem(route: Route, status: int, **headers: str) -> None:
@@ -81,11 +81,11 @@ def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, devi
     device.disable_retries()
     survey = site.publish()
     page = device.open(site.link(survey))
-    lost = iter([True, True, False])
+    losses = iter([True, True, False])
 
     def lose_the_answer(route: Route) -> None:
         assert route.fetch().status == 201
-        if next(lost):
+        if next(losses):
             route.abort()
         else:
             route.continue_()
@@ -328,10 +328,10 @@ def test_an_address_in_another_spelling_never_gets_a_second_report(site, device,
     answer_and_send(page)
     wait_sent(page)
     before = stored_entries(page)
-    other = device.open(site.url + spelling.format(survey.slug[1:]))
-    other.wait_for_load_state("networkidle")
-    expect(other.locator("input")).to_have_count(0)
-    expect(other.get_by_role("button", name="Start")).to_have_count(0)
+    second_page = device.open(site.url + spelling.format(survey.slug[1:]))
+    second_page.wait_for_load_state("networkidle")
+    expect(second_page.locator("input")).to_have_count(0)
+    expect(second_page.get_by_role("button", name="Start")).to_have_count(0)
     assert definitions(device) == 1
     assert len(device.bodies) == 1
     assert stored_entries(page) == before
@@ -552,7 +552,7 @@ def test_with_storage_the_page_does_not_warn_about_it(site, device):
     expect(page.get_by_text("cannot store anything")).to_have_count(0)
 
 
-@pytest.mark.parametrize("patterns", long_unless([SOME], [SOME, ALL_ANSWERS]), ids=len)
+@pytest.mark.parametrize("patterns", long_unless([SAMPLE], [SAMPLE, ALL_ANSWERS]), ids=len)
 def test_constant_shape_every_pattern_of_answers_has_the_same_keys_length_and_requests(
     site, new_device, patterns
 ):

@@ -59,9 +59,9 @@ def test_a_visit_stores_only_the_mark_and_requests_only_this_host(site, device):
     assert {urlsplit(request.url).netloc for request in device.requests} == {
         urlsplit(site.url).netloc
     }
-    (sent,) = device.posts
-    assert sent.url == f"{site.url}/s/{survey.slug}/reports"
-    headers = sent.all_headers()
+    (report,) = device.posts
+    assert report.url == f"{site.url}/s/{survey.slug}/reports"
+    headers = report.all_headers()
     assert "cookie" not in headers
     assert "referer" not in headers
 
@@ -104,7 +104,7 @@ def test_inputs_stand_in_no_form_and_their_names_differ_between_loads(site, devi
         )
         (name,) = {name for name, *_ in content}
         assert len(name) == 17
-        assert {tuple(rest) for _, *rest in content} == {("on", None, "")}
+        assert {tuple(attributes) for _, *attributes in content} == {("on", None, "")}
         names.append(name)
         page.reload()
     assert len(set(names)) == 3
@@ -164,7 +164,7 @@ def test_a_typed_text_is_not_in_the_markup_and_disappears_with_its_page(site, de
     for text in (TYPED, "35 hours"):
         assert text not in page.content()
     assert page.locator("input").count() == 0
-    assert all(TYPED not in kept for kept in profile_entries(page))
+    assert all(TYPED not in entry_text for entry_text in profile_entries(page))
     page.go_back()
     page.go_forward()
     heading(page, "This device has already sent answers")
@@ -226,9 +226,9 @@ def test_the_browsers_profile_holds_nothing_that_was_typed(site, browser, tmp_pa
     finish(page)
     context.close()
     content = all_bytes(tmp_path)
-    for written in (TYPED, "35 hours", "I was ill"):
+    for text in (TYPED, "35 hours", "I was ill"):
         for encoding in ("utf-8", "utf-16-le"):
-            assert written.encode(encoding) not in content
+            assert text.encode(encoding) not in content
     # The address is in the history, so the search can fail.
     assert f"/s/{survey.slug}".encode() in content
 
@@ -305,9 +305,11 @@ def test_prints_hide_answers_and_reports(site, device):
 
 
 def test_the_page_is_the_same_bytes_for_every_survey(site):
-    other = SMALL.replace("A small survey", "Another title").replace("fell_asleep", "other")
+    second_definition = SMALL.replace("A small survey", "Another title").replace(
+        "fell_asleep", "other"
+    )
     pages = []
-    for survey in (site.publish(), site.publish(other)):
+    for survey in (site.publish(), site.publish(second_definition)):
         with urllib.request.urlopen(f"{site.url}/s/{survey.slug}") as page:
             pages.append(page.read())
     assert pages[0] == pages[1]

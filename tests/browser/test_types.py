@@ -27,10 +27,10 @@ NO_HOURS = ["81", "-1", "many", "1.2.3", "40 hours", "1e1"]
 @pytest.fixture
 def page(site, device) -> Page:
     """Open the first question of a survey with all types."""
-    shown = device.open(site.link(site.publish(EVERY_TYPE)))
-    press(shown, "Start")
-    heading(shown, REASONS)
-    return shown
+    opened_page = device.open(site.link(site.publish(EVERY_TYPE)))
+    press(opened_page, "Start")
+    heading(opened_page, REASONS)
+    return opened_page
 
 
 def ticked(page: Page) -> list[str]:
@@ -136,7 +136,7 @@ def test_ticks_work_by_keyboard_alone(site, new_device):
 
 
 @pytest.mark.parametrize(
-    ("typed", "shown", "result"),
+    ("typed", "displayed", "result"),
     [
         ("37,5", "40", "40 hours"),
         pytest.param("37.4", "35", "35 hours", marks=pytest.mark.long),
@@ -144,7 +144,7 @@ def test_ticks_work_by_keyboard_alone(site, new_device):
         pytest.param("٠", "0", "0 hours", marks=pytest.mark.long),
     ],
 )
-def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown, result):
+def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, displayed, result):
     skip(page, REASONS)
     heading(page, HOURS)
     field = entry(page)
@@ -157,7 +157,7 @@ def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown,
     press(page, "Continue")
     heading(page, SINCE)
     press(page, "Back")
-    expect(entry(page)).to_have_value(shown)
+    expect(entry(page)).to_have_value(displayed)
     press(page, "Continue")
     skip(page, SINCE, MOOD)
     heading(page, WARMTH)

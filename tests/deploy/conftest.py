@@ -1,4 +1,4 @@
-"""Real servers start_proxy a real nginx with the shipped configuration."""
+"""Start real survey servers behind a real nginx with the shipped configuration."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def start_proxy(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[
 
 @pytest.fixture
 def proxy(start_proxy: Callable[..., Proxy], small: PublishedSurvey) -> Proxy:
-    """Two servers with the small survey start_proxy nginx."""
+    """Return an nginx in front of two servers that have the small survey."""
     return start_proxy()

@@ -64,9 +64,9 @@ def test_every_base_image_is_pinned_by_hash_and_the_server_does_not_run_as_root(
 def test_everything_installed_in_the_image_is_pinned_by_hash():
     installs = [
         command
-        for word, rest in stage("build") + stage("app") + stage("proxy")
+        for word, arguments in stage("build") + stage("app") + stage("proxy")
         if word == "RUN"
-        for command in rest.split("&&")
+        for command in arguments.split("&&")
         if "pip install" in command
     ]
     assert len(installs) == 3
@@ -143,7 +143,9 @@ def test_every_long_running_service_has_a_health_check(name):
     elif "build" in service:
         assert "healthcheck" not in service
         (check,) = [
-            rest for word, rest in stage(service["build"]["target"]) if word == "HEALTHCHECK"
+            arguments
+            for word, arguments in stage(service["build"]["target"])
+            if word == "HEALTHCHECK"
         ]
         assert " CMD [" in check
     else:
@@ -208,16 +210,16 @@ def test_the_image_s_build_and_start_steps_work_in_an_empty_environment(tmp_path
     build.mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     environment |= {k: v for k, v in os.environ.items() if k.startswith("PIP_")}
-    for word, rest in stage("build"):
+    for word, line in stage("build"):
         if word == "ENV":
-            environment |= dict(pair.split("=", 1) for pair in rest.split())
+            environment |= dict(pair.split("=", 1) for pair in line.split())
         elif word == "COPY":
-            *sources, target = rest.split()
+            *sources, target = line.split()
             for source in sources:
                 copy(ROOT / source, build / target)
         elif word == "RUN":
             subprocess.run(
-                relocated(rest, places), shell=True, check=True, cwd=build, env=environment
+                relocated(line, places), shell=True, check=True, cwd=build, env=environment
             )
     instructions = dict(stage("app"))
     port, inside = free_port(), free_port()

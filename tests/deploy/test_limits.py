@@ -79,8 +79,10 @@ def test_sign_in_attempts_are_limited_and_reports_of_a_campus_are_not(proxy, sma
     for answer in answers:
         if answer[0] == 429:
             check_nginx(answer, 429)
-    sent = [proxy.ask("POST", "/s/small/reports", new_report(small), JSON)[0] for _ in range(60)]
-    assert set(sent) == {201}
+    statuses = [
+        proxy.ask("POST", "/s/small/reports", new_report(small), JSON)[0] for _ in range(60)
+    ]
+    assert set(statuses) == {201}
     assert proxy.ask("GET", "/research/sign-in", source="127.9.9.9")[0] == 200
 
 

@@ -75,11 +75,11 @@ def test_logins_set_a_cookie_for_this_host_only(visit):
 
 
 def test_logins_end_on_both_servers_at_the_same_time(visit):
-    here, stolen = visit(), visit("127.0.0.2")
-    here.sign_in()
-    stolen.cookies |= here.cookies
-    assert {stolen.get("/research/").status for _ in range(6)} == {200}
-    account = here.get("/research/account").text
+    visitor, thief = visit(), visit("127.0.0.2")
+    visitor.sign_in()
+    thief.cookies |= visitor.cookies
+    assert {thief.get("/research/").status for _ in range(6)} == {200}
+    account = visitor.get("/research/account").text
     token = account.partition('name="csrf_token" type="hidden" value="')[2].partition('"')[0]
-    assert here.post("/research/sign-out", csrf_token=token).status == 302
-    assert {stolen.get("/research/").status for _ in range(6)} == {302}
+    assert visitor.post("/research/sign-out", csrf_token=token).status == 302
+    assert {thief.get("/research/").status for _ in range(6)} == {302}

@@ -47,8 +47,10 @@ def test_only_reports_are_retried_on_the_other_server(tmp_path):
 def test_the_loss_of_one_server_costs_no_report(proxy, serve, store, small):
     serve.processes[0].kill()
     serve.processes[0].communicate()
-    sent = [proxy.ask("POST", "/s/small/reports", new_report(small), JSON)[0] for _ in range(20)]
-    assert set(sent) == {201}
+    statuses = [
+        proxy.ask("POST", "/s/small/reports", new_report(small), JSON)[0] for _ in range(20)
+    ]
+    assert set(statuses) == {201}
     assert store.n_pending(small.key) == 20
 
 

@@ -28,12 +28,14 @@ TREND_ENDPOINTS = (
     *("results.links", "results.trend", "results.versions"),
     *("results.trend_csv", "results.trend_chart", "results.trend_figure"),
 )
-CROSSED = {"first": "fell_asleep", "second": "pressure"}
-ASKED: Mapping[str, Mapping[str, str]] = {
+CROSSTAB = {"first": "fell_asleep", "second": "pressure"}
+PARAMETERS: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(TREND_ENDPOINTS, TREND),
-    **dict.fromkeys(("results.crosstab", "results.crosstab_csv", "results.crosstab_xlsx"), CROSSED),
-    "api.crosstab": CROSSED,
-    "api.crosstab_xlsx": CROSSED,
+    **dict.fromkeys(
+        ("results.crosstab", "results.crosstab_csv", "results.crosstab_xlsx"), CROSSTAB
+    ),
+    "api.crosstab": CROSSTAB,
+    "api.crosstab_xlsx": CROSSTAB,
     **dict.fromkeys(
         ("results.difference", "results.difference_csv", "results.difference_figure"), DIFFERENCE
     ),
@@ -68,12 +70,12 @@ def is_of_a_draft(rule: Rule) -> bool:
 class Routes:
     """The addresses of an application that has the small survey, and who makes what it lacks."""
 
-    def __init__(self, app: Flask, store: Store, survey: PublishedSurvey, maker: str) -> None:
+    def __init__(self, app: Flask, store: Store, survey: PublishedSurvey, email: str) -> None:
         self._addresses = app.url_map.bind("localhost")
         self._store, self._survey = store, survey
-        found = store.researcher(maker)
-        assert found
-        self._maker, self._member = found, found.key
+        researcher = store.researcher(email)
+        assert researcher
+        self._maker, self._member = researcher, researcher.key
         for member in store.members(survey.slug)[:1]:
             self._member = member.researcher
 
@@ -109,7 +111,9 @@ class Routes:
             values["slug"] = self.draft(team or {self._maker.key: "owner"})
         if "token" in expected:
             values["token"] = self.link()
-        requested = ASKED.get(rule.endpoint, ASKED.get(rule.endpoint.partition(".")[0], {}))
+        requested = PARAMETERS.get(
+            rule.endpoint, PARAMETERS.get(rule.endpoint.partition(".")[0], {})
+        )
         filled = {name: values[name] for name in expected} | dict(requested)
         return self._addresses.build(rule.endpoint, filled)
 

@@ -25,7 +25,7 @@ from tests.web.researchers import People, send, sign_in, token
 
 pytestmark = pytest.mark.security
 
-OTHER = "ben@example.org"
+OTHER_EMAIL = "ben@example.org"
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def test_object_access_surveys_of_others_are_not_listed_and_their_addresses_are_
     app, store, small
 ):
     add(store, "first@example.org")
-    add(store, OTHER)
+    add(store, OTHER_EMAIL)
     client = app.test_client()
-    sign_in(client, OTHER)
+    sign_in(client, OTHER_EMAIL)
     assert "A small survey" not in client.get("/research/").text
     page = client.get("/research/publish")
     response = client.post(
@@ -115,13 +115,13 @@ def test_logins_with_two_factor_authentication_need_more_than_a_password(signed_
 
 def test_logins_code_works_once_even_in_concurrent_attempts(signed_in, store, researcher):
     secret = with_second_step(signed_in)
-    known = store.researcher(EMAIL)
+    researcher_record = store.researcher(EMAIL)
     now = time.time() + 30
     code = pyotp.TOTP(secret).at(now)
     let_in: list[bool] = []
     threads = [
         threading.Thread(
-            target=lambda: let_in.append(credentials.use_code(store, known, code, now))
+            target=lambda: let_in.append(credentials.use_code(store, researcher_record, code, now))
         )
         for _ in range(8)
     ]
@@ -227,8 +227,8 @@ def test_two_factor_authentication_is_switched_off_with_the_password(signed_in, 
 
 
 def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app):
-    other = app.test_client()
-    sign_in(other)
+    second_client = app.test_client()
+    sign_in(second_client)
     new = "correct horse battery staple"
     refused = send(
         signed_in, "/research/account/password", current="wrong password", new=new, again=new
@@ -241,7 +241,7 @@ def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app)
     response = send(signed_in, "/research/account/password", current=PASSWORD, new=new, again=new)
     assert response.location == "/research/account"
     assert signed_in.get("/research/account").status_code == 200
-    assert other.get("/research/account").status_code == 302
+    assert second_client.get("/research/account").status_code == 302
     assert sign_in(app.test_client(), password=new).status_code == 302
 
 
@@ -270,8 +270,11 @@ def test_an_operator_can_reset_an_account(signed_in, app, store, settings, monke
     assert signed_in.get("/research/account").status_code == 302
     client = app.test_client()
     assert sign_in(client, password=new).location == "/research/"
-    gone = CliRunner().invoke(main, ["researcher", "reset", "no@example.org", "--password", new])
-    assert (gone.exit_code, gone.output) == (1, "survey: there is no researcher no@example.org\n")
+    unknown = CliRunner().invoke(main, ["researcher", "reset", "no@example.org", "--password", new])
+    assert (unknown.exit_code, unknown.output) == (
+        1,
+        "survey: there is no researcher no@example.org\n",
+    )
 
 
 # -- teams
@@ -283,8 +286,8 @@ def link_in(page) -> str:
 
 def test_a_colleague_joins_with_a_single_use_link(people, app, store):
     team = "/research/surveys/small/team"
-    made = send(people["owner"], f"{team}/invite", page=team, role="editor")
-    path = urlsplit(link_in(made)).path
+    invitation = send(people["owner"], f"{team}/invite", page=team, role="editor")
+    path = urlsplit(link_in(invitation)).path
     newcomer = app.test_client()
     assert "Editor" not in newcomer.get(path).text
     assert "Your role: editor" in newcomer.get(path).text
@@ -300,8 +303,8 @@ def test_a_colleague_joins_with_a_single_use_link(people, app, store):
 
 def test_signed_in_researchers_join_with_one_button(people, store):
     team = "/research/surveys/small/team"
-    made = send(people["owner"], f"{team}/invite", page=team, role="viewer")
-    path = urlsplit(link_in(made)).path
+    invitation = send(people["owner"], f"{team}/invite", page=team, role="viewer")
+    path = urlsplit(link_in(invitation)).path
     assert send(people["stranger"], path).status_code == 302
     assert store.roles(store.researcher("stranger@example.org").key) == {"small": "viewer"}
 
@@ -313,10 +316,10 @@ def open_links(page) -> list[str]:
 def test_a_removed_owner_cannot_return_through_a_link_they_created(people, store):
     team = "/research/surveys/small/team"
     store.set_role("small", store.researcher("viewer@example.org").key, "owner")
-    made = send(people["viewer"], f"{team}/invite", page=team, role="owner")
+    invitation = send(people["viewer"], f"{team}/invite", page=team, role="owner")
     removed = store.researcher("viewer@example.org").key
     send(people["owner"], f"{team}/members/{removed}", page=team, role="none")
-    assert people["viewer"].get(urlsplit(link_in(made)).path).status_code == 404
+    assert people["viewer"].get(urlsplit(link_in(invitation)).path).status_code == 404
     assert store.roles(removed).get("small") is None
     assert open_links(people["owner"].get(team)) == []
 
@@ -325,8 +328,8 @@ def test_unused_links_are_listed_without_tokens_and_can_be_revoked(people, store
     team = "/research/surveys/small/team"
     paths = []
     for role in ("editor", "viewer"):
-        made = send(people["owner"], f"{team}/invite", page=team, role=role)
-        paths.append(urlsplit(link_in(made)).path)
+        invitation = send(people["owner"], f"{team}/invite", page=team, role=role)
+        paths.append(urlsplit(link_in(invitation)).path)
     page = people["admin"].get(team)
     listed = page.text[page.text.index("Unused invitations") :]
     assert "owner@example.org" in listed
@@ -337,25 +340,25 @@ def test_unused_links_are_listed_without_tokens_and_can_be_revoked(people, store
         send(people["stranger"], f"{team}/links/end", page="/research/account", link=name)
     assert len(store.colleague_links("small", 0)) == 2
     send(people["admin"], f"{team}/links/end", page=team, link=open_links(page)[0])
-    left = [app.test_client().get(path).status_code for path in paths]
-    assert sorted(left) == [200, 404]
+    statuses = [app.test_client().get(path).status_code for path in paths]
+    assert sorted(statuses) == [200, 404]
     assert "revoked an invitation" in people["owner"].get(f"{team}/log").text
 
 
 def test_an_admin_can_revoke_a_link_for_a_new_researcher(people, app):
-    made = send(people["admin"], "/research/people/invite", page="/research/people")
+    invitation = send(people["admin"], "/research/people/invite", page="/research/people")
     (name,) = open_links(people["admin"].get("/research/people"))
     send(people["admin"], "/research/people/links/end", page="/research/people", link=name)
     assert open_links(people["admin"].get("/research/people")) == []
-    assert app.test_client().get(urlsplit(link_in(made)).path).status_code == 404
+    assert app.test_client().get(urlsplit(link_in(invitation)).path).status_code == 404
 
 
 def test_a_link_expires_after_a_week(people, app, monkeypatch):
     team = "/research/surveys/small/team"
-    made = send(people["owner"], f"{team}/invite", page=team, role="viewer")
+    invitation = send(people["owner"], f"{team}/invite", page=team, role="viewer")
     later = time.time() + 8 * 24 * 3600
     monkeypatch.setattr(time, "time", lambda: later)
-    assert app.test_client().get(urlsplit(link_in(made)).path).status_code == 404
+    assert app.test_client().get(urlsplit(link_in(invitation)).path).status_code == 404
 
 
 def test_an_owner_changes_roles_but_the_last_owner_stays(people, store):
@@ -385,9 +388,9 @@ def test_the_log_contains_researchers_actions_and_nothing_about_respondents(peop
 
 
 def test_a_researcher_invited_by_an_admin_sees_no_survey_yet(people, app, store):
-    made = send(people["admin"], "/research/people/invite", page="/research/people")
+    invitation = send(people["admin"], "/research/people/invite", page="/research/people")
     newcomer = app.test_client()
-    path = urlsplit(link_in(made)).path
+    path = urlsplit(link_in(invitation)).path
     assert send(newcomer, path, email="new@example.org", password=PASSWORD).status_code == 302
     assert store.roles(store.researcher("new@example.org").key) == {}
     assert newcomer.get("/research/surveys/small/1").status_code == 404

@@ -33,7 +33,7 @@ def hash_of_all(files: Mapping[str, bytes]) -> str:
     return sha256(listing.encode())
 
 
-def flipped(content: bytes) -> bytes:
+def with_flipped_bit(content: bytes) -> bytes:
     """The same but for one bit; text stays text."""
     at = next(place for place in range(len(content) // 2, len(content)) if content[place] < 128)
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
@@ -57,8 +57,8 @@ def paths_in(page: str) -> list[str]:
 
 
 def test_headers_client_path_is_the_hash_of_every_file_that_is_served_under_it(app, small):
-    written = {path.name for path in (ROOT / "client_js" / "src").iterdir()}
-    names = written | {f"texts.{language}.json" for language in LANGUAGES}
+    source_names = {path.name for path in (ROOT / "client_js" / "src").iterdir()}
+    names = source_names | {f"texts.{language}.json" for language in LANGUAGES}
     page = page_of(app)
     base = page.split('src="')[1].partition("/main.js")[0]
     client = app.test_client()
@@ -75,7 +75,7 @@ def test_headers_client_path_is_the_hash_of_every_file_that_is_served_under_it(a
 def test_headers_client_path_changes_with_one_bit_of_any_file(monkeypatch, store, settings, small):
     before = hash_of_all(SHIPPED)
     for name in sorted(SHIPPED):
-        altered = {**SHIPPED, name: flipped(SHIPPED[name])}
+        altered = {**SHIPPED, name: with_flipped_bit(SHIPPED[name])}
         app = with_client(monkeypatch, store, settings, altered)
         page, now = page_of(app), hash_of_all(altered)
         assert before != now, name
@@ -96,7 +96,7 @@ def test_headers_client_path_changes_when_two_files_are_exchanged(
 
 @pytest.mark.parametrize("altered", [False, True])
 def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
-    files = {**SHIPPED, "random.js": flipped(SHIPPED["random.js"])} if altered else SHIPPED
+    files = {**SHIPPED, "random.js": with_flipped_bit(SHIPPED["random.js"])} if altered else SHIPPED
     monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
     # The checks take minutes and have tests of their own.
     monkeypatch.setattr("survey.audit.summary.run_checks", lambda *_: [])

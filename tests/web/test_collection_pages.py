@@ -30,31 +30,31 @@ def owner(client, researcher, small):
     return client
 
 
-def do(client, what: str, **data):
-    return send(client, f"{PAGE}/{what}", page=PAGE, **data)
+def do(client, action: str, **data):
+    return send(client, f"{PAGE}/{action}", page=PAGE, **data)
 
 
 def test_the_open_link_is_shown_as_text_and_as_qr_code(owner, small):
     assert f"/s/small#d={small.sha256[:16]}" in owner.get(PAGE).text
-    drawn = owner.get(f"{PAGE}/link.svg")
-    assert drawn.content_type == "image/svg+xml"
-    assert drawn.data.startswith(b"<?xml")
+    image = owner.get(f"{PAGE}/link.svg")
+    assert image.content_type == "image/svg+xml"
+    assert image.data.startswith(b"<?xml")
 
 
 @pytest.mark.security
 def test_invitations_are_downloaded_once_and_each_admits_one_report(owner, store, small):
-    made = do(owner, "invite", count="30", stratum="Köln")
-    assert made.content_type == "text/csv; charset=utf-8"
-    assert "small-invitations.csv" in made.headers["Content-Disposition"]
-    assert made.headers["Cache-Control"] == "no-store"
-    rows = list(csv.DictReader(io.StringIO(made.text)))
+    download = do(owner, "invite", count="30", stratum="Köln")
+    assert download.content_type == "text/csv; charset=utf-8"
+    assert "small-invitations.csv" in download.headers["Content-Disposition"]
+    assert download.headers["Cache-Control"] == "no-store"
+    rows = list(csv.DictReader(io.StringIO(download.text)))
     assert len(rows) == 30
     assert {row["stratum"] for row in rows} == {"Köln"}
-    carried = parse_qs(urlsplit(rows[0]["link"]).fragment)
-    sent = body(small, stratum="Köln", invitation=carried["i"][0])
-    Intake(store).receive("small", sent, TODAY)
+    fragment = parse_qs(urlsplit(rows[0]["link"]).fragment)
+    report = body(small, stratum="Köln", invitation=fragment["i"][0])
+    Intake(store).receive("small", report, TODAY)
     assert store.n_pending(small.key) == 1
-    assert carried["i"][0] not in owner.get(PAGE).text
+    assert fragment["i"][0] not in owner.get(PAGE).text
 
 
 def test_an_impossible_invitation_is_rejected_beside_its_field(owner, store, small):
@@ -74,25 +74,25 @@ def test_an_impossible_invitation_is_rejected_beside_its_field(owner, store, sma
         assert store.n_invited(small.key, data.get("stratum", "")) == 0, data
 
 
-def opened(client) -> dict[str, str]:
+def hidden_fields(client) -> dict[str, str]:
     """What the page sends by itself with the form of personal links."""
     page = client.get(PAGE)
-    made = re.findall(r'name="made" type="hidden" value="([^"]*)"', page.text)[-1]
-    return {"csrf_token": token(page), "made": html.unescape(made)}
+    form_id = re.findall(r'name="made" type="hidden" value="([^"]*)"', page.text)[-1]
+    return {"csrf_token": token(page), "made": html.unescape(form_id)}
 
 
 def test_an_invitation_form_sent_twice_creates_its_links_once_and_says_so(owner, store, small):
     do(owner, "invite", count="25", stratum="Köln")
-    sent = {**opened(owner), "count": "30", "stratum": "Köln"}
-    assert owner.post(f"{PAGE}/invite", data=sent).content_type.startswith("text/csv")
-    again = owner.post(f"{PAGE}/invite", data=sent)
+    form = {**hidden_fields(owner), "count": "30", "stratum": "Köln"}
+    assert owner.post(f"{PAGE}/invite", data=form).content_type.startswith("text/csv")
+    again = owner.post(f"{PAGE}/invite", data=form)
     assert again.status_code == 409
     assert "No invitations were created" in again.text
     assert store.n_invited(small.key, "Köln") == 55
-    other = {**sent, "stratum": "Bonn"}
-    assert owner.post(f"{PAGE}/invite", data=other).status_code == 200
-    more = {**opened(owner), "count": "30", "stratum": "Köln"}
-    assert owner.post(f"{PAGE}/invite", data=more).status_code == 200
+    other_form = {**form, "stratum": "Bonn"}
+    assert owner.post(f"{PAGE}/invite", data=other_form).status_code == 200
+    new_form = {**hidden_fields(owner), "count": "30", "stratum": "Köln"}
+    assert owner.post(f"{PAGE}/invite", data=new_form).status_code == 200
     assert store.n_invited(small.key, "Köln") == 85
 
 
@@ -100,38 +100,38 @@ def test_the_button_of_a_planned_group_creates_its_links_once(owner, store, smal
     store.set_plan(small.key, Plan(0, {"Köln": 30, "Bonn": 30}))
     page = owner.get(PAGE)
     for stratum, status in (("Köln", 200), ("Bonn", 200), ("Köln", 409)):
-        form = page.text[: page.text.index(f" for {stratum}<")].rpartition("<form")[2]
-        sent = dict(re.findall(r'name="(\w+)"[^>]*? value="([^"]*)"', form))
-        sent = {name: html.unescape(value) for name, value in sent.items()}
-        assert sent["count"] == "30"
-        assert owner.post(f"{PAGE}/invite", data=sent).status_code == status
+        markup = page.text[: page.text.index(f" for {stratum}<")].rpartition("<form")[2]
+        form = dict(re.findall(r'name="(\w+)"[^>]*? value="([^"]*)"', markup))
+        form = {name: html.unescape(value) for name, value in form.items()}
+        assert form["count"] == "30"
+        assert owner.post(f"{PAGE}/invite", data=form).status_code == status
     assert store.n_invited_by_stratum(small.key) == {"Köln": 30, "Bonn": 30}
 
 
 @pytest.mark.parametrize(
-    ("what", "typed"),
+    ("action", "typed"),
     [
         ("schedule", {"opens": "2090-01-01", "closes": "2090-02-03", "most": "500"}),
         ("invite", {"count": "30", "stratum": "Köln & Bonn"}),
     ],
 )
 def test_form_input_is_returned_after_the_session_expires(
-    owner, store, small, researcher, what, typed
+    owner, store, small, researcher, action, typed
 ):
-    sent = {**opened(owner), **typed}
+    form = {**hidden_fields(owner), **typed}
     for session in store.sessions(store.researcher(researcher).key):
         store.end_session(session.token_hash)
-    kept = owner.post(f"{PAGE}/{what}", data=sent)
-    assert kept.status_code == 401
-    assert "You are signed out" in kept.text
-    again = dict(re.findall(r'<textarea name="(\w+)" hidden>\n(.*?)</textarea>', kept.text))
+    response_401 = owner.post(f"{PAGE}/{action}", data=form)
+    assert response_401.status_code == 401
+    assert "You are signed out" in response_401.text
+    again = dict(re.findall(r'<textarea name="(\w+)" hidden>\n(.*?)</textarea>', response_401.text))
     assert {name: html.unescape(again[name]) for name in typed} == typed
-    assert "made</dt>" not in kept.text
+    assert "made</dt>" not in response_401.text
     sign_in(owner)
     again = {name: html.unescape(value) for name, value in again.items()}
-    response = owner.post(f"{PAGE}/{what}", data={**again, "csrf_token": token(owner.get(PAGE))})
-    assert response.status_code == (302 if what == "schedule" else 200)
-    if what == "schedule":
+    response = owner.post(f"{PAGE}/{action}", data={**again, "csrf_token": token(owner.get(PAGE))})
+    assert response.status_code == (302 if action == "schedule" else 200)
+    if action == "schedule":
         assert find_survey(store, "small").schedule.maximum == 500
     else:
         assert store.n_invited(small.key, "Köln & Bonn") == 30
@@ -171,8 +171,8 @@ def test_an_impossible_schedule_is_rejected_by_name(owner, store):
 
 def test_a_first_day_that_passed_since_it_was_set_may_stay(owner, store, small):
     store.set_schedule(small.key, Schedule(date(2020, 1, 1)))
-    kept = do(owner, "schedule", opens="2020-01-01", closes="", most="500")
-    assert kept.status_code == 302
+    response = do(owner, "schedule", opens="2020-01-01", closes="", most="500")
+    assert response.status_code == 302
     assert find_survey(store, "small").schedule == Schedule(date(2020, 1, 1), None, 500)
 
 

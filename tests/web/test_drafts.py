@@ -20,7 +20,7 @@ from tests.conftest import EMAIL, SMALL, TODAY, hashed_password
 from tests.web.researchers import send, sign_in, token
 
 DRAFTS = "/research/drafts"
-OTHER = "ben@example.org"
+OTHER_EMAIL = "ben@example.org"
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def ada(client, researcher):
 @pytest.fixture
 def ben(app, store):
     """A second editor, who has no draft yet."""
-    store.add_researcher(OTHER, hashed_password())
+    store.add_researcher(OTHER_EMAIL, hashed_password())
     client = app.test_client()
-    assert sign_in(client, OTHER).status_code == 302
+    assert sign_in(client, OTHER_EMAIL).status_code == 302
     return client
 
 
@@ -49,10 +49,10 @@ def begin(client, title: str = "Night work") -> str:
     return response.location.rpartition("/")[2]
 
 
-def do(client, slug: str, what: str, **more):
+def do(client, slug: str, action: str, **extra):
     page = client.get(f"{DRAFTS}/{slug}")
     revision = re.search(r'name="revision" value="(\d+)"', page.text)[1]
-    data = {"csrf_token": token(page), "revision": revision, "do": what, **more}
+    data = {"csrf_token": token(page), "revision": revision, "do": action, **extra}
     return client.post(f"{DRAFTS}/{slug}/edit", data=data)
 
 
@@ -65,31 +65,31 @@ def add_question(client, slug: str, kind: str, page: int = 1) -> str:
 
 def fields(page) -> dict[str, str]:
     """What a browser would send of the page's sheet, unchanged."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     sheet = page.text[page.text.index("data-draft") :]
     for tag in re.findall(r"<input[^>]*>", sheet):
         name, kind = re.search(r'name="([^"]*)"', tag), re.search(r'type="([^"]*)"', tag)
         if not name or (kind and kind[1] == "checkbox" and " checked" not in tag):
             continue
         value = re.search(r'value="([^"]*)"', tag)
-        found[name[1]] = value[1] if value else ""
+        values[name[1]] = value[1] if value else ""
     for name, text in re.findall(
         r'<textarea[^>]*name="([^"]*)"[^>]*>\r?\n?(.*?)</textarea>', sheet, re.S
     ):
-        found[name] = text
+        values[name] = text
     for name, options in re.findall(r'<select[^>]*name="([^"]*)"[^>]*>(.*?)</select>', sheet, re.S):
-        chosen = re.search(r'<option selected value="([^"]*)"', options)
-        found[name] = chosen[1] if chosen else ""
-    return {name: html.unescape(text) for name, text in found.items()}
+        selection = re.search(r'<option selected value="([^"]*)"', options)
+        values[name] = selection[1] if selection else ""
+    return {name: html.unescape(text) for name, text in values.items()}
 
 
 def save(client, path: str, *, do: str = "save", opened=None, **changed):
     """Open a sheet, change some fields, and send it."""
-    sent = {**(opened or fields(client.get(path))), **changed, "do": do}
-    return client.post(path, data=sent)
+    form = {**(opened or fields(client.get(path))), **changed, "do": do}
+    return client.post(path, data=form)
 
 
-def written(client, slug: str) -> None:
+def add_two_questions(client, slug: str) -> None:
     """Two questions that can be published."""
     first = add_question(client, slug, "yes_no")
     assert save(client, first, text="Do you work at night?", id="night").status_code == 302
@@ -103,7 +103,7 @@ def rows(*labels: str) -> dict[str, str]:
 
 def test_a_survey_is_written_and_published_with_forms_only(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
     assert "To be mended first" not in page.text
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
@@ -120,7 +120,7 @@ def test_a_survey_is_written_and_published_with_forms_only(ada, store):
 
 def test_publishing_a_draft_twice_publishes_one_survey(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/publish"
     page = ada.get(path)
     data = {
@@ -137,7 +137,7 @@ def test_publishing_a_draft_twice_publishes_one_survey(ada, store):
 
 def test_an_interrupted_publication_is_completed_by_a_second_attempt(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     survey = load(
         json.dumps(definition_from(content_of(store, slug))).encode(), "draft.json", Caps()
     )
@@ -152,7 +152,7 @@ def test_an_interrupted_publication_is_completed_by_a_second_attempt(ada, store)
 
 def test_a_draft_changed_by_a_colleague_must_be_reviewed_again_before_publication(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
     do(ada, slug, "page-add 0")
@@ -221,7 +221,7 @@ def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
 
 
 @pytest.mark.parametrize(
-    ("kind", "more"),
+    ("kind", "settings"),
     [
         ("number", {"low": "0", "high": "40"}),
         ("date", {"low": "2020-01-01", "high": "2020-03-01"}),
@@ -229,10 +229,10 @@ def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
         ("scale", {"low": "0", "high": "9", "mechanism": "geometric"}),
     ],
 )
-def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, more):
+def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, settings):
     slug = begin(ada)
     path = add_question(ada, slug, kind)
-    save(ada, path, text="How?", **more)
+    save(ada, path, text="How?", **settings)
     messages = save(ada, path, do="look").json
     assert messages["errors"] == {}
     chart = ada.get(messages["live"]["chart"])
@@ -306,14 +306,14 @@ def test_buttons_add_move_and_remove_options(ada, store):
 
 def test_the_second_of_two_editors_sees_the_conflict_and_loses_nothing(ada, ben, store):
     slug = begin(ada)
-    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="Old")
     opened = fields(ada.get(path))
     save(ben, path, text="Ben's words", help="Ben's help")
     response = save(ada, path, opened=opened, text="Ada's words")
     assert response.status_code == 409
-    assert f"{OTHER} changed the same fields" in response.text
+    assert f"{OTHER_EMAIL} changed the same fields" in response.text
     assert "Ben&#39;s words" in response.text
     assert "Ada&#39;s words</textarea>" in response.text
     assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
@@ -325,7 +325,7 @@ def test_the_second_of_two_editors_sees_the_conflict_and_loses_nothing(ada, ben,
 
 def test_concurrent_changes_to_different_fields_are_merged(ada, ben, store):
     slug = begin(ada)
-    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
     save(ben, path, help="Ben's help")
@@ -338,20 +338,20 @@ def test_concurrent_changes_to_different_fields_are_merged(ada, ben, store):
 
 def test_autosave_never_overwrites_a_change_by_a_colleague(ada, ben, store):
     slug = begin(ada)
-    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
     save(ben, path, text="Ben's words")
     messages = save(ada, path, do="autosave", opened=opened, text="Ada's words").json
     assert messages["revision"] == 0
     assert messages["clashes"] == ["Question"]
-    assert messages["who"] == OTHER
+    assert messages["who"] == OTHER_EMAIL
     assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
 
 
 def test_saving_a_removed_question_restores_it(ada, ben, store):
     slug = begin(ada)
-    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="Do you?")
     opened = fields(ada.get(path))
@@ -367,13 +367,15 @@ def test_unsaved_text_is_returned_after_the_session_expires(ada, app, store):
     opened = fields(ada.get(path))
     for session in store.sessions(store.researcher(EMAIL).key):
         store.end_session(session.token_hash)
-    kept = save(ada, path, opened=opened, text="A long text\nof two lines")
-    assert kept.status_code == 401
-    assert "You are signed out" in kept.text
-    assert "A long text\nof two lines</textarea>" in kept.text
+    response = save(ada, path, opened=opened, text="A long text\nof two lines")
+    assert response.status_code == 401
+    assert "You are signed out" in response.text
+    assert "A long text\nof two lines</textarea>" in response.text
     sign_in(ada)
-    stale = re.findall(r'<textarea name="([^"]+)" hidden>\r?\n(.*?)</textarea>', kept.text, re.S)
-    again = ada.post(path, data={**dict(stale), "csrf_token": token(kept)})
+    stale = re.findall(
+        r'<textarea name="([^"]+)" hidden>\r?\n(.*?)</textarea>', response.text, re.S
+    )
+    again = ada.post(path, data={**dict(stale), "csrf_token": token(response)})
     assert again.status_code == 409
     assert "before you signed in again" in again.text
     settled = ada.post(path, data={**dict(stale), "csrf_token": token(again)})
@@ -434,7 +436,7 @@ def test_texts_and_settings_are_saved_and_a_taken_slug_is_rejected(ada, store, s
 
 def test_a_draft_never_replaces_a_survey_of_another_team(researcher, ben, store, small):
     slug = begin(ben, "Small")
-    written(ben, slug)
+    add_two_questions(ben, slug)
     save(ben, f"{DRAFTS}/{slug}/texts", slug="small")
     page = ben.get(f"{DRAFTS}/{slug}/publish").text
     assert "which you cannot edit" in page
@@ -447,12 +449,12 @@ def test_a_draft_never_replaces_a_survey_of_another_team(researcher, ben, store,
 
 def test_every_mistake_in_a_plan_is_reported(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/plan"
     save(ada, path, n="many", margin="0", opens="soon", closes="2020-01-01", strata="North 3")
     page = ada.get(path).text
-    for said in ("whole number", "points above 0", "such as 2027-01-31", "has passed", "25 are"):
-        assert said in page
+    for phrase in ("whole number", "points above 0", "such as 2027-01-31", "has passed", "25 are"):
+        assert phrase in page
     assert "2020-01-01 has passed" in ada.get(f"{DRAFTS}/{slug}/publish").text
     save(ada, path, n="2,000", margin="3", opens="2020-01-01", closes="", strata="")
     assert "2020-01-01 has passed; leave it blank" in ada.get(path).text
@@ -473,7 +475,7 @@ def test_every_mistake_in_a_plan_is_reported(ada, store):
 
 def test_every_text_of_a_survey_can_be_translated(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     added = send(ada, f"{DRAFTS}/{slug}/languages", language="es")
     assert added.location == f"{DRAFTS}/{slug}/languages/es"
     opened = fields(ada.get(added.location))
@@ -485,8 +487,8 @@ def test_every_text_of_a_survey_can_be_translated(ada, store):
     page = ada.get(f"{DRAFTS}/{slug}/languages").text
     assert "2 of 6" in page
     assert "4 of 6 texts are not translated into es" in ada.get(f"{DRAFTS}/{slug}/publish").text
-    gone = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
-    assert gone.status_code == 302
+    response = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
+    assert response.status_code == 302
     assert definition_from(content_of(store, slug))["title"] == "Night work"
 
 
@@ -500,7 +502,7 @@ def test_an_invalid_language_is_rejected_beside_its_field(ada, language):
 
 def test_simulated_respondents_answer_a_test_run_and_the_dashboard_says_test(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     assert "Open the survey as a respondent" in ada.get(path).text
@@ -526,16 +528,16 @@ def test_simulated_respondents_answer_a_test_run_and_the_dashboard_says_test(ada
 
 def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     # So many and of such shares that no draw of theirs hides a question.
     first = {"share-night-0": "26", "share-night-1": "52", "share-night-2": "22"}
     first |= {f"share-often-{option}": "25" for option in range(4)}
     send(ada, f"{path}/simulate", page=path, n="5000", **first)
-    shown = ada.get(path).text
+    page_text = ada.get(path).text
     for name, value in first.items():
-        assert f'name="{name}" value="{value}"' in shown
+        assert f'name="{name}" value="{value}"' in page_text
     (test_run,) = store.test_runs(slug)
     page = ada.get(f"/research/surveys/{test_run.slug}/1").text
     assert page.count(">True</th>") == 2
@@ -553,7 +555,7 @@ def dashboard(client, store, slug: str) -> str:
 
 def test_different_simulations_have_no_common_truth_until_the_test_run_is_recreated(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     for share in ("10", "80"):
@@ -570,7 +572,7 @@ def test_different_simulations_have_no_common_truth_until_the_test_run_is_recrea
 
 def test_files_and_figures_of_a_test_run_are_marked_as_test(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     # So many that no answer is hidden, however they come out.
@@ -599,7 +601,7 @@ def test_files_and_figures_of_a_test_run_are_marked_as_test(ada, store):
 )
 def test_an_impossible_simulation_is_rejected_with_the_reason(ada, typed):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     response = send(ada, f"{path}/simulate", page=path, **{"n": "30", **typed})
@@ -609,7 +611,7 @@ def test_an_impossible_simulation_is_rejected_with_the_reason(ada, typed):
 
 def test_publishing_a_draft_deletes_its_test_run(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     send(ada, f"{path}/simulate", page=path, n="50")
@@ -623,7 +625,7 @@ def test_publishing_a_draft_deletes_its_test_run(ada, store):
 
 def test_a_closed_test_run_accepts_no_responses_and_can_be_recreated(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     close(store, store.test_runs(slug)[0].slug, TODAY)
@@ -718,8 +720,8 @@ def test_the_head_of_a_draft_names_the_author_of_its_latest_revision(ada):
 
 def test_a_viewer_can_read_but_not_change_a_draft(ada, ben, store):
     slug = begin(ada)
-    written(ada, slug)
-    store.set_role(slug, store.researcher(OTHER).key, "viewer")
+    add_two_questions(ada, slug)
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "viewer")
     page = ben.get(f"{DRAFTS}/{slug}")
     assert page.status_code == 200
     assert "Duplicate" not in page.text
@@ -759,12 +761,12 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
 
 def test_publishing_gives_the_publisher_no_new_role(ada, ben, store):
     slug = begin(ada)
-    written(ada, slug)
-    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    add_two_questions(ada, slug)
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     assert publish_draft(ben, slug).status_code == 302
     assert {member.email: member.role for member in store.members("night-work")} == {
         EMAIL: "owner",
-        OTHER: "editor",
+        OTHER_EMAIL: "editor",
     }
 
 
@@ -777,7 +779,7 @@ def publish_draft(client, slug: str):
 
 def test_a_slug_taken_in_the_meantime_is_not_published_over(ada, store, monkeypatch):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
     looked = publication._PublicationPages._obstacles
     path = f"{DRAFTS}/{slug}/publish"
@@ -785,10 +787,10 @@ def test_a_slug_taken_in_the_meantime_is_not_published_over(ada, store, monkeypa
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
 
     def late(pages, *requested):
-        found = looked(pages, *requested)
+        response = looked(pages, *requested)
         if not store.versions("night-work"):
             publish(store, theirs, TODAY)
-        return found
+        return response
 
     monkeypatch.setattr(publication._PublicationPages, "_obstacles", late)
     data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
@@ -804,7 +806,7 @@ def test_a_survey_with_the_slug_of_a_deleted_one_has_an_empty_log(ada, ben, stor
     collect = "/research/surveys/small/collect"
     send(ada, "/research/surveys/small/delete", page=collect, typed="small")
     slug = begin(ben, "Small")
-    written(ben, slug)
+    add_two_questions(ben, slug)
     publish_draft(ben, slug)
     log = ben.get("/research/surveys/small/team/log").text
     assert EMAIL not in log
@@ -815,7 +817,7 @@ def test_a_survey_with_the_slug_of_a_deleted_one_has_an_empty_log(ada, ben, stor
 
 def test_changing_the_main_language_keeps_translations(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/languages", language="es")
     path = f"{DRAFTS}/{slug}/languages/es"
     opened = fields(ada.get(path))
@@ -834,7 +836,7 @@ def test_changing_the_main_language_keeps_translations(ada, store):
 
 def test_conditions_follow_a_renamed_question(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     save(ada, f"{DRAFTS}/{slug}/texts", allow_skip_logic="y")
     first, second = (question["key"] for question in content_of(store, slug).questions)
     path = f"{DRAFTS}/{slug}/questions/{second}"
@@ -870,9 +872,9 @@ def test_a_condition_stays_while_its_question_comes_later(ada, store, how):
     slug, path = depending(ada, store)
     page = content_of(store, slug).pages[1].key
     do(ada, slug, f"page-up {page}")
-    shown = ada.get(path)
-    assert "Have you work? (no longer an earlier question" in shown.text
-    field = shown.text[shown.text.index('for="ask_question"') :]
+    sheet = ada.get(path)
+    assert "Have you work? (no longer an earlier question" in sheet.text
+    field = sheet.text[sheet.text.index('for="ask_question"') :]
     assert "is not a question with options on an earlier page" in field[: field.index("<select")]
     messages = save(ada, path, do=how, help="Paid or not")
     if how == "autosave":
@@ -898,16 +900,16 @@ def test_a_condition_stays_while_its_question_is_invalid_or_missing(ada, store):
 
 def test_answers_of_the_previous_condition_are_not_selected_for_another_question(ada, store):
     slug, path = depending(ada, store)
-    other = add_question(ada, slug, "single_choice")
-    save(ada, other, text="How often?", id="often", **rows("Never", "Always"))
+    other_path = add_question(ada, slug, "single_choice")
+    save(ada, other_path, text="How often?", id="often", **rows("Never", "Always"))
     save(ada, path, ask_question="often", ask_options="yes")
     assert condition(store, slug) == ("often", ())
 
 
 def test_unsaved_text_for_a_deleted_draft_is_returned_with_the_reason(ada, ben, store):
     slug = begin(ada)
-    written(ada, slug)
-    key = store.researcher(OTHER).key
+    add_two_questions(ada, slug)
+    key = store.researcher(OTHER_EMAIL).key
     store.set_role(slug, key, "editor")
     path = f"{DRAFTS}/{slug}/questions/{next(content_of(store, slug).questions)['key']}"
     opened = fields(ben.get(path))
@@ -942,10 +944,10 @@ def test_translations_of_new_answers_are_kept(ada, store):
 
 def test_signing_in_again_returns_to_the_page_of_the_form(ada, store, small):
     collect = "/research/surveys/small/collect"
-    sent = {"csrf_token": token(ada.get(collect)), "name": "small"}
+    form = {"csrf_token": token(ada.get(collect)), "name": "small"}
     for session in store.sessions(store.researcher(EMAIL).key):
         store.end_session(session.token_hash)
-    response = ada.post(f"{collect}/close", data=sent)
+    response = ada.post(f"{collect}/close", data=form)
     assert response.location == f"/research/sign-in?next={collect}"
 
 
@@ -973,8 +975,8 @@ def test_copies_get_new_slugs_and_a_new_version_keeps_the_plan(ada, store, small
 def test_numbers_with_thousands_of_digits_cause_no_server_error(ada, path, data):
     slug = begin(ada)
     add_question(ada, slug, "single_choice")
-    sent = {"csrf_token": token(ada.get(f"{DRAFTS}/{slug}/questions/2")), **data}
-    assert ada.post(f"{DRAFTS}/{slug}/{path}", data=sent).status_code < 500
+    form = {"csrf_token": token(ada.get(f"{DRAFTS}/{slug}/questions/2")), **data}
+    assert ada.post(f"{DRAFTS}/{slug}/{path}", data=form).status_code < 500
     explore = f"/research/surveys/{slug}/explore?version=" + "9" * 5000
     assert ada.get(explore).status_code == 404
 
@@ -1011,7 +1013,7 @@ def test_a_new_question_type_starts_at_the_standard_privacy(ada, store):
 
 def test_a_test_run_has_no_collection_pages(ada, store):
     slug = begin(ada)
-    written(ada, slug)
+    add_two_questions(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/try/make", page=f"{DRAFTS}/{slug}/try")
     (test_run,) = store.test_runs(slug)
     for name in (slug, test_run.slug):
@@ -1060,7 +1062,7 @@ def test_a_button_pressed_twice_adds_one_item(ada, store):
 
 def test_the_second_editor_of_a_page_title_sees_the_current_title(ada, ben, store):
     slug = begin(ada)
-    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     path = f"{DRAFTS}/{slug}/pages/1"
     pages = [client.get(f"{DRAFTS}/{slug}") for client in (ada, ben)]
     for client, page, title in zip((ben, ada), reversed(pages), ("Ben's", "Ada's"), strict=True):

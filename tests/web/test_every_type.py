@@ -121,25 +121,31 @@ LATEST = 8766 // 10
 def people() -> list[dict[str, Any]]:
     """What each of the 6,366 answers; a tenth does not tell her age, another says little."""
     frame = fair.load_pandas().data
-    found = []
+    answers = []
     for number, row in enumerate(frame.to_dict("records")):
         traits = [row["children"] > 0, row["educ"] >= 14, row["religious"] >= 3]
         ticked = [i for i, holds in enumerate(traits) if holds] or [3]
-        silent = number % 10 == 1
-        found.append(
+        is_nonresponse = number % 10 == 1
+        answers.append(
             {
                 "affair": 0 if row["affairs"] > 0 else 1,
-                "marriage": SILENT["marriage"] if silent else int(row["rate_marriage"]) - 1,
-                "religious": SILENT["religious"] if silent else int(row["religious"]) - 1,
+                "marriage": NONRESPONSE["marriage"]
+                if is_nonresponse
+                else int(row["rate_marriage"]) - 1,
+                "religious": NONRESPONSE["religious"]
+                if is_nonresponse
+                else int(row["religious"]) - 1,
                 "affairs": min(round(2 * row["affairs"]), 20),
                 "age": 50 if number % 10 == 0 else round(2 * (row["age"] - 17.5)),
                 "married": LATEST - round(row["yrs_married"] * 36.525),
                 "traits": ticked,
-                "again": SILENT["again"] if silent else ticked,
-                "occupation": SILENT["occupation"] if silent else int(row["occupation"]) - 1,
+                "again": NONRESPONSE["again"] if is_nonresponse else ticked,
+                "occupation": NONRESPONSE["occupation"]
+                if is_nonresponse
+                else int(row["occupation"]) - 1,
             }
         )
-    return found
+    return answers
 
 
 Place = tuple[str, str, str]
@@ -156,7 +162,7 @@ OPTIONS = {
     "again": ["children", "college", "strict", "none_of_these"],
     "occupation": ["student", "farming", "skilled", "teacher", "manager", "professional"],
 }
-SILENT = {"marriage": 5, "religious": 4, "again": [4], "occupation": 6}
+NONRESPONSE = {"marriage": 5, "religious": 4, "again": [4], "occupation": 6}
 """What a tenth answers who prefer not to say."""
 
 
@@ -164,34 +170,39 @@ def true_shares(answers: list[dict[str, Any]]) -> dict[Place, float]:
     """Shares among all, and where some do not say among the others too."""
     truths: dict[Place, float] = {}
     for question, options in OPTIONS.items():
-        given = [item[question] for item in answers]
-        messages = [item for item in given if item != SILENT.get(question)]
-        if question in SILENT:
-            truths[question, "prefer_not_to_say", "all"] = 1 - len(messages) / len(given)
-        for base, among in (("all", given), ("answered", messages if question in SILENT else [])):
-            for i, option in enumerate(options if among else []):
-                held = [i in np.atleast_1d(item) for item in among]
-                truths[question, option, base] = float(np.mean(held))
+        replies = [item[question] for item in answers]
+        substantive = [item for item in replies if item != NONRESPONSE.get(question)]
+        if question in NONRESPONSE:
+            truths[question, "prefer_not_to_say", "all"] = 1 - len(substantive) / len(replies)
+        for base, respondents in (
+            ("all", replies),
+            ("answered", substantive if question in NONRESPONSE else []),
+        ):
+            for i, option in enumerate(options if respondents else []):
+                selections = [i in np.atleast_1d(item) for item in respondents]
+                truths[question, option, base] = float(np.mean(selections))
     return truths
 
 
 def numbers(answers: list[dict[str, Any]]) -> dict[str, list[float]]:
     """What was answered to the questions for numbers and dates, by those who did."""
-    had = [item for item in answers if item["affair"] == 0]
-    messages = [item for item in answers if item["age"] < 50]
+    respondents = [item for item in answers if item["affair"] == 0]
+    with_age = [item for item in answers if item["age"] < 50]
     return {
-        "affairs": [item["affairs"] / 2 for item in had],
-        "age": [17.5 + item["age"] / 2 for item in messages],
+        "affairs": [item["affairs"] / 2 for item in respondents],
+        "age": [17.5 + item["age"] / 2 for item in with_age],
         "married": [-7305 + 10 * item["married"] for item in answers],
     }
 
 
 def true_values(answers: list[dict[str, Any]], places: Iterable[Place]) -> dict[Place, float]:
     """What an open survey would have found for every row; `places` name the histograms' cells."""
-    truths, given = true_shares(answers), numbers(answers)
-    truths["affairs", "does_not_apply", "all"] = 1 - len(given["affairs"]) / len(answers)
-    truths["age", "prefer_not_to_say", "all"] = 1 - len(given["age"]) / len(answers)
-    for question, values in given.items():
+    truths, values_by_question = true_shares(answers), numbers(answers)
+    truths["affairs", "does_not_apply", "all"] = 1 - len(values_by_question["affairs"]) / len(
+        answers
+    )
+    truths["age", "prefer_not_to_say", "all"] = 1 - len(values_by_question["age"]) / len(answers)
+    for question, values in values_by_question.items():
         base = "all" if len(values) == len(answers) else "answered"
         truths[question, "", base] = float(np.mean(values))
         for place in places:
@@ -230,27 +241,29 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("asked", ["all", "4"])
-def test_real_values_of_every_type_come_back(serve, store, node, asked):
+@pytest.mark.parametrize("n_questions", ["all", "4"])
+def test_real_values_of_every_type_come_back(serve, store, node, n_questions):
     """Each estimate within five standard errors of the truth: one false alarm in 10^5 runs."""
     definition = DEFINITION
-    if asked != "all":
+    if n_questions != "all":
         definition = definition.replace(
-            "[[pages]]", f"questions_per_person = {asked}\n[[pages]]", 1
+            "[[pages]]", f"questions_per_person = {n_questions}\n[[pages]]", 1
         )
     rows = estimated(serve, store, node, definition)
     truths = true_values(people(), rows)
     assert set(rows) == set(truths)
     assert rows["age", "", "answered"]["statistic"] == "mean"
     assert rows["age", "prefer_not_to_say", "all"]["statistic"] == "share"
-    shown = {"all": 0, "answered": 0}
+    n_estimates = {"all": 0, "answered": 0}
     for place, truth in truths.items():
         row = rows[place]
         if row["flag"] in ("suppressed", "not_estimable"):
             assert row["estimate"] == ""
             continue
-        shown[place[2]] += 1
+        n_estimates[place[2]] += 1
         error = float(row["std_error"])
         assert abs(float(row["estimate"]) - truth) <= 5 * error, (place, truth, row)
         assert float(row["conf_low"]) < float(row["conf_high"])
-    assert (shown["all"], shown["answered"]) >= ((20, 10) if asked == "all" else (5, 1)), shown
+    assert (n_estimates["all"], n_estimates["answered"]) >= (
+        (20, 10) if n_questions == "all" else (5, 1)
+    ), n_estimates

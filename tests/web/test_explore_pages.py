@@ -51,7 +51,7 @@ def test_all_explore_pages_link_to_each_other_and_explain_the_first_step(reader,
         assert response.status_code == 200
         navigation = re.search(r'(?s)<nav [^>]*aria-label="Explore">.*?</nav>', response.text)
         links = re.findall(r'href="([^"?]+)', navigation[0])
-        assert links == [PAGE + other for other in pages]
+        assert links == [PAGE + address for address in pages]
         assert navigation[0].count('aria-current="page"') == 1
         assert 'class="empty"' in response.text
 
@@ -285,8 +285,8 @@ def test_parameters_of_another_question_are_ignored(reader, two_links):
     baselines = re.findall(r'<option value="(pressure:\w+)"', page.text)
     assert baselines[0] == "pressure:never"
     assert " selected" not in page.text.split('id="against"')[1].split("</select>")[0]
-    other = f"question=fell_asleep&by=answer:pressure&typed_for=link{MARGINS}"
-    page = reader.get(f"{PAGE}/weighting?{other}")
+    parameters = f"question=fell_asleep&by=answer:pressure&typed_for=link{MARGINS}"
+    page = reader.get(f"{PAGE}/weighting?{parameters}")
     assert page.status_code == 200
     assert re.search(r"<textarea[^>]*>\s*Never, \nOnce, \nOften, </textarea>", page.text)
 

@@ -52,7 +52,7 @@ SOMETIMES = {
 }
 """What else an answer may say: nothing of the server, nothing that lets other sites read."""
 
-KEPT_FOREVER = ("/client/", "/research/assets/")
+IMMUTABLE = ("/client/", "/research/assets/")
 
 
 def check_headers(response: Any, *, https: bool = False) -> None:
@@ -62,7 +62,7 @@ def check_headers(response: Any, *, https: bool = False) -> None:
     expected["Content-Security-Policy"] = POLICY.format(
         "'self'" if path.startswith("/research") else "'none'"
     )
-    if path.startswith(KEPT_FOREVER) and response.status_code == 200:
+    if path.startswith(IMMUTABLE) and response.status_code == 200:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):
         expected |= {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
@@ -115,17 +115,17 @@ def test_headers_are_tested_on_every_part_of_the_application(app):
     assert sorted(listed) == sorted({part_of(rule.endpoint) for rule in app.url_map.iter_rules()})
 
 
-def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **said: Any) -> Any:
+def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **options: Any) -> Any:
     """The answer of every route of some parts, by every method it takes and by another."""
     for rule in app.url_map.iter_rules():
         if part_of(rule.endpoint) not in parts:
             continue
         for method in [*sorted(rule.methods), NOT_TAKEN]:
             data = {"csrf_token": token(client.get("/research/sign-in"))}
-            response = client.open(routes.address(rule), method=method, data=data, **said)
+            response = client.open(routes.address(rule), method=method, data=data, **options)
             assert (response.status_code == 405) == (method == NOT_TAKEN), rule
             yield rule, method, response
-            if rule.endpoint == "accounts.sign_out" and said:
+            if rule.endpoint == "accounts.sign_out" and options:
                 sign_in(client)
 
 
@@ -140,8 +140,8 @@ def test_headers_are_exact_on_every_route_by_every_method_signed_in_and_not(
     for _, _, response in answers(https_app, stranger, routes, parts):
         check_headers(response, https=True)
     assert sign_in(admin).status_code == 302
-    said = {"Authorization": f"Bearer {make_token(store, store.researcher(EMAIL).key)}"}
-    for rule, method, response in answers(https_app, admin, routes, parts, headers=said):
+    authorization = {"Authorization": f"Bearer {make_token(store, store.researcher(EMAIL).key)}"}
+    for rule, method, response in answers(https_app, admin, routes, parts, headers=authorization):
         check_headers(response, https=True)
         if method in ("GET", "HEAD"):
             assert response.status_code == NOT_200.get(rule.endpoint, 200), (method, rule)
@@ -154,8 +154,11 @@ def refusals() -> Iterator[errors.SurveyError]:
     """One of every refusal that the project knows."""
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.SurveyError):
-            given = {errors.DefinitionError: [("title", "is missing")], errors.NotOpenError: TODAY}
-            yield kind(given.get(kind, "a reason"))
+            arguments = {
+                errors.DefinitionError: [("title", "is missing")],
+                errors.NotOpenError: TODAY,
+            }
+            yield kind(arguments.get(kind, "a reason"))
 
 
 REFUSALS = {type(error).__name__: error for error in refusals()}
@@ -164,7 +167,7 @@ MORE_STATUSES = (422, 423, 428, 429, 431, 451, 500, 501, 502, 503, 504)
 PLACES = ["/raised", "/s/raised", "/client/raised", "/research/raised", "/api/v1/raised"]
 
 
-def raise_one(name: str) -> None:
+def raise_error(name: str) -> None:
     """The error of a name, the HTTP error of a number, or one that nothing expects."""
     if name.isdigit():
         abort(int(name))
@@ -175,9 +178,9 @@ def raise_one(name: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("https", [False, True], ids=["http", "https"])
 def test_headers_are_exact_on_every_error_status(app, https_app, place, https):
-    chosen = https_app if https else app
-    chosen.add_url_rule(f"{place}/<name>", "raised", raise_one, methods=["GET", "POST"])
-    client = chosen.test_client()
+    tested_app = https_app if https else app
+    tested_app.add_url_rule(f"{place}/<name>", "raised", raise_error, methods=["GET", "POST"])
+    client = tested_app.test_client()
     expected = {name: errors.STATUS.get(type(error), 500) for name, error in REFUSALS.items()}
     expected |= {str(status): status for status in (*STATUSES, *MORE_STATUSES)}
     assert {401, 403, 413, 429, 500, 503} <= set(expected.values())
@@ -240,9 +243,11 @@ def test_headers_are_exact_for_an_insufficient_role_and_an_expired_session(
     assert forbidden.status_code == 403
     check_headers(forbidden)
     client.delete_cookie("survey")
-    kept = send(client, f"/research/drafts/{draft}/texts", page="/research/sign-in", title="Mine")
-    assert kept.status_code == 401
-    check_headers(kept)
+    expired = send(
+        client, f"/research/drafts/{draft}/texts", page="/research/sign-in", title="Mine"
+    )
+    assert expired.status_code == 401
+    check_headers(expired)
 
 
 REPORTS = [
@@ -286,10 +291,10 @@ def test_headers_are_exact_on_every_response_to_a_report(client, store, small, m
 def test_headers_are_exact_on_an_internal_error_whose_page_reveals_no_detail(
     app, small, store, monkeypatch, caplog
 ):
-    def broken(_):
+    def fail(_):
         raise RuntimeError("inner detail")
 
-    monkeypatch.setattr(store, "versions", broken)
+    monkeypatch.setattr(store, "versions", fail)
     response = app.test_client().get("/s/small")
     assert response.status_code == 500
     assert "inner detail" not in response.text

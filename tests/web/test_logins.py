@@ -40,9 +40,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(time, "time", made)
-    return made
+    fake = Clock()
+    monkeypatch.setattr(time, "time", fake)
+    return fake
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(7_199, 200), (7_201, 302)])
@@ -75,14 +75,16 @@ def test_logins_every_page_view_restarts_the_two_hours(client, researcher, clock
 # -- what a hash is made of, and how much work it is to try one
 
 
-def begins(cost: int) -> str:
+def hash_prefix(cost: int) -> str:
     """What a hash of argon2id with so many passes over 64 MiB begins with."""
     return f"$argon2id$v=19$m=65536,t={cost},p=4$"
 
 
 def test_logins_hash_is_argon2id_of_three_passes_unless_settings_say_otherwise():
     assert Settings(secret=SECRET).password_cost == 3
-    assert Passwords(Settings(secret=SECRET).password_cost).hash(PASSWORD).startswith(begins(3))
+    assert (
+        Passwords(Settings(secret=SECRET).password_cost).hash(PASSWORD).startswith(hash_prefix(3))
+    )
 
 
 @pytest.mark.parametrize("cost", [None, "2"])
@@ -100,7 +102,7 @@ def test_logins_hash_made_on_the_command_line_is_argon2id_of_the_cost_of_the_set
         store.add_researcher(EMAIL, hashed_password())
     response = CliRunner().invoke(main, ["researcher", command, EMAIL, "--password", PASSWORD])
     assert response.exit_code == 0, response.output
-    assert store.researcher(EMAIL).password_hash.startswith(begins(int(cost or 3)))
+    assert store.researcher(EMAIL).password_hash.startswith(hash_prefix(int(cost or 3)))
 
 
 def test_logins_hash_made_on_a_page_is_argon2id_of_the_cost_of_the_settings(
@@ -108,36 +110,36 @@ def test_logins_hash_made_on_a_page_is_argon2id_of_the_cost_of_the_settings(
 ):
     app = create_app(replace(settings, password_cost=2), store)
     client = app.test_client()
-    assert not store.researcher(EMAIL).password_hash.startswith(begins(2))
+    assert not store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))
     assert sign_in(client).status_code == 302
-    assert store.researcher(EMAIL).password_hash.startswith(begins(2))
+    assert store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))
     before, new = store.researcher(EMAIL).password_hash, "another password"
     send(client, "/research/account/password", current=PASSWORD, new=new, again=new)
-    assert store.researcher(EMAIL).password_hash.startswith(begins(2))
+    assert store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))
     assert store.researcher(EMAIL).password_hash != before
-    joined = f"/research/join/{Routes(app, store, small, EMAIL).link()}"
-    send(app.test_client(), joined, email="new@example.org", password=PASSWORD)
-    assert store.researcher("new@example.org").password_hash.startswith(begins(2))
+    join_path = f"/research/join/{Routes(app, store, small, EMAIL).link()}"
+    send(app.test_client(), join_path, email="new@example.org", password=PASSWORD)
+    assert store.researcher("new@example.org").password_hash.startswith(hash_prefix(2))
 
 
 @pytest.fixture
 def work(monkeypatch) -> list[tuple[str, Parameters]]:
     """What argon2 has to do, in order: it takes all the time of signing in."""
-    response: list[tuple[str, Parameters]] = []
+    calls: list[tuple[str, Parameters]] = []
     verify, make = PasswordHasher.verify, PasswordHasher.hash
 
-    def verified(self, hashed, password):
-        response.append(("verify", extract_parameters(hashed)))
+    def record_verify(self, hashed, password):
+        calls.append(("verify", extract_parameters(hashed)))
         return verify(self, hashed, password)
 
-    def made(self, password, **more):
-        found = make(self, password, **more)
-        response.append(("hash", extract_parameters(found)))
-        return found
+    def record_hash(self, password, **options):
+        result = make(self, password, **options)
+        calls.append(("hash", extract_parameters(result)))
+        return result
 
-    monkeypatch.setattr(PasswordHasher, "verify", verified)
-    monkeypatch.setattr(PasswordHasher, "hash", made)
-    return response
+    monkeypatch.setattr(PasswordHasher, "verify", record_verify)
+    monkeypatch.setattr(PasswordHasher, "hash", record_hash)
+    return calls
 
 
 @pytest.mark.parametrize("cost", [1, 2])
@@ -227,6 +229,6 @@ def test_logins_by_invitation_link_start_a_new_session_too(app, store, small, re
     send(client, path, email="new@example.org", password=PASSWORD)
     assert client.get(PAGE).status_code == 200
     assert not {*before.values()} & {*secrets_in(client).values()}
-    other = app.test_client()
-    other.set_cookie("survey", cookie)
-    assert other.get(PAGE).status_code == 302
+    second_client = app.test_client()
+    second_client.set_cookie("survey", cookie)
+    assert second_client.get(PAGE).status_code == 302

@@ -12,7 +12,7 @@ from tests.web.routes import Routes, add_two_links
 
 pytestmark = pytest.mark.security
 
-LEAST = {
+MINIMUM_ROLES = {
     "research.asset": "anybody",
     "accounts.sign_in": "anybody",
     "accounts.authentication_code": "anybody",
@@ -98,11 +98,11 @@ LEAST = {
 """Who may open each endpoint, listed here a second time: a change of the application's routes must
 be repeated in this table."""
 
-TO_SIGN_IN = {"accounts.authentication_code", "accounts.sign_out"}
+REDIRECTING = {"accounts.authentication_code", "accounts.sign_out"}
 """Pages that lead whoever comes to signing in: half way in is nobody here, and who signs out is
 out, whether or not they were in."""
 
-OPEN = {200, 302, 409, 422}
+OPEN_STATUSES = {200, 302, 409, 422}
 """What is answered to somebody who may: the page, what is wrong with a form, where it leads."""
 
 
@@ -116,30 +116,32 @@ def outcome(answer) -> str:
     """What an answer means to whoever asked."""
     if answer.status_code == 401 or urlsplit(answer.location or "").path == "/research/sign-in":
         return "asked to sign in"
-    if answer.status_code in OPEN:
+    if answer.status_code in OPEN_STATUSES:
         return "open"
     return {403: "refused", 404: "not there"}.get(answer.status_code, answer.status)
 
 
-def expected(endpoint: str, person: str) -> str:
+def expected_outcome(endpoint: str, person: str) -> str:
     """What the table says."""
-    least = LEAST[endpoint]
-    if endpoint in TO_SIGN_IN:
+    minimum = MINIMUM_ROLES[endpoint]
+    if endpoint in REDIRECTING:
         return "asked to sign in"
-    if least == "anybody":
+    if minimum == "anybody":
         return "open"
     if person == "anonymous":
         return "asked to sign in"
-    if least == "researcher" or person == "admin":
+    if minimum == "researcher" or person == "admin":
         return "open"
-    if least == "admin" or person == "stranger":
+    if minimum == "admin" or person == "stranger":
         return "not there"
-    return "open" if ROLES.index(person) >= ROLES.index(least) else "refused"
+    return "open" if ROLES.index(person) >= ROLES.index(minimum) else "refused"
 
 
 def test_object_access_of_every_researchers_page_is_in_the_table(app):
     rules = app.url_map.iter_rules()
-    assert {rule.endpoint for rule in rules if rule.rule.startswith("/research")} == set(LEAST)
+    assert {rule.endpoint for rule in rules if rule.rule.startswith("/research")} == set(
+        MINIMUM_ROLES
+    )
 
 
 @pytest.mark.parametrize("person", PEOPLE)
@@ -147,17 +149,17 @@ def test_object_access_of_every_researchers_page_is_in_the_table(app):
 def test_object_access_every_page_opens_exactly_for_the_people_in_the_table(
     app, store, small, people, person, method
 ):
-    routes, wrong = Routes(app, store, small, EMAIL), []
+    routes, mismatches = Routes(app, store, small, EMAIL), []
     page = "/research/sign-in" if person == "anonymous" else "/research/account"
     for rule in app.url_map.iter_rules():
-        if rule.endpoint not in LEAST or method not in rule.methods:
+        if rule.endpoint not in MINIMUM_ROLES or method not in rule.methods:
             continue
         client = people[person]
         data = {"csrf_token": token(client.get(page))} if method == "POST" else {}
         response = client.open(routes.address(rule, people.team), method=method, data=data)
-        found, wanted = outcome(response), expected(rule.endpoint, person)
-        if found != wanted:
-            wrong.append((rule.endpoint, found, wanted))
+        actual, expected = outcome(response), expected_outcome(rule.endpoint, person)
+        if actual != expected:
+            mismatches.append((rule.endpoint, actual, expected))
         if rule.endpoint == "accounts.sign_out":
             people.pop(person)
-    assert wrong == []
+    assert mismatches == []

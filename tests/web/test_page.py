@@ -84,9 +84,9 @@ def test_every_coding_is_the_same_content(client, small, accepted, coding, undo)
 
 
 def test_the_served_client_is_the_written_one_without_comments_the_same_every_time():
-    served, written = Client.load().files, source_files()
-    assert served.keys() == written.keys()
-    for name, content in written.items():
+    served, sources = Client.load().files, source_files()
+    assert served.keys() == sources.keys()
+    for name, content in sources.items():
         text = served[name].decode("utf-8")
         if name.endswith(".js"):
             assert not re.search(r"@param|^\s*\*", text, re.M)
@@ -99,9 +99,9 @@ def test_the_served_client_is_the_written_one_without_comments_the_same_every_ti
 @pytest.mark.security
 def test_the_texts_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
     page = client.get("/s/small").get_data(as_text=True)
-    found = re.findall(r'<script type="application/json" data-texts="(\w+)">(.*?)</script>', page)
-    assert [language for language, _ in found] == ["en", "ar", "es", "pt"]
-    for language, text in found:
+    blocks = re.findall(r'<script type="application/json" data-texts="(\w+)">(.*?)</script>', page)
+    assert [language for language, _ in blocks] == ["en", "ar", "es", "pt"]
+    for language, text in blocks:
         assert text.encode("utf-8") == Client.load().files[f"texts.{language}.json"]
         assert len(json.loads(text)) == len(respondent_texts.device_keys())
 

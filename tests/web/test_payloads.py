@@ -59,8 +59,8 @@ def survey(request, store, small) -> PublishedSurvey:
     """One of two questions, or one of every type."""
     if request.param == "small":
         return small
-    named = EVERY_TYPE.replace('slug = "small"', 'slug = "types"')
-    return publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
+    definition = EVERY_TYPE.replace('slug = "small"', 'slug = "types"')
+    return publish(store, load(definition.encode(), "s.toml", Caps()), TODAY)
 
 
 def code_of(channel: Channel) -> Any:
@@ -88,11 +88,11 @@ class Sender:
         }
 
     def send(self, body: bytes) -> int:
-        waiting = self._store.n_pending(self._survey.key)
+        n_before = self._store.n_pending(self._survey.key)
         response = self._client.post(
             f"/s/{self._survey.slug}/reports", data=body, content_type="application/json"
         )
-        stored = self._store.n_pending(self._survey.key) - waiting
+        stored = self._store.n_pending(self._survey.key) - n_before
         assert response.status_code in {201, *REFUSED}, (response.status_code, body[:200])
         assert stored == (response.status_code == 201), body[:200]
         self.statuses[response.status_code] += 1
@@ -104,7 +104,7 @@ def sender(client, store, survey) -> Sender:
     return Sender(client, store, survey)
 
 
-def changed(form: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
+def with_one_change(form: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
     """A good report that is wrong, or may be, in one place."""
     how, value = draw(st.sampled_from(CHANGES)), draw(VALUES)
     key = draw(st.sampled_from(sorted(form)))
@@ -112,7 +112,7 @@ def changed(form: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
     if how == "replaced":
         return {**form, key: value}
     if how == "removed":
-        return {name: given for name, given in form.items() if name != key}
+        return {name: field for name, field in form.items() if name != key}
     if how == "added":
         return {**form, draw(TEXTS): value}
     codes = list(form["codes"])
@@ -146,7 +146,7 @@ def test_strict_payloads_reports_with_one_change_are_stored_or_rejected_by_name(
     @given(data=st.data())
     @run(max_examples=examples, suppress_health_check=list(HealthCheck))
     def send(data: st.DataObject) -> None:
-        sender.send(json.dumps(changed(sender.good(), data.draw)).encode())
+        sender.send(json.dumps(with_one_change(sender.good(), data.draw)).encode())
 
     send()
     assert sender.statuses[422] >= 10  # nearly all of them, so this is no matter of chance

@@ -21,29 +21,29 @@ from tests.browser.research import add_released
 from tests.conftest import EMAIL
 from tests.web.researchers import send, sign_in
 
-RELEASED, WAITING = 3_017, 24
+RELEASED, PENDING = 3_017, 24
 RESULTS = "/research/surveys/small/1"
 
 
-def rows_of(text: str) -> set[str]:
+def counts_in_csv(text: str) -> set[str]:
     """How many reports each row of estimates says it is of."""
     return {row["n_reports"] for row in csv.DictReader(io.StringIO(text))}
 
 
-def reports_in(answer) -> int:
+def count_reports(answer) -> int:
     packed = io.BytesIO(answer.data)
     answer.close()
     with ZipFile(packed) as members:
         return len(members.read("reports.csv").splitlines()) - 1
 
 
-def in_workbook(content: bytes) -> set[str]:
-    found = set()
+def counts_in_workbook(content: bytes) -> set[str]:
+    counts = set()
     for sheet in openpyxl.load_workbook(io.BytesIO(content), read_only=True):
         head, *rows = sheet.iter_rows(values_only=True)
         if "n_reports" in head:
-            found |= {str(row[head.index("n_reports")]) for row in rows}
-    return found
+            counts |= {str(row[head.index("n_reports")]) for row in rows}
+    return counts
 
 
 @pytest.mark.security
@@ -51,29 +51,29 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
     client, store, small, researcher, settings, monkeypatch
 ):
     add_released(store, small, RELEASED)
-    waiting = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(WAITING)]
-    store.add_reports([(small.key, one) for one in waiting])
+    pending = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(PENDING)]
+    store.add_reports([(small.key, report) for report in pending])
     assert sign_in(client).status_code == 302
     program = Program(client, make_token(store, store.researcher(EMAIL).key))
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
     counts = {
         "page": set(re.findall(r"Released responses</dt><dd>([\d,]+)", client.get(RESULTS).text)),
         "list": set(re.findall(r'<td class="number">([\d,]+)</td>', client.get("/research/").text)),
-        "csv": rows_of(client.get(f"{RESULTS}/estimates.csv").text),
-        "xlsx": in_workbook(client.get(f"{RESULTS}/estimates.xlsx").data),
-        "microdata": {reports_in(send(client, f"{RESULTS}/microdata", form="csv"))},
-        "api": rows_of(program.get(f"{LATEST}/estimates", accept="text/csv").text),
-        "api's file": {reports_in(program.get(f"{LATEST}/exports/reports.zip"))},
-        "command": rows_of(CliRunner().invoke(main, ["export", "small"]).output),
-        "figures": {released(store, settings)},
+        "csv": counts_in_csv(client.get(f"{RESULTS}/estimates.csv").text),
+        "xlsx": counts_in_workbook(client.get(f"{RESULTS}/estimates.xlsx").data),
+        "microdata": {count_reports(send(client, f"{RESULTS}/microdata", form="csv"))},
+        "api": counts_in_csv(program.get(f"{LATEST}/estimates", accept="text/csv").text),
+        "api's file": {count_reports(program.get(f"{LATEST}/exports/reports.zip"))},
+        "command": counts_in_csv(CliRunner().invoke(main, ["export", "small"]).output),
+        "figures": {released_gauge(store, settings)},
     }
     numbers = {
-        name: {int(str(item).replace(",", "")) for item in found} for name, found in counts.items()
+        name: {int(str(item).replace(",", "")) for item in items} for name, items in counts.items()
     }
     assert numbers == {name: {RELEASED} for name in counts}
 
 
-def released(store, settings) -> int:
+def released_gauge(store, settings) -> int:
     registry = CollectorRegistry()
     registry.register(Gauges(store, settings, "0" * 64, dict))
     return int(registry.get_sample_value("survey_reports_released"))

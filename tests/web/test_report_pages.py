@@ -49,7 +49,7 @@ def text_of(page) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.text)).split())
 
 
-def read(answer) -> tuple[PdfReader, str]:
+def pdf_and_text(answer) -> tuple[PdfReader, str]:
     assert answer.status_code == 200, answer.text
     pdf = PdfReader(io.BytesIO(answer.data))
     return pdf, " ".join(" ".join(page.extract_text() for page in pdf.pages).split())
@@ -143,7 +143,7 @@ def test_a_report_uses_the_options_of_its_link(reader):
 @prints
 @pytest.mark.web
 def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
-    pdf, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
+    pdf, text = pdf_and_text(reader.get(f"{OF_SURVEY}/report.pdf"))
     for question in ResultCache(store).result(small).questions:
         assert question.question.text in text
         for row in question.shares:
@@ -157,7 +157,7 @@ def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
 @pytest.mark.web
 def test_the_pdf_is_tagged_for_screen_readers(reader):
     """Tags, a language, a title and headings to move by (PDF/UA)."""
-    pdf, _ = read(reader.get(f"{OF_SURVEY}/report.pdf"))
+    pdf, _ = pdf_and_text(reader.get(f"{OF_SURVEY}/report.pdf"))
     root = pdf.trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"]
     assert root["/Lang"] == "en"
@@ -184,7 +184,7 @@ def test_no_question_is_split_between_two_pages(reader, store):
     toml = f'slug = "long"\ntitle = "Long"\n[[pages]]\n{pages}'
     survey = publish(store, load(toml.encode(), "s.toml", Caps(survey=40)), TODAY)
     add_released(store, survey, 500)
-    pdf, _ = read(reader.get("/research/surveys/long/1/report.pdf"))
+    pdf, _ = pdf_and_text(reader.get("/research/surveys/long/1/report.pdf"))
     texts = [" ".join(page.extract_text().split()) for page in pdf.pages]
     for number, question in enumerate(ResultCache(store).result(survey).questions, 1):
         begins = [text for text in texts if f"{number}. Question number" in text]
@@ -201,7 +201,7 @@ def test_the_report_suppresses_what_the_dashboard_suppresses(reader, store):
     add_released(store, survey, 40)
     for name in ("report", "report.pdf"):
         response = reader.get(f"/research/surveys/few/1/{name}")
-        text = text_of(response) if name == "report" else read(response)[1]
+        text = text_of(response) if name == "report" else pdf_and_text(response)[1]
         assert "Not enough responses yet" in text
         assert "<svg" not in (response.text if name == "report" else "")
         assert "Feldman" not in text
@@ -229,7 +229,7 @@ def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(rea
     page = reader.get(f"/research/surveys/{survey.slug}/1/report")
     assert "<img" not in page.text
     assert "<script" not in page.text
-    _, text = read(reader.get(f"/research/surveys/{survey.slug}/1/report.pdf"))
+    _, text = pdf_and_text(reader.get(f"/research/surveys/{survey.slug}/1/report.pdf"))
     assert "<script>1</script>" in text
 
 

@@ -88,16 +88,16 @@ def test_a_stored_report_of_an_old_version_still_gets_its_201(client, store, sma
         changed = load(SMALL.replace("Two questions", words).encode(), "s.toml", Caps())
         publish(store, changed, today - timedelta(days=30 - number))
     assert client.post("/s/small/reports", json=body(small)).status_code == 201
-    other = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
-    assert client.post("/s/small/reports", json=other).status_code == 409
+    second_report = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
+    assert client.post("/s/small/reports", json=second_report).status_code == 409
 
 
 def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, store, small):
     client.post("/s/small/reports", json=body(small))
     close(store, "small", datetime.now(UTC).date())
     assert client.post("/s/small/reports", json=body(small)).status_code == 201
-    other = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
-    response = client.post("/s/small/reports", json=other)
+    second_report = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
+    response = client.post("/s/small/reports", json=second_report)
     assert response.status_code == 410
     assert "closed" in problem(response)["detail"]
     assert client.get("/s/small").status_code == 410

@@ -185,9 +185,9 @@ def test_researchers_sign_in_and_publish_behind_https_without_a_referer(
     assert client.post("/research/sign-in", data=form, **options).status_code == 302
     page = client.get("/research/publish", **options)
     assert page.status_code == 200
-    sent = {"csrf_token": token(page), "file": (io.BytesIO(SMALL.encode()), "s.toml")}
+    form_data = {"csrf_token": token(page), "file": (io.BytesIO(SMALL.encode()), "s.toml")}
     published = client.post(
-        "/research/publish", data=sent, content_type="multipart/form-data", **options
+        "/research/publish", data=form_data, content_type="multipart/form-data", **options
     )
     assert published.status_code == 302
     form = {"csrf_token": token(client.get("/research/", **options))}
@@ -198,10 +198,12 @@ def test_researchers_sign_in_and_publish_behind_https_without_a_referer(
 def test_behind_a_trusted_proxy_the_visitors_address_is_the_one_that_counts(store, settings):
     proxied = replace(settings, trusted_proxies=1, public_url="https://survey.example.org")
     proxied_app = create_app(proxied, store)
-    seen = []
+    requests = []
     proxied_app.add_url_rule(
         "/address",
-        view_func=lambda: seen.append((request.remote_addr, request.host, request.is_secure)) or "",
+        view_func=lambda: (
+            requests.append((request.remote_addr, request.host, request.is_secure)) or ""
+        ),
     )
     proxied_app.test_client().get(
         "/address",
@@ -211,10 +213,10 @@ def test_behind_a_trusted_proxy_the_visitors_address_is_the_one_that_counts(stor
             "X-Forwarded-Host": "survey.example.org",
         },
     )
-    assert seen == [("203.0.113.9", "survey.example.org", True)]
+    assert requests == [("203.0.113.9", "survey.example.org", True)]
 
 
-KEPT = ("invite", "schedule")
+RETURNED_FORMS = ("invite", "schedule")
 
 
 @pytest.mark.security
@@ -233,9 +235,12 @@ def test_csrf_every_unsafe_route_rejects_requests_without_a_token(app, signed_in
         ]
     # What was written to a draft, or takes a while to fill in, comes back to whoever wrote it;
     # nothing is done with it.
-    back = ("/research/drafts/", *(f"/research/surveys/small/collect/{n}" for n in KEPT))
-    response = [409 if path.startswith(back) else 400 for path in paths]
-    assert [signed_in.post(path).status_code for path in paths] == response
+    returning = (
+        "/research/drafts/",
+        *(f"/research/surveys/small/collect/{n}" for n in RETURNED_FORMS),
+    )
+    expected = [409 if path.startswith(returning) else 400 for path in paths]
+    assert [signed_in.post(path).status_code for path in paths] == expected
     assert store.drafts() == []
     assert [survey.state for survey in store.surveys()] == ["open"]
     assert not any(rule.methods & {"PUT", "PATCH", "DELETE"} for rule in app.url_map.iter_rules())
@@ -281,8 +286,8 @@ def test_a_definition_is_published_from_the_form(signed_in, store):
 
 
 def test_every_mistake_is_shown_and_nothing_is_published(signed_in, store):
-    broken = SMALL.replace('truth_probability = "3/4"', "truth_probability = 0.2")
-    response = publish_file(signed_in, broken.encode())
+    invalid = SMALL.replace('truth_probability = "3/4"', "truth_probability = 0.2")
+    response = publish_file(signed_in, invalid.encode())
     assert response.status_code == 422
     assert "page 1, question 1 (fell_asleep)" in response.text
     assert "page 2, question 1 (pressure)" in response.text
@@ -452,20 +457,20 @@ def check_figures(signed_in, result, reading):
     without_clock = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
     for text in (run("export"), run("estimate", "--csv")):
         assert without_clock.sub("", text) == without_clock.sub("", download)
-    written = rows_of(download)
-    for one, two in zip(json.loads(run("estimate", "--json")), written, strict=True):
-        assert {k: "" if v is None else str(v) for k, v in one.items() if k != "generated_at"} == {
-            k: v for k, v in two.items() if k != "generated_at"
-        }
+    csv_rows = rows_of(download)
+    for json_row, csv_row in zip(json.loads(run("estimate", "--json")), csv_rows, strict=True):
+        assert {
+            k: "" if v is None else str(v) for k, v in json_row.items() if k != "generated_at"
+        } == {k: v for k, v in csv_row.items() if k != "generated_at"}
     # What two programs print has been compared; now what people read.
-    shown, printed = table_rows(page), run("estimate")
-    assert len(result.rows) == len(written)
-    seen = 0
+    lines, printed = table_rows(page), run("estimate")
+    assert len(result.rows) == len(csv_rows)
+    n_estimates = 0
     for question in result.questions:
         for row in question.rows:
             if row.estimate is None:
                 continue
-            seen += 1
+            n_estimates += 1
             assert re.search(
                 rf"^  {re.escape(row_label(row))} +{re.escape(question.describe(row))}$",
                 printed,
@@ -478,14 +483,14 @@ def check_figures(signed_in, result, reading):
             figures = f"{estimate} {ends}".removesuffix(f" {unit}" if unit else "")
             if "no other value" in ends:
                 figures = f"{estimate} only {estimate.removesuffix(f' {unit}')}"
-            assert any(item.startswith(row_label(row)) and figures in item for item in shown), (
+            assert any(item.startswith(row_label(row)) and figures in item for item in lines), (
                 row_label(row),
                 figures,
             )
-        for said in (*question.remarks, *question.caveats(closed=False)):
-            assert said in html.unescape(page)
-            assert f"  {said}\n" in printed
-    assert seen > 20
+        for remark in (*question.remarks, *question.caveats(closed=False)):
+            assert remark in html.unescape(page)
+            assert f"  {remark}\n" in printed
+    assert n_estimates > 20
 
 
 def test_invalid_options_in_a_link_are_rejected_by_name(signed_in, small):
@@ -508,8 +513,8 @@ def test_invalid_options_in_a_link_are_rejected_by_name(signed_in, small):
 def test_the_link_without_a_version_leads_to_the_newest_with_the_same_options(signed_in, small):
     address = "/research/surveys/small"
     for query in ("", "?level=0.99&simultaneous=1", "?target=respondents", "?interval=wilson"):
-        found = signed_in.get(address + query)
-        assert (found.status_code, found.location) == (302, f"{address}/1{query}")
+        response = signed_in.get(address + query)
+        assert (response.status_code, response.location) == (302, f"{address}/1{query}")
     assert signed_in.get(f"{address}?level=0.95&unrelated=x").location == f"{address}/1"
     assert signed_in.get("/research/surveys/none?level=0.9").status_code == 404
 
@@ -563,10 +568,10 @@ def test_small_groups_one_more_report_changes_nothing_readable(signed_in, store,
     )
     after = [signed_in.get(address).data, signed_in.get(f"{address}/estimates.csv").data]
 
-    def steady(page):
+    def without_token(page):
         return re.sub(rb'name="csrf_token"[^>]*>', b"", page)
 
-    assert [steady(page) for page in before] == [steady(page) for page in after]
+    assert [without_token(page) for page in before] == [without_token(page) for page in after]
 
 
 def test_results_are_computed_once_per_release(store, small, monkeypatch):
@@ -635,7 +640,7 @@ def test_logins_of_an_unknown_researcher_cost_one_password_hash_like_a_known_one
     verified = []
     hasher = passwords._hasher
     passwords._hasher = SimpleNamespace(
-        verify=lambda hashed, given: verified.append(hashed) or hasher.verify(hashed, given)
+        verify=lambda hashed, password: verified.append(hashed) or hasher.verify(hashed, password)
     )
     assert not passwords.verify(None, PASSWORD)
     assert not passwords.verify(store.researcher(EMAIL), "wrong")

@@ -32,18 +32,18 @@ def token_in(page) -> str:
 
 
 def test_a_token_is_shown_once_and_the_example_beside_it_works(reader, app, store):
-    made = make(reader)
-    assert made.status_code == 200
-    token = token_in(made)
-    header, url = re.search(r'curl -H "(.*?)" (\S+)</code>', made.text).groups()
+    page = make(reader)
+    assert page.status_code == 200
+    token = token_in(page)
+    header, url = re.search(r'curl -H "(.*?)" (\S+)</code>', page.text).groups()
     name, _, value = header.partition(": ")
-    read = app.test_client().get(url, headers={name: value})
-    assert (read.status_code, read.get_json()["total"]) == (200, 1)
+    response = app.test_client().get(url, headers={name: value})
+    assert (response.status_code, response.get_json()["total"]) == (200, 1)
     again = reader.get(PAGE)
     assert "R at home" in again.text
     assert token not in again.text
-    (kept,) = store.api_tokens(store.researcher(EMAIL).key)
-    assert (kept.token_hash, kept.scopes) == (hash_of(token), "surveys estimates")
+    (stored,) = store.api_tokens(store.researcher(EMAIL).key)
+    assert (stored.token_hash, stored.scopes) == (hash_of(token), "surveys estimates")
 
 
 def test_creating_a_token_requires_the_password(reader, store):
@@ -74,9 +74,9 @@ def test_a_token_requires_a_name_and_valid_scopes(reader, store):
 
 def test_mistakes_are_listed_in_the_order_of_the_page(reader):
     page = make(reader, name="", scopes=(), current="").text
-    said = re.findall(r'<li><a href="#(\w+)">', page)
-    assert said == ["name", "scopes", "current"]
-    assert all(f'id="{place}"' in page for place in said)
+    anchors = re.findall(r'<li><a href="#(\w+)">', page)
+    assert anchors == ["name", "scopes", "current"]
+    assert all(f'id="{place}"' in page for place in anchors)
 
 
 def test_a_form_sent_twice_creates_one_token(reader, store):
@@ -98,25 +98,28 @@ def test_the_number_of_tokens_has_a_maximum(reader, store):
 
 def test_only_its_researcher_can_revoke_a_token(reader, app, store):
     token = token_in(make(reader))
-    said = {"Authorization": f"Bearer {token}"}
+    authorization = {"Authorization": f"Bearer {token}"}
     store.add_researcher("ben@example.org", hashed_password())
-    other = app.test_client()
-    sign_in(other, "ben@example.org")
+    client = app.test_client()
+    sign_in(client, "ben@example.org")
     expected = hash_of(token).hex()
-    send(other, f"{PAGE}/end", page=PAGE, token=expected)
-    assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 200
-    assert "R at home" not in other.get(PAGE).text
+    send(client, f"{PAGE}/end", page=PAGE, token=expected)
+    assert app.test_client().get("/api/v1/surveys", headers=authorization).status_code == 200
+    assert "R at home" not in client.get(PAGE).text
     response = send(reader, f"{PAGE}/end", page=PAGE, token=expected)
     assert response.status_code == 302
     assert "has been revoked" in reader.get(PAGE).text
-    assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 401
+    assert app.test_client().get("/api/v1/surveys", headers=authorization).status_code == 401
 
 
 def test_the_log_has_name_and_scopes_and_never_the_token(reader, store):
     token = token_in(make(reader))
     send(reader, f"{PAGE}/end", page=PAGE, token=hash_of(token).hex())
-    ended, made, *_ = store.actions(None, 10)
-    assert (made.event, made.detail) == ("created an API token", "R at home: surveys estimates")
+    ended, created, *_ = store.actions(None, 10)
+    assert (created.event, created.detail) == (
+        "created an API token",
+        "R at home: surveys estimates",
+    )
     assert (ended.event, ended.detail) == ("revoked an API token", "R at home")
     for action in store.actions(None, 10):
         assert token not in repr(action)

@@ -107,7 +107,7 @@ def test_page_and_csv_have_the_same_groups_and_numbers(reader, daily, address, c
 
 
 def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
-    add_waiting(store, small, {"": 900, "north": 40, "east": 6, "west": 20})
+    add_pending(store, small, {"": 900, "north": 40, "east": 6, "west": 20})
     release(store, small, 25)
     names = [line[0] for line in table_of(reader.get(f"{BASE}/1/links").text)]
     assert not any(name.startswith(OTHER_GROUPS) for name in names)
@@ -116,12 +116,12 @@ def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
     page = reader.get(f"{BASE}/1/links").text
     names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
     assert names == ["all groups", "north", OPEN_LINK, OTHER_GROUPS]
-    found = rows_of(reader, f"{BASE}/1/links.csv")
-    assert {row["stratum"] for row in found} == {"", "north", OPEN_LINK, OTHER_GROUPS}
-    assert {row["n_reports"] for row in found if row["stratum"] == OTHER_GROUPS} == {"26"}
+    csv_rows = rows_of(reader, f"{BASE}/1/links.csv")
+    assert {row["stratum"] for row in csv_rows} == {"", "north", OPEN_LINK, OTHER_GROUPS}
+    assert {row["n_reports"] for row in csv_rows if row["stratum"] == OTHER_GROUPS} == {"26"}
 
 
-def add_waiting(store, survey, sizes):
+def add_pending(store, survey, sizes):
     """Store reports of several links, to be released together."""
     rng = np.random.default_rng(2)
     questions = survey.definition.questions
@@ -145,8 +145,8 @@ def test_a_link_reproduces_its_view(reader, daily):
     links = [html.unescape(link) for link in re.findall(r'(?:href|src|srcset)="([^"]+)"', page)]
     assert f"{BASE}/1/trend.csv?{query}" in links
     assert f"{BASE}/1/trend-chart-dark.svg?{query}" in links
-    other = query.replace("&level=0.99", "")
-    assert f"{BASE}/1/trend?{other}" in links
+    other_query = query.replace("&level=0.99", "")
+    assert f"{BASE}/1/trend?{other_query}" in links
     assert f"{BASE}/1/links?question={question}&level=0.99" in links
     rows = rows_of(reader, f"{BASE}/1/trend.csv?{query}")
     assert {(row["base"], row["conf_level"]) for row in rows} == {("answered", "0.99")}
@@ -159,7 +159,7 @@ def test_the_chart_exists_in_both_colour_schemes_and_every_format(reader, daily,
     images = [html.unescape(link) for link in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
     assert len(images) == 2
     light, dark = (
-        reader.get(address) for address in sorted(images, key=lambda each: "dark" in each)
+        reader.get(address) for address in sorted(images, key=lambda link: "dark" in link)
     )
     assert light.text.startswith("<svg")
     assert light.text != dark.text

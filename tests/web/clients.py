@@ -17,7 +17,7 @@ TOKEN = re.compile(r'name="csrf_token" type="hidden" value="([^"]+)"')
 
 
 class Page(NamedTuple):
-    """A response."""
+    """A response with its status, headers and text."""
 
     status: int
     headers: list[tuple[str, str]]

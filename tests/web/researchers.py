@@ -1,4 +1,4 @@
-"""Researchers' requests without a browser: signing in and sending forms."""
+"""Send researchers' requests without a browser: sign in and submit forms."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 
 
 class People(dict[str, FlaskClient]):
-    """Clients by name of the person, which sign in on first use.
+    """Map each person's name to a client that signs in on first use.
 
-    Viewer, editor and owner have these roles in the small survey. The researcher who existed before
-    is the administrator.
+    Viewer, editor and owner have these roles in the small survey. The fixture's researcher is the
+    administrator.
     """
 
     def __init__(self, app: Flask, store: Store) -> None:

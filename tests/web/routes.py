@@ -1,4 +1,4 @@
-"""Every address of the application, filled in with what there is, so that pages open."""
+"""Build a valid address for every route of the application."""
 
 from __future__ import annotations
 
@@ -45,30 +45,30 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(("results.regression", "results.regression_csv"), REGRESSION),
     "drafts.tradeoff": {"options": "3", "epsilon": "1", "n": "1000"},
 }
-"""What a link asks for, by endpoint or by the part of the pages that it belongs to."""
+"""Query parameters by endpoint or by blueprint."""
 
 FILES = {
     "research.asset": "survey/static/research.css",
     "reports.stylesheet": "survey/static/report.css",
     "drafts.script": "survey/static/builder.js",
 }
-"""Files whose address holds their own hash."""
+"""Files whose address contains their hash."""
 
 
 def add_two_links(store: Store, survey: PublishedSurvey) -> None:
-    """Released reports by two links: enough for every page to show figures."""
+    """Add released reports of two groups, enough for every page to show estimates."""
     add_people(store, survey, 2500, "north", shares_by_first_answer(0.5), 1)
     add_people(store, survey, 2000, "south", shares_by_first_answer(0.2), 2)
 
 
 def is_of_a_draft(rule: Rule) -> bool:
-    """Whether a route's slug is a draft's, not a survey's."""
+    """Tell whether a route's slug names a draft and not a survey."""
     of_drafts = rule.endpoint.startswith("drafts.") and rule.endpoint != "drafts.from_survey"
     return of_drafts and "slug" in rule.arguments
 
 
 class Routes:
-    """The addresses of an application that has the small survey, and who makes what it lacks."""
+    """Build addresses for the small survey; create drafts and links as a given researcher."""
 
     def __init__(self, app: Flask, store: Store, survey: PublishedSurvey, email: str) -> None:
         self._addresses = app.url_map.bind("localhost")
@@ -80,19 +80,19 @@ class Routes:
             self._member = member.researcher
 
     def draft(self, team: Mapping[int, Role]) -> str:
-        """A new draft of the survey in two languages; returns its name."""
+        """Create a draft of the survey in two languages and return its slug."""
         content = replace(draft_from(source_of(self._survey.definition)), languages=("es",))
         return self._store.add_draft(content.to_json(), self._maker.email, 1, team).slug
 
     def link(self) -> str:
-        """The token of a new link by which somebody joins."""
+        """Create an invitation for a colleague and return its token."""
         token, expires = secrets.token_urlsafe(32), int(time.time()) + 3600
         link = ColleagueLink("", "viewer", expires, self._maker.key)
         self._store.add_colleague_link(hash_of(token), link)
         return token
 
     def address(self, rule: Rule, team: Mapping[int, Role] | None = None) -> str:
-        """Where a route is; of a draft it is a new one's, with this team, and of a link, too."""
+        """Return the address of a route; create the draft or link that the route requires."""
         expected = rule.arguments
         values: dict[str, Any] = {
             "slug": self._survey.slug,

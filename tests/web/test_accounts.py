@@ -1,4 +1,4 @@
-"""Researchers' accounts: the second step, teams, who may open what, and the log of it."""
+"""Researchers' accounts: two-factor authentication, teams, access rules and the activity log."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def add(store, email: str) -> int:
 
 @pytest.fixture
 def people(app, store, researcher, small):
-    """Everybody there can be; the fixture's researcher is the admin."""
+    """Return a client for every role; the fixture's researcher is the administrator."""
     return People(app, store)
 
 
 def with_second_step(client) -> str:
-    """Add a second step by the pages; returns its secret."""
+    """Set up two-factor authentication on the account pages and return its secret."""
     page = client.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
     code = pyotp.TOTP(secret).now()
@@ -55,7 +55,7 @@ def with_second_step(client) -> str:
 
 
 def wrong_code(secret: str) -> str:
-    """A code that this secret gives at no time near now."""
+    """Return a code that is invalid for this secret now and in the near future."""
     totp, now = pyotp.TOTP(secret), time.time()
     near = {totp.at(now + 30 * steps) for steps in range(-4, 60)}
     return next(code for code in map("{:06}".format, range(100)) if code not in near)
@@ -95,7 +95,7 @@ def test_object_access_surveys_of_others_are_not_listed_and_their_addresses_are_
     assert len(store.versions("small")) == 1
 
 
-# -- the second step
+# -- two-factor authentication
 
 
 def test_logins_with_two_factor_authentication_need_more_than_a_password(signed_in, app, store):
@@ -173,7 +173,7 @@ def test_logins_codes_are_throttled_within_10_tries(signed_in, app):
 
 @pytest.mark.security
 def test_logins_codes_cannot_be_guessed_from_many_networks(signed_in, app, store):
-    """Whoever has the password and many addresses has 20 codes in all; so has a flood of others."""
+    """An attacker who knows the password gets 20 attempts in total, from any number of networks."""
     code = wrong_code(with_second_step(signed_in))
     client = app.test_client()
     half = sign_in(client)
@@ -185,7 +185,7 @@ def test_logins_codes_cannot_be_guessed_from_many_networks(signed_in, app, store
 
 
 def test_rejected_attempts_are_not_stored(store):
-    """Otherwise a flood of names from one network would have all tries forgotten."""
+    """If they were stored, one network could push all other attempts out of the table."""
     throttle = Throttle(store, SECRET)
     admitted = [throttle.admits("203.0.113.9", f"{n}@example.org", 1e9) for n in range(200)]
     assert admitted == [True] * 50 + [False] * 150

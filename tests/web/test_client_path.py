@@ -1,4 +1,4 @@
-"""The client's path holds the hash of all its files, which everybody can compute and compare."""
+"""The client's path contains the hash of all its files, which anyone can compute and compare."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def sha256(content: bytes) -> str:
 
 
 def hash_of_all(files: Mapping[str, bytes]) -> str:
-    """What `sha256sum` prints of files in the order of their names, hashed once more."""
+    """Return the hash of the lines that `sha256sum` prints for the files, sorted by name."""
     listing = "".join(f"{sha256(content)}  {name}\n" for name, content in sorted(files.items()))
     return sha256(listing.encode())
 
 
 def with_flipped_bit(content: bytes) -> bytes:
-    """The same but for one bit; text stays text."""
+    """Return the content with one bit flipped in an ASCII byte, so that text remains text."""
     at = next(place for place in range(len(content) // 2, len(content)) if content[place] < 128)
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
 
 
 def with_client(monkeypatch, store, settings, files: Mapping[str, bytes]) -> Flask:
-    """An application that ships these files."""
+    """Return an application whose client consists of these files."""
     monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
     return create_app(settings, store)
 
@@ -52,7 +52,7 @@ def page_of(app: Flask) -> str:
 
 
 def paths_in(page: str) -> list[str]:
-    """Every file that the page loads from the server."""
+    """Return the path of every file that the page loads from the server."""
     return re.findall(r'(?:src|href)="(/[^"]*)"', page)
 
 
@@ -98,7 +98,7 @@ def test_headers_client_path_changes_when_two_files_are_exchanged(
 def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
     files = {**SHIPPED, "random.js": with_flipped_bit(SHIPPED["random.js"])} if altered else SHIPPED
     monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
-    # The checks take minutes and have tests of their own.
+    # The audit's checks take minutes and have separate tests.
     monkeypatch.setattr("survey.audit.summary.run_checks", lambda *_: [])
     text = CliRunner().invoke(main, ["audit"]).output.splitlines()
     assert text[0] == f"client {hash_of_all(files)}"

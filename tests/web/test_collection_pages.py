@@ -1,4 +1,4 @@
-"""Following a survey in the browser: its link, invitations, dates, releases, and its close."""
+"""The collection pages: survey link, invitations, schedule, releases and closing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_impossible_invitation_is_rejected_beside_its_field(owner, store, sma
 
 
 def hidden_fields(client) -> dict[str, str]:
-    """What the page sends by itself with the form of personal links."""
+    """Return the hidden fields of the invitation form."""
     page = client.get(PAGE)
     form_id = re.findall(r'name="made" type="hidden" value="([^"]*)"', page.text)[-1]
     return {"csrf_token": token(page), "made": html.unescape(form_id)}
@@ -180,7 +180,7 @@ def test_pending_reports_are_released_above_the_minimum_and_never_counted_on_the
     owner, store, small
 ):
     add(store, small, random_reports(24))
-    # Random tokens stand in values.
+    # Exclude attribute values: random tokens can contain any digits.
     main = re.sub(r'value="[^"]*"', "", owner.get(PAGE).text.partition("<main")[2])
     assert "24" not in main.replace("1024", "")
     do(owner, "release")
@@ -204,7 +204,7 @@ def test_released_reports_are_counted_by_group_and_small_groups_are_merged(owner
     )
     do(owner, "release")
     page = owner.get(PAGE).text
-    # Few of a group wait for more of it, or for the close.
+    # A few reports of a group stay pending until more arrive or the survey closes.
     assert ">north<" in page
     assert "other links" not in page
     assert ">east<" not in page

@@ -1,4 +1,4 @@
-"""Two questions beside each other in the browser: table, test, sentences, CSV."""
+"""The cross-tabulation page of two questions: table, test, sentences and CSV."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reader(client, researcher, small):
 
 
 def add_related(store, small, n, together=0.8):
-    """Reports of people whose second answer mostly follows their first."""
+    """Add reports of respondents whose second answer mostly depends on their first."""
     rng = np.random.default_rng(11)
     channels = [question.channel for question in small.definition.questions]
     first = rng.choice(3, size=n, p=[0.5, 0.4, 0.1])

@@ -1,4 +1,4 @@
-"""The builder without a browser: a survey is written, checked, tested and published by forms."""
+"""The builder without a browser: forms create, check, test and publish a survey."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ada(client, researcher):
 
 @pytest.fixture
 def ben(app, store):
-    """A second editor, who has no draft yet."""
+    """Return the client of a second editor, who has no draft yet."""
     store.add_researcher(OTHER_EMAIL, hashed_password())
     client = app.test_client()
     assert sign_in(client, OTHER_EMAIL).status_code == 302
@@ -43,7 +43,7 @@ def content_of(store, slug: str) -> DraftContent:
 
 
 def begin(client, title: str = "Night work") -> str:
-    """Begin a draft; returns its name."""
+    """Create a draft and return its slug."""
     response = send(client, f"{DRAFTS}/new", title=title)
     assert response.status_code == 302, response.text
     return response.location.rpartition("/")[2]
@@ -57,14 +57,14 @@ def do(client, slug: str, action: str, **extra):
 
 
 def add_question(client, slug: str, kind: str, page: int = 1) -> str:
-    """Add a question; returns the address of its sheet."""
+    """Add a question and return the address of its edit form."""
     response = do(client, slug, f"question-add {page}", type=kind)
     assert response.status_code == 302
     return response.location
 
 
 def fields(page) -> dict[str, str]:
-    """What a browser would send of the page's sheet, unchanged."""
+    """Return the fields that a browser would send if the edit form were unchanged."""
     values: dict[str, str] = {}
     sheet = page.text[page.text.index("data-draft") :]
     for tag in re.findall(r"<input[^>]*>", sheet):
@@ -84,13 +84,13 @@ def fields(page) -> dict[str, str]:
 
 
 def save(client, path: str, *, do: str = "save", opened=None, **changed):
-    """Open a sheet, change some fields, and send it."""
+    """Open an edit form, change some fields and send it."""
     form = {**(opened or fields(client.get(path))), **changed, "do": do}
     return client.post(path, data=form)
 
 
 def add_two_questions(client, slug: str) -> None:
-    """Two questions that can be published."""
+    """Add two questions that can be published."""
     first = add_question(client, slug, "yes_no")
     assert save(client, first, text="Do you work at night?", id="night").status_code == 302
     second = add_question(client, slug, "single_choice")
@@ -531,7 +531,7 @@ def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store
     add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    # So many and of such shares that no draw of theirs hides a question.
+    # With this many respondents and these shares, no random draw suppresses a question.
     first = {"share-night-0": "26", "share-night-1": "52", "share-night-2": "22"}
     first |= {f"share-often-{option}": "25" for option in range(4)}
     send(ada, f"{path}/simulate", page=path, n="5000", **first)
@@ -548,7 +548,7 @@ def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store
 
 
 def dashboard(client, store, slug: str) -> str:
-    """The dashboard of a draft's test run, at its current address."""
+    """Return the dashboard of a draft's test run, at its current address."""
     (test_run,) = store.test_runs(slug)
     return client.get(f"/research/surveys/{test_run.slug}/1").text
 
@@ -575,7 +575,7 @@ def test_files_and_figures_of_a_test_run_are_marked_as_test(ada, store):
     add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    # So many that no answer is hidden, however they come out.
+    # With this many respondents, no random draw suppresses an answer.
     send(ada, f"{path}/simulate", page=path, n="5000")
     (test_run,) = store.test_runs(slug)
     of = f"/research/surveys/{test_run.slug}"
@@ -756,7 +756,7 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
     assert "weak protection" in ada.get(f"{DRAFTS}/{slug}").text
 
 
-# -- what somebody who attacked it found
+# -- defects that a security review found
 
 
 def test_publishing_gives_the_publisher_no_new_role(ada, ben, store):
@@ -848,7 +848,7 @@ def test_conditions_follow_a_renamed_question(ada, store):
 
 
 def depending(client, store) -> tuple[str, str]:
-    """A draft in which the question on its second page depends on that of the first one."""
+    """Return a draft whose second page has a question that depends on the first page's."""
     slug = begin(client)
     save(client, f"{DRAFTS}/{slug}/texts", allow_skip_logic="y")
     add_path = add_question(client, slug, "yes_no")

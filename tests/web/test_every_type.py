@@ -1,4 +1,4 @@
-"""Real people's answers to every type of question, from the shipped client to the CSV.
+"""Real answers to every type of question, from the shipped client to the CSV.
 
 Fair's survey of 1974 (6,366 readers of a magazine; Fair, Journal of Political Economy 1978), as
 statsmodels ships it.
@@ -115,11 +115,14 @@ options = [{id = "student", label = "Student"}, {id = "farming", label = "Farmin
 """
 
 LATEST = 8766 // 10
-"""Steps of ten days between the first and the last day of the date's grid."""
+"""Number of ten-day steps from the first to the last date of the question's grid."""
 
 
 def people() -> list[dict[str, Any]]:
-    """What each of the 6,366 answers; a tenth does not tell her age, another says little."""
+    """Return the answers of the 6,366 readers.
+
+    A tenth withhold their age; another tenth choose "Prefer not to say" where they can.
+    """
     frame = fair.load_pandas().data
     answers = []
     for number, row in enumerate(frame.to_dict("records")):
@@ -149,10 +152,10 @@ def people() -> list[dict[str, Any]]:
 
 
 Place = tuple[str, str, str]
-"""A row's question, option ("" for the mean) and base."""
+"""Key of a CSV row: question, option ("" for the mean) and base."""
 
 CELL = re.compile(r"from_(-?[0-9.]+)_to_(-?[0-9.]+)")
-"""The option of a histogram's cell."""
+"""Option identifier of a histogram's cell."""
 
 OPTIONS = {
     "affair": ["yes", "no"],
@@ -163,11 +166,11 @@ OPTIONS = {
     "occupation": ["student", "farming", "skilled", "teacher", "manager", "professional"],
 }
 NONRESPONSE = {"marriage": 5, "religious": 4, "again": [4], "occupation": 6}
-"""What a tenth answers who prefer not to say."""
+"""Index of "Prefer not to say" in each question."""
 
 
 def true_shares(answers: list[dict[str, Any]]) -> dict[Place, float]:
-    """Shares among all, and where some do not say among the others too."""
+    """Return the true shares of all readers and, with nonresponse, of those who answered."""
     truths: dict[Place, float] = {}
     for question, options in OPTIONS.items():
         replies = [item[question] for item in answers]
@@ -185,7 +188,7 @@ def true_shares(answers: list[dict[str, Any]]) -> dict[Place, float]:
 
 
 def numbers(answers: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """What was answered to the questions for numbers and dates, by those who did."""
+    """Return the values of readers who answered the questions for numbers and dates."""
     respondents = [item for item in answers if item["affair"] == 0]
     with_age = [item for item in answers if item["age"] < 50]
     return {
@@ -196,7 +199,7 @@ def numbers(answers: list[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def true_values(answers: list[dict[str, Any]], places: Iterable[Place]) -> dict[Place, float]:
-    """What an open survey would have found for every row; `places` name the histograms' cells."""
+    """Return the true value of every row; `places` contains the histograms' cells."""
     truths, values_by_question = true_shares(answers), numbers(answers)
     truths["affairs", "does_not_apply", "all"] = 1 - len(values_by_question["affairs"]) / len(
         answers
@@ -216,9 +219,9 @@ def true_values(answers: list[dict[str, Any]], places: Iterable[Place]) -> dict[
 
 
 def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]]:
-    """The CSV's shares and means after everybody answered through the shipped client.
+    """Send all answers through the shipped client and return the CSV's shares and means.
 
-    Not its medians: they have no standard error to hold a difference against.
+    Medians are excluded because they have no standard error to compare a difference with.
     """
     survey = publish(store, load(definition.encode(), "every.toml", Caps()), TODAY)
     answers = people()
@@ -243,7 +246,7 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
 @pytest.mark.long
 @pytest.mark.parametrize("n_questions", ["all", "4"])
 def test_real_values_of_every_type_come_back(serve, store, node, n_questions):
-    """Each estimate within five standard errors of the truth: one false alarm in 10^5 runs."""
+    """Each estimate is within five standard errors of the truth (one false alarm in 10^5 runs)."""
     definition = DEFINITION
     if n_questions != "all":
         definition = definition.replace(

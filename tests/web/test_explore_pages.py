@@ -1,4 +1,4 @@
-"""Differences, known margins and regressions in the browser: links, forms, files, refusals."""
+"""The pages for differences, weighting and regression: links, forms, files and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Security headers: exact strings on every route, by every method, and on every status."""
+"""Security headers: exact values on every route, for every method and every status."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ SOMETIMES = {
     "Vary",
     "WWW-Authenticate",
 }
-"""What else an answer may say: nothing of the server, nothing that lets other sites read."""
+"""Other permitted headers; none identifies the server or lets other sites read a response."""
 
 IMMUTABLE = ("/client/", "/research/assets/")
 
 
 def check_headers(response: Any, *, https: bool = False) -> None:
-    """Every header once and with its exact value, by the path and status of the answer."""
+    """Check that a response has each expected header once, with its exact value."""
     path = response.request.path
     expected = {**ALWAYS, "Cache-Control": "no-store"}
     expected["Content-Security-Policy"] = POLICY.format(
@@ -66,7 +66,7 @@ def check_headers(response: Any, *, https: bool = False) -> None:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):
         expected |= {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-    if https:  # over http, on loopback, no browser may be told to insist on https
+    if https:  # over HTTP, on loopback, the header would make browsers insist on HTTPS
         expected[TRANSPORT] = "max-age=63072000; includeSubDomains"
     at = f"{response.request.method} {path} -> {response.status_code}"
     for name, value in expected.items():
@@ -87,21 +87,21 @@ PARTS = [
     ("api",),
 ]
 NOT_200 = {
-    "accounts.authentication_code": 302,  # nobody is half way in
+    "accounts.authentication_code": 302,  # no client has passed only the first step
     "results.newest": 302,
     "respond.sent": 204,
 }
-"""What an open page answers; all others with 200."""
+"""Status of each accessible page whose status is not 200."""
 
 NOT_TAKEN = "PUT"
 
 
 @pytest.fixture
 def https_app(store, settings) -> Flask:
-    """As it is served behind a proxy: the only scheme that is not loopback's."""
+    """Return the application as served behind a proxy, over HTTPS."""
     public = replace(settings, public_url="https://survey.example.org")
     app = create_app(public, store)
-    app.config["PREFERRED_URL_SCHEME"] = "https"  # of the requests that a test client makes
+    app.config["PREFERRED_URL_SCHEME"] = "https"  # the scheme of the test client's requests
     return app
 
 
@@ -116,7 +116,7 @@ def test_headers_are_tested_on_every_part_of_the_application(app):
 
 
 def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **options: Any) -> Any:
-    """The answer of every route of some parts, by every method it takes and by another."""
+    """Yield the response of every route of these parts to each allowed method and one other."""
     for rule in app.url_map.iter_rules():
         if part_of(rule.endpoint) not in parts:
             continue
@@ -151,7 +151,7 @@ def test_headers_are_exact_on_every_route_by_every_method_signed_in_and_not(
 
 
 def refusals() -> Iterator[errors.SurveyError]:
-    """One of every refusal that the project knows."""
+    """Yield one error of every class of the project."""
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.SurveyError):
             arguments = {
@@ -168,7 +168,7 @@ PLACES = ["/raised", "/s/raised", "/client/raised", "/research/raised", "/api/v1
 
 
 def raise_error(name: str) -> None:
-    """The error of a name, the HTTP error of a number, or one that nothing expects."""
+    """Raise the error of this class name or HTTP status, or else an unexpected error."""
     if name.isdigit():
         abort(int(name))
     raise REFUSALS.get(name) or RuntimeError("inner detail")
@@ -234,7 +234,7 @@ def test_headers_are_exact_on_failed_and_throttled_attempts_to_sign_in(client, r
 def test_headers_are_exact_for_an_insufficient_role_and_an_expired_session(
     client, store, small, researcher
 ):
-    key = store.researcher(EMAIL).key  # the first, who is admin, lets a viewer in
+    key = store.researcher(EMAIL).key  # the first researcher is the administrator and adds a viewer
     viewer = store.add_researcher("viewer@example.org", store.researcher(EMAIL).password_hash)
     draft = Routes(client.application, store, small, EMAIL).draft({key: "owner"})
     store.set_role("small", viewer.key, "viewer")

@@ -1,4 +1,4 @@
-"""Signing in: how long a session lasts, what a hash is made of, what an unknown address costs."""
+"""Signing in: session lifetime, password hashes and the cost of unknown addresses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PAGE = "/research/account"
 ATTACKER = "mallory@example.org"
 
 
-# -- how long a session lasts
+# -- session lifetime
 
 
 @dataclass
 class Clock:
-    """The time that everything in this process reads."""
+    """Replace the clock of this process."""
 
     now: float = 1_800_000_000.0
 
@@ -72,11 +72,11 @@ def test_logins_every_page_view_restarts_the_two_hours(client, researcher, clock
     assert client.get(PAGE).status_code == 302
 
 
-# -- what a hash is made of, and how much work it is to try one
+# -- password hashes and the cost of checking one
 
 
 def hash_prefix(cost: int) -> str:
-    """What a hash of argon2id with so many passes over 64 MiB begins with."""
+    """Return the prefix of an argon2id hash with this number of passes over 64 MiB."""
     return f"$argon2id$v=19$m=65536,t={cost},p=4$"
 
 
@@ -124,7 +124,7 @@ def test_logins_hash_made_on_a_page_is_argon2id_of_the_cost_of_the_settings(
 
 @pytest.fixture
 def work(monkeypatch) -> list[tuple[str, Parameters]]:
-    """What argon2 has to do, in order: it takes all the time of signing in."""
+    """Record the calls of argon2 in order; they take nearly all the time of signing in."""
     calls: list[tuple[str, Parameters]] = []
     verify, make = PasswordHasher.verify, PasswordHasher.hash
 
@@ -158,7 +158,7 @@ def test_logins_cost_the_same_work_for_known_and_unknown_addresses(
 ):
     client = create_app(replace(settings, password_cost=cost), store).test_client()
     store.add_researcher(EMAIL, Passwords(cost).hash(PASSWORD))
-    # The first verification in a process also computes the hash that stands in for unknown people.
+    # The first verification in a process also computes the placeholder hash for unknown addresses.
     Passwords(cost).verify(None, "")
     work.clear()
     assert sign_in(client, email, password).status_code == status
@@ -174,7 +174,7 @@ def test_logins_cost_the_same_work_for_known_and_unknown_addresses(
     assert work == [("verify", parameters)]
 
 
-# -- a session that somebody else has put into the browser
+# -- a session cookie planted by an attacker
 
 
 def by_password(client, store) -> None:
@@ -191,7 +191,7 @@ def by_second_step(client, store) -> None:
 
 
 def secrets_in(client) -> dict[str, str]:
-    """What stands in the cookie and is worth something to whoever knows it."""
+    """Return the secrets in the session cookie."""
     with client.session_transaction() as session:
         return {name: session[name] for name in ("token", "csrf_token") if name in session}
 

@@ -1,4 +1,4 @@
-"""Editors may download the released reports, after an explanation; every download is logged."""
+"""Editors can download released reports after an explanation; every download is logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may open which researchers' page: every route x method x everybody there can be."""
+"""Access to researchers' pages: every route, method and role."""
 
 from __future__ import annotations
 
@@ -95,15 +95,17 @@ MINIMUM_ROLES = {
     "people.revoke_link": "admin",
     "people.log": "admin",
 }
-"""Who may open each endpoint, listed here a second time: a change of the application's routes must
-be repeated in this table."""
+"""Minimum role for each endpoint.
+
+The table repeats the application's rules on purpose, so that each change is made twice.
+"""
 
 REDIRECTING = {"accounts.authentication_code", "accounts.sign_out"}
-"""Pages that lead whoever comes to signing in: half way in is nobody here, and who signs out is
-out, whether or not they were in."""
+"""Endpoints that redirect everyone to the sign-in page: no client has passed only the first step,
+and signing out ends at that page."""
 
 OPEN_STATUSES = {200, 302, 409, 422}
-"""What is answered to somebody who may: the page, what is wrong with a form, where it leads."""
+"""Statuses that show access: a page, a redirect, a conflict or a form with errors."""
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ def people(app, store, researcher, small):
 
 
 def outcome(answer) -> str:
-    """What an answer means to whoever asked."""
+    """Describe the access that a response grants."""
     if answer.status_code == 401 or urlsplit(answer.location or "").path == "/research/sign-in":
         return "asked to sign in"
     if answer.status_code in OPEN_STATUSES:
@@ -122,7 +124,7 @@ def outcome(answer) -> str:
 
 
 def expected_outcome(endpoint: str, person: str) -> str:
-    """What the table says."""
+    """Return the outcome that the table requires for a person."""
     minimum = MINIMUM_ROLES[endpoint]
     if endpoint in REDIRECTING:
         return "asked to sign in"

@@ -1,4 +1,4 @@
-"""One question alone, and what the dashboard says around its figures."""
+"""The page of one question, and the dashboard's texts around its figures."""
 
 from __future__ import annotations
 

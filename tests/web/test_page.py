@@ -1,4 +1,4 @@
-"""The respondent's page as it is served: small, whole, in the languages of its survey."""
+"""The respondent's page as served: its size, completeness and languages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FOUR = SMALL.replace(
     'title = { en = "A small survey", es = "Una encuesta", pt = "Uma pesquisa", ar = "استبيان" }',
 )
 MAX_BYTES = {"one language": 45 * 1024, "four languages": 60 * 1024}
-"""Weight of the page as a browser loads it: brotli, without headers and definition."""
+"""Maximum page weight in a browser: compressed with brotli, without headers and definition."""
 
 
 @pytest.fixture
 def four(store):
-    """The small survey in all languages of the interface."""
+    """Publish the small survey in all languages of the interface."""
     return publish(store, load(FOUR.encode(), "s.toml", Caps()), TODAY)
 
 

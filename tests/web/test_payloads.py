@@ -1,4 +1,4 @@
-"""Whatever is sent as a report is stored or refused by name: nothing of it is an error of ours."""
+"""Every payload is stored as a report or rejected with a named error, never a server error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.surveys import EVERY_TYPE
 pytestmark = pytest.mark.security
 
 REFUSED = {400, 409, 413, 422}
-"""No JSON as it should be, another report of this id, too long, no report of this survey."""
+"""Statuses of invalid JSON, conflicting identifier, excessive size and invalid report."""
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=30)
 VALUES = st.recursive(
@@ -56,7 +56,7 @@ BODIES = [
 
 @pytest.fixture(params=["small", "types"])
 def survey(request, store, small) -> PublishedSurvey:
-    """One of two questions, or one of every type."""
+    """Return a survey of two questions, or one with every question type."""
     if request.param == "small":
         return small
     definition = EVERY_TYPE.replace('slug = "small"', 'slug = "types"')
@@ -64,20 +64,20 @@ def survey(request, store, small) -> PublishedSurvey:
 
 
 def code_of(channel: Channel) -> Any:
-    """A code that a client may send."""
+    """Return a valid code."""
     ticks = [1] + [0] * (channel.options - 1)
     return channel.perturb_one(ticks if isinstance(channel, BitVector) else 0, lambda _: 0)
 
 
 class Sender:
-    """Sends bodies to the real address, and holds each answer against what is stored."""
+    """Send request bodies to the report address and compare each response with the store."""
 
     def __init__(self, client: FlaskClient, store: Store, survey: PublishedSurvey) -> None:
         self._client, self._store, self._survey = client, store, survey
         self.statuses: Counter[int] = Counter()
 
     def good(self) -> dict[str, Any]:
-        """A report of a new id."""
+        """Return a valid report with a new identifier."""
         return {
             "definition": self._survey.sha256,
             "report_id": base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="),
@@ -105,7 +105,7 @@ def sender(client, store, survey) -> Sender:
 
 
 def with_one_change(form: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
-    """A good report that is wrong, or may be, in one place."""
+    """Return a valid report with one change, which may make it invalid."""
     how, value = draw(st.sampled_from(CHANGES)), draw(VALUES)
     key = draw(st.sampled_from(sorted(form)))
     place = draw(st.integers(0, len(form["codes"]) - 1))
@@ -149,4 +149,5 @@ def test_strict_payloads_reports_with_one_change_are_stored_or_rejected_by_name(
         sender.send(json.dumps(with_one_change(sender.good(), data.draw)).encode())
 
     send()
-    assert sender.statuses[422] >= 10  # nearly all of them, so this is no matter of chance
+    # Nearly all changed reports are invalid, so random draws cannot fail this check.
+    assert sender.statuses[422] >= 10

@@ -1,4 +1,4 @@
-"""Real people's answers through the shipped client, the wire, the server, and back.
+"""Real answers pass through the shipped client, the network and the server to the estimates.
 
 Fair's survey of 1974 (6,366 readers of a magazine; Fair, Journal of Political Economy 1978), as
 statsmodels ships it: affairs, religiosity, children, occupation.
@@ -97,13 +97,13 @@ def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, no
         result = proportions(counts, question.channel, level=1 - 1e-6, simultaneous=True)
         assert np.all(result.conf_low <= truth), (question.id, truth, result)
         assert np.all(truth <= result.conf_high), (question.id, truth, result)
-        # The intervals say something: narrower than a guess, wider than nothing.
+        # The intervals are informative: neither empty nor as wide as a guess.
         assert 0 < (result.conf_high - result.conf_low).max() < 0.35
 
 
 @pytest.mark.web
 def test_identical_true_answers_arrive_as_different_reports(serve, store, node):
-    """With 200 people who all answer alike, the stored codes are the channel's mixture."""
+    """If 200 respondents give identical answers, their stored codes vary as the channel does."""
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
     url = serve()
     people = [{"affair": 0, "religious": 0, "children": 0, "occupation": 0}] * 200
@@ -133,7 +133,7 @@ def test_the_server_prints_nothing_about_respondents(serve, store, node, capfd):
             error.close()
     process = serve.processes[0]
     process.terminate()
-    # Longer than the server gives its workers to end by themselves.
+    # Wait longer than the server's time-out for workers that are shutting down.
     printed = process.communicate(timeout=90)[0]
     assert "planted-agent" not in printed
     assert "/s/" not in printed

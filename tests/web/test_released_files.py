@@ -1,4 +1,4 @@
-"""What is released is the same wherever it is read, and what waits is nowhere."""
+"""Every page, file and interface contains the same released reports and no pending reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESULTS = "/research/surveys/small/1"
 
 
 def counts_in_csv(text: str) -> set[str]:
-    """How many reports each row of estimates says it is of."""
+    """Return the numbers of reports that the rows of a CSV file state."""
     return {row["n_reports"] for row in csv.DictReader(io.StringIO(text))}
 
 

@@ -1,4 +1,4 @@
-"""A survey on paper and its methods: the page, the PDF, and the links from every number."""
+"""The printable report and the methods: page, PDF and links from every number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reader(client, researcher, store, small):
 
 @pytest.fixture(scope="session")
 def pango() -> None:
-    """What sets the text of PDFs."""
+    """Skip the test if Pango, which lays out PDFs, is missing."""
     try:
         import weasyprint  # noqa: F401
     except OSError:
@@ -45,7 +45,7 @@ def pango() -> None:
 
 
 def text_of(page) -> str:
-    """What a page says, without its tags."""
+    """Return the text of a page without its tags."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.text)).split())
 
 
@@ -156,7 +156,7 @@ def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
 @prints
 @pytest.mark.web
 def test_the_pdf_is_tagged_for_screen_readers(reader):
-    """Tags, a language, a title and headings to move by (PDF/UA)."""
+    """The PDF has tags, a language, a title and headings for navigation (PDF/UA)."""
     pdf, _ = pdf_and_text(reader.get(f"{OF_SURVEY}/report.pdf"))
     root = pdf.trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"]
@@ -220,7 +220,7 @@ def test_a_survey_without_releases_has_a_report(client, researcher, small):
 @pytest.mark.web
 @pytest.mark.security
 def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(reader, store):
-    """An image in a title would let whoever writes it learn of every report that is made."""
+    """An image in a title would tell its author whenever somebody creates a report."""
     hostile = SMALL.replace('slug = "small"', 'slug = "hostile"').replace(
         'title = "A small survey"',
         "title = '<img src=\"http://127.0.0.1:9/x\"><script>1</script> A'",
@@ -250,7 +250,7 @@ def test_a_pdf_loads_nothing_from_other_addresses(tmp_path):
 
 
 def test_a_server_without_pango_explains_how_to_print(reader, monkeypatch):
-    """Python refuses the import, as it does where the library is missing."""
+    """The import fails as it does on a server without the library."""
 
     class Missing:
         def find_spec(self, name, path=None, target=None):

@@ -1,4 +1,4 @@
-"""The report address: status codes and problem+json of the design, never a 5xx."""
+"""The report address: documented status codes and problem+json bodies, never a 5xx."""
 
 from __future__ import annotations
 

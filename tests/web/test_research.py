@@ -1,4 +1,4 @@
-"""Researchers' side: signing in, publishing, reading released estimates."""
+"""Researchers' pages: signing in, publishing and reading released estimates."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_the_right_password_resets_the_count_of_failed_attempts(client, research
 def test_researchers_sign_in_and_publish_behind_https_without_a_referer(
     store, settings, researcher
 ):
-    """Our pages send no Referer, so nothing may ask for one."""
+    """The pages' policy suppresses the Referer header, so no check may require it."""
     proxied = replace(settings, trusted_proxies=1, public_url="https://survey.example.org")
     client = create_app(proxied, store).test_client()
     client.environ_base.update(
@@ -233,8 +233,7 @@ def test_csrf_every_unsafe_route_rejects_requests_without_a_token(app, signed_in
             for rule in unsafe
             if rule.rule not in reports
         ]
-    # What was written to a draft, or takes a while to fill in, comes back to whoever wrote it;
-    # nothing is done with it.
+    # Drafts and long forms return the input to its author with status 409 and change nothing.
     returning = (
         "/research/drafts/",
         *(f"/research/surveys/small/collect/{n}" for n in RETURNED_FORMS),
@@ -338,7 +337,7 @@ def test_a_suppressed_question_says_how_many_more_are_needed(signed_in, store, s
 def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, small):
     add_released(store, small, 3000)
     page = signed_in.get("/research/surveys/small/1").text
-    # Beside the table of estimates stands that of the numbers behind them.
+    # Beside the table of estimates is the table of the numbers behind them.
     assert page.count('<figure class="chart"') == 2
     assert page.count("<table") == 4
     charts = [html.unescape(address) for address in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
@@ -417,13 +416,13 @@ def every(store):
 
 
 def table_rows(page: str) -> list[str]:
-    """The text of every row of every table of a page."""
+    """Return the text of every table row of a page."""
     rows = re.findall(r"<tr>(.*?)</tr>", page, re.S)
     return [" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows]
 
 
 def options_of(reading: dict[str, str]) -> list[str]:
-    """The options of the command that mean the same as a link's query."""
+    """Return the command's options that correspond to a link's query."""
     return [
         word
         for name, value in reading.items()
@@ -445,7 +444,7 @@ def test_every_figure_is_the_same_on_page_in_csv_in_json_and_in_the_terminal(
 
 
 def check_figures(signed_in, result, reading):
-    """Compare page, CSV, JSON and terminal in one way of reading."""
+    """Compare page, CSV, JSON and terminal output with the same options."""
     address = "/research/surveys/every/1"
     page = signed_in.get(address, query_string=reading).text
     download = signed_in.get(f"{address}/estimates.csv", query_string=reading).text
@@ -462,7 +461,7 @@ def check_figures(signed_in, result, reading):
         assert {
             k: "" if v is None else str(v) for k, v in json_row.items() if k != "generated_at"
         } == {k: v for k, v in csv_row.items() if k != "generated_at"}
-    # What two programs print has been compared; now what people read.
+    # The machine-readable outputs agree; now compare the page with the terminal.
     lines, printed = table_rows(page), run("estimate")
     assert len(result.rows) == len(csv_rows)
     n_estimates = 0
@@ -549,7 +548,7 @@ def test_the_csv_has_the_fixed_columns_whatever_the_data(signed_in, store, small
         "truth_probability,n_options,epsilon,flag,generated_at,app_version"
     )
     assert empty.text.splitlines()[0] == full.text.splitlines()[0] == header
-    # Three options each, and again the two answers of the first among those who answered.
+    # Three options per question, then the two answers of the first question among answerers.
     bases = [row["base"] for row in rows_of(full.text)]
     assert bases == ["all"] * 3 + ["answered"] * 2 + ["all"] * 3
     assert bases == [row["base"] for row in rows_of(empty.text)]

@@ -1,4 +1,4 @@
-"""Tokens of programs on the researchers' side: made with the password, shown once, ended."""
+"""API tokens on the account pages: created with the password, shown once, revoked."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_creating_a_token_requires_the_password(reader, store):
         response = make(reader, current=current)
         assert response.status_code == 422
         assert words in response.text
-        # What was filled in stays, but for the password.
+        # The form returns every field except the password.
         assert 'value="R at home"' in response.text
         assert response.text.count(" checked") == 2
     assert store.api_tokens(store.researcher(EMAIL).key) == []

@@ -1,4 +1,4 @@
-"""A question by group, over time and over versions: page, chart and CSV say the same."""
+"""A question by group, over time and by version: page, chart and CSV agree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reader(client, researcher):
 
 @pytest.fixture
 def daily(store):
-    """A survey that keeps the day of its releases, with three links and three days."""
+    """Return a survey that stores release dates, with three groups and three days."""
     text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
     survey = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
     for day in DAYS:
@@ -53,7 +53,7 @@ def rows_of(client, address: str) -> list[dict[str, str]]:
 
 
 def table_of(page: str) -> list[list[str]]:
-    """The rows of the table of groups, each a list of the texts of its cells."""
+    """Return the rows of the table of groups as lists of cell texts."""
     body = re.search(r'<table class="groups">.*?<tbody>(.*?)</tbody>', page, re.S)[1]
     cells = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.S)
     lines = [cells.findall(row) for row in body.split("</tr>") if "<t" in row]
@@ -65,7 +65,7 @@ def text_of(markup: str) -> str:
 
 
 def in_cell(row: dict[str, str]) -> str:
-    """A share and its interval as the table has them."""
+    """Return a share and its interval in the format of the table."""
     estimate, low, high = (
         percent(float(row[name])) for name in ("estimate", "conf_low", "conf_high")
     )
@@ -73,7 +73,7 @@ def in_cell(row: dict[str, str]) -> str:
 
 
 def as_csv(address: str) -> str:
-    """The address of the table of a page as CSV."""
+    """Return the address of the CSV file for a page's table."""
     path, _, query = address.partition("?")
     return f"{path}.csv?{query}"
 
@@ -111,7 +111,7 @@ def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
     release(store, small, 25)
     names = [line[0] for line in table_of(reader.get(f"{BASE}/1/links").text)]
     assert not any(name.startswith(OTHER_GROUPS) for name in names)
-    # As at the close: however few are left.
+    # Release all remaining reports, as closing the survey does.
     release(store, small, 1)
     page = reader.get(f"{BASE}/1/links").text
     names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
@@ -122,7 +122,7 @@ def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
 
 
 def add_pending(store, survey, sizes):
-    """Store reports of several links, to be released together."""
+    """Store pending reports of several groups, to be released together."""
     rng = np.random.default_rng(2)
     questions = survey.definition.questions
     for stratum, n in sizes.items():

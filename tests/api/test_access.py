@@ -53,7 +53,7 @@ def test_object_access_each_address_requires_and_names_its_scope(client, store, 
                 assert f"the scope {operation.scope}" in response.get_json()["detail"]
 
 
-def test_object_access_surveys_of_others_do_not_exist_except_for_admins(
+def test_object_access_surveys_of_others_are_visible_to_admins_only(
     client, store, admin, reader, filled
 ):
     publish(store, load(SMALL.replace('"small"', '"theirs"').encode(), "s.toml", Caps()), TODAY)
@@ -139,7 +139,7 @@ def test_object_access_an_address_missing_from_the_table_prevents_startup(app):
         guard(app)
 
 
-def test_headers_of_api_responses_are_those_of_all_responses(program, client, filled):
+def test_headers_of_api_responses_match_those_of_other_responses(program, client, filled):
     of_pages = dict(client.get("/healthz").headers)
     for name in PATHS:
         response = program.get(PATHS[name])

@@ -1,4 +1,4 @@
-"""The description of the API: valid OpenAPI 3.1, of every address and no other."""
+"""The OpenAPI document: valid OpenAPI 3.1 that describes exactly the existing addresses."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def operations(described):
     return {path: item["get"] for path, item in described["paths"].items()}
 
 
-def test_it_is_valid_openapi_3_1(described):
+def test_the_document_is_valid_openapi_3_1(described):
     assert described["openapi"].startswith("3.1")
     validate(described)
 
 
-def test_it_is_served_without_a_token(client, store, small):
+def test_the_document_is_served_without_a_token(client, store, small):
     response = client.get("/api/v1/openapi.json")
     assert (response.status_code, response.mimetype) == (200, "application/json")
     assert response.get_json()["servers"] == [{"url": "http://127.0.0.1:8000"}]

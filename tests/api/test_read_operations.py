@@ -1,4 +1,4 @@
-"""What programs read: the rows of the dashboard, in the kind they ask for, and not twice."""
+"""Read operations of the API: results, media types and conditional requests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_archived_surveys_are_marked_and_test_runs_are_hidden(program, store, sm
     assert of_admin.get("/surveys/trial-1/versions/1/estimates").status_code == 404
 
 
-def test_the_definition_is_the_published_one_byte_for_byte(program, small):
+def test_the_definition_equals_the_published_bytes(program, small):
     response = program.get(f"{LATEST}/definition")
     assert response.data == small.canonical
     assert response.headers["ETag"] == f'"{small.sha256}"'
@@ -114,7 +114,7 @@ def test_too_few_reports_suppress_every_share_and_cell(program, store, small):
     table = program.get(CROSSED).get_json()
     assert (table["shown"], table["test"]) == ("hide", None)
     assert {row["estimate"] for row in table["rows"]} == {None}
-    # Asking for another level shows no more.
+    # A different confidence level reveals nothing more.
     narrow = program.get(f"{LATEST}/estimates?level=0.5").get_json()["rows"]
     assert {row["estimate"] for row in narrow} == {None}
 
@@ -231,7 +231,7 @@ def test_the_media_type_is_the_one_that_the_client_prefers(program, small):
             assert "application/json or text/csv" in response.get_json()["detail"]
 
 
-def test_an_invalid_query_is_rejected_with_what_would_be_right(program, small):
+def test_an_invalid_query_is_rejected_with_the_allowed_values(program, small):
     for path, words in (
         ("/estimates?level=2", "must be from 0.5 to 0.999"),
         ("/estimates?level=nan", "must be a number, for example 0.95"),
@@ -257,7 +257,7 @@ def test_an_invalid_query_is_rejected_with_what_would_be_right(program, small):
         assert words in response.get_json()["detail"], (path, response.get_json())
 
 
-def test_a_table_without_reports_says_that_there_are_none(program, small):
+def test_a_table_without_reports_states_that_there_are_none(program, small):
     response = program.get(CROSSED)
     assert response.status_code == 422
     assert "no released report" in response.get_json()["detail"]

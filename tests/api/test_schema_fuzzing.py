@@ -69,7 +69,7 @@ def excluded_checks(case, response):
 
 
 def send_requests(app, token, examples):
-    """Send so many requests to every address, validate the responses, and count the statuses."""
+    """Send `examples` requests to every address, validate the responses and count the statuses."""
     import schemathesis
 
     # Requests without our token, or with another, would not be sent as they were generated.

@@ -226,7 +226,7 @@ def test_the_chart_of_a_question_is_loaded_once_the_question_is_saved(
 
 
 @pytest.mark.long
-def test_a_conflict_is_shown_while_somebody_writes_and_nothing_is_overwritten(
+def test_a_conflict_is_shown_during_editing_and_nothing_is_overwritten(
     serve, store, researcher, new_device
 ):
     url, device = serve(), new_device()
@@ -286,7 +286,7 @@ def test_text_written_just_before_leaving_is_saved(serve, store, researcher, new
 
 
 @pytest.mark.long
-def test_pressing_save_during_another_save_is_no_conflict(serve, store, researcher, new_device):
+def test_pressing_save_during_another_save_causes_no_conflict(serve, store, researcher, new_device):
     url, device = serve(), new_device()
     page = started_draft(device, url)
     expect(page.locator("#saved")).to_have_text("Saved")

@@ -59,7 +59,7 @@ def test_sixty_questions_can_be_answered_reviewed_and_sent_in_one_report(site, d
     assert site.store.n_pending(survey.key) == 1
 
 
-def test_publishing_refuses_a_label_of_10_000_characters_by_name(site):
+def test_publishing_rejects_a_label_of_10_000_characters_with_the_reason(site):
     long = SMALL.replace('label = "Never"', f'label = "{"n" * 10_000}"')
     with pytest.raises(DefinitionError, match="has 10,000 characters; at most 300 fit"):
         publish(site.store, load(long.encode(), "s.toml", Caps()), TODAY)

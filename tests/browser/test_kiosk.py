@@ -45,7 +45,9 @@ def test_a_shared_device_stores_nothing_and_the_next_person_starts_again(site, s
     assert site.store.n_pending(survey.key) == 2
 
 
-def test_a_shared_device_keeps_a_waiting_report_only_in_the_page_and_says_so(site, survey, device):
+def test_a_shared_device_stores_a_waiting_report_only_in_the_page_and_shows_a_message(
+    site, survey, device
+):
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Never"])
     device.context.set_offline(True)
@@ -141,7 +143,7 @@ def test_leaving_on_a_shared_device_restarts_the_survey_and_loses_no_report(site
     assert len(set(device.bodies)) == 1
 
 
-def test_a_new_version_for_shared_devices_makes_no_second_report_after_one_was_sent(site, device):
+def test_a_new_version_for_shared_devices_creates_no_second_report_after_sending(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     answer_and_send(page)

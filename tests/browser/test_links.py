@@ -69,7 +69,7 @@ def test_an_open_link_asks_people_to_answer_once(site, device):
     expect(page.get_by_text("Please answer once.")).to_be_visible()
 
 
-def test_a_used_link_is_refused_by_name_and_the_report_stays(site, new_device):
+def test_a_used_link_is_rejected_with_the_reason_and_the_report_stays(site, new_device):
     survey = site.publish(INVITED)
     link = invited(site, survey)
     first, second = new_device(), new_device()
@@ -86,7 +86,7 @@ def test_a_used_link_is_refused_by_name_and_the_report_stays(site, new_device):
 
 
 @pytest.mark.parametrize("damage", long_unless(["cut", "script"], DAMAGES))
-def test_a_damaged_link_is_reported_and_asks_nothing(site, device, damage):
+def test_a_damaged_link_shows_an_error_and_no_questions(site, device, damage):
     page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED), "north")))
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("Part of your link is missing or was changed")

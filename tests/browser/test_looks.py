@@ -1,6 +1,6 @@
-"""Every page at the widths of a phone and a desk: nothing overflows or is too small to tap.
+"""Every page at phone and desktop widths: nothing overflows or is too small to tap.
 
-SURVEY_TEST_SCREENSHOTS=DIRECTORY keeps the pictures, in light and dark, for eyes to look at.
+SURVEY_TEST_SCREENSHOTS=DIRECTORY saves screenshots in light and dark mode for visual review.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ INVALID = (
 DIRECTORY = os.environ.get("SURVEY_TEST_SCREENSHOTS")
 SCHEMES = ("light", "dark") if DIRECTORY else ("light",)
 BLANK_BYTES = 6_000
-"""Bytes; an empty picture of a phone's page compresses to less."""
+"""Upper limit for a blank screenshot of a phone's page, in bytes."""
 
 TOO_SMALL = """
 [...document.querySelectorAll("button,summary,label.choice,a,input,select")]
@@ -71,7 +71,7 @@ CLIPPED = """[...document.querySelectorAll("main *")]
 
 CHARTS_LOADED = """(scheme) => [...document.images].filter((i) => i.loading !== "lazy")
   .every((i) => i.complete && (!i.closest("picture") || i.currentSrc.includes(`-${scheme}.svg`)))"""
-"""Whether the charts of a colour scheme are there; dark mode has other pictures."""
+"""Tell whether the charts of a colour scheme have loaded; dark mode has separate images."""
 
 DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
 
@@ -99,7 +99,7 @@ def look(tmp_path) -> Callable[[Page, str], None]:
             assert page.evaluate(VIOLATIONS, RULES) == [], name
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            # Charts come anew for the other scheme, as they come into view.
+            # The browser loads the charts of the new scheme when they become visible.
             page.wait_for_load_state("networkidle")
             wait_until(lambda scheme=scheme: page.evaluate(CHARTS_LOADED, scheme))
             width = page.viewport_size["width"]
@@ -276,7 +276,7 @@ def test_long_words_wrap_in_options_units_and_the_table_at_every_width(
     look(page, "types-long-sent")
 
 
-def test_a_closed_survey_says_that_it_is_closed(site, device_in_look, look):
+def test_a_closed_survey_states_that_it_is_closed(site, device_in_look, look):
     survey = site.publish()
     close(site.store, survey.slug, TODAY)
     page = device_in_look.open(site.link(survey))
@@ -375,7 +375,7 @@ def look_at_tokens(page: Page, url: str, look: Callable[[Page, str], None]) -> N
 
 
 def fill(store: Store) -> None:
-    """A large survey, a small one with long words, and a closed one with too few reports."""
+    """Publish a large survey, a small one with long words and a closed one with few reports."""
     surveys = (
         *(("workplace", WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)),
         ("heat", SMALL, 4000),

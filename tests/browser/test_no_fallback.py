@@ -44,7 +44,7 @@ def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_i
 
 
 @pytest.mark.parametrize("file", long_unless(["main.js", "random.js"], REQUIRED_FILES))
-def test_a_page_with_a_missing_module_says_that_it_did_not_load(site, device, file):
+def test_a_page_with_a_missing_module_states_that_it_did_not_load(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
     page = device.open(site.link(site.publish()))
     page.wait_for_load_state("load")
@@ -204,7 +204,7 @@ def test_a_definition_just_below_the_limits_is_accepted(site, device):
         weaken(100),
     ],
 )
-def test_a_definition_with_another_hash_than_the_links_is_refused(site, device, change):
+def test_a_definition_whose_hash_differs_from_the_links_is_refused(site, device, change):
     survey = site.publish()
     device.context.route(
         "**/definition.json", lambda route: route.fulfill(body=forge(survey, change))

@@ -155,7 +155,7 @@ def test_the_whole_survey_works_by_keyboard_alone(site, new_device):
     expect(option(page, "No").locator("input")).to_be_checked()
     tab_to("How this answer is protected")
     keys.press("Tab")
-    keys.press("ArrowUp")  # from the first radio round to the last
+    keys.press("ArrowUp")  # wraps from the first radio button to the last
     expect(option(page, "Choice y").locator("input")).to_be_checked()
     tab_to("Continue")
     keys.press("Space")
@@ -305,7 +305,7 @@ def test_a_resting_finger_never_looks_like_a_suggested_answer(page):
     assert len({span.evaluate(looks) for span in spans}) == 1
 
 
-def test_the_documents_title_is_the_surveys_in_every_view(page):
+def test_the_documents_title_is_the_title_of_the_survey_in_every_view(page):
     expect(page).to_have_title("Three questions")
     press(page, "Start")
     heading(page, "Both at once")

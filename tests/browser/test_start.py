@@ -123,7 +123,7 @@ def test_leaving_goes_where_the_survey_says(site, device):
         ),
     ],
 )
-def test_a_survey_says_that_it_has_not_opened_or_is_closed(site, device, schedule, title, notice):
+def test_a_survey_states_that_it_has_not_opened_or_is_closed(site, device, schedule, title, notice):
     survey = site.publish()
     site.store.set_schedule(survey.key, schedule)
     page = device.open(site.link(survey))
@@ -132,7 +132,7 @@ def test_a_survey_says_that_it_has_not_opened_or_is_closed(site, device, schedul
     assert device.posts == []
 
 
-def test_a_survey_that_reaches_its_limit_says_so_and_the_report_stays(site, new_device):
+def test_a_survey_that_reaches_its_limit_shows_a_message_and_the_report_stays(site, new_device):
     survey = site.publish()
     site.store.set_schedule(survey.key, Schedule(maximum=1))
     device, second_device = new_device(), new_device()

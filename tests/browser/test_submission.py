@@ -1,4 +1,4 @@
-"""A report is made once and arrives once, whatever network and server do (security 5 and 6)."""
+"""Each report is created once and arrives once despite failures (security 5 and 6)."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
     assert len(set(device.bodies)) == 1
 
 
-def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, device):
+def test_a_second_tab_that_was_open_before_never_creates_a_second_report(site, device):
     device.disable_retries()
     survey = site.publish()
     first, second = device.open(site.link(survey)), device.open(site.link(survey))
@@ -353,7 +353,7 @@ def store_entry(page, survey, state: str, codes: str) -> str:
     """Store a report with these codes on the device and return its body."""
     body = f'{{"definition":"{survey.sha256}","codes":{codes},"pad":""}}'
     entry = {"state": state, "body": body, "status": 422, "detail": ""}
-    # Until then the page that is open may still read, and send, what is put there.
+    # Before that, the open page could still read and send the stored report.
     expect(page.locator(".view.start")).to_be_visible()
     page.evaluate(
         "([key, text]) => localStorage.setItem(key, text)",
@@ -387,7 +387,7 @@ def test_a_refused_report_with_odd_codes_is_shown_as_far_as_it_can_be_read(site,
 
 
 @pytest.mark.parametrize("codes", long_unless(ODD_CODES[-2:], ODD_CODES))
-def test_a_waiting_report_with_odd_codes_is_sent_as_it_is(site, device, codes):
+def test_a_waiting_report_with_odd_codes_is_sent_unchanged(site, device, codes):
     survey = site.publish()
     page = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: route.fulfill(status=201))
@@ -415,7 +415,7 @@ def two_tabs_with_a_refused_report(site, device):
 
 
 @pytest.mark.parametrize("mine", [0, 1], ids=["the tab that made it", "the tab that found it"])
-def test_trying_again_after_another_tab_sent_the_report_says_so(site, device, mine):
+def test_trying_again_after_another_tab_sent_the_report_shows_a_message(site, device, mine):
     survey, *tabs = two_tabs_with_a_refused_report(site, device)
     tabs[1 - mine].bring_to_front()
     press(tabs[1 - mine], "Try again")
@@ -531,7 +531,7 @@ def test_without_storage_the_report_waits_in_the_open_page(site, device):
     ],
     ids=["when named", "when used"],
 )
-def test_without_storage_the_page_says_so_and_promises_no_mark(site, device, denial):
+def test_without_storage_the_page_shows_a_message_and_promises_no_mark(site, device, denial):
     device.context.add_init_script(denial)
     page = device.open(site.link(site.publish()))
     expect(page.locator(".notice", has_text="Keep this page open")).to_be_visible()
@@ -578,7 +578,7 @@ def test_constant_shape_every_pattern_of_answers_has_the_same_keys_length_and_re
     assert site.store.n_pending(survey.key) == len(patterns)
 
 
-def test_pressing_send_twice_makes_one_report(site, device):
+def test_pressing_send_twice_creates_one_report(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     answer(page, ["No", "Never"])
@@ -587,7 +587,7 @@ def test_pressing_send_twice_makes_one_report(site, device):
     assert len(device.bodies) == 1
 
 
-def test_the_back_button_finds_an_empty_form(site, device):
+def test_the_back_button_shows_an_empty_form(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     press(page, "Start")

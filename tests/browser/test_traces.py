@@ -217,7 +217,7 @@ def all_bytes(profile: Path) -> bytes:
     return b"".join(path.read_bytes() for path in profile.rglob("*") if path.is_file())
 
 
-def test_the_browsers_profile_holds_nothing_that_was_typed(site, browser, tmp_path):
+def test_the_browsers_profile_contains_no_typed_text(site, browser, tmp_path):
     survey = site.publish(EVERY_TYPE)
     context = open_profile(browser, tmp_path)
     page = context.new_page()
@@ -304,7 +304,7 @@ def test_prints_hide_answers_and_reports(site, device):
         expect(page.locator(part)).to_be_hidden()
 
 
-def test_the_page_is_the_same_bytes_for_every_survey(site):
+def test_the_page_is_byte_identical_for_every_survey(site):
     second_definition = SMALL.replace("A small survey", "Another title").replace(
         "fell_asleep", "other"
     )

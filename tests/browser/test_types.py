@@ -214,7 +214,7 @@ def test_an_empty_number_is_noticed_once_and_always_without_an_opt_out(page):
     heading(page, HOURS)
     press(page, "Continue")
     expect(error(page)).to_contain_text("it counts as “Prefer not to say”")
-    # Nothing is wrong with it: it was left out.
+    # An empty field is not invalid.
     expect(entry(page)).to_have_attribute("aria-invalid", "false")
     press(page, "Continue")
     skip(page, SINCE, MOOD)
@@ -262,7 +262,7 @@ def test_a_date_is_rounded_on_the_device_and_shown_in_words(page):
     expect(review(page, "since")).to_contain_text("6 March 1998")
 
 
-def test_a_date_outside_the_range_or_half_a_date_always_stops_the_page(page):
+def test_a_date_outside_the_range_or_incomplete_always_stops_the_page(page):
     skip(page, REASONS, HOURS)
     heading(page, SINCE)
     wrong: list[Callable[[], None]] = [
@@ -280,7 +280,7 @@ def test_a_date_outside_the_range_or_half_a_date_always_stops_the_page(page):
     heading(page, MOOD)
 
 
-def test_an_option_chosen_beside_half_a_date_counts(page):
+def test_an_option_chosen_beside_an_incomplete_date_counts(page):
     skip(page, REASONS, HOURS)
     heading(page, SINCE)
     choose(page, "Prefer not to say")
@@ -291,7 +291,7 @@ def test_an_option_chosen_beside_half_a_date_counts(page):
     choose(page, "Prefer not to say")
     expect(error(page)).to_have_count(0)
     assert entry(page).evaluate("(e) => e.validity.badInput") is False
-    # What is checked already is chosen once more.
+    # Choose the checked option again.
     choose(page, "Prefer not to say")
     press(page, "Continue")
     heading(page, MOOD)
@@ -299,11 +299,11 @@ def test_an_option_chosen_beside_half_a_date_counts(page):
     assert ticked(page) == ["Prefer not to say"]
 
 
-def test_a_checked_option_wins_over_half_a_date_in_every_browser(page):
+def test_a_checked_option_overrides_an_incomplete_date_in_every_browser(page):
     skip(page, REASONS, HOURS)
     heading(page, SINCE)
     choose(page, "Prefer not to say")
-    # Some browsers say nothing of half a date: no event reaches the page.
+    # Some browsers send no event for an incomplete date.
     page.evaluate(
         "['keyup', 'input'].forEach((name) =>"
         " addEventListener(name, (e) => e.stopImmediatePropagation(), true))"
@@ -315,7 +315,7 @@ def test_a_checked_option_wins_over_half_a_date_in_every_browser(page):
     heading(page, MOOD)
 
 
-# -- the whole way
+# -- complete visits
 
 
 def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
@@ -371,7 +371,7 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
     expect(page.locator(".reported > div")).to_have_count(7)
     reported = page.locator(".reported").inner_text()
     assert "cannot be read" not in reported
-    # The scale and the sets of tools say answers; no other report does.
+    # Only the scale and the tools use the word "answers"; other texts do not.
     assert reported.count("random answer") == reported.count("This may be a random answer.") == 2
     assert reported.count("This line can come from every answer.") == 5
     assert len(device.posts) == 1
@@ -462,7 +462,7 @@ def test_numbers_with_three_decimals_are_restored_as_shown(site, device):
     page = device.open(site.link(site.publish(EIGHTHS)))
     press(page, "Start")
     hints = page.locator(".hint").all_inner_texts()
-    # Whole steps from a half are no whole numbers.
+    # Whole steps that start at a half are not whole numbers.
     assert [hint.split(" from ")[0] for hint in hints] == ["A number", "A number", "A whole number"]
     for field, text in zip(entry(page).all(), ("1.13", "1", "7"), strict=True):
         field.fill(text)
@@ -483,7 +483,7 @@ def test_numbers_with_three_decimals_are_restored_as_shown(site, device):
     expect(bit).to_contain_text("This line can come from every answer.")
 
 
-def test_the_start_page_is_true_for_every_mechanism(site, device):
+def test_the_start_page_is_accurate_for_every_mechanism(site, device):
     replaced = "sometimes your answer, sometimes another"
     by_chance = "Your answer only makes some lines more likely"
     plain = device.open(site.link(site.publish()))

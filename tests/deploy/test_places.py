@@ -69,7 +69,7 @@ def many_files() -> Iterator[None]:
 
 # nginx may replace the oldest connection that sent nothing; one that sent a byte keeps its slot.
 @pytest.mark.parametrize("greeting", [b"", b"\x16"])
-def test_thousands_of_idle_connections_from_one_address_shut_nobody_out(
+def test_thousands_of_idle_connections_from_one_address_exclude_no_other_client(
     stub_proxy, many_files, greeting
 ):
     proxy, _ = stub_proxy(*PATIENT_TWO_WORKERS)

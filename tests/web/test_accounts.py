@@ -74,7 +74,7 @@ def test_object_access_a_section_rejects_pages_without_an_access_rule():
         section.get("/page")(lambda: "")
 
 
-def test_object_access_surveys_of_others_are_not_listed_and_their_addresses_are_taken(
+def test_object_access_surveys_of_others_are_not_listed_and_their_slugs_are_reserved(
     app, store, small
 ):
     add(store, "first@example.org")
@@ -361,7 +361,7 @@ def test_a_link_expires_after_a_week(people, app, monkeypatch):
     assert app.test_client().get(urlsplit(link_in(invitation)).path).status_code == 404
 
 
-def test_an_owner_changes_roles_but_the_last_owner_stays(people, store):
+def test_an_owner_changes_roles_but_cannot_remove_the_last_owner(people, store):
     team = "/research/surveys/small/team"
     keys = {member.email: member.researcher for member in store.members("small")}
     owner = people["owner"]
@@ -397,7 +397,7 @@ def test_a_researcher_invited_by_an_admin_sees_no_survey_yet(people, app, store)
     assert newcomer.get("/research/publish").status_code == 200
 
 
-def test_a_new_server_answers_without_signing_in_outside_the_researchers_pages(settings, store):
+def test_a_new_server_serves_public_pages_without_signing_in(settings, store):
     client = create_app(settings, store).test_client()
     assert client.get("/healthz").status_code == 200
     assert client.get("/s/missing").status_code == 404

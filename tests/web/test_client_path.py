@@ -56,7 +56,7 @@ def paths_in(page: str) -> list[str]:
     return re.findall(r'(?:src|href)="(/[^"]*)"', page)
 
 
-def test_headers_client_path_is_the_hash_of_every_file_that_is_served_under_it(app, small):
+def test_headers_client_path_is_the_hash_of_all_files_below_it(app, small):
     source_names = {path.name for path in (ROOT / "client_js" / "src").iterdir()}
     names = source_names | {f"texts.{language}.json" for language in LANGUAGES}
     page = page_of(app)
@@ -86,7 +86,7 @@ def test_headers_client_path_changes_with_one_bit_of_any_file(monkeypatch, store
         assert client.get(f"/client/{before}/{name}").status_code == 404, name
 
 
-def test_headers_client_path_changes_when_two_files_are_exchanged(
+def test_headers_client_path_changes_when_two_files_are_swapped(
     monkeypatch, store, settings, small
 ):
     exchanged = {**SHIPPED, "dom.js": SHIPPED["display.js"], "display.js": SHIPPED["dom.js"]}

@@ -57,7 +57,7 @@ def test_invitations_are_downloaded_once_and_each_admits_one_report(owner, store
     assert fragment["i"][0] not in owner.get(PAGE).text
 
 
-def test_an_impossible_invitation_is_rejected_beside_its_field(owner, store, small):
+def test_an_invalid_invitation_is_rejected_beside_its_field(owner, store, small):
     for data, words in (
         ({"count": "0"}, "from 1 to 100,000"),
         ({"count": ""}, "the number of people"),
@@ -81,7 +81,7 @@ def hidden_fields(client) -> dict[str, str]:
     return {"csrf_token": token(page), "made": html.unescape(form_id)}
 
 
-def test_an_invitation_form_sent_twice_creates_its_links_once_and_says_so(owner, store, small):
+def test_an_invitation_form_sent_twice_creates_links_once_and_shows_a_message(owner, store, small):
     do(owner, "invite", count="25", stratum="Köln")
     form = {**hidden_fields(owner), "count": "30", "stratum": "Köln"}
     assert owner.post(f"{PAGE}/invite", data=form).content_type.startswith("text/csv")
@@ -154,7 +154,7 @@ def test_dates_and_a_limit_are_saved_shown_and_removed(owner, store):
     assert find_survey(store, "small").schedule == Schedule()
 
 
-def test_an_impossible_schedule_is_rejected_by_name(owner, store):
+def test_an_invalid_schedule_is_rejected_with_the_reason(owner, store):
     for data, words in (
         ({"opens": "2030-01-02", "closes": "2030-01-01"}, "before it opens"),
         ({"closes": "2020-01-01"}, "has passed"),
@@ -169,7 +169,7 @@ def test_an_impossible_schedule_is_rejected_by_name(owner, store):
         assert find_survey(store, "small").schedule == Schedule(), data
 
 
-def test_a_first_day_that_passed_since_it_was_set_may_stay(owner, store, small):
+def test_an_opening_date_in_the_past_is_accepted_if_unchanged(owner, store, small):
     store.set_schedule(small.key, Schedule(date(2020, 1, 1)))
     response = do(owner, "schedule", opens="2020-01-01", closes="", most="500")
     assert response.status_code == 302

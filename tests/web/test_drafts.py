@@ -101,7 +101,7 @@ def rows(*labels: str) -> dict[str, str]:
     return {f"options-{i}-label": label for i, label in enumerate(labels)}
 
 
-def test_a_survey_is_written_and_published_with_forms_only(ada, store):
+def test_a_survey_is_created_and_published_without_scripts(ada, store):
     slug = begin(ada)
     add_two_questions(ada, slug)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
@@ -163,7 +163,7 @@ def test_a_draft_changed_by_a_colleague_must_be_reviewed_again_before_publicatio
     assert store.versions("night-work") == []
 
 
-def test_every_mistake_appears_beside_its_field_and_on_the_checklist(ada):
+def test_every_error_appears_beside_its_field_and_on_the_checklist(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "scale")
     save(ada, path, text="", low="7", high="x", id="A b", way="epsilon", value="99")
@@ -185,7 +185,7 @@ def test_weak_protection_is_rejected_with_the_nearest_allowed_value(ada):
     assert re.search(r"the nearest allowed value is epsilon \d\.\d+", page)
 
 
-def test_a_page_without_questions_is_reported_in_plain_words(ada):
+def test_a_page_without_questions_has_a_clear_error_message(ada):
     slug = begin(ada)
     assert "This page has no questions; add one" in ada.get(f"{DRAFTS}/{slug}").text
 
@@ -241,7 +241,7 @@ def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, settings)
     assert chart.text.count("1,000 reports") > 0
 
 
-def test_feedback_reports_mistakes_while_a_question_is_written(ada):
+def test_feedback_reports_errors_while_a_question_is_edited(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     messages = save(ada, path, do="look", text="").json
@@ -391,7 +391,7 @@ def test_unsaved_text_is_never_returned_to_a_form_of_another_site(ada):
     assert "evil" not in response.text
 
 
-def test_an_expired_session_is_reported_to_the_script_of_the_page(ada, store):
+def test_an_expired_session_is_reported_to_the_page_script(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
@@ -412,7 +412,7 @@ def test_pasted_html_is_shown_as_text(ada):
     assert "<b>Bold" not in ada.get(f"{DRAFTS}/{slug}").text
 
 
-def test_text_too_long_to_publish_is_reported_and_kept(ada, store):
+def test_text_too_long_to_publish_is_reported_and_saved(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="long " * 300)
@@ -447,7 +447,7 @@ def test_a_draft_never_replaces_a_survey_of_another_team(researcher, ben, store,
     assert len(store.versions("small")) == 1
 
 
-def test_every_mistake_in_a_plan_is_reported(ada, store):
+def test_every_error_in_a_plan_is_reported(ada, store):
     slug = begin(ada)
     add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/plan"
@@ -599,7 +599,7 @@ def test_files_and_figures_of_a_test_run_are_marked_as_test(ada, store):
         {"share-night-0": "x"},
     ],
 )
-def test_an_impossible_simulation_is_rejected_with_the_reason(ada, typed):
+def test_an_invalid_simulation_is_rejected_with_the_reason(ada, typed):
     slug = begin(ada)
     add_two_questions(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
@@ -638,7 +638,7 @@ def test_a_closed_test_run_accepts_no_responses_and_can_be_recreated(ada, store)
     assert (test_run.state, store.n_released(test_run.key)) == ("open", 50)
 
 
-def test_a_definition_file_becomes_a_draft_or_its_mistakes_are_listed(ada, store):
+def test_a_definition_file_becomes_a_draft_or_its_errors_are_listed(ada, store):
     def upload(text: str):
         page = ada.get(f"{DRAFTS}/new")
         file = (io.BytesIO(text.encode()), "s.toml")
@@ -713,7 +713,7 @@ def test_a_closed_survey_is_deleted_after_its_slug_is_typed(ada, store, small):
     assert store.actions(None, 1)[0].event == "deleted a survey"
 
 
-def test_the_head_of_a_draft_names_the_author_of_its_latest_revision(ada):
+def test_the_header_of_a_draft_names_the_author_of_its_latest_revision(ada):
     page = ada.get(f"{DRAFTS}/{begin(ada)}").text
     assert re.search(rf"saved [-0-9: ]+ UTC by {re.escape(EMAIL)}<", page)
 
@@ -777,7 +777,7 @@ def publish_draft(client, slug: str):
     return client.post(f"{DRAFTS}/{slug}/publish", data=data)
 
 
-def test_a_slug_taken_in_the_meantime_is_not_published_over(ada, store, monkeypatch):
+def test_a_slug_taken_in_the_meantime_is_not_overwritten(ada, store, monkeypatch):
     slug = begin(ada)
     add_two_questions(ada, slug)
     theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
@@ -868,7 +868,7 @@ def condition(store, slug: str) -> tuple[str, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("how", ["save", "autosave"])
-def test_a_condition_stays_while_its_question_comes_later(ada, store, how):
+def test_a_condition_is_saved_while_its_question_comes_later(ada, store, how):
     slug, path = depending(ada, store)
     page = content_of(store, slug).pages[1].key
     do(ada, slug, f"page-up {page}")
@@ -886,7 +886,7 @@ def test_a_condition_stays_while_its_question_comes_later(ada, store, how):
     assert "no longer an earlier question" not in ada.get(path).text
 
 
-def test_a_condition_stays_while_its_question_is_invalid_or_missing(ada, store):
+def test_a_condition_is_saved_while_its_question_is_invalid_or_missing(ada, store):
     slug, path = depending(ada, store)
     first = next(content_of(store, slug).questions)["key"]
     save(ada, f"{DRAFTS}/{slug}/questions/{first}", way="epsilon", value="none")
@@ -981,7 +981,7 @@ def test_numbers_with_thousands_of_digits_cause_no_server_error(ada, path, data)
     assert ada.get(explore).status_code == 404
 
 
-def test_too_many_answers_are_reported_and_kept(ada, store):
+def test_too_many_answers_are_reported_and_saved(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")
     save(ada, path, text="Which?", **rows(*(f"Answer {n}" for n in range(130))))
@@ -1023,7 +1023,7 @@ def test_a_test_run_has_no_collection_pages(ada, store):
     assert ada.get(f"/research/surveys/{test_run.slug}/1/report").text.count("TEST: Night work") > 0
 
 
-def test_a_response_limit_in_steps_reveals_no_pending_count(ada, store, small):
+def test_repeated_changes_of_the_response_limit_reveal_no_pending_count(ada, store, small):
     collect = "/research/surveys/small/collect"
     response = send(ada, f"{collect}/schedule", page=collect, most="105")
     assert response.status_code == 422

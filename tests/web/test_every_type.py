@@ -245,7 +245,7 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
 
 @pytest.mark.long
 @pytest.mark.parametrize("n_questions", ["all", "4"])
-def test_real_values_of_every_type_come_back(serve, store, node, n_questions):
+def test_real_values_of_every_type_are_estimated(serve, store, node, n_questions):
     """Each estimate is within five standard errors of the truth (one false alarm in 10^5 runs)."""
     definition = DEFINITION
     if n_questions != "all":

@@ -138,7 +138,7 @@ def test_weighted_and_unweighted_shares_are_side_by_side(reader, store, two_link
     assert [float(row["estimate"]) for row in rows] == [row.estimate for row in result.rows]
 
 
-def test_margins_with_a_wrong_total_are_rejected_and_kept_in_the_field(reader, two_links):
+def test_margins_with_a_wrong_total_are_rejected_and_stay_in_the_field(reader, two_links):
     response = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins=north,20%0Asouth,75")
     assert response.status_code == 422
     assert response.text.count("These margins add up to 95%, not to 100%") == 2
@@ -202,7 +202,7 @@ def test_an_invalid_file_is_rejected_beside_its_field(reader, two_links, content
     assert 'value="link" selected' in response.text
 
 
-def test_margins_too_long_for_a_link_are_rejected_and_kept(reader, two_links):
+def test_margins_too_long_for_a_link_are_rejected_and_stay_in_the_field(reader, two_links):
     response = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins={'north,20%0A' * 400}")
     assert response.status_code == 422
     assert "Margins in a link can have 3,000 characters" in response.text
@@ -239,7 +239,7 @@ def test_invalid_regressions_are_rejected_beside_their_field(
     assert words in response.text
 
 
-def test_suppressed_coefficients_are_in_no_file(reader, store, small):
+def test_no_file_contains_suppressed_coefficients(reader, store, small):
     add_people(store, small, 150)
     query = "question=fell_asleep&predictor=pressure"
     assert "Not enough responses yet" in reader.get(f"{PAGE}/regression?{query}").text
@@ -306,7 +306,7 @@ def test_the_baseline_of_the_odds_can_be_chosen_on_the_page(reader, two_links):
         ("mood", "Estimated shares, and A minus B in percentage points with"),
     ],
 )
-def test_a_difference_of_means_has_the_unit_of_its_question(reader, store, kind, words):
+def test_a_difference_of_means_has_the_unit_of_the_question(reader, store, kind, words):
     survey = published_kinds(store, [kind])
     fill(store, survey, 3000, "north", 1)
     fill(store, survey, 2000, "south", 2)

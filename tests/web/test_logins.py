@@ -80,7 +80,7 @@ def hash_prefix(cost: int) -> str:
     return f"$argon2id$v=19$m=65536,t={cost},p=4$"
 
 
-def test_logins_hash_is_argon2id_of_three_passes_unless_settings_say_otherwise():
+def test_logins_hash_is_argon2id_with_three_passes_by_default():
     assert Settings(secret=SECRET).password_cost == 3
     assert (
         Passwords(Settings(secret=SECRET).password_cost).hash(PASSWORD).startswith(hash_prefix(3))
@@ -89,7 +89,7 @@ def test_logins_hash_is_argon2id_of_three_passes_unless_settings_say_otherwise()
 
 @pytest.mark.parametrize("cost", [None, "2"])
 @pytest.mark.parametrize("command", ["add", "reset"])
-def test_logins_hash_made_on_the_command_line_is_argon2id_of_the_cost_of_the_settings(
+def test_logins_hash_created_on_the_command_line_has_the_configured_cost(
     store, settings, monkeypatch, cost, command
 ):
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
@@ -105,9 +105,7 @@ def test_logins_hash_made_on_the_command_line_is_argon2id_of_the_cost_of_the_set
     assert store.researcher(EMAIL).password_hash.startswith(hash_prefix(int(cost or 3)))
 
 
-def test_logins_hash_made_on_a_page_is_argon2id_of_the_cost_of_the_settings(
-    store, settings, small, researcher
-):
+def test_logins_hash_created_on_a_page_has_the_configured_cost(store, settings, small, researcher):
     app = create_app(replace(settings, password_cost=2), store)
     client = app.test_client()
     assert not store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))

@@ -73,7 +73,7 @@ def test_the_page_preloads_every_module_so_that_no_import_waits_for_another(clie
         ("", None, bytes),
     ],
 )
-def test_every_coding_is_the_same_content(client, small, accepted, coding, undo):
+def test_every_content_encoding_has_the_same_content(client, small, accepted, coding, undo):
     path = loaded_paths(client.get("/s/small").get_data(as_text=True))[0]
     for address in ("/s/small", "/s/small/definition.json", path):
         plain = client.get(address, headers={"Accept-Encoding": "identity"})
@@ -83,7 +83,7 @@ def test_every_coding_is_the_same_content(client, small, accepted, coding, undo)
         assert "Accept-Encoding" in coded.headers["Vary"]
 
 
-def test_the_served_client_is_the_written_one_without_comments_the_same_every_time():
+def test_the_served_client_is_the_source_without_comments_and_reproducible():
     served, sources = Client.load().files, source_files()
     assert served.keys() == sources.keys()
     for name, content in sources.items():
@@ -136,7 +136,9 @@ def test_a_survey_in_one_language_loads_no_texts_of_another(client, small):
     ("asks", "says"),
     [("es", "Página no encontrada"), ("ar", "الصفحة غير موجودة"), ("en", "Page not found")],
 )
-def test_an_address_without_a_survey_says_so_in_the_reader_s_language(client, small, asks, says):
+def test_an_unknown_survey_address_shows_a_message_in_the_readers_language(
+    client, small, asks, says
+):
     headers = {"Accept": "text/html", "Accept-Language": asks}
     response = client.get("/s/none", headers=headers)
     assert response.status_code == 404
@@ -153,7 +155,7 @@ def test_an_address_without_a_survey_says_so_in_the_reader_s_language(client, sm
         (Schedule(maximum=1), 410, "full"),
     ],
 )
-def test_page_and_definition_name_the_reason_why_no_reports_are_accepted(
+def test_page_and_definition_state_why_no_reports_are_accepted(
     client, store, small, schedule, status, name
 ):
     if schedule.maximum:
@@ -167,9 +169,7 @@ def test_page_and_definition_name_the_reason_why_no_reports_are_accepted(
     assert json.loads(response.data)["type"] == f"urn:survey:{name}"
 
 
-def test_after_sending_the_browser_is_asked_to_forget_the_page_s_files_and_nothing_else(
-    client, small
-):
+def test_after_sending_the_server_asks_the_browser_to_clear_only_the_cache(client, small):
     response = client.get("/s/small/sent")
     assert response.status_code == 204
     assert response.headers["Clear-Site-Data"] == '"cache"'

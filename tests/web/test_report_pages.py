@@ -219,7 +219,7 @@ def test_a_survey_without_releases_has_a_report(client, researcher, small):
 @prints
 @pytest.mark.web
 @pytest.mark.security
-def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(reader, store):
+def test_the_texts_of_a_survey_neither_become_html_nor_cause_server_requests(reader, store):
     """An image in a title would tell its author whenever somebody creates a report."""
     hostile = SMALL.replace('slug = "small"', 'slug = "hostile"').replace(
         'title = "A small survey"',

@@ -39,7 +39,7 @@ def problem(response) -> dict:
     return form
 
 
-def test_a_new_report_and_the_same_again_get_the_same_empty_201(client, store, small):
+def test_a_new_report_and_its_repetition_get_the_same_empty_201(client, store, small):
     first = client.post("/s/small/reports", json=body(small))
     again = client.post("/s/small/reports", json=body(small))
     assert first.status_code == again.status_code == 201
@@ -48,7 +48,7 @@ def test_a_new_report_and_the_same_again_get_the_same_empty_201(client, store, s
     assert store.n_pending(small.key) == 1
 
 
-def test_the_same_id_with_other_bytes_is_409(client, store, small):
+def test_the_same_id_with_different_bytes_is_409(client, store, small):
     client.post("/s/small/reports", json=body(small))
     response = client.post("/s/small/reports", json=body(small, codes=[1, 2]))
     assert response.status_code == 409
@@ -176,7 +176,7 @@ def test_other_methods_are_405(client, small, method):
     assert getattr(client, method)("/s/small/reports").status_code == 405
 
 
-def test_a_refusal_never_echoes_what_was_sent(client, small):
+def test_a_rejection_never_echoes_the_input(client, small):
     marker = "marker-that-must-not-return"
     for changes in (
         {"pad": marker, "codes": [9, 9]},
@@ -227,6 +227,6 @@ def test_frozen_definition_50_different_clients_get_identical_bytes(client, smal
         ["application/json", "application/json; charset=latin-1", "text/plain", "", "a/b; =\x00"]
     ),
 )
-def test_strict_payloads_no_bytes_of_any_type_make_a_5xx(client, small, data, kind):
+def test_strict_payloads_no_bytes_of_any_type_cause_a_5xx(client, small, data, kind):
     response = client.post("/s/small/reports", data=data, content_type=kind)
     assert 400 <= response.status_code < 500

@@ -260,7 +260,7 @@ def test_signing_in_never_leads_to_another_site(client, researcher):
         assert location == "/research/", target
 
 
-def test_signing_in_leads_back_to_the_page_that_asked_for_it(client, researcher):
+def test_signing_in_returns_to_the_page_that_required_it(client, researcher):
     assert sign_in(client, next_page="/research/publish").headers["Location"] == "/research/publish"
 
 
@@ -270,7 +270,7 @@ def test_signing_in_leads_back_to_the_page_that_asked_for_it(client, researcher)
 VIEW = "/research/surveys/small/explore?first=slept&second=works&level=0.99&question=a%20%26%2B"
 
 
-def test_a_shared_view_opens_after_signing_in_as_it_was_shared(client, researcher, small):
+def test_a_shared_view_opens_with_its_options_after_signing_in(client, researcher, small):
     requested = client.get(VIEW)
     assert requested.headers["Location"].startswith("/research/sign-in?next=")
     response = send(client, requested.headers["Location"], email=EMAIL, password=PASSWORD)
@@ -284,7 +284,7 @@ def test_a_definition_is_published_from_the_form(signed_in, store):
     assert "A small survey" in signed_in.get("/research/").text
 
 
-def test_every_mistake_is_shown_and_nothing_is_published(signed_in, store):
+def test_every_error_is_shown_and_nothing_is_published(signed_in, store):
     invalid = SMALL.replace('truth_probability = "3/4"', "truth_probability = 0.2")
     response = publish_file(signed_in, invalid.encode())
     assert response.status_code == 422
@@ -299,7 +299,7 @@ def test_publishing_the_same_definition_twice_is_rejected(signed_in):
     assert "is already published" in publish_file(signed_in, SMALL.encode()).text
 
 
-def test_no_file_is_a_mistake_beside_the_field(signed_in):
+def test_a_missing_file_is_an_error_beside_the_field(signed_in):
     page = signed_in.get("/research/publish")
     response = signed_in.post("/research/publish", data={"csrf_token": token(page)})
     assert response.status_code == 422
@@ -316,19 +316,19 @@ def test_a_huge_upload_is_413(signed_in):
 # -- results
 
 
-def test_an_empty_survey_says_that_there_are_not_enough_responses(signed_in, small):
+def test_an_empty_survey_states_that_there_are_not_enough_responses(signed_in, small):
     page = signed_in.get("/research/surveys/small/1")
     assert page.status_code == 200
     assert page.text.count("Not enough responses yet") == 2
     assert "<figure" not in page.text
 
 
-def test_a_survey_without_reports_says_how_many_are_needed_from_nothing(signed_in, small):
+def test_a_survey_without_reports_states_how_many_are_needed(signed_in, small):
     page = signed_in.get("/research/surveys/small/1").text
     assert len(re.findall(r"Not enough responses yet: about [\d,]+ more needed\.", page)) == 2
 
 
-def test_a_suppressed_question_says_how_many_more_are_needed(signed_in, store, small):
+def test_a_suppressed_question_states_how_many_more_are_needed(signed_in, store, small):
     add_released(store, small, 40)
     page = signed_in.get("/research/surveys/small/1")
     assert re.search(r"about\s+[\d,]+ more needed", page.text)
@@ -492,7 +492,7 @@ def check_figures(signed_in, result, reading):
     assert n_estimates > 20
 
 
-def test_invalid_options_in_a_link_are_rejected_by_name(signed_in, small):
+def test_invalid_options_in_a_link_are_rejected_with_the_reason(signed_in, small):
     for query, words in (
         ("level=1", "level = 1 must be from 0.5 to 0.999"),
         ("level=much", "must be a number"),
@@ -537,7 +537,7 @@ def test_links_to_other_levels_keep_the_other_options(signed_in, store, small):
     assert "<script" not in page
 
 
-def test_the_csv_has_the_fixed_columns_whatever_the_data(signed_in, store, small):
+def test_the_csv_has_fixed_columns_for_all_data(signed_in, store, small):
     empty = signed_in.get("/research/surveys/small/1/estimates.csv")
     add_released(store, small, 3000)
     full = signed_in.get("/research/surveys/small/1/estimates.csv")
@@ -558,7 +558,7 @@ def test_the_csv_has_the_fixed_columns_whatever_the_data(signed_in, store, small
 
 
 @pytest.mark.security
-def test_small_groups_one_more_report_changes_nothing_readable(signed_in, store, small):
+def test_small_groups_one_more_report_changes_no_published_result(signed_in, store, small):
     add_released(store, small, 3000)
     address = "/research/surveys/small/1"
     before = [signed_in.get(address).data, signed_in.get(f"{address}/estimates.csv").data]
@@ -607,7 +607,7 @@ def test_an_unknown_survey_or_version_is_404(signed_in, small):
 
 
 @pytest.mark.security
-def test_logins_take_as_long_after_the_cost_of_passwords_was_raised_and_renew_the_hash(
+def test_logins_take_the_same_time_after_the_password_cost_was_raised_and_renew_the_hash(
     store, settings
 ):
     store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))

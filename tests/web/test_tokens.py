@@ -112,7 +112,7 @@ def test_only_its_researcher_can_revoke_a_token(reader, app, store):
     assert app.test_client().get("/api/v1/surveys", headers=authorization).status_code == 401
 
 
-def test_the_log_has_name_and_scopes_and_never_the_token(reader, store):
+def test_the_log_contains_name_and_scopes_but_never_the_token(reader, store):
     token = token_in(make(reader))
     send(reader, f"{PAGE}/end", page=PAGE, token=hash_of(token).hex())
     ended, created, *_ = store.actions(None, 10)

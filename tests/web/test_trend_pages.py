@@ -185,7 +185,7 @@ def test_without_groups_the_page_explains_what_to_do(reader, store, small):
         assert reader.get(f"{BASE}/1/{over}.csv").status_code == 404
 
 
-def test_a_survey_without_releases_says_so(reader, store):
+def test_a_survey_without_releases_shows_a_message(reader, store):
     text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "week"')
     publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
     page = reader.get(f"{BASE}/1/trend").text
@@ -216,7 +216,9 @@ def test_versions_are_side_by_side_with_their_changes(reader, store, small):
         ("links-figure.gif", 404, "there is no figure .gif"),
     ],
 )
-def test_unknown_pages_and_parameters_are_rejected_by_name(reader, small, path, status, words):
+def test_unknown_pages_and_parameters_are_rejected_with_the_reason(
+    reader, small, path, status, words
+):
     response = reader.get(f"{BASE}/1/{path}")
     assert response.status_code == status
     assert words in html.unescape(response.text)

@@ -1,4 +1,4 @@
-"""One real server for all browser tests, and devices: browser contexts that record what they do."""
+"""Provide one real server for all browser tests, and devices: recording browser contexts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.web
 HEAD = 'slug = "small"\ntitle = "Edges"\n'
 N_QUESTIONS = 60
 CLOCKS = {"1970": 0, "2100": 4_102_444_800}
-"""Seconds since 1970."""
+"""Clock settings in seconds since 1970."""
 WIDTHS = {"phone": 390, "desk": 1280}
 
 

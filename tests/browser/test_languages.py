@@ -1,4 +1,4 @@
-"""People read a survey in their language, and nobody learns which one."""
+"""Respondents read a survey in their language; the server never learns which one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answering, empty answers, changes and the review: by touch, keyboard and screen reader."""
+"""Answers, empty answers, changes and the review, by touch, keyboard and screen reader."""
 
 from __future__ import annotations
 

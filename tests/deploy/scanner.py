@@ -68,7 +68,7 @@ def request_log(file: Path) -> tuple[str, str]:
 
 
 def logged_requests(file: Path) -> list[LoggedRequest]:
-    """Return the requests in such a log."""
+    """Return the requests in a log written by `request_log`."""
     requests = []
     for line in file.read_text(errors="replace").splitlines():
         method, status, address = line.split(" ", 2)

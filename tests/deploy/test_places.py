@@ -27,7 +27,7 @@ PATIENT = (
 """Time-outs long enough that no client is disconnected while others connect."""
 
 PATIENT_TWO_WORKERS = (("worker_processes auto", "worker_processes 2"), *PATIENT)
-"""The same with two workers, as on two cores."""
+"""Time-outs as above, with two workers as on a machine with two cores."""
 
 MAX_SIMULTANEOUS = 200
 """Maximum number of simultaneous requests from one network."""

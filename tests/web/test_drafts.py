@@ -221,7 +221,7 @@ def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings"),
+    ("kind", "design"),
     [
         ("number", {"low": "0", "high": "40"}),
         ("date", {"low": "2020-01-01", "high": "2020-03-01"}),
@@ -229,10 +229,10 @@ def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
         ("scale", {"low": "0", "high": "9", "mechanism": "geometric"}),
     ],
 )
-def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, settings):
+def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, design):
     slug = begin(ada)
     path = add_question(ada, slug, kind)
-    save(ada, path, text="How?", **settings)
+    save(ada, path, text="How?", **design)
     messages = save(ada, path, do="look").json
     assert messages["errors"] == {}
     chart = ada.get(messages["live"]["chart"])
@@ -1023,7 +1023,7 @@ def test_a_test_run_has_no_collection_pages(ada, store):
     assert ada.get(f"/research/surveys/{test_run.slug}/1/report").text.count("TEST: Night work") > 0
 
 
-def test_repeated_changes_of_the_response_limit_reveal_no_pending_count(ada, store, small):
+def test_a_response_limit_must_be_a_multiple_of_25(ada, store, small):
     collect = "/research/surveys/small/collect"
     response = send(ada, f"{collect}/schedule", page=collect, most="105")
     assert response.status_code == 422

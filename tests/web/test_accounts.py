@@ -44,7 +44,7 @@ def people(app, store, researcher, small):
     return People(app, store)
 
 
-def with_second_step(client) -> str:
+def with_two_factor(client) -> str:
     """Set up two-factor authentication on the account pages and return its secret."""
     page = client.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
@@ -99,29 +99,31 @@ def test_object_access_surveys_of_others_are_not_listed_and_their_slugs_are_rese
 
 
 def test_logins_with_two_factor_authentication_need_more_than_a_password(signed_in, app, store):
-    secret = with_second_step(signed_in)
+    secret = with_two_factor(signed_in)
     client = app.test_client()
     requested = client.get("/research/account?of=mine&as=table")
-    half = send(client, requested.location, email=EMAIL, password=PASSWORD)
-    assert urlsplit(half.location).path == "/research/sign-in/code"
+    redirect = send(client, requested.location, email=EMAIL, password=PASSWORD)
+    assert urlsplit(redirect.location).path == "/research/sign-in/code"
     assert client.get("/research/account").status_code == 302
-    wrong = send(client, half.location, code=wrong_code(secret))
+    wrong = send(client, redirect.location, code=wrong_code(secret))
     assert wrong.status_code == 403
     step = store.second_factor(store.researcher(EMAIL).key).step + 1
-    right = send(client, half.location, code=pyotp.TOTP(secret).generate_otp(step))
+    right = send(client, redirect.location, code=pyotp.TOTP(secret).generate_otp(step))
     assert right.location == "/research/account?of=mine&as=table"
     assert client.get("/research/account").status_code == 200
 
 
 def test_logins_code_works_once_even_in_concurrent_attempts(signed_in, store, researcher):
-    secret = with_second_step(signed_in)
+    secret = with_two_factor(signed_in)
     researcher_record = store.researcher(EMAIL)
     now = time.time() + 30
     code = pyotp.TOTP(secret).at(now)
-    let_in: list[bool] = []
+    outcomes: list[bool] = []
     threads = [
         threading.Thread(
-            target=lambda: let_in.append(credentials.use_code(store, researcher_record, code, now))
+            target=lambda: outcomes.append(
+                credentials.use_code(store, researcher_record, code, now)
+            )
         )
         for _ in range(8)
     ]
@@ -129,7 +131,7 @@ def test_logins_code_works_once_even_in_concurrent_attempts(signed_in, store, re
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(let_in) == [False] * 7 + [True]
+    assert sorted(outcomes) == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize(("seconds", "right"), [(-31, True), (0, True), (31, True), (90, False)])
@@ -157,30 +159,30 @@ def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
     assert len(set(codes)) == 10
     for expected_status in (302, 403):
         client = app.test_client()
-        half = sign_in(client)
+        redirect = sign_in(client)
         typed = codes[0].upper().replace("-", " ")
-        assert send(client, half.location, code=typed).status_code == expected_status
+        assert send(client, redirect.location, code=typed).status_code == expected_status
     assert store.n_recovery_codes(store.researcher(EMAIL).key) == 9
 
 
 def test_logins_codes_are_throttled_within_10_tries(signed_in, app):
-    code = wrong_code(with_second_step(signed_in))
+    code = wrong_code(with_two_factor(signed_in))
     client = app.test_client()
-    half = sign_in(client)
-    statuses = [send(client, half.location, code=code).status_code for _ in range(11)]
+    redirect = sign_in(client)
+    statuses = [send(client, redirect.location, code=code).status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
 
 
 @pytest.mark.security
 def test_logins_codes_cannot_be_guessed_from_many_networks(signed_in, app, store):
     """An attacker who knows the password gets 20 attempts in total, from any number of networks."""
-    code = wrong_code(with_second_step(signed_in))
+    code = wrong_code(with_two_factor(signed_in))
     client = app.test_client()
-    half = sign_in(client)
+    redirect = sign_in(client)
     statuses = []
     for number in range(25):
         client.environ_base["REMOTE_ADDR"] = f"203.0.113.{number}"
-        statuses.append(send(client, half.location, code=code).status_code)
+        statuses.append(send(client, redirect.location, code=code).status_code)
     assert statuses == [403] * 20 + [429] * 5
 
 
@@ -195,12 +197,12 @@ def test_rejected_attempts_are_not_stored(store):
 
 @pytest.mark.security
 def test_logins_must_enter_the_code_within_five_minutes(signed_in, app, monkeypatch):
-    with_second_step(signed_in)
+    with_two_factor(signed_in)
     client = app.test_client()
-    half = sign_in(client, next_page="/research/account")
+    redirect = sign_in(client, next_page="/research/account")
     later = time.time() + 301
     monkeypatch.setattr(time, "time", lambda: later)
-    assert client.get(half.location).location == "/research/sign-in?next=/research/account"
+    assert client.get(redirect.location).location == "/research/sign-in?next=/research/account"
 
 
 def test_two_factor_authentication_requires_the_password_and_a_valid_code(signed_in, store):
@@ -215,7 +217,7 @@ def test_two_factor_authentication_requires_the_password_and_a_valid_code(signed
 
 
 def test_two_factor_authentication_is_switched_off_with_the_password(signed_in, store):
-    with_second_step(signed_in)
+    with_two_factor(signed_in)
     response = send(signed_in, "/research/account/second-step/remove", current="wrong password")
     assert response.status_code == 422
     assert store.second_factor(store.researcher(EMAIL).key) is not None
@@ -230,14 +232,14 @@ def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app)
     second_client = app.test_client()
     sign_in(second_client)
     new = "correct horse battery staple"
-    refused = send(
+    wrong_password = send(
         signed_in, "/research/account/password", current="wrong password", new=new, again=new
     )
-    assert refused.status_code == 422
-    unlike = send(
+    assert wrong_password.status_code == 422
+    mismatch = send(
         signed_in, "/research/account/password", current=PASSWORD, new=new, again=new + "r"
     )
-    assert "The two new passwords differ" in unlike.text
+    assert "The two new passwords differ" in mismatch.text
     response = send(signed_in, "/research/account/password", current=PASSWORD, new=new, again=new)
     assert response.location == "/research/account"
     assert signed_in.get("/research/account").status_code == 200
@@ -260,7 +262,7 @@ def test_logins_can_be_ended_from_another_session_of_the_same_researcher_only(pe
 
 
 def test_an_operator_can_reset_an_account(signed_in, app, store, settings, monkeypatch):
-    with_second_step(signed_in)
+    with_two_factor(signed_in)
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
     monkeypatch.setenv("SURVEY_PASSWORD_COST", "1")

@@ -89,9 +89,9 @@ def test_headers_client_path_changes_with_one_bit_of_any_file(monkeypatch, store
 def test_headers_client_path_changes_when_two_files_are_swapped(
     monkeypatch, store, settings, small
 ):
-    exchanged = {**SHIPPED, "dom.js": SHIPPED["display.js"], "display.js": SHIPPED["dom.js"]}
-    page = page_of(with_client(monkeypatch, store, settings, exchanged))
-    assert FOOTER.search(page)[1] == hash_of_all(exchanged) != hash_of_all(SHIPPED)
+    swapped = {**SHIPPED, "dom.js": SHIPPED["display.js"], "display.js": SHIPPED["dom.js"]}
+    page = page_of(with_client(monkeypatch, store, settings, swapped))
+    assert FOOTER.search(page)[1] == hash_of_all(swapped) != hash_of_all(SHIPPED)
 
 
 @pytest.mark.parametrize("altered", [False, True])

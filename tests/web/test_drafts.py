@@ -317,8 +317,8 @@ def test_the_second_of_two_editors_sees_the_conflict_and_loses_nothing(ada, ben,
     assert "Ben&#39;s words" in response.text
     assert "Ada&#39;s words</textarea>" in response.text
     assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
-    settled = save(ada, path, opened=fields(response), text="Both words")
-    assert settled.status_code == 302
+    resubmitted = save(ada, path, opened=fields(response), text="Both words")
+    assert resubmitted.status_code == 302
     question = next(content_of(store, slug).questions)
     assert (question["text"], question["help"]) == ({"en": "Both words"}, {"en": "Ben's help"})
 
@@ -378,8 +378,8 @@ def test_unsaved_text_is_returned_after_the_session_expires(ada, app, store):
     again = ada.post(path, data={**dict(stale), "csrf_token": token(response)})
     assert again.status_code == 409
     assert "before you signed in again" in again.text
-    settled = ada.post(path, data={**dict(stale), "csrf_token": token(again)})
-    assert settled.status_code == 302
+    resubmitted = ada.post(path, data={**dict(stale), "csrf_token": token(again)})
+    assert resubmitted.status_code == 302
     assert next(content_of(store, slug).questions)["text"] == {"en": "A long text\nof two lines"}
 
 
@@ -780,19 +780,19 @@ def publish_draft(client, slug: str):
 def test_a_slug_taken_in_the_meantime_is_not_overwritten(ada, store, monkeypatch):
     slug = begin(ada)
     add_two_questions(ada, slug)
-    theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
-    looked = publication._PublicationPages._obstacles
+    competing = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
+    original = publication._PublicationPages._obstacles
     path = f"{DRAFTS}/{slug}/publish"
     page = ada.get(path)
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
 
-    def late(pages, *requested):
-        response = looked(pages, *requested)
+    def publish_during_check(pages, *requested):
+        obstacles = original(pages, *requested)
         if not store.versions("night-work"):
-            publish(store, theirs, TODAY)
-        return response
+            publish(store, competing, TODAY)
+        return obstacles
 
-    monkeypatch.setattr(publication._PublicationPages, "_obstacles", late)
+    monkeypatch.setattr(publication._PublicationPages, "_obstacles", publish_during_check)
     data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
     response = ada.post(path, data=data)
     assert response.status_code == 422

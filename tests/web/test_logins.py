@@ -179,12 +179,12 @@ def by_password(client, store) -> None:
     assert sign_in(client).status_code == 302
 
 
-def by_second_step(client, store) -> None:
+def by_two_factor(client, store) -> None:
     secret = pyotp.random_base32()
     store.set_second_factor(store.researcher(EMAIL).key, secret, [])
-    half = sign_in(client)
-    assert "/research/sign-in/code" in half.location
-    response = send(client, half.location, code=pyotp.TOTP(secret).now())
+    redirect = sign_in(client)
+    assert "/research/sign-in/code" in redirect.location
+    response = send(client, redirect.location, code=pyotp.TOTP(secret).now())
     assert (response.status_code, response.location) == (302, "/research/")
 
 
@@ -194,7 +194,7 @@ def secrets_in(client) -> dict[str, str]:
         return {name: session[name] for name in ("token", "csrf_token") if name in session}
 
 
-@pytest.mark.parametrize("way", [by_password, by_second_step])
+@pytest.mark.parametrize("way", [by_password, by_two_factor])
 @pytest.mark.parametrize("planted", ["anonymous", "signed in"])
 def test_logins_start_a_new_session_despite_a_planted_cookie(app, store, researcher, planted, way):
     attacker, victim = app.test_client(), app.test_client()

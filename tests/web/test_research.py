@@ -612,11 +612,11 @@ def test_logins_take_the_same_time_after_the_password_cost_was_raised_and_renew_
 ):
     store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
     passwords = Passwords(3)
-    spent = []
-    passwords._spend = spent.append
+    costs = []
+    passwords._spend = costs.append
     assert not passwords.verify(store.researcher(EMAIL), "wrong")
     assert not passwords.verify(None, "wrong")
-    assert spent == [2, 0]
+    assert costs == [2, 0]
     raised = create_app(replace(settings, password_cost=3), store).test_client()
     assert sign_in(raised).status_code == 302
     (now,) = {extract_parameters(store.researcher(EMAIL).password_hash).time_cost}

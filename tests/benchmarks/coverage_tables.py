@@ -135,10 +135,10 @@ def conditional_shares(rng: Generator, coverage: Coverage) -> None:
 def known_margins(rng: Generator, coverage: Coverage) -> None:
     for epsilon, n in [*epsilons_and_sizes(), (8.0, 100)]:
         for table in [*TABLES, RARE]:
-            known = [table.sum(axis=1), table.sum(axis=0)]
+            margins = [table.sum(axis=1), table.sum(axis=0)]
 
-            def draw(table=table, known=known, epsilon=epsilon, n=n):
-                estimate = reconciled_crosstab(*joint(table, epsilon, n, rng), known)
+            def draw(table=table, margins=margins, epsilon=epsilon, n=n):
+                estimate = reconciled_crosstab(*joint(table, epsilon, n, rng), margins)
                 return estimate.conf_low, estimate.conf_high, table
 
             simulate(coverage, draw)
@@ -203,8 +203,8 @@ def raked_cells(rng: Generator, coverage: Coverage) -> None:
             counts, channel, truth = draw_by_stratum(
                 people.ravel(), answers, people.ravel(), epsilon, n, rng
             )
-            known = [people.sum(axis=1), people.sum(axis=0)]
-            estimate = raked(counts.reshape(2, 2, -1), known, channel)
+            margins = [people.sum(axis=1), people.sum(axis=0)]
+            estimate = raked(counts.reshape(2, 2, -1), margins, channel)
             return estimate.conf_low, estimate.conf_high, truth
 
         simulate(coverage, draw)

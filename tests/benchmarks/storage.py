@@ -227,7 +227,7 @@ def add_pending(store: Store, survey: PublishedSurvey, rng: np.random.Generator,
         assert not any(store.add_reports(reports))
 
 
-def ignore_progress(done: int, total: int) -> None:
+def ignore_progress(n_done: int, total: int) -> None:
     """Ignore the progress of a backup."""
 
 

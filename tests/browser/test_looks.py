@@ -24,7 +24,7 @@ from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
 from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, wait_until
-from tests.results.exploring import add_people, shares_by_first_answer
+from tests.results.populations import add_people, shares_by_first_answer
 from tests.surveys import EVERY_TYPE, SAMPLED, SKIPS
 
 pytestmark = pytest.mark.web

@@ -1,4 +1,4 @@
-"""Exact coverage and width of an interval for a difference: every outcome of both groups."""
+"""Exact coverage and width of intervals for differences, over all outcomes of both groups."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from survey.mechanism import SubsetSelection
 
 Floats = NDArray[np.float64]
 Channels = tuple[SubsetSelection | None, SubsetSelection | None]
-"""What each group's devices ran; None: open answers."""
+"""The channel of each group; None for answers without randomization."""
 
 ROUNDING = 1e-9
-"""An end may miss the true difference by rounding."""
+"""Tolerance for rounding in the end points of an interval."""
 
 
 @dataclass(frozen=True, eq=False)
 class Enumerated:
-    """For every pair of true shares, shape (shares, shares), first group along axis 0."""
+    """Coverage and width for every pair of true shares; the first group is along axis 0."""
 
     coverage: Floats
     width: Floats
@@ -30,16 +30,16 @@ class Enumerated:
 def enumerated_difference(
     n: tuple[int, int], channels: Channels, interval: str, shares: Floats
 ) -> Enumerated:
-    """Coverage and mean width at level .95 for every pair of the given true shares."""
-    chances = [(1.0, 0.0) if one is None else (one.p, one.q) for one in channels]
-    outcomes = [each.ravel() for each in np.indices([size + 1 for size in n])]
+    """Return coverage and mean width at level .95 for every pair of true shares."""
+    chances = [(1.0, 0.0) if channel is None else (channel.p, channel.q) for channel in channels]
+    outcomes = [axis.ravel() for axis in np.indices([size + 1 for size in n])]
     groups = [
         _binary_group(c, np.full(c.size, size), p, q, size)
         for c, size, (p, q) in zip(outcomes, n, chances, strict=True)
     ]
     low, high = (
-        each.reshape(n[0] + 1, n[1] + 1)
-        for each in difference_interval(groups[0], groups[1], 0.95, interval)
+        end.reshape(n[0] + 1, n[1] + 1)
+        for end in difference_interval(groups[0], groups[1], 0.95, interval)
     )
     assert np.all(low < high)
     first, second = (

@@ -1,4 +1,4 @@
-"""Exact coverage and width of an interval: every outcome, and every share between its ends."""
+"""Exact coverage and width of an interval, over all outcomes and true shares."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def all_ends(n: int, channel: Channel, interval: str, level: float = 0.95) -> En
 
 
 def exact_coverage(ends: Ends) -> Floats:
-    """The coverage just beside every end, on both sides: its minimum over [0, 1] is among them.
+    """Return the coverage on both sides of every end; they include the minimum over [0, 1].
 
     Between two neighbouring ends the outcomes that cover are fixed, c_first..c_last, and
     P(c_first <= C <= c_last) has no minimum inside: it rises at most once and then falls.
@@ -59,7 +59,7 @@ def exact_coverage(ends: Ends) -> Floats:
 
 
 def mean_width(ends: Ends, shares: Floats) -> float:
-    """The expected width, averaged over true shares."""
+    """Return the expected width, averaged over true shares."""
     reported = ends.channel.q + (ends.channel.p - ends.channel.q) * shares
     outcomes = np.arange(ends.n + 1)
     return float(np.mean(binom.pmf(outcomes[:, None], ends.n, reported).T @ ends.width))

@@ -1,4 +1,4 @@
-"""Channels have exactly the probabilities of their integers, as the shipped client does."""
+"""Channels have exactly the probabilities of their integer weights, as in the client."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_all_draws_together_give_exactly_the_weights(k, T, L):
 
 
 def sequences(channel):
-    """Every sequence of draws of a channel with d > 1."""
+    """Yield every sequence of draws of a channel with d > 1."""
     ranges = [channel.k - 1 - i for i in range(channel.d)] + [channel.total]
     return product(*(range(n) for n in ranges))
 
@@ -85,7 +85,7 @@ def test_rows_of_a_channel_sum_to_one_and_epsilon_is_tight(k, weights):
     np.testing.assert_allclose(channel.matrix.sum(axis=1), 1)
     ratio = channel.exact_p / channel.exact_q
     assert ratio == channel.ratio
-    # It holds at the claim and fails just below it.
+    # The bound is true at the stated epsilon and fails just below it.
     assert math.log(ratio) <= channel.epsilon + 1e-12
     assert math.log(ratio) > channel.epsilon - 1e-9
 
@@ -233,10 +233,10 @@ def test_simulated_reports_have_the_channels_probabilities(channel):
     n = 200_000
     for truth in (0, channel.k - 1):
         reports = channel.perturb(np.full(n, truth), rng)
-        counted = reports.sum(axis=0) if channel.d > 1 else np.bincount(reports)
-        seen = counted / n
+        counts = reports.sum(axis=0) if channel.d > 1 else np.bincount(reports)
+        frequencies = counts / n
         expected = channel.matrix[truth]
-        assert np.all(np.abs(seen - expected) < 5 * np.sqrt(expected * (1 - expected) / n))
+        assert np.all(np.abs(frequencies - expected) < 5 * np.sqrt(expected * (1 - expected) / n))
 
 
 def test_truths_outside_the_options_are_refused():
@@ -246,7 +246,7 @@ def test_truths_outside_the_options_are_refused():
         grr(2, 0.7).perturb_one(2, lambda n: 0)
 
 
-COUNTED = [
+CHANNELS = [
     grr(2, "3/4"),
     grr(300, "3/4"),
     SubsetSelection(k=20, d=3, T=3, L=1),
@@ -255,11 +255,11 @@ COUNTED = [
     BitVector(m=9, s=2, T=3, L=1, sampled=2),
     WeightTable(Explicit(((3, 1), (1, 3)))),
 ]
-"""One channel of every form of code: one or two bytes, sets, bits, sampled bits, tables."""
+"""A channel for each kind of code: one or two bytes, sets, bits, sampled bits, tables."""
 
 
 def test_counting_stored_codes_gives_the_supports_of_simulated_reports():
-    for channel in COUNTED:
+    for channel in CHANNELS:
         codes = [channel.perturb_one(truth_of(channel), lambda n: n // 2) for _ in range(5)]
         stored = np.array([list(channel.encode(code)) for code in codes], dtype=np.uint8)
         counts = channel.count(stored)
@@ -273,7 +273,7 @@ def truth_of(channel):
 
 
 def test_counting_anything_but_stored_codes_is_refused_with_the_expected_form():
-    for channel in COUNTED:
+    for channel in CHANNELS:
         truths = np.array([truth_of(channel)] * 5)
         bits = np.ones((5, channel.counted + 1), dtype=np.uint8)
         for codes in (

@@ -1,4 +1,4 @@
-"""Composition: exact sums, and the bounds shown beside them."""
+"""Composition: exact sums and the bounds displayed with them."""
 
 from __future__ import annotations
 

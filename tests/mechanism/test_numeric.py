@@ -56,7 +56,7 @@ def test_the_expected_report_is_linear_in_the_truth_so_estimated_means_are_unbia
 
 
 def pseudo_values(table):
-    """The linear map of reports to numbers whose mean is the truth on [-1, 1]."""
+    """Return the linear map of reports to numbers whose mean is the truth on [-1, 1]."""
     t = np.linspace(-1, 1, table.truths)
     reports = np.arange(table.reports)
     slope, start = np.polyfit(table.matrix @ reports, t, 1)
@@ -104,14 +104,14 @@ def test_laplace_noise_is_the_rounded_and_clamped_density():
     k, epsilon = 21, 2.0
     scale = (k - 1) / epsilon
     draws = np.random.default_rng(3).laplace(8, scale, 2_000_000).round().clip(0, k - 1)
-    seen = np.bincount(draws.astype(int), minlength=k) / draws.size
-    np.testing.assert_allclose(laplace(k, epsilon).matrix[8], seen, atol=5e-4)
+    frequencies = np.bincount(draws.astype(int), minlength=k) / draws.size
+    np.testing.assert_allclose(laplace(k, epsilon).matrix[8], frequencies, atol=5e-4)
 
 
 def test_gaussian_noise_is_the_rounded_and_clamped_density():
     draws = np.random.default_rng(4).normal(4, 6, 2_000_000).round().clip(0, 10)
-    seen = np.bincount(draws.astype(int), minlength=11) / draws.size
-    np.testing.assert_allclose(gaussian(11, 6).matrix[4], seen, atol=1.5e-3)
+    frequencies = np.bincount(draws.astype(int), minlength=11) / draws.size
+    np.testing.assert_allclose(gaussian(11, 6).matrix[4], frequencies, atol=1.5e-3)
 
 
 def test_the_gaussian_delta_is_the_integral_of_the_excess_over_e_to_the_epsilon():

@@ -34,38 +34,38 @@ ROUNDING = 1e-9
 @each_case("epsilon", ["0.1", "0.5", "1", "1.0986", "2", "3", "4", "8"])
 def test_the_chosen_channel_is_never_worse_than_grr_oue_olh_or_hadamard(k, epsilon):
     channel = best(k, epsilon)
-    chosen = rivals.closed_form(channel)
+    variance_of_choice = rivals.closed_form(channel)
     for name, variance in rivals.RIVALS.items():
-        assert chosen <= variance(k, float(channel.ratio)) * (1 + ROUNDING), name
+        assert variance_of_choice <= variance(k, float(channel.ratio)) * (1 + ROUNDING), name
 
 
 @given(k=st.integers(2, 400), epsilon=st.integers(5, 1200))
 def test_no_other_size_of_set_and_no_rival_has_a_smaller_variance(k, epsilon):
     channel = best(k, Fraction(epsilon, 100))
     r = float(channel.ratio)
-    chosen = rivals.closed_form(channel)
-    others = [variance(k, r) for variance in rivals.RIVALS.values()]
+    variance_of_choice = rivals.closed_form(channel)
+    rival_variances = [variance(k, r) for variance in rivals.RIVALS.values()]
     sets = [rivals.subset_selection(k, d, r) for d in range(1, k)]
     # d is chosen for the epsilon that was stated, slightly above that of the integers.
-    assert chosen <= min(others + sets) * (1 + 1e-6)
+    assert variance_of_choice <= min(rival_variances + sets) * (1 + 1e-6)
 
 
 @each_case(("k", "epsilon"), [(2, "1"), (5, "0.5"), (7, "1"), (10, "2"), (16, "4")])
 def test_simulated_surveys_have_the_closed_forms_variance(k, epsilon):
     channel = best(k, epsilon)
     rng = np.random.default_rng(20261121)
-    seen, error = rivals.simulated_variance(channel, people=200, rounds=400, rng=rng)
-    assert abs(seen - rivals.closed_form(channel)) < 4 * error
-    assert error < 0.1 * seen
+    simulated, error = rivals.simulated_variance(channel, people=200, rounds=400, rng=rng)
+    assert abs(simulated - rivals.closed_form(channel)) < 4 * error
+    assert error < 0.1 * simulated
 
 
 def supports(table: np.ndarray, sets: np.ndarray) -> tuple[float, float]:
-    """p and q of a pure protocol from its table (truth, report) and supported sets (same shape)."""
+    """Return p and q of a pure protocol from its table (truth, report) and supported sets."""
     chances = table @ sets.T
-    own = np.diag(chances)
-    other = chances[~np.eye(len(table), dtype=bool)]
-    np.testing.assert_allclose([*own, *other], [own[0]] * own.size + [other[0]] * other.size)
-    return float(own[0]), float(other[0])
+    p = np.diag(chances)
+    q = chances[~np.eye(len(table), dtype=bool)]
+    np.testing.assert_allclose([*p, *q], [p[0]] * p.size + [q[0]] * q.size)
+    return float(p[0]), float(q[0])
 
 
 def ratio_of(table: np.ndarray) -> float:
@@ -87,7 +87,7 @@ def test_the_closed_form_of_oue_is_the_one_of_its_whole_table(r):
 @each_case(("g", "r"), [(2, 1.5), (3, 3.0), (4, 3.0)])
 def test_the_closed_form_of_olh_is_the_one_of_its_whole_table(g, r):
     k = 3
-    # A report is a hash function, one of all g^k, and one of its g values.
+    # A report is one of all g^k hash functions and one of its g values.
     hashes = np.array(list(product(range(g), repeat=k)))
     reports = [(function, value) for function in hashes for value in range(g)]
     sets = np.array([function == value for function, value in reports]).T
@@ -98,7 +98,7 @@ def test_the_closed_form_of_olh_is_the_one_of_its_whole_table(g, r):
 
 
 def hadamard_matrix(size: int) -> np.ndarray:
-    """Sylvester's: H_1 = (1), H_2n = ((H, H), (H, -H))."""
+    """Return Sylvester's matrix: H_1 = (1), H_2n = ((H, H), (H, -H))."""
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -109,7 +109,7 @@ def hadamard_matrix(size: int) -> np.ndarray:
 @each_case("r", [1.5, 3.0, 30.0])
 def test_the_closed_form_of_hadamard_response_is_the_one_of_its_whole_table(k, blocks, r):
     sizes = rivals.block_sizes(k, blocks)
-    # The smallest power of two above the options of a block: its row of ones is nobody's set.
+    # The size is a power of two above the options of a block; no option has the row of ones.
     width = 2 ** math.ceil(math.log2(max(sizes) + 1))
     rows = hadamard_matrix(width)
     owner = [(block, i) for block, size in enumerate(sizes) for i in range(size)]
@@ -167,14 +167,14 @@ def test_the_total_epsilon_is_google_dp_accountings(channels):
     assert high - low <= 2 * len(channels) * STEP + ROUNDING
 
 
-MANY = {
+CHANNELS = {
     **COMPOSITIONS,
     "a hundred weak questions": [from_epsilon(4, "0.1")] * 100,
     "four hundred questions of small epsilon": [from_epsilon(7, "0.05")] * 400,
 }
 
 
-@each_case("channels", MANY.values())
+@each_case("channels", CHANNELS.values())
 def test_neither_of_our_epsilons_is_below_the_optimal_composition(channels):
     accountant = PLDAccountant(
         dp_accounting.NeighboringRelation.REPLACE_ONE, value_discretization_interval=1e-4

@@ -151,18 +151,20 @@ def test_a_zero_or_negative_weight_is_refused_by_its_row_with_the_nearest(rows, 
     row = data.draw(st.integers(0, len(rows) - 1))
     column = data.draw(st.integers(0, len(rows[0]) - 1))
     largest = max(map(sum, rows))
-    # All sums are equal: the zero is what is wrong.
-    equal = [[*each[:-1], each[-1] + largest - sum(each)] for each in rows]
-    other = (column + 1) % len(rows[0])
-    equal[row][other] += equal[row][column] - weight
+    # All sums are equal, so the zero weight is the only error.
+    equal = [
+        [*row_weights[:-1], row_weights[-1] + largest - sum(row_weights)] for row_weights in rows
+    ]
+    next_column = (column + 1) % len(rows[0])
+    equal[row][next_column] += equal[row][column] - weight
     equal[row][column] = weight
     with pytest.raises(ChannelError, match=f"^row {row} has .*infinite.*the nearest is 1$"):
         Explicit(tuple(map(tuple, equal)))
 
 
-@each_case("rest", ["1/3", "2/3", "0"])
-def test_probabilities_that_do_not_add_up_to_one_are_refused_by_their_row(rest):
-    rows = [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(rest)]]
+@each_case("remainder", ["1/3", "2/3", "0"])
+def test_probabilities_that_do_not_add_up_to_one_are_refused_by_their_row(remainder):
+    rows = [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(remainder)]]
     with pytest.raises(ChannelError, match=f"^row 1 adds up to {sum(rows[1])}; it must be 1$"):
         from_probabilities(rows)
 
@@ -204,15 +206,15 @@ def test_probabilities_of_zero_are_refused_as_zero_weights():
 # Totals of more than one word.
 
 TOTALS: dict[str, Callable[[int], object]] = {
-    "randomized response": lambda more: SubsetSelection(2, 1, WORD - 1 + more, 1),
-    "sets of two": lambda more: SubsetSelection(4, 2, WORD // 2 - 1 + more, 1),
-    "bits": lambda more: BitVector(3, 1, WORD - 1 + more, 1),
-    "a window": lambda more: WeightTable(Window(3, 1, 1, WORD - 2 + more, 1)),
-    "one bit": lambda more: WeightTable(OneBit(2, WORD // 2 - 1 + more, 1)),
-    "by distance": lambda more: WeightTable(ByDistance((WORD - 2 + more, 1))),
-    "explicit": lambda more: WeightTable(Explicit(((WORD - 1 + more, 1), (1, WORD - 1 + more)))),
-    "a mixture": lambda more: WeightTable(
-        Mixture(1, OneBit(1, 3, 1), WORD // 4 - 1 + more, OneBit(1, 3, 1))
+    "randomized response": lambda extra: SubsetSelection(2, 1, WORD - 1 + extra, 1),
+    "sets of two": lambda extra: SubsetSelection(4, 2, WORD // 2 - 1 + extra, 1),
+    "bits": lambda extra: BitVector(3, 1, WORD - 1 + extra, 1),
+    "a window": lambda extra: WeightTable(Window(3, 1, 1, WORD - 2 + extra, 1)),
+    "one bit": lambda extra: WeightTable(OneBit(2, WORD // 2 - 1 + extra, 1)),
+    "by distance": lambda extra: WeightTable(ByDistance((WORD - 2 + extra, 1))),
+    "explicit": lambda extra: WeightTable(Explicit(((WORD - 1 + extra, 1), (1, WORD - 1 + extra)))),
+    "a mixture": lambda extra: WeightTable(
+        Mixture(1, OneBit(1, 3, 1), WORD // 4 - 1 + extra, OneBit(1, 3, 1))
     ),
 }
 
@@ -237,15 +239,15 @@ def test_a_no_answer_option_cannot_push_the_total_above_one_word():
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(2, 9), st.data())
-def test_no_device_runs_or_draws_for_a_channel_that_favours_other_answers(L, more, k, data):
+def test_no_device_runs_or_draws_for_a_channel_that_favours_other_answers(L, extra, k, data):
     d, sampled = data.draw(st.integers(1, k - 1)), data.draw(st.integers(1, k))
-    weak = L + more
+    weak = L + extra
     for channel, truth in (
         (SubsetSelection(k, d, L, weak), 0),
         (BitVector(k, 1, L, weak), [1] + [0] * (k - 1)),
         (BitVector(k, 1, L, weak, alone=1, sampled=sampled), [0] * k),
     ):
-        assert channel.ratio > 1  # the estimator takes it
+        assert channel.ratio > 1  # The estimator accepts the channel.
         with pytest.raises(ChannelError, match=f"never runs .* T = {L} <= L = {weak}"):
             channel.perturb_one(truth, no_draw)
 
@@ -315,7 +317,7 @@ def test_a_shape_over_more_than_1000_points_is_refused_with_the_nearest(k):
             make()
 
 
-# Epsilon outside (0, 12], and values that are suggested.
+# Epsilon outside (0, 12], and suggested values.
 
 OF_EPSILON: dict[str, Callable[[Any], Any]] = {
     **{make.__name__: lambda value, make=make: make(11, value) for make in ON_A_GRID},

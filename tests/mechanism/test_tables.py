@@ -44,8 +44,12 @@ TABLES = [WeightTable(shape, extra) for shape in SHAPES for extra in (0, 1, 2)]
 @each_case("table", TABLES)
 def test_all_draws_together_give_exactly_the_weights_of_a_table(table):
     for truth in range(table.truths):
-        seen = Counter(table.perturb_one(truth, lambda n, u=u: u) for u in range(table.total))
-        assert [seen[report] for report in range(table.reports)] == table.weights[truth].tolist()
+        frequencies = Counter(
+            table.perturb_one(truth, lambda n, u=u: u) for u in range(table.total)
+        )
+        assert [frequencies[report] for report in range(table.reports)] == table.weights[
+            truth
+        ].tolist()
 
 
 @each_case("table", TABLES)
@@ -67,8 +71,8 @@ def test_rows_have_equal_sums_and_epsilon_is_tight(table):
 def test_a_no_answer_option_costs_no_epsilon_and_has_its_own_report(table):
     assert table.ratio == WeightTable(table.shape).ratio
     if table.no_answers:
-        own = table.weights[-1, -1]
-        assert own > table.weights[0, -1]
+        weight = table.weights[-1, -1]
+        assert weight > table.weights[0, -1]
         assert np.linalg.matrix_rank(table.matrix) >= 2
 
 
@@ -98,7 +102,7 @@ def test_no_answer_rows_never_raise_epsilon_whatever_the_table(rows, extra):
     try:
         extended = with_no_answers(table, extra)
     except ChannelError:
-        return  # no room: the table is almost flat
+        return  # The table is almost flat, so there is no room.
     assert len(set(extended.sum(axis=1).tolist())) == 1
     assert extended.min() >= 1
     assert largest_ratio(extended) <= largest_ratio(table)
@@ -152,9 +156,13 @@ def test_simulated_reports_of_tables_have_their_probabilities(table):
     n = 40_000
     rng = np.random.default_rng(11)
     for truth in (0, table.truths - 1):
-        seen = np.bincount(table.perturb(np.full(n, truth), rng), minlength=table.reports) / n
+        frequencies = (
+            np.bincount(table.perturb(np.full(n, truth), rng), minlength=table.reports) / n
+        )
         expected = table.matrix[truth]
-        assert np.all(np.abs(seen - expected) < 5 * np.sqrt(expected * (1 - expected) / n) + 1e-9)
+        assert np.all(
+            np.abs(frequencies - expected) < 5 * np.sqrt(expected * (1 - expected) / n) + 1e-9
+        )
 
 
 @given(st.integers(1, 70), st.data())

@@ -1,4 +1,4 @@
-"""Epsilon is two-sided: by the whole exact table it holds at the claim and fails just below."""
+"""The stated epsilon bounds every exact table from both sides, and no smaller one does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit,
 from tests.cases import each_case
 
 SLACK = Decimal("1e-9")
-"""How far below the claim epsilon must already fail."""
+"""Distance below the stated epsilon at which the bound must fail."""
 
 SETS: dict[str, AnyChannel] = {
     "randomized response of two options at three quarters": grr(2, "3/4"),
@@ -91,7 +91,7 @@ NO_ANSWERS = ("", " and one no answer", " and two no answers")
 
 
 def tables() -> Iterator[tuple[str, AnyChannel]]:
-    """Every shape and every constructor, with 0, 1 and 2 options that are no answer."""
+    """Yield every shape and constructor with 0, 1 and 2 no-answer options."""
     for extra, ending in enumerate(NO_ANSWERS):
         for name, shape in SHAPES.items():
             yield name + ending, WeightTable(shape, extra)
@@ -119,7 +119,7 @@ CHANNELS = {**SETS, **BITS, **dict(tables())}
 
 @cache
 def largest_ratio(channel: AnyChannel) -> Fraction:
-    """max over reports and pairs of truths of P(report | one) / P(report | other)."""
+    """Return the maximum ratio of probabilities over all reports and pairs of truths."""
     rows = [distribution(channel, truth) for truth in truths_of(channel)]
     assert all(row.keys() == rows[0].keys() for row in rows)
     columns = ([row[report] for row in rows] for report in rows[0])
@@ -174,11 +174,13 @@ def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, 
     draws: list[int] = []
     _, ranges = replayed(channel, truth, draws)
     while True:
-        report, asked = replayed(channel, truth, draws)
-        assert asked == ranges, "sequences are equally likely only when their ranges are the same"
+        report, drawn_ranges = replayed(channel, truth, draws)
+        assert drawn_ranges == ranges, (
+            "sequences are equally likely only when their ranges are the same"
+        )
         table[report] += 1
-        draws += [0] * (len(asked) - len(draws))
-        while draws and draws[-1] + 1 == asked[len(draws) - 1]:
+        draws += [0] * (len(drawn_ranges) - len(draws))
+        while draws and draws[-1] + 1 == drawn_ranges[len(draws) - 1]:
             draws.pop()
         if not draws:
             return {code: Fraction(n, table.total()) for code, n in table.items()}

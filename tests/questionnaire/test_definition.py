@@ -1,4 +1,4 @@
-"""Definitions: every mistake with its place, and a read_question one frozen for good."""
+"""Definitions: error messages with their places, and the immutable published form."""
 
 from __future__ import annotations
 
@@ -329,8 +329,8 @@ def test_the_client_has_the_same_ceilings_built_in():
     # e^12 and e^20 with as many digits as the client has, rounded down.
     for epsilon, digits in ((12, 54), (20, 51)):
         with localcontext(prec=90):
-            written = int(Decimal(epsilon).exp() * 10**digits)
-        assert f"numerator: {written}n" in source.replace("_", "")
+            numerator = int(Decimal(epsilon).exp() * 10**digits)
+        assert f"numerator: {numerator}n" in source.replace("_", "")
         assert f"denominator: 10n ** {digits}n" in source
 
 

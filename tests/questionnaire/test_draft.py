@@ -1,4 +1,4 @@
-"""A draft says what its researcher said, publishes as it, and keeps what is moved together."""
+"""Drafts publish as their definitions and keep dependent questions together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from survey.questionnaire.loading import load, parse, source_of
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.cases import each_case
-from tests.questionnaire.test_loading import WRITTEN
+from tests.questionnaire.test_loading import SOURCES
 
 
 def published(content: DraftContent) -> bytes:
@@ -33,20 +33,20 @@ def outline(content: DraftContent) -> list[list[str]]:
 
 @pytest.fixture
 def small() -> DraftContent:
-    return draft_from(parse(WRITTEN["small"].encode(), "s.toml"))
+    return draft_from(parse(SOURCES["small"].encode(), "s.toml"))
 
 
-@each_case("name", WRITTEN)
+@each_case("name", SOURCES)
 def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
-    written = WRITTEN[name].encode()
-    frozen = freeze(load(written, "x.toml", Caps()), 1)
-    assert published(draft_from(parse(written, "x.toml"))) == frozen.canonical
+    source = SOURCES[name].encode()
+    frozen = freeze(load(source, "x.toml", Caps()), 1)
+    assert published(draft_from(parse(source, "x.toml"))) == frozen.canonical
     assert published(draft_from(source_of(frozen))) == frozen.canonical
 
 
-@each_case("name", WRITTEN)
+@each_case("name", SOURCES)
 def test_a_draft_that_was_stored_is_read_back_as_it_was(name):
-    content = draft_from(parse(WRITTEN[name].encode(), "x.toml"))
+    content = draft_from(parse(SOURCES[name].encode(), "x.toml"))
     assert DraftContent.from_json(content.to_json()) == content
 
 
@@ -129,9 +129,9 @@ def test_the_questions_of_a_removed_page_stay(small):
 
 
 def test_pages_change_places_with_their_questions(small):
-    moved = edits.move_page(small, small.pages[0].key, 1)
-    assert outline(moved) == [["pressure"], ["fell_asleep"]]
-    assert edits.move_page(moved, moved.pages[0].key, -1) == moved
+    swapped = edits.move_page(small, small.pages[0].key, 1)
+    assert outline(swapped) == [["pressure"], ["fell_asleep"]]
+    assert edits.move_page(swapped, swapped.pages[0].key, -1) == swapped
 
 
 def test_what_was_removed_by_somebody_else_comes_back_at_the_end_when_it_is_saved(small):

@@ -1,4 +1,4 @@
-"""What is wrong with a draft is said in the words of its forms, never in those of a file."""
+"""Messages about a draft use the words of its forms, not the keys of a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABC = tuple({"key": 10 + i, "id": name, "label": {"en": name}} for i, name in en
 
 
 def messages_of(kind: str, survey: dict | None = None, **changed) -> list[str]:
-    """What is said of a draft with one good question and one that is changed."""
+    """Return the messages about a draft with a valid question and a changed one."""
     content = DraftContent.new("Nights", "nights")
     content, first = edits.add_question(content, 1, "yes_no")
     good = {**content.question(first), "text": {"en": "Do you?"}, "id": "first"}

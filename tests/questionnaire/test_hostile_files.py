@@ -1,4 +1,4 @@
-"""Hostile definition files: refused at once, by name, in text that no terminal obeys."""
+"""Hostile definition files are rejected quickly, by name and without terminal escapes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def mistakes(form: object, name: str = "x.json") -> list[tuple[str, str]]:
     return refused.value.mistakes
 
 
-def survey(*questions: object, **more: object) -> dict[str, object]:
-    return {"slug": "s", "title": "S", "epsilon": 1, "pages": [{"questions": questions}], **more}
+def survey(*questions: object, **fields: object) -> dict[str, object]:
+    return {"slug": "s", "title": "S", "epsilon": 1, "pages": [{"questions": questions}], **fields}
 
 
-def question(**more: object) -> dict[str, object]:
-    return {"id": "q", "type": "yes_no", "text": "Q?", **more}
+def question(**fields: object) -> dict[str, object]:
+    return {"id": "q", "type": "yes_no", "text": "Q?", **fields}
 
 
 @each_case("name", ["truth_probability", "keep_probability", "epsilon"])

@@ -1,4 +1,4 @@
-"""One class per question type: other code asks the class and does not compare names of types."""
+"""Each question type has one class; other code calls it instead of comparing type names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sources() -> list[Path]:
 
 
 def compares_a_type(node: ast.AST) -> bool:
-    """Whether a comparison has something called type on one side and a type's name on the other."""
+    """Tell whether a comparison has a `type` on one side and the name of a type on the other."""
     if not isinstance(node, ast.Compare):
         return False
     sides = [node.left, *node.comparators]

@@ -1,4 +1,4 @@
-"""Privacy as it is stated: a channel under the caps, or a nearest value that really publishes."""
+"""Stated privacy gives a channel under the caps, or an error with a valid nearest value."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_for_every_number_of_options_the_suggested_value_publishes(way):
             assert_channel_or_nearest(of_choice(way, Fraction(value), k), Caps())
 
 
-OTHERS = [
+BORDERLINE_FORMS = [
     ("best", "epsilon", AnswerSpace(8, 1)),
     ("warner", "p", AnswerSpace(2, 1)),
     ("two_coins", "truth", AnswerSpace(2, 0, parameters={"yes": "1/3"})),
@@ -123,7 +123,7 @@ OTHERS = [
 
 
 @pytest.mark.slow
-@each_case(("design", "way", "space"), OTHERS)
+@each_case(("design", "way", "space"), BORDERLINE_FORMS)
 def test_every_design_gives_a_channel_or_the_nearest_value_that_publishes(design, way, space):
     grid = space.step * GRID if way == "sigma" else GRID
     for value in ("-1", "0", "0.3", "0.75", "0.999", "1", "5", "13", "40"):
@@ -131,9 +131,9 @@ def test_every_design_gives_a_channel_or_the_nearest_value_that_publishes(design
 
 
 def test_the_table_covers_every_design_in_every_way():
-    assert {(design, way) for design, way, _ in OTHERS} | {("grr", way) for way in PRIVACY} == {
-        (name, way) for name, design in DESIGNS.items() for way in design.ways
-    }
+    assert {(design, way) for design, way, _ in BORDERLINE_FORMS} | {
+        ("grr", way) for way in PRIVACY
+    } == {(name, way) for name, design in DESIGNS.items() for way in design.ways}
 
 
 @each_case(
@@ -179,13 +179,13 @@ def suggested_for_all(sizes: list[int], caps: Caps) -> str | None:
 )
 def test_the_epsilon_suggested_for_all_questions_fits_and_the_next_would_not(sizes, cap, question):
     caps = Caps(question=question, survey=cap)
-    each = suggested_for_all(sizes, caps)
-    if each is None:
+    suggestion = suggested_for_all(sizes, caps)
+    if suggestion is None:
         assert total_epsilon(from_epsilon(k, 11).ratio for k in sizes) <= cap
         return
-    ratios = [from_epsilon(k, Fraction(each)).ratio for k in sizes]
+    ratios = [from_epsilon(k, Fraction(suggestion)).ratio for k in sizes]
     assert total_mistake_of(ratios, caps) is None
-    above = Fraction(each) + GRID
+    above = Fraction(suggestion) + GRID
     assert above > question or len(sizes) * above > cap
 
 

@@ -1,4 +1,4 @@
-"""What was published can be written again, for the next version or a copy."""
+"""Published definitions convert back to source for new versions and copies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import surveys
 from tests.cases import each_case
 from tests.conftest import SMALL
 
-WRITTEN = {
+SOURCES = {
     "small": SMALL,
     "every type": surveys.EVERY_TYPE,
     "skips": surveys.SKIPS,
@@ -78,9 +78,9 @@ def published(text: str) -> Definition:
     return freeze(load(text.encode(), "x.toml", Caps()), 3)
 
 
-@each_case("name", WRITTEN)
+@each_case("name", SOURCES)
 def test_what_is_written_again_publishes_as_the_same_definition(name):
-    definition = published(WRITTEN[name])
+    definition = published(SOURCES[name])
     again = json.loads(json.dumps(source_of(definition)))
     assert freeze(check(again, Caps()), 3).canonical == definition.canonical
 
@@ -95,6 +95,6 @@ def test_parameters_that_only_a_channel_knows_are_asked_for_again():
         'type = "yes_no"\nmechanism = "two_coins"\nparameters = {truth = 0.5, yes = 0.5}',
         1,
     )
-    written = source_of(published(text))
-    question = written["pages"][0]["questions"][0]
+    source = source_of(published(text))
+    question = source["pages"][0]["questions"][0]
     assert question["parameters"] == {"truth": "0.5"}

@@ -1,4 +1,4 @@
-"""What skip logic links: a question is protected only together with those it decides about."""
+"""Skip logic links questions: their reports jointly determine the protection of an answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from survey.settings import Caps
 
 
 def prison(children: int) -> Definition:
-    """One yes/no question and several that are asked of those who say yes, each at T/L = 3."""
+    """Return a yes/no question with several follow-ups to "yes", each at T/L = 3."""
     parent = {"id": "prison", "type": "yes_no", "text": "Prison?", "truth_probability": "3/4"}
     child = {
         "type": "yes_no",
@@ -32,7 +32,7 @@ def prison(children: int) -> Definition:
 
 
 def test_the_label_of_a_question_covers_the_reports_of_those_it_decides_about():
-    """P(all reports | no) / P(all reports | yes), the largest there is."""
+    """Return the maximum of P(all reports | no) / P(all reports | yes)."""
     definition = prison(3)
     parent, *children = (question.channel.matrix for question in definition.questions)
     largest = Fraction(0)
@@ -44,9 +44,9 @@ def test_the_label_of_a_question_covers_the_reports_of_those_it_decides_about():
             of_no *= matrix[2, report]
             of_yes *= min(matrix[0, report], matrix[1, report])
         largest = max(largest, Fraction(of_no / of_yes).limit_denominator(1000))
-    shown = labels(definition)["prison"]
+    figures = labels(definition)["prison"]
     assert largest == 3 * 2**3 == definition.linked_ratios["prison"]
-    assert (shown.odds, shown.from50) == ("24", 96)
+    assert (figures.odds, figures.from50) == ("24", 96)
 
 
 def test_questions_that_nothing_links_are_labelled_alone():

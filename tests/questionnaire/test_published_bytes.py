@@ -28,8 +28,8 @@ from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 
-HERE = Path(__file__).parent
-PINNED: dict[str, Any] = json.loads((HERE / "published_bytes.json").read_text("utf-8"))
+FOLDER = Path(__file__).parent
+PINNED: dict[str, Any] = json.loads((FOLDER / "published_bytes.json").read_text("utf-8"))
 RESPONDENTS = 12
 SEED = 20261123
 
@@ -41,7 +41,7 @@ def definitions() -> tuple[Definition, ...]:
 
 
 def frozen(entry: dict[str, Any]) -> Definition:
-    """Publish a pinned file under the limits it was written for."""
+    """Publish a pinned file under its original limits."""
     question, survey = map(Decimal, entry["caps"])
     caps = Caps(question=question, survey=survey)
     return freeze(load(entry["source"].encode(), f"pinned.{entry['format']}", caps), 1)
@@ -90,7 +90,7 @@ def client_hashes(node: str, surveys: list[Definition]) -> list[str]:
         answers = [{**fallback, **row} for row in answers_of(definition)]
         forms.append({"definition": definition.canonical.decode(), "answers": answers})
     run = subprocess.run(
-        [node, str(HERE / "seeded_reports.mjs")],
+        [node, str(FOLDER / "seeded_reports.mjs")],
         input=json.dumps(forms),
         capture_output=True,
         text=True,
@@ -164,10 +164,10 @@ def test_a_seeded_client_makes_the_pinned_reports(node):
 @pytest.mark.slow
 def test_renaming_a_key_of_the_canonical_json_changes_every_hash(monkeypatch):
     """The tests above can fail: this renames one key of every question."""
-    written = question_form
+    write_form = question_form
 
     def renamed(question: Any) -> dict[str, Any]:
-        form = written(question)
+        form = write_form(question)
         return {**form, "hint": form["help"]}
 
     monkeypatch.setattr("survey.questionnaire.canonical.question_form", renamed)

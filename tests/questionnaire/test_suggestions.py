@@ -1,4 +1,4 @@
-"""What a refusal suggests, taken, is right: no mistake comes back, and soon none is left."""
+"""Following the suggestions of error messages leads to a valid definition in few steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from survey.settings import Caps
 from tests.cases import each_case
 
 MOST_STEPS = 6
-"""A form with several mistakes has one taken away at each step."""
+"""Maximum number of steps; each step removes one mistake of the form."""
 
 NOT_SAID = "no value is within the limits of this server"
 
@@ -106,7 +106,7 @@ FORMS = st.one_of(ON_GRID, SCALES, NOISY, TICKS, CHOICES, CLASSICAL)
 
 
 def refused(form: dict[str, Any], caps: Caps) -> str:
-    """What is wrong with a survey of this one question; empty when it publishes."""
+    """Return the mistakes in a survey with only this question; empty if it is valid."""
     content = {"slug": "s", "title": "S", "questions": [{"id": "q", "text": "Q?", **form}]}
     try:
         freeze(load(json.dumps(content).encode(), "s.json", caps), 1)
@@ -116,8 +116,8 @@ def refused(form: dict[str, Any], caps: Caps) -> str:
     return ""
 
 
-def taken(form: dict[str, Any], sentence: str) -> dict[str, Any]:
-    """The form with what a refusal suggests."""
+def corrected(form: dict[str, Any], sentence: str) -> dict[str, Any]:
+    """Return the form with the suggestion of an error message applied."""
     number = re.search(r"the nearest allowed number is (\d+)", sentence)
     if number:
         return of_number(form, sentence, int(number[1]))
@@ -141,18 +141,18 @@ def of_number(form: dict[str, Any], sentence: str, number: int) -> dict[str, Any
 
 
 def kind_of(sentence: str) -> str:
-    """Which mistake it is, whatever its numbers are."""
+    """Return the kind of a mistake: its message without numbers."""
     return re.sub(r"-?[\d.,/e-]*\d[\d.,/e-]*", "#", sentence.partition("; the nearest")[0])
 
 
 def assert_settles(form: dict[str, Any], caps: Caps) -> None:
-    seen: list[str] = []
+    history: list[str] = []
     while sentence := refused(form, caps):
         assert NOT_SAID not in sentence
-        assert kind_of(sentence) not in map(kind_of, seen), [*seen, sentence]
-        seen.append(sentence)
-        assert len(seen) <= MOST_STEPS, seen
-        form = taken(form, sentence)
+        assert kind_of(sentence) not in map(kind_of, history), [*history, sentence]
+        history.append(sentence)
+        assert len(history) <= MOST_STEPS, history
+        form = corrected(form, sentence)
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ UNRELATED = {"type": "yes_no", "mechanism": "unrelated_question"}
 def test_the_parameter_that_has_to_change_is_named(form, words):
     sentence = refused(form, Caps())
     assert re.search(words, sentence), sentence
-    assert not refused(taken(form, sentence), Caps())
+    assert not refused(corrected(form, sentence), Caps())
 
 
 def test_forced_chances_that_do_not_add_up_are_suggested_in_thousandths():
@@ -212,7 +212,7 @@ def test_forced_chances_that_do_not_add_up_are_suggested_in_thousandths():
     assert sentence == (
         "forced adds up to 11/10, not to 1; the nearest allowed value is forced = [0.455, 0.545]"
     )
-    assert not refused(taken(form, sentence), Caps())
+    assert not refused(corrected(form, sentence), Caps())
 
 
 @pytest.mark.slow

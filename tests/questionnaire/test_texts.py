@@ -1,4 +1,4 @@
-"""Texts of a survey: each says something, to everybody the same, and no two options the same."""
+"""Texts of a survey are visible, unambiguous and distinct between options."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from survey.settings import Caps
 from tests.cases import each_case
 
 
-def form(labels=("A", "B"), title="S", text="Q?", page="", **more):
+def form(labels=("A", "B"), title="S", text="Q?", page="", **fields):
     options = [{"id": f"o{i}", "label": label} for i, label in enumerate(labels)]
-    question = {"id": "q", "type": "single_choice", "text": text, "options": options, **more}
+    question = {"id": "q", "type": "single_choice", "text": text, "options": options, **fields}
     return {
         "slug": "s",
         "title": title,
@@ -23,13 +23,13 @@ def form(labels=("A", "B"), title="S", text="Q?", page="", **more):
     }
 
 
-def accepted(written):
-    return load(json.dumps(written).encode(), "x.json", Caps())
+def accepted(content):
+    return load(json.dumps(content).encode(), "x.json", Caps())
 
 
-def mistakes(written):
+def mistakes(content):
     with pytest.raises(DefinitionError) as refused:
-        accepted(written)
+        accepted(content)
     return refused.value.mistakes
 
 
@@ -56,11 +56,11 @@ def test_an_option_that_reads_like_prefer_not_to_say_is_a_mistake(labels, opt_ou
 
 
 def test_the_labels_that_a_yes_no_question_has_by_itself_count():
-    written = form(prefer_not_to_say="yes")
-    question = written["pages"][0]["questions"][0]
+    content = form(prefer_not_to_say="yes")
+    question = content["pages"][0]["questions"][0]
     question["type"] = "yes_no"
     del question["options"]
-    ((place, _),) = mistakes(written)
+    ((place, _),) = mistakes(content)
     assert place == "page 1, question 1 (q), prefer_not_to_say"
 
 
@@ -104,8 +104,8 @@ BLANK = [
 
 @each_case("blank", BLANK)
 def test_a_title_question_or_label_without_a_visible_character_is_empty(blank):
-    for written in (form(title=blank), form(text=blank), form(["A", blank])):
-        ((_, text),) = mistakes(written)
+    for content in (form(title=blank), form(text=blank), form(["A", blank])):
+        ((_, text),) = mistakes(content)
         assert text == "is empty"
 
 

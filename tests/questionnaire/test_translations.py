@@ -1,4 +1,4 @@
-"""A survey in several languages: one file, one definition, each text falling back by itself."""
+"""Surveys in several languages: one file, one definition and a fallback for each text."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_each_language_has_the_texts_that_are_written_in_it():
     spanish = definition["translations"]["es"]
     assert spanish["title"] == "Noches"
     assert spanish["introduction"] == "Sobre sus noches."
-    assert spanish["helpline"] == ""  # falls back
+    assert spanish["helpline"] == ""  # uses the fallback language
     (page,) = spanish["pages"]
     assert page["title"] == "Sueño"
     assert [question["text"] for question in page["questions"]] == [
@@ -74,7 +74,9 @@ def test_each_language_has_the_texts_that_are_written_in_it():
 
 def test_what_is_there_by_itself_is_called_as_the_language_has_it():
     translations = json.loads(freeze(survey(), 1).canonical)["translations"]
-    questions = {name: each["pages"][0]["questions"] for name, each in translations.items()}
+    questions = {
+        name: translation["pages"][0]["questions"] for name, translation in translations.items()
+    }
     assert questions["es"][0]["options"] == ["Sí", "", "Prefiero no decirlo"]  # "No" is "No"
     assert questions["ar"][0]["options"] == ["نعم", "لا", "أفضّل عدم الإجابة"]
     assert questions["es"][2]["options"][2:] == ["Ninguna de estas", "Prefiero no decirlo"]
@@ -144,8 +146,8 @@ def test_mistakes_in_a_translation_are_named_with_their_language(old, new, place
 
 
 def test_too_many_languages_are_refused():
-    many = ", ".join(f'a{chr(97 + i // 26)}{chr(97 + i % 26)} = "N"' for i in range(60))
-    listed_mistakes = mistakes(NIGHTS.replace('ar = "ليالٍ"', many))
+    languages = ", ".join(f'a{chr(97 + i // 26)}{chr(97 + i % 26)} = "N"' for i in range(60))
+    listed_mistakes = mistakes(NIGHTS.replace('ar = "ليالٍ"', languages))
     assert listed_mistakes == [("language", "62 languages; the nearest allowed number is 50")]
 
 

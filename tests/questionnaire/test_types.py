@@ -1,4 +1,4 @@
-"""Every type of question in a definition: what it means, what is refused, what is suggested."""
+"""Question types in definitions: options, channels, error messages and suggestions."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tests.surveys import EVERY_DESIGN
 OPTIONS = [{"id": name, "label": name.upper()} for name in "abcd"]
 
 
-def question(**more: object) -> dict[str, object]:
-    return {"id": "q", "type": "single_choice", "text": "Q?", **more}
+def question(**fields: object) -> dict[str, object]:
+    return {"id": "q", "type": "single_choice", "text": "Q?", **fields}
 
 
-def written(*questions: dict[str, object], **more: object) -> bytes:
+def survey_bytes(*questions: dict[str, object], **fields: object) -> bytes:
     return json.dumps(
-        {"slug": "s", "title": "S", "pages": [{"questions": [q]} for q in questions], **more}
+        {"slug": "s", "title": "S", "pages": [{"questions": [q]} for q in questions], **fields}
     ).encode()
 
 
-def published(*questions: dict[str, object], **more: object) -> Definition:
-    return freeze(load(written(*questions, **more), "s.json", Caps()), 1)
+def published(*questions: dict[str, object], **fields: object) -> Definition:
+    return freeze(load(survey_bytes(*questions, **fields), "s.json", Caps()), 1)
 
 
-def mistakes(*questions: dict[str, object], **more: object) -> list[tuple[str, str]]:
+def mistakes(*questions: dict[str, object], **fields: object) -> list[tuple[str, str]]:
     with pytest.raises(DefinitionError) as refused:
-        published(*questions, **more)
+        published(*questions, **fields)
     return refused.value.mistakes
 
 
@@ -60,20 +60,25 @@ def test_prefer_not_to_say_and_does_not_apply_are_inside_the_randomizer_of_every
         "number": {"low": 0, "high": 10},
         "date": {"low": "2020-01-01", "high": "2020-02-01"},
     }
-    for kind, more in forms.items():
-        (one,) = published(question(type=kind, does_not_apply=True, epsilon=1, **more)).questions
-        assert [o.id for o in one.options[-2:]] == ["does_not_apply", "prefer_not_to_say"], kind
-        match one.channel:
+    for kind, fields in forms.items():
+        (frozen,) = published(
+            question(type=kind, does_not_apply=True, epsilon=1, **fields)
+        ).questions
+        assert [o.id for o in frozen.options[-2:]] == [
+            "does_not_apply",
+            "prefer_not_to_say",
+        ], kind
+        match frozen.channel:
             case BitVector() as bits:
                 assert (bits.m, bits.alone) == (7, 3)
             case WeightTable() as table:
                 assert table.no_answers == 2
             case SubsetSelection() as choice:
-                assert choice.k == len(one.options)
+                assert choice.k == len(frozen.options)
 
 
 def test_none_of_these_is_an_option_of_every_multiple_choice():
-    plain, named = published(
+    plain, labelled = published(
         question(type="multiple_choice", options=OPTIONS, epsilon=1, prefer_not_to_say=False),
         question(
             id="r", type="multiple_choice", options=OPTIONS, epsilon=1, none_of_these="Nothing"
@@ -81,17 +86,20 @@ def test_none_of_these_is_an_option_of_every_multiple_choice():
     ).questions
     assert plain.options[-1].label == "None of these"
     assert plain.alone == 1
-    assert [option.label for option in named.options[-2:]] == ["Nothing", "Prefer not to say"]
+    assert [option.label for option in labelled.options[-2:]] == ["Nothing", "Prefer not to say"]
 
 
 def test_a_limit_of_ticks_makes_answers_of_fewer_bits_and_a_smaller_epsilon():
-    many, few = published(
+    unlimited, limited = published(
         question(type="multiple_choice", options=OPTIONS, truth_probability=0.6),
         question(
             id="r", type="multiple_choice", options=OPTIONS, truth_probability=0.6, max_ticks=1
         ),
     ).questions
-    assert (many.channel.ratio, few.channel.ratio) == (Fraction(3, 2) ** 5, Fraction(3, 2) ** 2)
+    assert (unlimited.channel.ratio, limited.channel.ratio) == (
+        Fraction(3, 2) ** 5,
+        Fraction(3, 2) ** 2,
+    )
 
 
 def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_which():
@@ -120,8 +128,8 @@ def test_a_number_that_names_its_mechanism_keeps_it():
 
 def test_best_lets_the_reported_sets_grow_with_the_number_of_options():
     options = [{"id": f"o{i}", "label": f"O{i}"} for i in range(20)]
-    (one,) = published(question(options=options, mechanism="best", epsilon=1)).questions
-    assert one.channel.d == 6
+    (choice,) = published(question(options=options, mechanism="best", epsilon=1)).questions
+    assert choice.channel.d == 6
 
 
 def test_the_classical_designs_have_their_own_parameters_and_inherit_no_other_privacy():
@@ -167,13 +175,13 @@ def test_gaussian_noise_is_stated_in_the_answers_own_unit():
 
 
 def test_a_grid_is_kept_in_integers_and_gives_the_values_back():
-    (one,) = published(
+    (number,) = published(
         question(type="number", low="-1.5", high=2, step="0.25", unit="m", epsilon=1)
     ).questions
-    assert one.grid.to_json() == {
+    assert number.grid.to_json() == {
         "low": -150, "step": 25, "points": 15, "decimals": 2, "unit": "m"
     }  # fmt: skip
-    assert one.grid.values[:2] == (-1.5, -1.25)
+    assert number.grid.values[:2] == (-1.5, -1.25)
     (day,) = published(
         question(type="date", low="1970-01-11", high="1970-01-25", step=7, epsilon=1)
     ).questions
@@ -181,11 +189,11 @@ def test_a_grid_is_kept_in_integers_and_gives_the_values_back():
 
 
 def test_a_scale_of_numbers_has_its_ends_labelled_and_its_scores_kept():
-    (one,) = published(
+    (scale,) = published(
         question(type="scale", low=-1, high=1, low_label="bad", high_label="good", epsilon=1)
     ).questions
-    assert [option.label for option in one.options[:3]] == ["-1 (bad)", "0", "1 (good)"]
-    assert one.grid.values == (-1, 0, 1)
+    assert [option.label for option in scale.options[:3]] == ["-1 (bad)", "0", "1 (good)"]
+    assert scale.grid.values == (-1, 0, 1)
 
 
 NUMBER = {"type": "number", "low": 0, "high": 10}
@@ -243,24 +251,24 @@ def test_invalid_questions_are_refused_with_the_nearest_allowed_value(form, word
     assert re.search(words, listed_mistakes[0][1]), listed_mistakes[0]
 
 
-def parent(**more: object) -> dict[str, object]:
-    return question(id="parent", type="yes_no", epsilon=1, **more)
+def parent(**fields: object) -> dict[str, object]:
+    return question(id="parent", type="yes_no", epsilon=1, **fields)
 
 
-def child(**more: object) -> dict[str, object]:
+def child(**fields: object) -> dict[str, object]:
     return question(
-        type="yes_no", epsilon=1, ask_if={"question": "parent", "options": ["yes"]}, **more
+        type="yes_no", epsilon=1, ask_if={"question": "parent", "options": ["yes"]}, **fields
     )
 
 
 def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
-    _, one = published(parent(), child(), allow_skip_logic=True).questions
-    assert one.not_applicable == "does_not_apply"
-    assert one.channel.k == 4
+    _, dependent = published(parent(), child(), allow_skip_logic=True).questions
+    assert dependent.not_applicable == "does_not_apply"
+    assert dependent.channel.k == 4
 
 
 @each_case(
-    ("questions", "more", "words"),
+    ("questions", "fields", "words"),
     [
         ([parent(), child()], {}, "allow_skip_logic = true"),
         ([child(), parent()], {"allow_skip_logic": True}, "earlier page"),
@@ -281,15 +289,15 @@ def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
         ),
     ],
 )
-def test_skip_logic_that_could_not_be_followed_is_refused(questions, more, words):
-    found = mistakes(*questions, **more)
-    assert len(found) == 1
-    assert "ask_if" in found[0][0]
-    assert re.search(words, found[0][1])
+def test_skip_logic_that_could_not_be_followed_is_refused(questions, fields, words):
+    listed = mistakes(*questions, **fields)
+    assert len(listed) == 1
+    assert "ask_if" in listed[0][0]
+    assert re.search(words, listed[0][1])
 
 
 def test_a_question_on_the_same_page_is_not_an_earlier_one():
-    content = json.loads(written(parent(), child(), allow_skip_logic=True))
+    content = json.loads(survey_bytes(parent(), child(), allow_skip_logic=True))
     content["pages"] = [{"questions": [parent(), child()]}]
     with pytest.raises(DefinitionError, match="earlier page"):
         load(json.dumps(content).encode(), "s.json", Caps())
@@ -313,10 +321,10 @@ def test_a_question_and_those_that_depend_on_it_are_drawn_together():
     assert definition.epsilon == pytest.approx(2, abs=1e-3)
 
 
-@each_case(("wanted", "nearest"), [(0, 1), (-3, 1), (2, 1), (9, 1)])
-def test_more_questions_than_there_are_cannot_be_drawn(wanted, nearest):
+@each_case(("n_drawn", "nearest"), [(0, 1), (-3, 1), (2, 1), (9, 1)])
+def test_more_questions_than_there_are_cannot_be_drawn(n_drawn, nearest):
     questions = [question(id=f"q{i}", type="yes_no", epsilon=1) for i in range(2)]
-    ((place, text),) = mistakes(*questions, questions_per_person=wanted)
+    ((place, text),) = mistakes(*questions, questions_per_person=n_drawn)
     assert place == "questions_per_person"
     assert text.endswith(f"nearest allowed value is {nearest}")
 
@@ -339,27 +347,27 @@ def test_every_design_is_reached_by_a_type_of_question():
 
 def test_the_ledger_adds_up_the_questions_and_compares_other_ways_to_add():
     definition = freeze(load(EVERY_DESIGN, "every.toml", Caps()), 1)
-    found = ledger(definition)
-    assert found.epsilon == definition.epsilon
-    assert found.questions_asked == len(definition.questions) == len(found.entries)
-    assert found.waves[2] == pytest.approx(2 * found.epsilon)
-    assert found.together[4] == pytest.approx(4 * found.epsilon)
-    assert found.advanced > found.epsilon
-    # "hours" is asked of those who said yes to "works": both tell about each other.
-    works, hours = found.entries[0].epsilon, found.entries[3].epsilon
-    assert found.apart == pytest.approx(max(works + hours, *(e.epsilon for e in found.entries)))
-    assert found.entries[0].odds == found.entries[3].odds
-    assert Fraction(found.ratio) == definition.ratio
-    assert json.loads(json.dumps(found.to_json()))["odds"] == found.odds
+    totals = ledger(definition)
+    assert totals.epsilon == definition.epsilon
+    assert totals.questions_asked == len(definition.questions) == len(totals.entries)
+    assert totals.waves[2] == pytest.approx(2 * totals.epsilon)
+    assert totals.together[4] == pytest.approx(4 * totals.epsilon)
+    assert totals.advanced > totals.epsilon
+    # "hours" depends on "yes" to "works", so each report gives information about both answers.
+    works, hours = totals.entries[0].epsilon, totals.entries[3].epsilon
+    assert totals.apart == pytest.approx(max(works + hours, *(e.epsilon for e in totals.entries)))
+    assert totals.entries[0].odds == totals.entries[3].odds
+    assert Fraction(totals.ratio) == definition.ratio
+    assert json.loads(json.dumps(totals.to_json()))["odds"] == totals.odds
 
 
 def test_ticks_that_may_not_stand_together_are_no_answer():
-    (one,) = published(
+    (choice,) = published(
         question(type="multiple_choice", options=OPTIONS, mechanism="subsets", epsilon=4)
     ).questions
-    assert one.truth([0, 2]) == 4
+    assert choice.truth([0, 2]) == 4
     with pytest.raises(KeyError):
-        one.truth([0, 4])
+        choice.truth([0, 4])
 
 
 def test_too_many_sets_of_options_are_no_subset_design():
@@ -383,12 +391,12 @@ def test_the_check_says_what_questions_linked_by_skip_logic_tell_together():
         )
         for name in ("r", "s")
     ]
-    found = ledger(published(first, *follows, allow_skip_logic=True))
+    totals = ledger(published(first, *follows, allow_skip_logic=True))
     # Three options: 6; four, with "does not apply": 9.
-    assert found.entries[0].ratio == "6"
-    assert found.entries[0].linked_epsilon == found.to_json()["entries"][0]["linked_epsilon"]
-    assert found.entries[0].linked_epsilon == pytest.approx(math.log(6 * 9 * 9))
-    line = lines(found)[0]
+    assert totals.entries[0].ratio == "6"
+    assert totals.entries[0].linked_epsilon == totals.to_json()["entries"][0]["linked_epsilon"]
+    assert totals.entries[0].linked_epsilon == pytest.approx(math.log(6 * 9 * 9))
+    line = lines(totals)[0]
     assert "epsilon 1.792 (with the questions linked to it: epsilon 6.187); odds" in line
     assert line.endswith("of 10% becomes at most 99%, of 50% can become more than 99%")
 

@@ -12,7 +12,7 @@ TEXTS = [start + formula for start in STARTS for formula in ("1+1", "=1+1", "cmd
 
 
 def hostile_rows() -> list[CodebookRow]:
-    """Return rows with these texts, which no definition can contain in full."""
+    """Return codebook rows with these texts, although definitions reject some of them."""
     return [
         CodebookRow(
             question_id="q",

@@ -126,9 +126,9 @@ def test_one_option_of_a_multiple_choice_is_cross_tabulated_as_ticked_or_not(sto
     result = cross(store, survey, ["choice", f"{kind}.o3"])
     expected = np.zeros((survey.definition.questions[0].channel.counted, 2), dtype=int)
     channel = survey.definition.questions[2].channel
-    for first, other in store.block_columns(survey.key, [0, 2]):
+    for first, second in store.block_columns(survey.key, [0, 2]):
         a = np.frombuffer(first.data, np.uint8).reshape(first.n, -1)
-        b = np.frombuffer(other.data, np.uint8).reshape(other.n, -1)
+        b = np.frombuffer(second.data, np.uint8).reshape(second.n, -1)
         for code_a, code_b in zip(a, b, strict=True):
             if head and not (code_a[0] and code_b[0]):
                 continue

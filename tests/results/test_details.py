@@ -1,4 +1,4 @@
-"""What stands behind the estimates: nothing but the library's own numbers, of what is shown."""
+"""Details of a question show the estimator's numbers and omit suppressed estimates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_details_match_the_estimator_for_every_type(result, name):
             [getattr(line, field) for line in question_result.details], expected, err_msg=field
         )
     assert [line.label for line in question_result.details] == [
-        each.label for each in question.options
+        option.label for option in question.options
     ]
     for line in question_result.details:
         assert 0 <= line.display <= 1
@@ -84,7 +84,7 @@ def test_suppressed_questions_have_no_details(survey):
 
 
 def test_a_question_with_a_base_is_not_simulated(survey, monkeypatch):
-    """Four simulations for each part of a result once cost more than the page itself."""
+    """Simulating every part of a result once took longer than rendering the page."""
     simulated = []
     monkeypatch.setattr(display_status, "_simulate_counts", lambda *call: simulated.append(call))
     assert result_of(survey).questions

@@ -18,7 +18,7 @@ from survey.store import StoredReport
 from tests.conftest import SMALL
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import add_people, published, shares_by_first_answer
+from tests.results.populations import add_people, published, shares_by_first_answer
 
 
 def between(store, survey, name, a, b, options=None):
@@ -81,11 +81,11 @@ def test_groups_by_an_answer_are_estimated_by_joint_inversion(store, two_groups)
 
 def test_versions_are_compared_through_their_own_channels(store, small):
     add_people(store, small, 3000, seed=3)
-    other = published(store, SMALL.replace('"3/4"', '"4/5"'))
-    add_people(store, other, 3000, seed=4)
-    result = between(store, other, "fell_asleep", "version:1", "version:2")
-    first, second = (store.tally(one.key).counts[0] for one in (small, other))
-    channels = [one.definition.questions[0].channel for one in (small, other)]
+    changed = published(store, SMALL.replace('"3/4"', '"4/5"'))
+    add_people(store, changed, 3000, seed=4)
+    result = between(store, changed, "fell_asleep", "version:1", "version:2")
+    first, second = (store.tally(version.key).counts[0] for version in (small, changed))
+    channels = [version.definition.questions[0].channel for version in (small, changed)]
     expected = difference(first, second, *channels)
     np.testing.assert_array_equal([row.estimate for row in result.rows], expected.estimate)
     assert result.test is None, "different channels make different reports of equal answers"
@@ -93,10 +93,10 @@ def test_versions_are_compared_through_their_own_channels(store, small):
 
 
 def test_a_version_without_the_question_or_with_other_options_is_rejected(store, small):
-    other = published(store, SMALL.replace('"often"', '"mostly"').replace("fell_asleep", "slept"))
+    changed = published(store, SMALL.replace('"often"', '"mostly"').replace("fell_asleep", "slept"))
     for name, reason in (("slept", "version 1 does not ask"), ("pressure", "other options")):
         with pytest.raises(CountsError, match=reason):
-            between(store, other, name, "version:1", "version:2")
+            between(store, changed, name, "version:1", "version:2")
 
 
 def test_few_reports_of_one_group_suppress_all_numbers_at_every_level(store, small):
@@ -128,7 +128,7 @@ def test_small_groups_are_compared_as_one_group(store, small):
             [(small.key, StoredReport(bytes([i, *name.encode()]).ljust(16, b"."), name, codes))
              for i in range(13)]
         )  # fmt: skip
-    # As at the close: few of a link wait until then.
+    # Release all pending reports, as closing the survey does.
     release(store, small, 1)
     assert [group.name for group in list_groups(store, small)["Groups"]] == ["north", "other links"]
     with pytest.raises(NotFoundError):
@@ -169,7 +169,7 @@ def test_numbers_and_sets_of_options_cannot_be_compared_by_an_answer(store):
     survey = published_kinds(store, KINDS)
     fill(store, survey, 500)
     option = survey.definition.questions[0].options
-    a, b = (f"answer:choice:{one.id}" for one in option[:2])
+    a, b = (f"answer:choice:{choice.id}" for choice in option[:2])
     with pytest.raises(CountsError, match="compare its mean between groups"):
         between(store, survey, "hours", a, b)
     with pytest.raises(ChannelError, match="several options"):

@@ -1,4 +1,4 @@
-"""Every type of question from released counts to rows, words and charts."""
+"""Rows, sentences and charts of every type of question, from released counts."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ from tests.conftest import TODAY
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 N = 20_000
 OPTIONS = 'options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]'
-MANY = ", ".join(f'{{id = "{letter}", label = "{letter}"}}' for letter in "abcdefgh")
+EIGHT_OPTIONS = ", ".join(f'{{id = "{letter}", label = "{letter}"}}' for letter in "abcdefgh")
 
 QUESTIONS = {
     "choice": f'type = "single_choice"\n{OPTIONS}',
-    "sets": f'type = "single_choice"\nmechanism = "best"\nepsilon = 1\noptions = [{MANY}]',
+    "sets": f'type = "single_choice"\nmechanism = "best"\nepsilon = 1\noptions = [{EIGHT_OPTIONS}]',
     "coins": 'type = "yes_no"\nmechanism = "two_coins"\nparameters = {truth = "1/2", yes = "1/3"}\n'
     "prefer_not_to_say = false",
     "bits": f'type = "multiple_choice"\nmechanism = "bits"\n{OPTIONS}',
@@ -91,7 +91,7 @@ def survey_of(names: list[str], head: str = "") -> PublishedSurvey:
 
 
 def counts_of(question: PublishedQuestion, n: int, seed: int = 5) -> list[int]:
-    """Counts of n reports whose truths are falling in frequency."""
+    """Return counts of n reports whose true shares decrease."""
     rng = np.random.default_rng(seed)
     channel = question.channel
     if isinstance(channel, BitVector):
@@ -112,7 +112,7 @@ def result_of(survey: PublishedSurvey, n_asked: int = N, n: int = N) -> SurveyRe
 
 @cache
 def every_type() -> SurveyResult:
-    """The result of all `QUESTIONS`; each is estimated when a test first reads it."""
+    """Return the result of all `QUESTIONS`, which estimates each question on first access."""
     return result_of(survey_of(list(QUESTIONS)))
 
 
@@ -254,7 +254,7 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
 
 
 def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
-    """Hardly anybody answers: how many do not is known well, what the others say is not."""
+    """With few answers, the share of no answers is precise, but shares of answers are not."""
     survey = survey_of(["hours"])
     (question,) = survey.definition.questions
     channel = question.channel
@@ -434,7 +434,7 @@ def test_suppressed_questions_have_no_numbers(name):
 
 
 def with_channel(name: str, channel: WeightTable, counts: list[int]) -> QuestionResult:
-    """A question that runs another channel than any definition gives it."""
+    """Return a question with a channel that no definition produces."""
     survey = survey_of([name])
     question = replace(survey.definition.questions[0], channel=channel)
     n = sum(counts)
@@ -586,7 +586,7 @@ SEVEN_VALUES = 'type = "number"\nlow = 0\nhigh = 6\nmechanism = "square_wave"\ne
 
 @pytest.fixture(scope="module")
 def seven_values() -> QuestionResult:
-    """A number of seven values, known well enough for its histogram to be shown."""
+    """Return a number with seven values and enough reports to show its histogram."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(QUESTIONS, "few", SEVEN_VALUES)
         return result_of(survey_of(["few"]), 40_000, 40_000).questions[0]
@@ -684,7 +684,7 @@ def test_fabricated_reports_are_counted_for_the_printed_margin(options):
     )
     half = (shares.conf_high - shares.conf_low).max() / 2
     assert f"widest margin of error is ±{100 * half:.1f} points" in margin_remark(shares)
-    # A fake for the option nobody has moves it by (1 - lambda)/((p-q) n), lambda = 0.
+    # A fabricated report for an option with lambda = 0 shifts it by 1/((p-q) n).
     fewest = math.ceil(half * (channel.p - channel.q) * 300)
     assert fewest > 1
     assert fabrication_remark(shares, question) == (

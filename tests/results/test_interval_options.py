@@ -1,4 +1,4 @@
-"""Interval options: each level, interval method and target, and what they never change."""
+"""Interval options: levels, methods and targets, and the suppression they never change."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def survey():
 
 @pytest.fixture(scope="module")
 def default(survey):
-    """The survey as it is usually read, for each number of reports."""
-    return {n: read(survey, n=n) for n in SIZES}
+    """Return results with default options for each number of reports."""
+    return {n: result_with(survey, n=n) for n in SIZES}
 
 
 @cache
-def read(survey, options=DEFAULT_OPTIONS, n=N):
+def result_with(survey, options=DEFAULT_OPTIONS, n=N):
     questions = survey.definition.questions
     counts = [counts_of(question, n) for question in questions]
     return SurveyResult(survey, Tally(1, n, [n] * len(questions), counts), NOW, options)
@@ -65,7 +65,7 @@ def read(survey, options=DEFAULT_OPTIONS, n=N):
 
 @each_case("options", OPTIONS)
 def test_rows_contain_the_estimates_for_all_options(survey, options):
-    choice, hours, mood, *_ = read(survey, options).questions
+    choice, hours, mood, *_ = result_with(survey, options).questions
     arguments = {
         "level": options.level,
         "simultaneous": options.simultaneous,
@@ -77,10 +77,10 @@ def test_rows_contain_the_estimates_for_all_options(survey, options):
         np.testing.assert_array_equal(numbers(choice.shares, field), getattr(expected, field))
     assert {row.method for row in choice.shares} == {expected.method}
     assert {row.conf_level for row in choice.rows} == {options.level}
-    one, counts = hours.question, counts_of(hours.question, N)
-    expected = no_answer_shares(counts, one.channel, **arguments)
+    question, counts = hours.question, counts_of(hours.question, N)
+    expected = no_answer_shares(counts, question.channel, **arguments)
     assert numbers(hours.shares, "conf_low") == expected.conf_low.tolist()
-    expected = mean(counts, one.channel, truth_values(one), level=options.level)
+    expected = mean(counts, question.channel, truth_values(question), level=options.level)
     assert (hours.mean.conf_low, hours.mean.conf_high) == (expected.conf_low, expected.conf_high)
     counts = counts_of(mood.question, N)
     expected = median(
@@ -91,7 +91,7 @@ def test_rows_contain_the_estimates_for_all_options(survey, options):
 
 @each_case("options", OPTIONS)
 def test_options_apply_to_shares_among_those_who_answered(survey, options):
-    question = read(survey, options).questions[0]
+    question = result_with(survey, options).questions[0]
     arguments = {
         "level": options.level,
         "simultaneous": options.simultaneous,
@@ -106,7 +106,9 @@ def test_options_apply_to_shares_among_those_who_answered(survey, options):
 
 def test_simultaneous_cells_share_the_error_probability(monkeypatch):
     monkeypatch.setitem(QUESTIONS, "few", SEVEN_VALUES)
-    (question,) = read(survey_of(["few"]), IntervalOptions(simultaneous=True), 40_000).questions
+    (question,) = result_with(
+        survey_of(["few"]), IntervalOptions(simultaneous=True), 40_000
+    ).questions
     arguments = question.question
     ends = edges(arguments.grid, histogram_cells(arguments))
     expected = histogram(
@@ -123,16 +125,16 @@ def test_simultaneous_cells_share_the_error_probability(monkeypatch):
 @each_case("options", OPTIONS)
 @each_case("n", SIZES)
 def test_no_options_reveal_what_the_defaults_suppress(survey, default, options, n):
-    other = read(survey, options, n)
-    for one, two in zip(default[n].rows, other.rows, strict=True):
-        assert (one.option_id, one.statistic) == (two.option_id, two.statistic)
-        assert one.flag == two.flag or two.flag == "suppressed"
-        assert one.estimate is not None or two.estimate is None
+    changed = result_with(survey, options, n)
+    for first, second in zip(default[n].rows, changed.rows, strict=True):
+        assert (first.option_id, first.statistic) == (second.option_id, second.statistic)
+        assert first.flag == second.flag or second.flag == "suppressed"
+        assert first.estimate is not None or second.estimate is None
 
 
 def test_the_heading_states_the_options(survey):
     options = IntervalOptions(level=0.9, simultaneous=True, target="respondents")
-    assert terminal_lines(read(survey, options))[0].endswith(
+    assert terminal_lines(result_with(survey, options))[0].endswith(
         "90% intervals, simultaneous for all shares of a question, shares of these respondents only"
     )
 

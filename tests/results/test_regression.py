@@ -20,7 +20,7 @@ from survey.results.request import IntervalOptions
 from tests.cases import each_case
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import SHARES, add_people, shares_by_first_answer
+from tests.results.populations import SHARES, add_people, shares_by_first_answer
 
 
 def regress(store, survey, name, predictors, options=None, baseline=""):
@@ -30,10 +30,11 @@ def regress(store, survey, name, predictors, options=None, baseline=""):
 
 
 def codes_of(store, survey):
-    """Every released report's codes, shape (n, 2), and its stratum."""
+    """Return the codes of all released reports, shape (n, 2), and their strata."""
     parts = list(store.block_columns(survey.key, [0, 1]))
     codes = [
-        np.stack([np.frombuffer(one.data, np.uint8) for one in pair], axis=1) for pair in parts
+        np.stack([np.frombuffer(column.data, np.uint8) for column in pair], axis=1)
+        for pair in parts
     ]
     strata = [pair[0].stratum for pair in parts for _ in range(pair[0].n)]
     return np.concatenate(codes).astype(int), np.array(strata)
@@ -54,11 +55,11 @@ def test_combinations_are_counted_per_group(store, small):
 def test_combinations_count_only_respondents_who_were_asked_all_questions(store):
     survey = published_kinds(store, ["choice", "coins", "mood"], "questions_per_person = 2\n")
     fill(store, survey, 900, drawn=0.5)
-    asked = [
+    is_asked = [
         (np.frombuffer(a.data, np.uint8)[::2] & np.frombuffer(b.data, np.uint8)[::2]).sum()
         for a, b in store.block_columns(survey.key, [0, 1])
     ]
-    assert count_combinations(store, survey, [0, 1]).times.sum() == sum(asked)
+    assert count_combinations(store, survey, [0, 1]).times.sum() == sum(is_asked)
 
 
 def test_the_coefficients_equal_those_of_a_fit_to_single_reports(store, small):
@@ -114,7 +115,7 @@ def test_sentences_and_caveats_name_the_method(store, small):
 
 def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     nobody = np.array([[0.40, 0.25, 0.35], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    # Enough for every table to be shown, though only chance says "no".
+    # Enough reports to show every table, although only the randomization reports "no".
     add_people(store, small, 20_000, shares=nobody, seed=12)
     result = regress(store, small, "fell_asleep", ["pressure"])
     flags = {row.flag for row in result.rows}
@@ -134,7 +135,7 @@ def test_few_reports_suppress_every_coefficient(store, small):
 
 @pytest.fixture
 def every_kind(store):
-    """A survey with questions that can and cannot be regressed, and 100 reports."""
+    """Return a survey of regressable and other questions with 100 reports."""
     survey = published_kinds(store, ["choice", "sets", "hours", "mood", "coins"])
     fill(store, survey, 100)
     return survey

@@ -1,4 +1,4 @@
-"""Rows, charts and CSV: what people see is what the estimator said, and nothing else."""
+"""Rows, charts and CSV contain exactly the estimator's numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from survey.store import Tally
 from tests.results.hostile import STARTS, TEXTS, hostile_rows
 
 WIDE = "＝＋－＠"
-"""Some spreadsheets take these for the usual signs."""
+"""Full-width characters that some spreadsheets treat as the usual signs."""
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -108,11 +108,11 @@ def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, b
     row = replace(small_row, option_label=label, question_text=label)
     (parsed,) = csv.DictReader(io.StringIO(to_csv([row]), newline=""))
     assert tuple(parsed) == column_names()
-    shown = parsed["option_label"].lstrip("\ufeff\" '")
+    visible = parsed["option_label"].lstrip("\ufeff\" '")
     if parsed["option_label"] != label:
         assert parsed["option_label"] == "'" + label
     else:
-        assert not shown.startswith((*STARTS, *WIDE))
+        assert not visible.startswith((*STARTS, *WIDE))
     assert float(parsed["estimate"]) == -0.25
     assert parsed["wave"] == ""
 
@@ -194,7 +194,7 @@ def test_a_failing_question_says_so_and_leaves_the_others_intact(small, monkeypa
 
 
 def test_an_option_that_nobody_was_asked_about_is_suppressed_and_the_page_is_shown():
-    """25 respondents with one of twelve options each: some options have no report at all."""
+    """With 25 respondents and one of twelve options each, some options have no report."""
     from survey.questionnaire.loading import load
     from survey.store import PublishedSurvey
     from tests.conftest import TODAY
@@ -215,10 +215,10 @@ options = [{options}]
     definition = freeze(load(text.encode(), "many.toml", Caps()), 1)
     survey = PublishedSurvey(1, "many", 1, definition.sha256, "open", TODAY, definition.canonical)
     channel = definition.questions[0].channel
-    asked = [0, 0, *[2] * (channel.m - 2)]
+    n_asked = [0, 0, *[2] * (channel.m - 2)]
     yes = [0, 0, *[1] * (channel.m - 2)]
     (question,) = SurveyResult(
-        survey, Tally(1, sum(asked), [sum(asked)], [asked + yes]), NOW
+        survey, Tally(1, sum(n_asked), [sum(n_asked)], [n_asked + yes]), NOW
     ).questions
     assert question.failure == ""
     assert question.disclosure == "hide"

@@ -46,15 +46,15 @@ FIRST, SECOND = "fell_asleep", "pressure"
 
 def tally(first, second=None):
     counts = [first, second or first]
-    return Tally(7, sum(first), [sum(each) for each in counts], counts)
+    return Tally(7, sum(first), [sum(part) for part in counts], counts)
 
 
 def results_of(survey, tallies):
-    return {group: SurveyResult(survey, each, NOW, group=group) for group, each in tallies.items()}
+    return {group: SurveyResult(survey, part, NOW, group=group) for group, part in tallies.items()}
 
 
 def combine(over, results, question, part="", today=None):
-    """Combine a question's figures of named results."""
+    """Combine a question's estimates from named results."""
     request = TrendRequest(over, question, part)
     return combine_results(request, results[0][1], results, today or NOW.date())
 
@@ -76,12 +76,12 @@ def test_counts_of_groups_add_up_to_the_total():
     whole = add_tallies(LINKS.values())
     for split in (split_by_link, split_by_period, split_by_week, split_by_month):
         assert add_tallies(split(LINKS).values()) == whole
-    assert whole.n == sum(each.n for each in LINKS.values())
+    assert whole.n == sum(part.n for part in LINKS.values())
 
 
 def test_small_links_are_merged_and_the_open_link_has_a_name():
     result = split_by_link(LINKS)
-    sizes = {group.name: each.n for group, each in result.items()}
+    sizes = {group.name: part.n for group, part in result.items()}
     assert sizes == {"north": 3000, OPEN_LINK: 2000, OTHER_GROUPS: 26}
     assert split_by_link({("", "2026-11-02"): tally([5, 5, 5])}) == {}
 
@@ -116,11 +116,11 @@ def test_only_the_small_group_is_suppressed_and_states_what_is_missing(small):
         "links", link_results(every, results_of(small, split_by_link(LINKS))), FIRST, ""
     )
     assert [group.disclosure == "hide" for group in result.groups] == [False, False, False, True]
-    hidden = result.groups[-1]
-    assert {(row.estimate, row.report_count, row.flag) for row in hidden.rows} == {
+    suppressed = result.groups[-1]
+    assert {(row.estimate, row.report_count, row.flag) for row in suppressed.rows} == {
         (None, None, "suppressed")
     }
-    assert "Not enough responses yet: about" in hidden.suppression_text
+    assert "Not enough responses yet: about" in suppressed.suppression_text
     chart_data = trend_chart(result)["data"]["values"]
     assert {point["group"] for point in chart_data} == {ALL_GROUPS, "north", OPEN_LINK}
 
@@ -163,10 +163,10 @@ def test_every_part_of_every_type_has_rows_and_a_chart(name):
     survey = survey_of([name])
     question = survey.definition.questions[0]
     groups = {
-        Group(LINK, each): SurveyResult(
+        Group(LINK, stratum): SurveyResult(
             survey, Tally(1, 9000, [9000], [counts_of(question, 9000, seed)]), NOW
         )
-        for seed, each in enumerate(("north", "south"))
+        for seed, stratum in enumerate(("north", "south"))
     }
     every = groups[Group(LINK, "north")]
     chart_data = 0
@@ -198,7 +198,7 @@ def version_of(number: int, text: str) -> PublishedSurvey:
 
 
 def versions(*texts: str):
-    """Results of versions, the newest first."""
+    """Return results of versions, the newest first."""
     result = [
         SurveyResult(version_of(number, text), tally([900, 700, 400]), NOW)
         for number, text in enumerate(texts, 1)
@@ -228,15 +228,15 @@ def test_changes_between_versions_are_described(old, new, words):
     results = versions(SMALL, SMALL.replace(old, new))
     named_results, notes = version_results(results, SECOND)
     assert [name for name, _ in named_results] == ["version 1", "version 2"]
-    assert any(words in each for each in notes)
-    # From whichever version it is looked at, the change is that of the later one.
+    assert any(words in note for note in notes)
+    # Notes describe the later version, in either order.
     assert version_results(results[::-1], SECOND)[1] == notes
 
 
 def test_versions_with_other_questions_are_left_out_by_name():
-    other = SMALL.replace('{ id = "once", label = "Once" },\n', "")
+    fewer_options = SMALL.replace('{ id = "once", label = "Once" },\n', "")
     without = SMALL.replace(f'id = "{SECOND}"', 'id = "pressed"')
-    results = versions(other, without, SMALL)
+    results = versions(fewer_options, without, SMALL)
     named_results, notes = version_results(results, SECOND)
     assert [name for name, _ in named_results] == ["version 3"]
     assert notes == [

@@ -14,7 +14,7 @@ from survey.results.weighting.request import WeightingRequest
 from survey.results.weighting.sentences import caveats, paper_sentences
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import SHARES, add_people, shares_by_first_answer
+from tests.results.populations import SHARES, add_people, shares_by_first_answer
 
 PRESSURE = "answer:pressure"
 
@@ -61,7 +61,7 @@ def test_margins_over_groups_give_post_stratification(store, two_groups):
 
 
 def test_margins_over_an_answer_give_standardization_and_correct_nonresponse(store, small):
-    # Those who were pressed took part twice as often as the others.
+    # Respondents under pressure took part twice as often as others.
     took_part = SHARES * np.array([1, 2, 2])
     add_people(store, small, 12_000, shares=took_part / took_part.sum())
     population = SHARES.sum(axis=0) / SHARES.sum()

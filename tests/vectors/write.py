@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.surveys import EVERY_DESIGN, TWO_CHOICES, publish
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 CHANNELS = [
     (2, 1, 3, 1),
@@ -192,14 +192,15 @@ def with_no_answers(rows: list[list[int]], no_answers: int) -> list[list[int]]:
     """Add the rows of "prefer not to say" and "does not apply" by the design's rule."""
     columns = list(zip(*rows, strict=True))
     rho = max(Fraction(max(column), min(column)) for column in columns)
-    others = math.floor((sum(rows[0]) - sum(map(min, columns))) / (rho - 1))
-    own = math.floor(rho * others)
+    total_of_others = math.floor((sum(rows[0]) - sum(map(min, columns))) / (rho - 1))
+    weight = math.floor(rho * total_of_others)
     row = [min(column) for column in columns]
     for j, column in enumerate(columns):
-        row[j] += min(max(column) - row[j], sum(rows[0]) + others - own - sum(row))
-    extended = [[*plain, *[others] * no_answers] for plain in rows]
+        row[j] += min(max(column) - row[j], sum(rows[0]) + total_of_others - weight - sum(row))
+    extended = [[*plain, *[total_of_others] * no_answers] for plain in rows]
     return extended + [
-        [*row, *(own if i == j else others for j in range(no_answers))] for i in range(no_answers)
+        [*row, *(weight if i == j else total_of_others for j in range(no_answers))]
+        for i in range(no_answers)
     ]
 
 
@@ -313,8 +314,8 @@ def report_vectors() -> list[dict[str, Any]]:
     small = ({"first": 0, "second": 2}, {"first": 1, "second": 0}, {"second": 1})
     sampled = EVERY_DESIGN.replace(b"epsilon = 0.7", b"epsilon = 0.7\nquestions_per_person = 3", 1)
     return [
-        report_vector(content, answers, drawn, rng)
-        for content, answer_sets, drawn in (
+        report_vector(content, answers, drawn_ids, rng)
+        for content, answer_sets, drawn_ids in (
             (TWO_CHOICES, small, None),
             (EVERY_DESIGN, ANSWERS, None),
             (sampled, ANSWERS, ["works", "hours", "why", "group"]),
@@ -324,13 +325,13 @@ def report_vectors() -> list[dict[str, Any]]:
 
 
 def report_vector(
-    content: bytes, answers: dict[str, Any], drawn: list[str] | None, rng: random.Random
+    content: bytes, answers: dict[str, Any], drawn_ids: list[str] | None, rng: random.Random
 ) -> dict[str, Any]:
     definition = publish(content)
     form = json.loads(definition.canonical)
     draws, codes = [], []
     for question in (q for page in form["pages"] for q in page["questions"]):
-        if drawn is not None and question["id"] not in drawn:
+        if drawn_ids is not None and question["id"] not in drawn_ids:
             codes.append(None)
             continue
         code, new_draws = code_of(question, truth_of(question, answers), rng.randrange)
@@ -346,7 +347,7 @@ def report_vector(
         "canonical": definition.canonical.decode("utf-8"),
         "id": definition.sha256,
         "answers": answers,
-        "drawn": drawn,
+        "drawn": drawn_ids,
         "draws": draws,
         "id_bytes": list(octets),
         "body": start + "." * (definition.report_bytes - len(start) - 2) + '"}',
@@ -372,7 +373,7 @@ def labels_of(questions: list[dict[str, Any]]) -> dict[str, Any]:
     for question in questions:
         linked = [question]
         if len(questions) > 1 and question["id"] in ("works", "hours"):
-            linked = [other for other in questions if other["id"] in ("works", "hours")]
+            linked = [candidate for candidate in questions if candidate["id"] in ("works", "hours")]
         ratio = math.prod(map(ratio_of, linked))
         labels[question["id"]] = label_of(question, ratio)
     return labels
@@ -383,9 +384,9 @@ def options_of(k: int) -> list[dict[str, str]]:
 
 
 def label_of(question: dict[str, Any], ratio: Fraction) -> dict[str, Any]:
-    own, other = shares_of(question)
+    if_true, if_not = shares_of(question)
     ten, half = (math.ceil(100 * prior * ratio / (prior * ratio + 1 - prior)) for prior in PRIORS)
-    return {"own": own, "other": other, "odds": tenths(math.ceil(10 * ratio)), "from10": ten,
+    return {"own": if_true, "other": if_not, "odds": tenths(math.ceil(10 * ratio)), "from10": ten,
             "from50": half}  # fmt: skip
 
 
@@ -414,8 +415,8 @@ def shares_of(question: dict[str, Any]) -> tuple[str, str]:
             k, d = channel["k"], channel["d"]
             p = Fraction(d * T, d * T + (k - d) * L)
             shares = p, (p * (d - 1) + (1 - p) * d) / (k - 1)
-    own, other = (tenths(math.floor(1000 * share + Fraction(1, 2))) for share in shares)
-    return own, other
+    if_true, if_not = (tenths(math.floor(1000 * share + Fraction(1, 2))) for share in shares)
+    return if_true, if_not
 
 
 def ratio_of(question: dict[str, Any]) -> Fraction:
@@ -440,7 +441,7 @@ def main() -> None:
     }
     for name, vectors in all_vectors.items():
         lines = ",\n".join(json.dumps(vector, ensure_ascii=False) for vector in vectors)
-        (HERE / f"{name}.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        (FOLDER / f"{name}.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

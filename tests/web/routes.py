@@ -18,7 +18,7 @@ from survey.respond import Client
 from survey.security import hash_of
 from survey.store import ColleagueLink, PublishedSurvey, Role, Store
 from tests.conftest import ROOT
-from tests.results.exploring import add_people, shares_by_first_answer
+from tests.results.populations import add_people, shares_by_first_answer
 
 DIFFERENCE = {"question": "fell_asleep", "a": "link:north", "b": "link:south"}
 WEIGHTING = {"question": "fell_asleep", "by": "link", "margins": "north,20%\nsouth,80"}

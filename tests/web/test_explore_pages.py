@@ -16,7 +16,7 @@ from survey.results.weighting.compute import compute_weighting
 from survey.results.weighting.request import WeightingRequest
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import add_people, shares_by_first_answer
+from tests.results.populations import add_people, shares_by_first_answer
 from tests.web.researchers import sign_in, token
 
 PAGE = "/research/surveys/small/explore"

@@ -1,4 +1,4 @@
-"""Whatever is given in place of an argument, a public estimator answers or refuses it by name."""
+"""Public estimators accept any replacement of an argument or reject it by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARES = estimator.proportions([700, 1300], COIN)
 CROSSED = estimator.crosstab(TABLE, [COIN, COIN])
 JOINT, COVARIANCE = estimator.joint_shares([[40, 20], [15, 25]], [COIN, COIN])
 STATES = {"parents": [-1, 0, 0], "populations": [1000, 600, 400]}
-KNOWN = [[0.6, 0.4], [0.5, 0.5]]
+MARGINS = [[0.6, 0.4], [0.5, 0.5]]
 PLAN = {"k": 2, "share": 0.5, "population": 10_000}
 PAIRED = {"counts": [60, 20, 20], "channel": THREE, "patterns": PATTERNS, "options": 2}
 NUMBERS = {"counts": [4, 3, 3], "channel": THREE, "values": [1, 2, 3], "method": None}
@@ -131,11 +131,11 @@ RIGHT = {
     "quantiles": {**NUMBERS, "shares": [0.25, 0.5]},
     "raked": {"counts": [TABLE, TABLE], "margins": [[1, 1], [1, 1]], "channel": COIN, "n": None},
     "raking_weights": {"reports": [[10, 20], [20, 10]], "margins": [[1, 1], [1, 1]]},
-    "reconciled": {"estimate": JOINT, "covariance": COVARIANCE, "margins": KNOWN},
+    "reconciled": {"estimate": JOINT, "covariance": COVARIANCE, "margins": MARGINS},
     "reconciled_crosstab": {
         "joint_counts": [[40, 20], [15, 25]],
         "channels": [COIN, COIN],
-        "margins": KNOWN,
+        "margins": MARGINS,
     },
     "regression": {
         "reports": [0, 1] * 50,
@@ -181,22 +181,22 @@ WRONG: list[object] = [
 ELEMENTS: list[object] = [None, "a", math.nan, -1, 1.5, 10**25, [], True, COIN]
 
 MAY_BE_NAN = ("population", "n_effective")
-"""Fields that are nan where nothing was stated."""
+"""Fields that are nan if the caller states no value."""
 
 
 def nested(right: object) -> Iterator[object]:
-    """The argument with one thing in it replaced, at any depth."""
+    """Yield copies of the argument with one element replaced, at any depth."""
     if not isinstance(right, list | tuple):
         return
-    for place, thing in enumerate(right):
-        for other in [*ELEMENTS, *nested(thing)]:
-            yield [*right[:place], other, *right[place + 1 :]]
+    for place, element in enumerate(right):
+        for replacement in [*ELEMENTS, *nested(element)]:
+            yield [*right[:place], replacement, *right[place + 1 :]]
 
 
 def answered(name: str, arguments: dict[str, object]) -> object:
-    several = [arguments["results"]] if "results" in arguments else []
-    named = {key: value for key, value in arguments.items() if key != "results"}
-    return getattr(estimator, name)(*several, **named)
+    results = [arguments["results"]] if "results" in arguments else []
+    keywords = {key: value for key, value in arguments.items() if key != "results"}
+    return getattr(estimator, name)(*results, **keywords)
 
 
 def test_every_public_estimator_is_here():
@@ -210,7 +210,7 @@ def test_valid_arguments_give_numbers(name):
 
 
 def outcome(name: str, arguments: dict[str, object]) -> object:
-    """What it found, or its refusal; anything else that it raises ends the test."""
+    """Return the result or the rejection; any other exception fails the test."""
     try:
         return answered(name, arguments)
     except ValueError as error:
@@ -218,14 +218,14 @@ def outcome(name: str, arguments: dict[str, object]) -> object:
 
 
 def is_named(error: ValueError) -> bool:
-    """One of the project's errors, or a plain one with a sentence of the project's own."""
+    """Tell whether the error is one of the project's or carries a message of the project."""
     frame = inspect.getinnerframes(error.__traceback__)[-1]
-    own = "raise" in "".join(frame.code_context or ())
-    return len(str(error)) > 8 and (isinstance(error, SurveyError) or own)
+    is_raised_here = "raise" in "".join(frame.code_context or ())
+    return len(str(error)) > 8 and (isinstance(error, SurveyError) or is_raised_here)
 
 
-def numbers(found: object) -> Iterator[np.ndarray]:
-    for field, value in vars(found).items() if hasattr(found, "__dict__") else ():
+def numbers(result: object) -> Iterator[np.ndarray]:
+    for field, value in vars(result).items() if hasattr(result, "__dict__") else ():
         if isinstance(value, float | np.ndarray) and field not in MAY_BE_NAN:
             array = np.asarray(value)
             yield array if array.dtype.kind == "f" else np.zeros(0)
@@ -237,8 +237,11 @@ def numbers(found: object) -> Iterator[np.ndarray]:
 def test_a_wrong_argument_is_rejected_by_name_or_gives_numbers(name):
     for argument, right in RIGHT[name].items():
         for wrong in [*WRONG, *nested(right)]:
-            found = outcome(name, {**RIGHT[name], argument: wrong})
-            if isinstance(found, ValueError):
-                assert is_named(found), (argument, wrong)
+            result = outcome(name, {**RIGHT[name], argument: wrong})
+            if isinstance(result, ValueError):
+                assert is_named(result), (argument, wrong)
             else:
-                assert not any(np.isnan(value).any() for value in numbers(found)), (argument, wrong)
+                assert not any(np.isnan(value).any() for value in numbers(result)), (
+                    argument,
+                    wrong,
+                )

@@ -1,4 +1,4 @@
-"""What every estimator refuses by name: levels, numbers that are not whole, and far too large."""
+"""Invalid levels, fractional counts and excessive numbers are rejected by name."""
 
 from __future__ import annotations
 
@@ -197,12 +197,12 @@ def test_a_decision_without_results_is_rejected(decide):
 
 ROOMS = BitVector(2, 2, 3, 1, sampled=1)
 NOBODY_ASKED = [0, 5, 0, 2]
-"""Of two sampled options only the second was ever asked about."""
+"""Reports on two sampled options in which only the second was ever asked about."""
 
 
 def test_an_option_that_nobody_was_asked_about_has_no_error_and_no_bound():
-    found = finite_shares(NOBODY_ASKED, ROOMS, 20)
-    for field in (found.estimate, found.std_error, found.sampling, found.randomization):
+    result = finite_shares(NOBODY_ASKED, ROOMS, 20)
+    for field in (result.estimate, result.std_error, result.sampling, result.randomization):
         assert np.isnan(field[0])
         assert field[1] > 0
     bounds = poisoning(proportions(NOBODY_ASKED, ROOMS), ROOMS)
@@ -252,8 +252,8 @@ def test_plans_without_numbers_are_rejected_by_name(plan):
 
 
 def test_trade_offs_take_arrays():
-    found = tradeoff(np.linspace(0.5, 4, 5), np.array([100, 1000]))
-    assert found.margin.shape == (2, 5)
+    trade_off = tradeoff(np.linspace(0.5, 4, 5), np.array([100, 1000]))
+    assert trade_off.margin.shape == (2, 5)
 
 
 def test_outcomes_too_large_for_a_code_are_rejected_by_name():
@@ -262,16 +262,16 @@ def test_outcomes_too_large_for_a_code_are_rejected_by_name():
 
 
 def test_a_histogram_needs_about_the_reports_that_its_intervals_say():
-    """A cell whose estimate happens to be below 0 does not ask for a hundred times as many."""
+    """A cell with an estimate below 0 does not multiply the stated number of reports."""
     channel, truth = from_epsilon(10, "0.5"), np.array([2, 5, 10, 15, 18, 18, 15, 10, 5, 2]) / 100
     rng = np.random.default_rng(11)
-    said = []
+    needs = []
     for counts in rng.multinomial(300, truth @ channel.matrix, size=20):
-        found = histogram(counts, channel, range(10), 4)
-        assert disclosure(found) == "hide"
-        said.append(reports_needed(found))
-    # Surveys of 3,000 are hidden nearly always and those of 30,000 hardly ever.
-    assert 3_000 < np.median(said) < 60_000
+        result = histogram(counts, channel, range(10), 4)
+        assert disclosure(result) == "hide"
+        needs.append(reports_needed(result))
+    # Surveys of 3,000 reports are nearly always suppressed, those of 30,000 rarely.
+    assert 3_000 < np.median(needs) < 60_000
 
 
 def test_other_wrong_arguments_are_named():

@@ -1,4 +1,4 @@
-"""Do the intervals cover? By exact enumeration of every outcome, not by simulation."""
+"""Coverage of intervals by exact enumeration of all outcomes, without simulation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANNELS = [
 EXTREMES = [
     from_epsilon(2, "0.01"),
     from_epsilon(2, 12),
-    # Another interval fails for this one at n = 1000.
+    # Another interval fails for this channel at n = 1000.
     from_epsilon(2, 4),
     from_epsilon(10_000, 6),
     # Inverted Warner: p < q.
@@ -114,14 +114,14 @@ def test_the_default_is_one_method_at_every_n_and_its_ends_never_jump() -> None:
 
 
 def coverage_of_fixed_populations(n: int, channel: SubsetSelection, low, high) -> list[float]:
-    """Of each population of n respondents, m of whom hold the option: every outcome."""
-    found = []
+    """Return the exact coverage for each population in which m of n respondents hold the option."""
+    coverages = []
     for m in range(n + 1):
-        said = binom.pmf(np.arange(m + 1), m, channel.p)
-        others = binom.pmf(np.arange(n - m + 1), n - m, channel.q)
+        chances = binom.pmf(np.arange(m + 1), m, channel.p)
+        chances_of_others = binom.pmf(np.arange(n - m + 1), n - m, channel.q)
         covers = (low <= m / n + ROUNDING) & (m / n - ROUNDING <= high)
-        found.append(float(np.convolve(said, others) @ covers))
-    return found
+        coverages.append(float(np.convolve(chances, chances_of_others) @ covers))
+    return coverages
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_the_fixed_population_interval_is_narrower_by_what_sampling_adds() -> No
 
 
 def accepted_by_definition(n: int, a: float, b: float, level: float, share: float) -> set[int]:
-    """Outcomes from the highest likelihood ratio down, ties by probability, until the level."""
+    """Return the outcomes with the highest likelihood ratios that together reach the level."""
     c = np.arange(n + 1)
     best = np.clip(c / n, a, b)
     ratio = c * np.log(share / best) + (n - c) * np.log((1 - share) / (1 - best))

@@ -1,4 +1,4 @@
-"""The intervals against other software and against their own definitions."""
+"""Intervals match other software and their definitions."""
 
 from __future__ import annotations
 

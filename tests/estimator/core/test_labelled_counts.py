@@ -1,4 +1,4 @@
-"""Labelled counts, as pandas makes them: aligned by their labels, or refused."""
+"""Counts with pandas labels are aligned by label or rejected."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_tables_are_aligned_along_rows_and_columns():
 
 
 def test_strata_keep_their_order_and_may_have_names():
-    named = pd.DataFrame(TABLE, index=["north", "west", "south"])[[2, 0, 1]]
+    labelled = pd.DataFrame(TABLE, index=["north", "west", "south"])[[2, 0, 1]]
     expected = poststratified(TABLE, [0.2, 0.3, 0.5], CHANNEL).estimate
-    assert poststratified(named, [0.2, 0.3, 0.5], CHANNEL).estimate.tolist() == expected.tolist()
+    assert poststratified(labelled, [0.2, 0.3, 0.5], CHANNEL).estimate.tolist() == expected.tolist()
 
 
 def test_other_labels_are_rejected_with_the_labels_that_would_be_right():

@@ -1,4 +1,4 @@
-"""The likelihood's maximum is found for every table there is, however few or many the reports."""
+"""The maximum of the likelihood is found for every table and any number of reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = (geometric, laplace, square_wave, hybrid, piecewise, one_bit)
 
 
 def gap(pi, counts, P) -> float:
-    """What of the likelihood is missing at most, per report: max D - 1 (duality)."""
+    """Return the upper bound max D - 1 (duality) on the missing log likelihood per report."""
     f = counts / counts.sum()
     return float((P @ (f / (pi @ P))).max()) - 1
 
@@ -27,10 +27,10 @@ def test_the_maximum_is_found_for_every_table(kind, epsilon, k):
     for n in (1, 5, 300, 10**5, 10**9):
         for pi in (np.full(len(P), 1 / len(P)), np.eye(len(P))[0], np.eye(len(P))[len(P) // 2]):
             counts = rng.multinomial(n, pi @ P)
-            found = most_likely_mixture(counts, P)
-            assert found.min() >= 0
-            assert found.sum() == pytest.approx(1)
-            assert gap(found, counts, P) <= 2 * GOAL
+            solution = most_likely_mixture(counts, P)
+            assert solution.min() >= 0
+            assert solution.sum() == pytest.approx(1)
+            assert gap(solution, counts, P) <= 2 * GOAL
 
 
 def test_reports_that_are_all_the_same_have_a_maximum_too():
@@ -50,6 +50,6 @@ def test_accelerated_steps_end_where_plain_steps_end():
 
 
 def test_more_truths_than_it_can_take_have_no_number():
-    many = MAX_TRUTHS + 1
-    P = np.broadcast_to([0.5, 0.5], (many, 2))
+    size = MAX_TRUTHS + 1
+    P = np.broadcast_to([0.5, 0.5], (size, 2))
     assert np.isnan(most_likely_mixture(np.array([1, 1]), P)).all()

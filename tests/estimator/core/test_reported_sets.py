@@ -1,4 +1,4 @@
-"""The most likely shares of reported sets: where a general optimizer ends, and what is shown."""
+"""The most likely shares of reported sets agree with a general optimizer."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def reported(channel: SubsetSelection, sparse: bool, n: int = 400) -> np.ndarray
     return channel.perturb(rng.choice(channel.k, n, p=pi), rng).astype(bool)
 
 
-def by_slsqp(lost, k: int) -> float:
-    """The least of a function of shares, by a general optimizer from several starts."""
+def by_slsqp(loss, k: int) -> float:
+    """Return the minimum of a function of shares, by a general optimizer from several starts."""
     starts = [np.full(k, 1 / k), *np.random.default_rng(2).dirichlet(np.ones(k), size=2)]
-    found = [
+    fits = [
         minimize(
-            lost,
+            loss,
             start,
             method="SLSQP",
             bounds=[(0, 1)] * k,
@@ -48,7 +48,7 @@ def by_slsqp(lost, k: int) -> float:
         )
         for start in starts
     ]
-    return min(each.fun for each in found)
+    return min(fit.fun for fit in fits)
 
 
 @sets
@@ -56,14 +56,14 @@ def by_slsqp(lost, k: int) -> float:
 def test_sets_read_row_by_row_have_the_largest_likelihood_there_is(channel, sparse):
     members = reported(channel, sparse)
 
-    def lost(pi):
-        held = members @ pi
-        return -np.mean(np.log(channel.L + (channel.T - channel.L) * held))
+    def loss_of_sets(pi):
+        likelihoods = members @ pi
+        return -np.mean(np.log(channel.L + (channel.T - channel.L) * likelihoods))
 
-    found = most_likely_of_sets(members, channel)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(1)
-    assert lost(found) <= by_slsqp(lost, channel.k) + 1e-6
+    solution = most_likely_of_sets(members, channel)
+    assert solution.min() >= 0
+    assert solution.sum() == pytest.approx(1)
+    assert loss_of_sets(solution) <= by_slsqp(loss_of_sets, channel.k) + 1e-6
 
 
 @pytest.mark.parametrize("supports", [(80, 70, 50), (95, 60, 45), (100, 100, 0), (67, 67, 66)])
@@ -72,12 +72,12 @@ def test_supports_of_all_options_but_one_determine_the_likelihood(supports):
     # P(j is missing | truth): L where the truth is j, T elsewhere.
     matrix = np.where(np.eye(3, dtype=bool), channel.L, channel.T) / 7
     by_rounds = most_likely_mixture(missing, matrix)
-    found = most_likely_of_supports(np.array(supports), 100, channel)
-    np.testing.assert_allclose(found @ matrix, by_rounds @ matrix, atol=1e-3)
-    assert missing @ np.log(found @ matrix) >= missing @ np.log(by_rounds @ matrix) - 1e-9
+    solution = most_likely_of_supports(np.array(supports), 100, channel)
+    np.testing.assert_allclose(solution @ matrix, by_rounds @ matrix, atol=1e-3)
+    assert missing @ np.log(solution @ matrix) >= missing @ np.log(by_rounds @ matrix) - 1e-9
     rows = np.repeat(~np.eye(3, dtype=bool), missing, axis=0)
     whole = set_shares(rows, channel)
-    np.testing.assert_allclose(whole.mle @ matrix, found @ matrix, atol=1e-3)
+    np.testing.assert_allclose(whole.mle @ matrix, solution @ matrix, atol=1e-3)
     assert proportions(supports, channel).mle_method == "maximum likelihood"
 
 
@@ -95,18 +95,18 @@ def test_from_supports_the_shares_shown_are_the_possible_ones_nearest_to_the_est
     channel, sparse
 ):
     members = reported(channel, sparse)
-    shown = proportions(members.sum(axis=0), channel)
+    result = proportions(members.sum(axis=0), channel)
     rows = set_shares(members, channel)
-    assert (shown.mle_method, rows.mle_method) == ("projection", "maximum likelihood")
+    assert (result.mle_method, rows.mle_method) == ("projection", "maximum likelihood")
     for name in ("estimate", "std_error", "conf_low", "conf_high"):
-        np.testing.assert_array_equal(getattr(rows, name), getattr(shown, name))
+        np.testing.assert_array_equal(getattr(rows, name), getattr(result, name))
 
     def distance(pi):
-        return np.sum((pi - shown.estimate) ** 2)
+        return np.sum((pi - result.estimate) ** 2)
 
-    assert distance(shown.mle) <= by_slsqp(distance, channel.k) + 1e-9
-    assert shown.mle.min() >= 0
-    assert shown.mle.sum() == pytest.approx(1)
+    assert distance(result.mle) <= by_slsqp(distance, channel.k) + 1e-9
+    assert result.mle.min() >= 0
+    assert result.mle.sum() == pytest.approx(1)
 
 
 @pytest.mark.slow
@@ -119,8 +119,11 @@ def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
     errors = []
     for _ in range(150):
         members = channel.perturb(rng.choice(8, 400, p=pi), rng)
-        found = (set_shares(members, channel).mle, proportions(members.sum(axis=0), channel).mle)
-        errors.append([np.mean((each - pi) ** 2) for each in found])
+        estimates = (
+            set_shares(members, channel).mle,
+            proportions(members.sum(axis=0), channel).mle,
+        )
+        errors.append([np.mean((estimate - pi) ** 2) for estimate in estimates])
     by_likelihood, by_projection = np.sqrt(np.mean(errors, axis=0))
     assert by_likelihood <= by_projection <= 1.1 * by_likelihood
 
@@ -139,13 +142,13 @@ def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
 )
 def test_no_channel_leaves_a_number_out_by_default(channel, n):
     for place in range(channel.counted):
-        # All reports alike, as far as reports can be.
-        others = channel.d - 1 if isinstance(channel, SubsetSelection) else 0
-        alike = np.roll(np.arange(channel.counted) <= others, place) * 10
-        found = proportions(alike, channel, n=n)
-        for row in found.to_rows():
+        # Reports as similar as the channel permits.
+        minimum = channel.d - 1 if isinstance(channel, SubsetSelection) else 0
+        alike = np.roll(np.arange(channel.counted) <= minimum, place) * 10
+        result = proportions(alike, channel, n=n)
+        for row in result.to_rows():
             assert np.isfinite([x for x in row.values() if isinstance(x, int | float)]).all()
-        assert found.mle_method != ""
+        assert result.mle_method != ""
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,6 @@ def test_rows_that_are_not_sets_of_the_channel_are_rejected(reports, sentence):
 def test_a_likelihood_not_maximized_in_time_is_replaced_with_a_note(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     channel = SubsetSelection(4, 2, 3, 1)
-    found = set_shares(reported(channel, True), channel)
-    assert found.mle_method == "projection"
-    np.testing.assert_array_equal(found.mle, norm_sub(found.estimate))
+    result = set_shares(reported(channel, True), channel)
+    assert result.mle_method == "projection"
+    np.testing.assert_array_equal(result.mle, norm_sub(result.estimate))

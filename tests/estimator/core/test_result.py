@@ -1,4 +1,4 @@
-"""What every result shows: its estimates and their errors, in rows, in text and in notebooks."""
+"""Every result shows estimates and standard errors as rows, as text and in notebooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reconciled() -> estimator.Reconciled:
     return estimator.reconciled(estimate, covariance, [[0.5, 0.5], [0.4, 0.6]])
 
 
-BUILT: dict[str, Callable[[], Result]] = {
+EXAMPLES: dict[str, Callable[[], Result]] = {
     "AnsweredShares": lambda: estimator.answered_shares([400, 1000, 600], THREE, [2]),
     "ChannelFit": lambda: estimator.channel_fit([400, 1000, 600], THREE),
     "Conditional": lambda: estimator.conditional(crosstab(), given=1),
@@ -66,49 +66,51 @@ FIRST = {
     "Power": "power",
     "TradeOff": "margin",
 }
-"""What the results without an estimate are for."""
+"""The main field of each result that has no `estimate`."""
 
 
 def classes(of: type[Result] = Result) -> Iterator[type[Result]]:
-    for each in of.__subclasses__():
-        yield from (each, *classes(each))
+    for subclass in of.__subclasses__():
+        yield from (subclass, *classes(subclass))
 
 
 def test_one_of_each_result_is_built_here():
-    assert set(BUILT) == {each.__name__ for each in classes() if "survey" in each.__module__}
+    assert set(EXAMPLES) == {
+        subclass.__name__ for subclass in classes() if "survey" in subclass.__module__
+    }
 
 
 @pytest.mark.slow
-@each_case("name", BUILT)
+@each_case("name", EXAMPLES)
 def test_every_result_shows_its_estimates_and_their_errors(name):
-    found = BUILT[name]()
-    assert type(found).__name__ == name
-    own = [field.name for field in fields(found)]
-    asked = [FIRST.get(name, "estimate"), *(["std_error"] if "std_error" in own else [])]
-    rows = found.to_rows()
-    for column in asked:
-        expected = np.atleast_1d(getattr(found, column)).ravel().tolist()
+    result = EXAMPLES[name]()
+    assert type(result).__name__ == name
+    names = [field.name for field in fields(result)]
+    required = [FIRST.get(name, "estimate"), *(["std_error"] if "std_error" in names else [])]
+    rows = result.to_rows()
+    for column in required:
+        expected = np.atleast_1d(getattr(result, column)).ravel().tolist()
         assert [row[column] for row in rows] == expected
-        assert column in repr(found) or name == "Mean"
-        assert f"<th>{column}</th>" in found._repr_html_()
+        assert column in repr(result) or name == "Mean"
+        assert f"<th>{column}</th>" in result._repr_html_()
     assert not any(place.startswith("index_") for place in rows[0])
 
 
 def test_a_table_with_a_covariance_shows_the_table():
-    found = reconciled()
-    rows = found.to_rows()
+    result = reconciled()
+    rows = result.to_rows()
     assert [(row["question_0"], row["question_1"]) for row in rows] == [
         (0, 0), (0, 1), (1, 0), (1, 1)
     ]  # fmt: skip
     assert "covariance" not in rows[0]
-    assert "covariance" not in repr(found)
-    assert found.covariance.shape == (4, 4)
+    assert "covariance" not in repr(result)
+    assert result.covariance.shape == (4, 4)
 
 
 def test_strata_are_named_with_and_without_options():
-    one = estimator.consistent([100, 70, 40], [10, 5, 5], [-1, 0, 0])
-    assert [row["stratum"] for row in one.to_rows()] == [0, 1, 2]
-    assert "option" not in one.to_rows()[0]
+    single = estimator.consistent([100, 70, 40], [10, 5, 5], [-1, 0, 0])
+    assert [row["stratum"] for row in single.to_rows()] == [0, 1, 2]
+    assert "option" not in single.to_rows()[0]
     two = estimator.consistent([[60, 40], [30, 40], [30, 10]], np.full((3, 2), 5), [-1, 0, 0])
     places = [(row["stratum"], row["option"]) for row in two.to_rows()]
     assert places == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]

@@ -1,4 +1,4 @@
-"""Histograms, cumulative shares, medians: right on average, honest about what they cannot tell."""
+"""Histograms, cumulative shares and medians: accuracy, flags and suppression."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ channels = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
 
 
 def grid(channel) -> list[float | None]:
-    """10, 12, 14, ... and None for every truth that is no answer."""
+    """Return 10, 12, 14, ... and None for truths without an answer."""
     silent = getattr(channel, "no_answers", 0)
     truths = channel.k if isinstance(channel, SubsetSelection) else channel.truths
     return [*(10.0 + 2 * i for i in range(truths - silent)), *[None] * silent]
@@ -65,14 +65,14 @@ def bell(channel):
 @channels
 def test_the_linear_shares_of_cells_are_the_true_ones_when_the_counts_are_as_expected(channel):
     shares, values = bell(channel), grid(channel)
-    found = histogram(expected_counts(channel, shares), channel, values, 2)
+    result = histogram(expected_counts(channel, shares), channel, values, 2)
     middle = (values[0] + values[len(shares) - 1]) / 2
     below = sum(s for s, v in zip(shares, values, strict=False) if v < middle)
-    # A noise whose exact inverse is hopeless is read with a bias; the interval holds it.
-    slack = 1e-4 if found.std_error[0] < 0.02 else 0.05
-    assert found.linear[0] == pytest.approx(below, abs=slack)
-    assert found.linear.sum() == pytest.approx(1, abs=2 * slack)
-    assert found.conf_low[0] <= below <= found.conf_high[0]
+    # Noise without a usable inverse is estimated with a bias, which the interval includes.
+    slack = 1e-4 if result.std_error[0] < 0.02 else 0.05
+    assert result.linear[0] == pytest.approx(below, abs=slack)
+    assert result.linear.sum() == pytest.approx(1, abs=2 * slack)
+    assert result.conf_low[0] <= below <= result.conf_high[0]
 
 
 @pytest.mark.slow
@@ -82,21 +82,21 @@ def test_shown_shares_are_shares_and_lie_in_their_intervals(channel, method):
     rng, values = np.random.default_rng(4), grid(channel)
     counts = rng.multinomial(1500, expected_counts(channel, bell(channel)) / 10**7)
     cells = min(3, sum(v is not None for v in values))
-    found = histogram(counts, channel, values, cells, method=method)
-    assert found.estimate.sum() == pytest.approx(1)
-    for result in (found, cdf(counts, channel, values, method=method)):
+    estimate = histogram(counts, channel, values, cells, method=method)
+    assert estimate.estimate.sum() == pytest.approx(1)
+    for result in (estimate, cdf(counts, channel, values, method=method)):
         assert np.all(result.estimate >= 0)
         assert np.all(result.conf_low <= result.estimate)
         assert np.all(result.estimate <= result.conf_high)
-    assert np.all(found.conf_low < found.conf_high)
+    assert np.all(estimate.conf_low < estimate.conf_high)
 
 
 @channels
 def test_cumulative_shares_rise_to_a_certain_one(channel):
     counts = expected_counts(channel, bell(channel), 5000)
-    found = cdf(counts, channel, grid(channel))
-    assert np.all(np.diff(found.estimate) >= -1e-12)
-    last = (found.estimate[-1], found.conf_low[-1], found.conf_high[-1], found.std_error[-1])
+    result = cdf(counts, channel, grid(channel))
+    assert np.all(np.diff(result.estimate) >= -1e-12)
+    last = (result.estimate[-1], result.conf_low[-1], result.conf_high[-1], result.std_error[-1])
     assert last == pytest.approx((1, 1, 1, 0))
 
 
@@ -107,20 +107,20 @@ def test_the_share_of_a_set_is_the_mean_of_its_indicator(channel, n):
     counts = np.random.default_rng(n).multinomial(
         n, expected_counts(channel, bell(channel)) / 10**7
     )
-    found = grid_shares(counts, channel, values, "smoothed", 0.95)
-    inside = found.values < (values[0] + found.values[-1]) / 2
-    held = set(found.values[inside].tolist())
-    one = mean(counts, channel, [None if v is None else float(v in held) for v in values])
-    (ours,) = found.shares_of([inside])
-    expected = (one.estimate, one.std_error, one.conf_low, one.conf_high)
+    result = grid_shares(counts, channel, values, "smoothed", 0.95)
+    inside = result.values < (values[0] + result.values[-1]) / 2
+    members = set(result.values[inside].tolist())
+    indicator = mean(counts, channel, [None if v is None else float(v in members) for v in values])
+    (ours,) = result.shares_of([inside])
+    expected = (indicator.estimate, indicator.std_error, indicator.conf_low, indicator.conf_high)
     np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
 def test_cumulative_shares_below_all_values_are_certainly_none():
-    found = cdf([400, 300, 300], grr(3, "0.6"), [1, 2, 3], at=[0, 1.5, 9])
-    assert found.estimate[[0, 2]].tolist() == [0, 1]
-    assert found.conf_high[0] == found.std_error[0] == 0
-    assert found.estimate[1] == pytest.approx(0.5)
+    result = cdf([400, 300, 300], grr(3, "0.6"), [1, 2, 3], at=[0, 1.5, 9])
+    assert result.estimate[[0, 2]].tolist() == [0, 1]
+    assert result.conf_high[0] == result.std_error[0] == 0
+    assert result.estimate[1] == pytest.approx(0.5)
 
 
 def test_a_cell_is_the_difference_of_cumulative_shares():
@@ -145,11 +145,11 @@ def test_a_histogram_of_every_value_of_a_question_is_its_shares():
 def test_answers_are_counted_among_those_who_answered():
     channel = square_wave(5, 4, 1)
     counts = expected_counts(channel, [0.2] * 5)
-    found = histogram(counts, channel, [1, 2, 3, 4, 5, None], 5)
-    np.testing.assert_allclose(found.linear, 0.2, atol=1e-4)
-    np.testing.assert_allclose(found.estimate, 0.2, atol=1e-2)
+    result = histogram(counts, channel, [1, 2, 3, 4, 5, None], 5)
+    np.testing.assert_allclose(result.linear, 0.2, atol=1e-4)
+    np.testing.assert_allclose(result.estimate, 0.2, atol=1e-2)
     again = histogram(counts, channel, [1, 2, 3, 4, 5, float("nan")], 5)
-    np.testing.assert_array_equal(found.estimate, again.estimate)
+    np.testing.assert_array_equal(result.estimate, again.estimate)
 
 
 def test_no_answers_may_be_anywhere_and_values_in_any_order():
@@ -164,19 +164,19 @@ def test_a_median_is_the_value_where_half_is_reached():
     channel = square_wave(21, 4)
     shares = np.zeros(21)
     shares[[3, 9, 15]] = 0.3, 0.3, 0.4
-    found = quantiles(expected_counts(channel, shares), channel, range(21), [0.2, 0.5, 0.8])
-    for true, low, high in zip([3, 9, 15], found.conf_low, found.conf_high, strict=True):
+    result = quantiles(expected_counts(channel, shares), channel, range(21), [0.2, 0.5, 0.8])
+    for true, low, high in zip([3, 9, 15], result.conf_low, result.conf_high, strict=True):
         assert low <= true <= high
-    assert np.all(found.conf_high - found.conf_low <= 3)
-    one = median(expected_counts(channel, shares), channel, range(21))
-    assert one.estimate.tolist() == [found.estimate[1]]
-    assert one.bounded.tolist() == [True]
+    assert np.all(result.conf_high - result.conf_low <= 3)
+    middle = median(expected_counts(channel, shares), channel, range(21))
+    assert middle.estimate.tolist() == [result.estimate[1]]
+    assert middle.bounded.tolist() == [True]
 
 
 def test_quantiles_of_few_reports_say_that_they_are_not_bounded():
-    found = median([5, 6, 5, 4, 6], from_epsilon(5, "0.5"), range(5))
-    assert found.flag == NOT_BOUNDED
-    assert (found.conf_low[0], found.conf_high[0]) == (0, 4)
+    result = median([5, 6, 5, 4, 6], from_epsilon(5, "0.5"), range(5))
+    assert result.flag == NOT_BOUNDED
+    assert (result.conf_low[0], result.conf_high[0]) == (0, 4)
 
 
 def test_indistinguishable_cells_are_flagged():
@@ -202,11 +202,11 @@ def test_most_likely_mixture_that_does_not_end_is_flagged_and_smoothed(monkeypat
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)
-    found = histogram(counts, channel, range(11), 2, method="em")
-    assert found.flag == NOT_CONVERGED
-    assert found.method == "smoothed, em did not converge"
+    result = histogram(counts, channel, range(11), 2, method="em")
+    assert result.flag == NOT_CONVERGED
+    assert result.method == "smoothed, em did not converge"
     smoothed = histogram(counts, channel, range(11), 2, method="smoothed")
-    np.testing.assert_array_equal(found.estimate, smoothed.estimate)
+    np.testing.assert_array_equal(result.estimate, smoothed.estimate)
     assert smoothed.flag == ""
 
 
@@ -214,9 +214,9 @@ def test_smoothing_that_does_not_settle_is_flagged(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_SMOOTHING_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)
-    found = histogram(counts, channel, range(11), 2, method="smoothed")
-    assert NOT_CONVERGED in found.flag
-    assert np.isfinite(found.estimate).all()
+    result = histogram(counts, channel, range(11), 2, method="smoothed")
+    assert NOT_CONVERGED in result.flag
+    assert np.isfinite(result.estimate).all()
 
 
 def test_large_grids_are_smoothed_and_small_ones_are_not_unless_named():
@@ -243,8 +243,8 @@ def test_smoothed_shares_are_nearer_a_smooth_truth_on_a_large_grid():
     off = {"em": 0.0, "smoothed": 0.0}
     for counts in rng.multinomial(3000, shares @ channel.matrix, size=3):
         for method in off:
-            shown = grid_shares(counts, channel, range(120), method, 0.95).shares
-            off[method] += np.abs(shown - shares).sum()
+            estimate = grid_shares(counts, channel, range(120), method, 0.95).shares
+            off[method] += np.abs(estimate - shares).sum()
     assert off["smoothed"] < off["em"] / 2
 
 
@@ -324,14 +324,14 @@ def test_sets_of_several_options_have_no_distribution():
 
 
 def test_results_read_as_tables():
-    for found in (
+    for result in (
         histogram([400, 300, 300], grr(3, "0.6"), [1, 2, 3], 3),
         cdf([400, 300, 300], grr(3, "0.6"), [1, 2, 3]),
         median([400, 300, 300], grr(3, "0.6"), [1, 2, 3]),
     ):
-        assert isinstance(found, Result)
-        assert "conf_low" in repr(found)
-        assert "<table>" in found._repr_html_()
-        assert len(found.to_rows()) == found.estimate.size
+        assert isinstance(result, Result)
+        assert "conf_low" in repr(result)
+        assert "<table>" in result._repr_html_()
+        assert len(result.to_rows()) == result.estimate.size
         with pytest.raises(ValueError, match="read-only"):
-            found.estimate[0] = 2
+            result.estimate[0] = 2

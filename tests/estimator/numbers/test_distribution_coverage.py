@@ -1,4 +1,4 @@
-"""Intervals of cells, cumulative shares and quantiles hold as often as they say."""
+"""Intervals of cells, cumulative shares and quantiles have their nominal coverage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.cases import each_case
 
 ROUNDS = 1000
 NOISE = 0.025
-"""3.6 standard errors of so many rounds."""
+"""Tolerance of 3.6 standard errors for the number of rounds."""
 
 SMALL = {
     "square wave": square_wave(11, 3),
@@ -64,25 +64,25 @@ def test_one_call_computes_many_surveys():
     counts = np.array(list(draws(channel, shapes(7)["edge"], 400, 3, 1)))
     reading = set_ratios(channel, truths(channel), [below(7)[2]], 400)
     together = reading.intervals(counts, 0.95)
-    for place, one in enumerate(counts):
-        for all_of, alone in zip(together, reading.intervals(one[None], 0.95), strict=True):
+    for place, row in enumerate(counts):
+        for all_of, alone in zip(together, reading.intervals(row[None], 0.95), strict=True):
             assert all_of[0, place] == pytest.approx(alone[0, 0], abs=1e-7)
 
 
 def test_surveys_in_which_hardly_anybody_answered_are_rejected():
     channel = from_epsilon(4, 1)
     reading = set_ratios(channel, np.array([0, 1, 2, np.nan]), [below(3)[0]], 1000)
-    found = reading.intervals(np.array([[5, 5, 5, 985]]), 0.95)
-    assert np.isnan(found.estimate).all()
-    assert (found.low[0, 0], found.high[0, 0]) == (-1, 1)
+    result = reading.intervals(np.array([[5, 5, 5, 985]]), 0.95)
+    assert np.isnan(result.estimate).all()
+    assert (result.low[0, 0], result.high[0, 0]) == (-1, 1)
 
 
 def test_a_wider_level_gives_wider_intervals_of_a_median():
     channel, rng = square_wave(21, 2), np.random.default_rng(3)
     counts = rng.multinomial(800, shapes(21)["bell"] @ channel.matrix)
     widths = [
-        float(np.ptp([found.conf_low, found.conf_high]))
-        for found in (median(counts, channel, range(21), level=level) for level in (0.5, 0.95))
+        float(np.ptp([result.conf_low, result.conf_high]))
+        for result in (median(counts, channel, range(21), level=level) for level in (0.5, 0.95))
     ]
     assert widths[0] < widths[1]
 

@@ -1,4 +1,4 @@
-"""Means: unbiased, covered, of the variance the papers give, refused where they cannot be."""
+"""Means: bias, coverage, published variances and rejected arguments."""
 
 from __future__ import annotations
 
@@ -46,48 +46,48 @@ DESIGNS = {
 designs = pytest.mark.parametrize(
     "design",
     [
-        pytest.param(made, id=name, marks=() if i % 4 == 1 else pytest.mark.long)
-        for i, (name, made) in enumerate(DESIGNS.items())
+        pytest.param(make, id=name, marks=() if i % 4 == 1 else pytest.mark.long)
+        for i, (name, make) in enumerate(DESIGNS.items())
     ],
 )
 ANSWERED = ("one bit", "square wave")
-"""The designs whose means of those who answered are simulated in every run."""
+"""Designs whose means among respondents with an answer are simulated in every run."""
 
 
 def shares(kind: str) -> np.ndarray:
-    """True shares of the points of the grid."""
+    """Return the true shares of the grid points."""
     falling = np.exp(-np.arange(K) / 2)
-    made = {
+    by_name = {
         "all at one end": np.eye(K)[0],
         "all at the other end": np.eye(K)[-1],
         "equal": np.full(K, 1 / K),
         "falling": falling / falling.sum(),
         "half at each end": (np.eye(K)[0] + np.eye(K)[-1]) / 2,
     }
-    return made[kind]
+    return by_name[kind]
 
 
 QUICK = ("all at one end", "falling", "half at each end")
 PEOPLE = [(100, 1, 0.2), (2000, 2, 0.4), (2000, 1, 0)]
-"""Reports, ways of not answering, and the share of people who take one."""
+"""Numbers of reports and no-answer options, with the share of respondents without an answer."""
 TRUTHS = ("all at one end", "all at the other end", "equal", "falling", "half at each end")
 
 
 def simulated(
     channel: SubsetSelection | WeightTable, answers: np.ndarray, silent: float, n: int, rounds: int
 ) -> tuple[list[Mean], float]:
-    """Means of simulated surveys on [-1, 1], but those refused; the true one of who answers."""
+    """Return means of simulated surveys without rejected ones, and the true mean of answers."""
     no_answers = len(channel.matrix) - K
     truth = np.concatenate(
         [answers * (1 - silent), np.full(no_answers, silent / (no_answers or 1))]
     )
     draws = np.random.default_rng(n).multinomial(n, truth @ channel.matrix, size=rounds)
     values = [*X.tolist(), *[None] * no_answers]
-    found = []
+    means = []
     for counts in draws:
         with suppress(NoBaseError):
-            found.append(mean(counts, channel, values))
-    return found, float(answers @ X)
+            means.append(mean(counts, channel, values))
+    return means, float(answers @ X)
 
 
 @pytest.mark.web
@@ -103,7 +103,7 @@ def test_means_are_unbiased_and_covered(design, n):
         bias = pseudo_values(channel, X, n).bias
         allowed = 4 * estimates.std() / math.sqrt(rounds) + bias
         assert abs(estimates.mean() - true) < allowed, kind
-        # At a true coverage of .95, below .88 in one of 100,000.
+        # At a true coverage of .95, a value below .88 has a probability of 1 in 100,000.
         assert (
             np.mean([r.conf_low <= true + 1e-12 and true - 1e-12 <= r.conf_high for r in results])
             >= 0.88
@@ -117,8 +117,8 @@ def test_means_are_unbiased_and_covered(design, n):
 @pytest.mark.parametrize(
     "design",
     [
-        pytest.param(made, id=name, marks=() if name in ANSWERED else pytest.mark.long)
-        for name, made in DESIGNS.items()
+        pytest.param(make, id=name, marks=() if name in ANSWERED else pytest.mark.long)
+        for name, make in DESIGNS.items()
     ],
 )
 @pytest.mark.parametrize("people", long_unless([(2000, 2, 0.4)], PEOPLE), ids=str)
@@ -163,11 +163,11 @@ def test_means_have_nominal_coverage(design, silent):
 
 @pytest.mark.web
 @each_case("no_answers", [0, 1])
-@each_case("made", CHANNELS.values())
-def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(made, no_answers):
-    # Reports lean to one side: without that, .89 were held by randomized response of 5 points.
-    few = 0.9 * shares("all at one end") + 0.1 * shares("all at the other end")
-    assert coverage(made(7, no_answers), few, 50, 8000, seed=3) >= MIN_COVERAGE
+@each_case("make", CHANNELS.values())
+def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(make, no_answers):
+    # Skewed reports: without a correction, randomized response over 5 points covers .89.
+    truth = 0.9 * shares("all at one end") + 0.1 * shares("all at the other end")
+    assert coverage(make(7, no_answers), truth, 50, 8000, seed=3) >= MIN_COVERAGE
 
 
 @pytest.mark.web
@@ -198,11 +198,11 @@ def test_the_mean_moves_and_scales_with_its_values():
     channel, counts = hybrid(K, 1, 1), None
     counts = np.random.default_rng(1).multinomial(900, channel.matrix[3])
     plain = mean(counts, channel, [*X.tolist(), None])
-    moved = mean(counts, channel, [*(500 + 20 * X).tolist(), math.nan])
+    shifted = mean(counts, channel, [*(500 + 20 * X).tolist(), math.nan])
     for field in ("estimate", "conf_low", "conf_high", "low", "high"):
-        assert getattr(moved, field) == pytest.approx(500 + 20 * getattr(plain, field))
-    assert moved.std_error == pytest.approx(20 * plain.std_error)
-    assert moved.n_effective == pytest.approx(plain.n_effective)
+        assert getattr(shifted, field) == pytest.approx(500 + 20 * getattr(plain, field))
+    assert shifted.std_error == pytest.approx(20 * plain.std_error)
+    assert shifted.n_effective == pytest.approx(plain.n_effective)
 
 
 def test_values_a_design_cannot_follow_widen_the_interval_by_their_largest_bias():
@@ -250,7 +250,7 @@ def test_one_report_is_rejected_where_some_truths_are_no_answer():
 def test_one_report_gives_the_whole_range_of_a_mean():
     result = mean([1, 0], one_bit(K, 2), range(K))
     assert (result.conf_low, result.conf_high) == (0, 10)
-    # The linear estimate, B t on [-1, 1]; an error that nobody takes for a certain one.
+    # The estimate is linear, B t on [-1, 1], and its error is not 0.
     assert result.estimate == pytest.approx(5 - 5 * (math.exp(2) + 1) / (math.exp(2) - 1), rel=1e-4)
     assert 5 < result.std_error < math.inf
     assert 0 < result.n_effective < 1
@@ -264,10 +264,10 @@ def test_reports_needed_for_a_mean_are_about_those_that_show_it():
     def result(n: int) -> Mean:
         return mean([n - round(0.45 * n), round(0.45 * n)], channel, X.tolist())
 
-    shown = next(n for n in range(10, 10_000, 5) if disclosure(result(n)) != "hide")
-    before = result(round(shown * 0.8))
+    smallest = next(n for n in range(10, 10_000, 5) if disclosure(result(n)) != "hide")
+    before = result(round(smallest * 0.8))
     assert disclosure(before) == "hide"
-    assert before.n < reports_needed(before) < 1.6 * shown
+    assert before.n < reports_needed(before) < 1.6 * smallest
 
 
 @each_case(

@@ -1,4 +1,4 @@
-"""The design that numbers get: never worse at its worst than the designs it is chosen from."""
+"""The design selected for numbers has the smallest worst-case variance of its candidates."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_the_chosen_design_is_never_worse_than_one_bit_hybrid_or_piecewise(k, no
         worst = {
             name: worst_variance(make(k, epsilon, no_answers)) for name, make in DESIGNS.items()
         }
-        chosen = smallest_worst_variance(k, epsilon, no_answers)
-        assert worst[chosen] == min(worst.values())
+        design = smallest_worst_variance(k, epsilon, no_answers)
+        assert worst[design] == min(worst.values())
 
 
 @pytest.mark.slow
@@ -66,12 +66,12 @@ def test_the_worst_cases_are_those_of_the_papers(epsilon):
 @pytest.mark.parametrize("make", DESIGNS.values(), ids=DESIGNS)
 def test_the_worst_case_is_the_squared_standard_error_of_the_mean_there(make, no_answers):
     channel, k, n = make(5, 2, no_answers), 5, 10**6
-    found = []
+    results = []
     for truth in range(k):
         counts = np.round(channel.matrix[truth] * n).astype(int)
         values = [*np.linspace(-1, 1, k), *[None] * no_answers]
-        found.append(mean(counts, channel, values).std_error ** 2 * n)
-    assert max(found) == pytest.approx(worst_variance(channel), rel=0.01)
+        results.append(mean(counts, channel, values).std_error ** 2 * n)
+    assert max(results) == pytest.approx(worst_variance(channel), rel=0.01)
 
 
 def test_plans_that_no_design_supports_are_rejected():

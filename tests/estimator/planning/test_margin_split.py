@@ -1,4 +1,4 @@
-"""The margin of a mean comes from sampling and from the randomization, each as large as it is."""
+"""The margin of a mean is split correctly into sampling and randomization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TELLING = {
 
 
 def counts(channel, shares, n=N):
-    """What n people of these shares are expected to report."""
+    """Return the expected reports of n respondents with these shares."""
     return np.round(n * shares @ channel.matrix).astype(int)
 
 
@@ -43,8 +43,8 @@ def test_the_randomization_adds_the_variance_of_its_pseudo_values():
     h = pseudo_values(channel, X, N).values
     inside = SHARES @ (channel.matrix @ h**2 - (channel.matrix @ h) ** 2)
     split = margin_split_of_mean(counts(channel, SHARES), channel, X)
-    found = mean(counts(channel, SHARES), channel, X)
-    assert split.randomized[0] * found.std_error**2 * N == pytest.approx(inside, rel=2e-3)
+    result = mean(counts(channel, SHARES), channel, X)
+    assert split.randomized[0] * result.std_error**2 * N == pytest.approx(inside, rel=2e-3)
 
 
 def test_no_answers_reduce_the_sample():
@@ -54,9 +54,9 @@ def test_no_answers_reduce_the_sample():
     split = margin_split_of_mean(reports, channel, [*X, None])
     variance = SHARES @ X**2 - (SHARES @ X) ** 2
     without_randomization = variance / (0.7 * N)
-    found = mean(reports, channel, [*X, None])
+    result = mean(reports, channel, [*X, None])
     assert 1 - split.randomized[0] == pytest.approx(
-        without_randomization / found.std_error**2, rel=5e-3
+        without_randomization / result.std_error**2, rel=5e-3
     )
 
 
@@ -67,8 +67,8 @@ def test_sampling_is_an_upper_bound_if_the_variance_is_unknown(channel):
     reports = counts(channel, SHARES)
     split = margin_split_of_mean(reports, channel, X)
     truth = (SHARES @ X**2 - (SHARES @ X) ** 2) / N
-    said = (1 - split.randomized[0]) * mean(reports, channel, X).std_error ** 2
-    assert said >= 0.99 * truth
+    bound = (1 - split.randomized[0]) * mean(reports, channel, X).std_error ** 2
+    assert bound >= 0.99 * truth
     if channel.reports == 2:
         assert split.at_most
 

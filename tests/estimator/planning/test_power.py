@@ -1,4 +1,4 @@
-"""Power: against printed numbers, its own inverse and simulated comparisons."""
+"""Power matches published numbers, its inverse and simulated comparisons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_answers_without_randomization_have_the_numbers_of_r():
 
 
 def rejections(channel, n_a, n_b, a, b, rounds, rng):
-    """Share of simulated surveys in which the pooled z test finds a difference."""
+    """Return the share of simulated surveys in which the pooled z test rejects."""
     D = channel.p - channel.q
     c_a = rng.binomial(n_a, channel.q + D * a, rounds)
     c_b = rng.binomial(n_b, channel.q + D * b, rounds)
@@ -39,17 +39,17 @@ def rejections(channel, n_a, n_b, a, b, rounds, rng):
 )
 @each_case("channel", [from_epsilon(2, 1), from_epsilon(4, 2), from_ratio(2, 1, 3)])
 def test_power_is_how_often_simulated_surveys_find_the_difference(channel, n_a, n_b, a, b):
-    found = power(n_a, n_b, a, b, channel=channel)
-    seen = rejections(channel, n_a, n_b, a, b, 40_000, np.random.default_rng(1))
-    assert found.power == pytest.approx(seen, abs=0.012)
+    planned = power(n_a, n_b, a, b, channel=channel)
+    simulated = rejections(channel, n_a, n_b, a, b, 40_000, np.random.default_rng(1))
+    assert planned.power == pytest.approx(simulated, abs=0.012)
 
 
 @each_case("ratio", [0.5, 1.0, 3.0])
 @each_case("epsilon", [0.5, 1, 4])
 def test_the_number_of_reports_is_the_fewest_with_the_power(epsilon, ratio):
-    found = required_n_difference(0.1, 0.25, epsilon=epsilon, k=3, target=0.85, ratio=ratio)
-    assert found.power >= 0.85 - 1e-3
-    less = int(found.n_a * 0.99)
+    plan = required_n_difference(0.1, 0.25, epsilon=epsilon, k=3, target=0.85, ratio=ratio)
+    assert plan.power >= 0.85 - 1e-3
+    less = int(plan.n_a * 0.99)
     fewer = power(less, max(int(less * ratio), 1), 0.1, 0.25, epsilon=epsilon, k=3)
     assert fewer.power < 0.85
 
@@ -79,10 +79,10 @@ def test_privacy_costs_power_and_more_reports_buy_it_back():
     ],
 )
 def test_wrong_comparisons_are_rejected_by_name(change, words):
-    asked = {"share_a": 0.2, "share_b": 0.4, "epsilon": 1, **change}
-    a, b = asked.pop("share_a"), asked.pop("share_b")
+    arguments = {"share_a": 0.2, "share_b": 0.4, "epsilon": 1, **change}
+    a, b = arguments.pop("share_a"), arguments.pop("share_b")
     with pytest.raises(DesignError, match=words):
-        required_n_difference(a, b, **asked)
+        required_n_difference(a, b, **arguments)
 
 
 def test_certain_answers_and_empty_groups_are_rejected():

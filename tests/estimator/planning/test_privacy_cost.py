@@ -1,4 +1,4 @@
-"""Trade-off tables and simulated grids: the formula, the seed, and what the margins cover."""
+"""Trade-off tables and simulated grids: formula, seed and coverage of the margins."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.cases import each_case
 
 
 def test_every_cell_is_the_plans_margin():
-    found = tradeoff([0.5, 1, 2], [100, 1000], k=4, share=0.1, population=5000)
+    trade_off = tradeoff([0.5, 1, 2], [100, 1000], k=4, share=0.1, population=5000)
     for i, n in enumerate((100, 1000)):
         for j, epsilon in enumerate((0.5, 1, 2)):
             plan = margin_of(n, epsilon=epsilon, k=4, share=0.1, population=5000)
-            assert found.margin[i, j] == plan.margin
-            assert (found.n[i, j], found.epsilon[i, j]) == (n, epsilon)
+            assert trade_off.margin[i, j] == plan.margin
+            assert (trade_off.n[i, j], trade_off.epsilon[i, j]) == (n, epsilon)
 
 
 def test_margins_fall_with_epsilon_and_with_n():
@@ -36,12 +36,12 @@ def test_rows_carry_n_and_epsilon():
 
 def test_the_grid_is_the_classical_demonstrations_and_its_seed_decides_it():
     first, again = (simulated_grid(np.random.default_rng(3)) for _ in range(2))
-    other = simulated_grid(np.random.default_rng(4))
+    reseeded = simulated_grid(np.random.default_rng(4))
     assert first.estimate.shape == (3, len(GRID_EPSILONS))
     assert (first.epsilon.min(), first.epsilon.max()) == (0.001, 10)
     assert first.n[:, 0].tolist() == [100, 500, 2000]
     np.testing.assert_array_equal(first.estimate, again.estimate)
-    assert np.any(first.estimate != other.estimate)
+    assert np.any(first.estimate != reseeded.estimate)
 
 
 @pytest.mark.slow
@@ -77,12 +77,12 @@ def test_wrong_grids_are_rejected_by_name(epsilons, sizes, words):
         simulated_grid(np.random.default_rng(1), epsilons, sizes)
 
 
-@pytest.mark.parametrize("asked", [{"k": 1}, {"share": 2}, {"level": 0}, {"share": math.nan}])
-def test_wrong_questions_are_rejected_by_name(asked):
-    name = {"k": "options"}.get(*asked, *asked)
+@pytest.mark.parametrize("arguments", [{"k": 1}, {"share": 2}, {"level": 0}, {"share": math.nan}])
+def test_wrong_questions_are_rejected_by_name(arguments):
+    name = {"k": "options"}.get(*arguments, *arguments)
     for refused in (
-        lambda: simulated_grid(np.random.default_rng(1), **asked),
-        lambda: tradeoff([1], [100], **asked),
+        lambda: simulated_grid(np.random.default_rng(1), **arguments),
+        lambda: tradeoff([1], [100], **arguments),
     ):
         with pytest.raises(DesignError, match=f"^{name} = "):
             refused()

@@ -1,4 +1,4 @@
-"""Planning: numbers worked out by hand, the formula's inverse, and simulated surveys."""
+"""Sample sizes match manual calculations, the inverse of the formula and simulated surveys."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ def test_answers_without_randomization_have_cochrans_numbers():
     st.sampled_from([None, 2000, 10**6]),
 )
 def test_n_is_the_fewest_reports_with_the_margin(margin, epsilon, k, share, population):
-    found = required_n(margin, epsilon=epsilon, k=k, share=share, population=population)
-    asked = {"epsilon": epsilon, "k": k, "share": share, "population": population}
-    if not found.possible:
-        assert found.n == population
-        assert found.margin > margin
+    plan = required_n(margin, epsilon=epsilon, k=k, share=share, population=population)
+    arguments = {"epsilon": epsilon, "k": k, "share": share, "population": population}
+    if not plan.possible:
+        assert plan.n == population
+        assert plan.margin > margin
         return
-    assert found.margin <= margin * (1 + 1e-9)
-    if found.n > 1:
-        assert margin_of(found.n - 1, **asked).margin > margin * (1 - 1e-9)
+    assert plan.margin <= margin * (1 + 1e-9)
+    if plan.n > 1:
+        assert margin_of(plan.n - 1, **arguments).margin > margin * (1 - 1e-9)
 
 
 @given(st.floats(0.02, 0.4), st.integers(50, 10**6), st.integers(2, 8), st.floats(0.05, 0.9))
 def test_epsilon_is_the_smallest_with_the_margin(margin, n, k, share):
-    found = required_epsilon(n, margin, k=k, share=share)
-    if not found.possible:
-        assert found.epsilon == 12
-        assert found.margin > margin
+    plan = required_epsilon(n, margin, k=k, share=share)
+    if not plan.possible:
+        assert plan.epsilon == 12
+        assert plan.margin > margin
         return
-    assert found.margin <= margin * (1 + 1e-9)
-    less = found.epsilon * 0.999
+    assert plan.margin <= margin * (1 + 1e-9)
+    less = plan.epsilon * 0.999
     if less > 0.001:
         assert margin_of(n, epsilon=less, k=k, share=share).margin > margin * (1 - 1e-9)
 
@@ -84,18 +84,18 @@ def test_the_planned_margin_matches_the_estimate(channel):
     n, share = 4000, 0.25
     reported = channel.q + (channel.p - channel.q) * share
     first = round(n * reported)
-    rest = (n - first) // (channel.k - 1)
-    counts = [n - rest * (channel.k - 1), *[rest] * (channel.k - 1)]
+    remainder = (n - first) // (channel.k - 1)
+    counts = [n - remainder * (channel.k - 1), *[remainder] * (channel.k - 1)]
     plan = margin_of(n, channel=channel, share=float(proportions(counts, channel).estimate[0]))
     z = 1.959963984540054
     error = proportions(counts, channel).std_error[0]
     assert plan.margin == pytest.approx(z * error, rel=1e-9)
     finite = finite_shares(counts, channel, 5000)
-    few = margin_of(
+    small = margin_of(
         n, channel=channel, share=float(proportions(counts, channel).estimate[0]), population=5000
     )
-    assert few.margin == pytest.approx(z * finite.std_error[0], rel=1e-9)
-    assert few.sampling == pytest.approx(z * finite.sampling[0], rel=1e-9)
+    assert small.margin == pytest.approx(z * finite.std_error[0], rel=1e-9)
+    assert small.sampling == pytest.approx(z * finite.sampling[0], rel=1e-9)
 
 
 def test_the_estimates_of_planned_surveys_stay_within_the_margin():
@@ -108,15 +108,15 @@ def test_the_estimates_of_planned_surveys_stay_within_the_margin():
 
 
 def test_an_impossible_plan_states_the_smallest_possible_margin():
-    found = required_n(0.03, epsilon=1, population=2000)
-    assert not found.possible
-    assert found.n == 2000
-    assert found.note.startswith("not possible at this epsilon; the smallest possible margin is ")
-    assert found.sampling == 0
-    just = required_n(found.margin * 1.0001, epsilon=1, population=2000)
+    plan = required_n(0.03, epsilon=1, population=2000)
+    assert not plan.possible
+    assert plan.n == 2000
+    assert plan.note.startswith("not possible at this epsilon; the smallest possible margin is ")
+    assert plan.sampling == 0
+    just = required_n(plan.margin * 1.0001, epsilon=1, population=2000)
     assert just.possible
-    # What the note says is possible too: it is rounded up.
-    assert required_n(float(found.note.rsplit(" ", 1)[1]), epsilon=1, population=2000).possible
+    # The note rounds the margin up, so the stated margin is also possible.
+    assert required_n(float(plan.note.rsplit(" ", 1)[1]), epsilon=1, population=2000).possible
     never = required_epsilon(500, 0.03)
     assert not never.possible
     assert "at any epsilon" in never.note
@@ -124,16 +124,16 @@ def test_an_impossible_plan_states_the_smallest_possible_margin():
 
 @pytest.mark.parametrize("level", [1e-6, 1 - 1e-9])
 def test_the_lowest_and_the_highest_level_have_plans(level):
-    found = required_n(0.1, epsilon=1, level=level)
-    assert found.n >= 1
-    assert found.margin <= 0.1
+    plan = required_n(0.1, epsilon=1, level=level)
+    assert plan.n >= 1
+    assert plan.margin <= 0.1
 
 
 @pytest.mark.parametrize("n", [100, 10**6, 10**10])
 def test_notes_show_margins_to_three_digits(n):
     plan = margin_of(n, epsilon=12)
-    said = float(plan.note.rsplit(" ", 1)[1])
-    assert said == pytest.approx(plan.margin, rel=5e-3)
+    stated = float(plan.note.rsplit(" ", 1)[1])
+    assert stated == pytest.approx(plan.margin, rel=5e-3)
     never = required_epsilon(n, plan.margin / 2)
     assert float(never.note.rsplit(" ", 1)[1]) == pytest.approx(plan.margin, rel=5e-3)
 
@@ -176,9 +176,9 @@ def test_a_plan_has_a_readable_repr():
     ],
 )
 def test_impossible_values_are_rejected_with_the_nearest_allowed_one(change, words):
-    asked = {"margin": 0.03, "epsilon": 1, **change}
+    arguments = {"margin": 0.03, "epsilon": 1, **change}
     with pytest.raises(DesignError, match=words):
-        required_n(**asked)
+        required_n(**arguments)
 
 
 @pytest.mark.parametrize("n", [0, -5, 10.5, math.nan])
@@ -198,6 +198,6 @@ def test_more_reports_than_people_are_rejected():
 
 @pytest.mark.parametrize("population", [1, 2])
 def test_the_smallest_populations_have_plans(population):
-    found = margin_of(population, epsilon=1, population=population)
-    assert found.sampling == 0
-    assert math.isfinite(found.margin)
+    plan = margin_of(population, epsilon=1, population=population)
+    assert plan.sampling == 0
+    assert math.isfinite(plan.margin)

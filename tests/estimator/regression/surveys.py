@@ -1,4 +1,4 @@
-"""Surveys that regressions are checked on: simulated, real where there, and published examples."""
+"""Simulated surveys, available real surveys and published examples for regressions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DIE = grr(2, "5/6")
-"""Truth with 4/6, forced yes or no with 1/6 each."""
+"""Forced response: the truth with probability 4/6, a forced yes or no with 1/6 each."""
 
 TRUE = np.array([[-0.5, 0.8, 0.7], [0.4, -0.5, -0.6]])
 """Coefficients of `people`: intercept, x, u; for answers 1 and 2."""
 
 
 def people(n: int, seed: int, outcomes: int = 2) -> tuple[Floats, Integers, Integers]:
-    """An open predictor, a binary one that goes with it, and true answers of known coefficients."""
+    """Return a predictor, a correlated binary predictor and true answers of known coefficients."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     u = (rng.random(n) < expit(-0.3 + 0.7 * x)).astype(int)
@@ -36,13 +36,13 @@ def people(n: int, seed: int, outcomes: int = 2) -> tuple[Floats, Integers, Inte
 
 
 def rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """Rows in which none of the columns is missing."""
+    """Return the rows without missing values."""
     with path.open(encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if all(row[name] != "NA" for name in columns)]
 
 
 def nigeria() -> tuple[Integers, Floats, Integers]:
-    """Reports, the six predictors of the published model, and civic engagement."""
+    """Return reports, the six predictors of the published model and civic engagement."""
     columns = ("rr.q1", "cov.asset.index", "cov.married", "cov.age", "cov.education", "cov.female")
     complete = rows(REFERENCE_DATA / "nigeria.csv", columns)
     values = np.array([[float(row[name]) for name in columns] for row in complete])
@@ -53,7 +53,7 @@ def nigeria() -> tuple[Integers, Floats, Integers]:
 
 
 def minarets() -> tuple[Integers, Integers, Floats]:
-    """Reports, the group (0 asked directly), and left-right, design, and their product."""
+    """Return reports, the group (0: asked directly) and the predictors with their product."""
     columns = ("rrt", "condition", "leftRight.c", "RRdesign")
     complete = rows(REFERENCE_DATA / "minarets.csv", columns)
     values = np.array([[float(row[name]) for name in columns] for row in complete])
@@ -63,7 +63,7 @@ def minarets() -> tuple[Integers, Integers, Floats]:
 
 
 class RStream:
-    """R's default generator after `set.seed(seed)`, to draw again what a published example drew.
+    """R's default generator after `set.seed(seed)`, which reproduces published examples.
 
     Mersenne Twister, seeded by 69069 x + 1 modulo 2^32 after 50 rounds of it; normals by inversion
     from two uniforms; a binomial of size 1 from one. Source: R 4.2, src/main/RNG.c,
@@ -87,18 +87,18 @@ class RStream:
         return np.asarray(ndtri((np.floor(2**27 * first) + second) / 2**27))
 
     def ones(self, n: int, p: float) -> Integers:
-        """0 or 1, 1 with chance p <= 1/2."""
+        """Draw 0 or 1; 1 has probability p <= 1/2."""
         return np.asarray((self.uniform(n) >= 1 - p).astype(int))
 
     def warner(self, n: int, share: float, p: float) -> tuple[Integers, Integers]:
-        """Truths and reports as `RRgen` of the R package RRreg draws them for Warner's cards."""
-        asked, truth = self.uniform(n) < p, self.ones(n, share)
+        """Draw truths and reports for Warner's cards as `RRgen` of the R package RRreg does."""
+        is_direct, truth = self.uniform(n) < p, self.ones(n, share)
         self.uniform(n)
-        return truth, np.where(asked, truth, 1 - truth)
+        return truth, np.where(is_direct, truth, 1 - truth)
 
 
 class Vignette(NamedTuple):
-    """What the vignette of RRreg 0.7.5 draws after `set.seed(123)`, as far as it is used here.
+    """Data of the vignette of RRreg 0.7.5 after `set.seed(123)`, limited to the fields used here.
 
     truth, reports, cov, pred    (1000,): Warner's cards with p = 1/6, and two covariates
     mixed                        (1000,): reports of which the first 500 are by Warner's cards with
@@ -121,7 +121,7 @@ FITS_DRAW = 2002
 
 
 def vignette() -> Vignette:
-    """Draw it again, in the vignette's order; draws of examples not used here are thrown away."""
+    """Reproduce the vignette's draws in order; discard those of unused examples."""
     r = RStream(123)
     truth, reports = r.warner(1000, 0.3, 1 / 6)
     cov = np.empty(1000)

@@ -1,4 +1,4 @@
-"""Groups of people whose devices ran different channels, in one regression."""
+"""Regressions over groups of respondents with different channels."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from survey.mechanism.randomized_response import from_probabilities, warner
 from tests.cases import each_case
 from tests.estimator.regression.surveys import DIE, people
 
-SEVERAL = (DIE, warner("1/4"), None)
+CHANNELS = (DIE, warner("1/4"), None)
 
 
 def asked_in_groups(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Reports, group and open predictor of people of whom every third ran each of `SEVERAL`."""
+    """Return reports, groups and a predictor; each of `CHANNELS` applies to a third."""
     x, _, truth = people(n, seed)
     rng = np.random.default_rng(seed)
-    each = [truth if c is None else c.perturb(truth, rng) for c in SEVERAL]
+    reports_by_channel = [truth if c is None else c.perturb(truth, rng) for c in CHANNELS]
     group = rng.permutation(np.arange(n) % 3)
-    return np.choose(group, each), group, x
+    return np.choose(group, reports_by_channel), group, x
 
 
 def test_the_same_channel_in_every_group_is_that_channel():
@@ -37,19 +37,19 @@ def test_the_same_channel_in_every_group_is_that_channel():
 
 def test_the_order_of_the_groups_does_not_matter():
     reports, group, x = asked_in_groups(600, 2)
-    found = regression(reports, ByGroup(SEVERAL, group), x)
-    turned = regression(reports, ByGroup(SEVERAL[::-1], 2 - group), x)
-    np.testing.assert_array_equal(found.estimate, turned.estimate)
+    fit = regression(reports, ByGroup(CHANNELS, group), x)
+    reordered = regression(reports, ByGroup(CHANNELS[::-1], 2 - group), x)
+    np.testing.assert_array_equal(fit.estimate, reordered.estimate)
 
 
 def test_groups_with_separate_coefficients_are_separate_regressions():
     reports, group, x = asked_in_groups(3000, 3)
     second, third = group == 1, group == 2
-    own = np.column_stack([x, second, third, second * x, third * x])
-    joint = regression(reports, ByGroup(SEVERAL, group), own)
+    interactions = np.column_stack([x, second, third, second * x, third * x])
+    joint = regression(reports, ByGroup(CHANNELS, group), interactions)
     b = joint.estimate
     for g, (intercept, slope) in enumerate([(0, 0), (b[2], b[4]), (b[3], b[5])]):
-        alone = regression(reports[group == g], SEVERAL[g], x[group == g])
+        alone = regression(reports[group == g], CHANNELS[g], x[group == g])
         np.testing.assert_allclose([b[0] + intercept, b[1] + slope], alone.estimate, atol=1e-4)
     np.testing.assert_allclose(
         joint.std_error[:2],
@@ -60,7 +60,7 @@ def test_groups_with_separate_coefficients_are_separate_regressions():
 
 def test_all_groups_together_are_more_precise_than_the_best_alone():
     reports, group, x = asked_in_groups(1500, 4)
-    together = regression(reports, ByGroup(SEVERAL, group), x)
+    together = regression(reports, ByGroup(CHANNELS, group), x)
     openly = regression(reports[group == 2], None, x[group == 2])
     assert np.all(together.std_error < openly.std_error)
 
@@ -69,11 +69,13 @@ def test_a_randomized_predictor_may_have_been_asked_in_groups_too():
     _, u, truth = people(4000, 5)
     rng = np.random.default_rng(5)
     group = np.arange(4000) % 2
-    said = np.where(group == 1, DIE.perturb(u, rng), u)
-    found = regression(truth, None, randomized=[Randomized("u", said, ByGroup([None, DIE], group))])
-    known = regression(truth, None, u)
-    assert np.all(np.abs(found.estimate - known.estimate) < 3 * found.std_error)
-    assert np.all(found.std_error > known.std_error)
+    reported = np.where(group == 1, DIE.perturb(u, rng), u)
+    fit = regression(
+        truth, None, randomized=[Randomized("u", reported, ByGroup([None, DIE], group))]
+    )
+    exact = regression(truth, None, u)
+    assert np.all(np.abs(fit.estimate - exact.estimate) < 3 * fit.std_error)
+    assert np.all(fit.std_error > exact.std_error)
 
 
 def test_one_group_determines_what_another_groups_channel_cannot():
@@ -83,8 +85,8 @@ def test_one_group_determines_what_another_groups_channel_cannot():
     shares, n = np.array([0.5, 0.3, 0.2]), 4000
     yes = [shares @ table.matrix[:, 1] for table in (first, second)]
     reports = np.concatenate([np.arange(n) < round(n * share) for share in yes]).astype(int)
-    found = regression(reports, ByGroup([first, second], np.repeat([0, 1], n)))
-    fitted = np.exp([0, *found.estimate])
+    fit = regression(reports, ByGroup([first, second], np.repeat([0, 1], n)))
+    fitted = np.exp([0, *fit.estimate])
     np.testing.assert_allclose(fitted / fitted.sum(), shares, atol=1e-3)
     with pytest.raises(ChannelError, match="different shares give the same reports"):
         regression(reports, ByGroup([first, second], np.zeros(2 * n, dtype=int)))
@@ -92,19 +94,19 @@ def test_one_group_determines_what_another_groups_channel_cannot():
 
 def test_a_group_without_people_changes_nothing():
     reports, group, x = asked_in_groups(300, 6)
-    unused = ByGroup([*SEVERAL, grr(2, "9/10")], group)
+    unused = ByGroup([*CHANNELS, grr(2, "9/10")], group)
     np.testing.assert_array_equal(
         regression(reports, unused, x).estimate,
-        regression(reports, ByGroup(SEVERAL, group), x).estimate,
+        regression(reports, ByGroup(CHANNELS, group), x).estimate,
     )
 
 
 def test_an_intercept_of_one_group_is_its_linear_estimate():
     reports, group, _ = asked_in_groups(3000, 7)
-    found = regression(reports, ByGroup(SEVERAL, group), np.eye(3)[group][:, 1:])
-    logits = found.estimate[0] + np.array([0, *found.estimate[1:]])
+    fit = regression(reports, ByGroup(CHANNELS, group), np.eye(3)[group][:, 1:])
+    logits = fit.estimate[0] + np.array([0, *fit.estimate[1:]])
     for g in (0, 1):
-        linear = proportions(np.bincount(reports[group == g]), SEVERAL[g]).estimate[1]
+        linear = proportions(np.bincount(reports[group == g]), CHANNELS[g]).estimate[1]
         assert 1 / (1 + np.exp(-logits[g])) == pytest.approx(linear, abs=1e-6)
 
 

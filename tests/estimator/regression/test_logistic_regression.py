@@ -1,4 +1,4 @@
-"""Regression through channels: the laws it keeps, what it flags, and what it refuses."""
+"""Regression through channels: invariants, flags and rejected arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from survey.mechanism.randomized_response import forced_response, two_coins
 from tests.cases import each_case
 from tests.estimator.regression.surveys import DIE, people
 
-# Laws
+# Invariants
 
 
 def test_a_weight_of_two_counts_a_person_twice_and_scale_does_not_matter():
@@ -32,44 +32,44 @@ def test_a_weight_of_two_counts_a_person_twice_and_scale_does_not_matter():
     assert weighted.log_likelihood == pytest.approx(double.log_likelihood)
     rng = np.random.default_rng(4)
     w = rng.uniform(0.5, 3, 600)
-    one, scaled = (regression(truth, None, x, weights=factor * w) for factor in (1, 50))
-    assert one.errors == "sandwich"
-    np.testing.assert_allclose(one.std_error, scaled.std_error, rtol=1e-6)
+    unscaled, scaled = (regression(truth, None, x, weights=factor * w) for factor in (1, 50))
+    assert unscaled.errors == "sandwich"
+    np.testing.assert_allclose(unscaled.std_error, scaled.std_error, rtol=1e-6)
 
 
 def test_units_and_origins_of_predictors_change_nothing_but_their_coefficients():
     x, _, truth = people(1500, 5)
     reports = DIE.perturb(truth, np.random.default_rng(5))
     plain = regression(reports, DIE, x)
-    moved = regression(reports, DIE, 1e6 + 1000 * x)
-    assert moved.estimate[1] * 1000 == pytest.approx(plain.estimate[1], rel=1e-5)
-    assert moved.std_error[1] * 1000 == pytest.approx(plain.std_error[1], rel=1e-4)
-    assert moved.log_likelihood == pytest.approx(plain.log_likelihood)
-    back = moved.estimate[0] + 1e6 * moved.estimate[1]
+    shifted = regression(reports, DIE, 1e6 + 1000 * x)
+    assert shifted.estimate[1] * 1000 == pytest.approx(plain.estimate[1], rel=1e-5)
+    assert shifted.std_error[1] * 1000 == pytest.approx(plain.std_error[1], rel=1e-4)
+    assert shifted.log_likelihood == pytest.approx(plain.log_likelihood)
+    back = shifted.estimate[0] + 1e6 * shifted.estimate[1]
     assert back == pytest.approx(plain.estimate[0], abs=1e-4)
 
 
 @pytest.mark.parametrize("channel", [DIE, two_coins("1/2", "1/3"), SubsetSelection(2, 1, 1, 3)])
 def test_an_intercept_alone_is_the_linear_estimate(channel):
     reports = np.repeat([0, 1], [450, 350])
-    found, share = regression(reports, channel), proportions([450, 350], channel)
-    p = expit(found.estimate[0])
+    fit, share = regression(reports, channel), proportions([450, 350], channel)
+    p = expit(fit.estimate[0])
     assert p == pytest.approx(share.estimate[1], abs=1e-7)
     # Delta method: d share / d intercept = p (1-p).
-    assert found.std_error[0] * p * (1 - p) == pytest.approx(share.std_error[1], rel=1e-5)
+    assert fit.std_error[0] * p * (1 - p) == pytest.approx(share.std_error[1], rel=1e-5)
 
 
 def test_three_answers_with_an_intercept_alone_are_the_linear_shares():
     channel, counts = grr(3, "3/5"), [500, 300, 260]
-    found = regression(np.repeat([0, 1, 2], counts), channel)
-    shares = np.exp([0, *found.estimate])
+    fit = regression(np.repeat([0, 1, 2], counts), channel)
+    shares = np.exp([0, *fit.estimate])
     np.testing.assert_allclose(shares / shares.sum(), proportions(counts, channel).estimate)
 
 
 @each_case("outcomes", [2, 3])
-@each_case("hidden", [0, 1, 2])
+@each_case("n_randomized", [0, 1, 2])
 @each_case("prior_on_open", [True, False])
-def test_the_gradient_is_that_of_the_likelihood(outcomes, hidden, prior_on_open):
+def test_the_gradient_is_that_of_the_likelihood(outcomes, n_randomized, prior_on_open):
     x, u, truth = people(60, 6, outcomes)
     rng, channel = np.random.default_rng(6), from_epsilon(outcomes, 1)
     randomized = [
@@ -77,7 +77,7 @@ def test_the_gradient_is_that_of_the_likelihood(outcomes, hidden, prior_on_open)
         Randomized("v", from_epsilon(3, 1).perturb(u + 1, rng), from_epsilon(3, 1)),
     ]
     design = make_design(
-        channel.perturb(truth, rng), channel, x, None, randomized[:hidden],
+        channel.perturb(truth, rng), channel, x, None, randomized[:n_randomized],
         rng.uniform(1, 2, 60), prior_on_open=prior_on_open,
     )  # fmt: skip
     theta = rng.normal(size=size(design))
@@ -90,74 +90,76 @@ def test_the_gradient_is_that_of_the_likelihood(outcomes, hidden, prior_on_open)
     np.testing.assert_allclose(gradient, numeric, atol=1e-8)
 
 
-# Where there is nothing certain to say
+# Undetermined coefficients
 
 
 @pytest.mark.parametrize("counts", [(250, 750), (200, 800), (0, 40), (1000, 0)])
 def test_a_negative_moment_estimate_is_flagged_and_never_certain(counts):
     yes, no = counts
-    found = regression(np.repeat([1, 0], [yes, no]), grr(2, "3/4"))
-    assert found.boundary
-    assert math.isinf(found.std_error[0])
-    assert found.p_value[0] == 1
-    assert found.conf_low[0] == -math.inf
-    assert found.conf_high[0] == math.inf
-    assert np.isfinite(found.estimate).all()
+    fit = regression(np.repeat([1, 0], [yes, no]), grr(2, "3/4"))
+    assert fit.boundary
+    assert math.isinf(fit.std_error[0])
+    assert fit.p_value[0] == 1
+    assert fit.conf_low[0] == -math.inf
+    assert fit.conf_high[0] == math.inf
+    assert np.isfinite(fit.estimate).all()
 
 
 def test_an_answer_that_nobody_has_affects_only_its_coefficients():
     channel = grr(3, "3/5")
     reports = np.repeat([0, 1, 2], [500, 320, 180])
-    found = regression(reports, channel)
-    assert found.boundary
-    assert np.isinf(found.std_error).tolist() == [False, True]
+    fit = regression(reports, channel)
+    assert fit.boundary
+    assert np.isinf(fit.std_error).tolist() == [False, True]
 
 
 def test_a_predictor_that_separates_is_flagged():
     x = np.repeat([0.0, 1.0], 50)
-    found = regression(x.astype(int), None, x)
-    assert found.boundary
-    assert np.all(np.isinf(found.std_error))
+    fit = regression(x.astype(int), None, x)
+    assert fit.boundary
+    assert np.all(np.isinf(fit.std_error))
     through = regression(np.repeat([0, 1], [400, 100]), grr(2, "3/4"), np.repeat([0, 1], 250))
     assert through.boundary
 
 
-def check_humble(found: Regression) -> None:
-    """No nan, no certainty, and an infinite error only where it is flagged."""
-    for column in (found.z, found.p_value, found.conf_low, found.conf_high, found.std_error):
+def check_humble(fit: Regression) -> None:
+    """Check that a fit has no nan, claims no certainty and flags infinite errors."""
+    for column in (fit.z, fit.p_value, fit.conf_low, fit.conf_high, fit.std_error):
         assert not np.isnan(column).any()
-    assert np.isfinite(found.estimate).all()
-    assert found.boundary or np.isfinite(found.std_error).all()
-    assert (found.std_error > 0.1).all()
-    assert (found.p_value > 1e-6).all()
+    assert np.isfinite(fit.estimate).all()
+    assert fit.boundary or np.isfinite(fit.std_error).all()
+    assert (fit.std_error > 0.1).all()
+    assert (fit.p_value > 1e-6).all()
 
 
-@each_case("said", [0, 1, 2])
+@each_case("report", [0, 1, 2])
 @each_case("errors", ["observed", "sandwich", "outer-product"])
-def test_the_same_report_from_everybody_is_flagged(said, errors):
+def test_the_same_report_from_everybody_is_flagged(report, errors):
     x = np.random.default_rng(12).normal(size=60)
-    found = regression(np.full(60, said), grr(3, "3/5"), x, errors=errors)
-    check_humble(found)
-    assert found.boundary
+    fit = regression(np.full(60, report), grr(3, "3/5"), x, errors=errors)
+    check_humble(fit)
+    assert fit.boundary
 
 
 def test_more_coefficients_than_people_are_flagged():
     x = np.array([0.3, -1.2, 0.8, 2.0, -0.4, 1.1])
     for channel in (None, from_epsilon(10, 3)):
-        found = regression([0, 9, 4, 7, 2, 5], channel, x)
-        assert len(found.estimate) == 18
-        check_humble(found)
-        assert found.boundary
+        fit = regression([0, 9, 4, 7, 2, 5], channel, x)
+        assert len(fit.estimate) == 18
+        check_humble(fit)
+        assert fit.boundary
 
 
 def tiny_survey(rng: np.random.Generator) -> dict[str, object]:
     k, n, columns = (int(rng.integers(low, high)) for low, high in ((2, 5), (1, 16), (0, 3)))
-    channel, other = from_epsilon(k, float(rng.choice([0.1, 1, 8]))), from_epsilon(2, 2)
+    channel, predictor_channel = from_epsilon(k, float(rng.choice([0.1, 1, 8]))), from_epsilon(2, 2)
     mixed = ByGroup([channel, None, from_epsilon(k, 1)], rng.integers(3, size=n))
     open_ = (
         rng.integers(2, size=(n, columns)) if rng.random() < 0.5 else rng.normal(size=(n, columns))
     )
-    randomized = [Randomized("u", rng.integers(2, size=n), other)] if rng.random() < 0.3 else []
+    randomized = (
+        [Randomized("u", rng.integers(2, size=n), predictor_channel)] if rng.random() < 0.3 else []
+    )
     return {
         "reports": rng.integers(k, size=n) if rng.random() < 0.8 else np.full(n, k - 1),
         "channel": [channel, None, mixed][rng.integers(3)],
@@ -169,15 +171,15 @@ def tiny_survey(rng: np.random.Generator) -> dict[str, object]:
 
 
 def fitted_tiny_surveys(rounds: int, seed: int) -> int:
-    """Fit many, check each; those refused by name do not count."""
+    """Fit many tiny surveys and check each; skip those rejected by name."""
     rng, fitted = np.random.default_rng(seed), 0
     for _ in range(rounds):
         survey = tiny_survey(rng)
         try:
-            found = regression(**survey)
+            fit = regression(**survey)
         except CountsError:
             continue
-        check_humble(found)
+        check_humble(fit)
         fitted += 1
     return fitted
 
@@ -193,7 +195,7 @@ def test_many_tiny_surveys_are_rejected_by_name_or_never_certain():
 
 
 def test_a_stopped_search_is_reported(monkeypatch):
-    # The package has a function of the module's name, so a dotted name leads to that.
+    # A dotted name would resolve to the package's function of the same name.
     likelihood = sys.modules[mean_and_gradient.__module__]
     monkeypatch.setattr(likelihood, "_searched", lambda start, design: start)
     monkeypatch.setattr(likelihood, "NEWTON_STEPS", 0)
@@ -201,7 +203,7 @@ def test_a_stopped_search_is_reported(monkeypatch):
     assert not regression(truth, None, x).converged
 
 
-# Refusals
+# Rejected arguments
 
 
 @each_case(
@@ -256,40 +258,40 @@ def test_too_many_combinations_are_rejected():
 
 def test_a_regression_is_a_table_of_coefficients():
     x, _, truth = people(400, 10)
-    found = regression(DIE.perturb(truth, np.random.default_rng(1)), DIE, x, names=["age"])
-    assert isinstance(found, Regression)
-    row = found.to_rows()[1]
+    fit = regression(DIE.perturb(truth, np.random.default_rng(1)), DIE, x, names=["age"])
+    assert isinstance(fit, Regression)
+    row = fit.to_rows()[1]
     assert row["term"] == "age"
     assert row["n"] == 400
-    assert "age" in repr(found)
-    assert "<table>" in found._repr_html_()
+    assert "age" in repr(fit)
+    assert "<table>" in fit._repr_html_()
 
 
 def test_forced_response_of_several_answers_is_read_by_its_own_matrix():
     die = forced_response("2/3", ["1/6", "1/3", "1/2"])
     truth = np.repeat([0, 1, 2], [3000, 2000, 1000])
     reports = die.perturb(truth, np.random.default_rng(11))
-    found = regression(reports, die)
-    wanted = np.log([2 / 3, 1 / 3])
-    assert np.all(np.abs(found.estimate - wanted) < 4 * found.std_error)
+    fit = regression(reports, die)
+    expected = np.log([2 / 3, 1 / 3])
+    assert np.all(np.abs(fit.estimate - expected) < 4 * fit.std_error)
 
 
 @pytest.mark.slow
 def test_identical_rows_may_be_given_once():
     rng = np.random.default_rng(4)
     a, b = rng.integers(0, 2, 900), rng.integers(0, 3, 900)
-    one, other = grr(2, "3/4"), grr(3, "3/4")
+    coin, die = grr(2, "3/4"), grr(3, "3/4")
     (rows, times) = np.unique(np.stack([a, b]), axis=1, return_counts=True)
     for errors in ("observed", "sandwich", "outer-product"):
-        whole = regression(a, one, randomized=[Randomized("b", b, other)], errors=errors)
-        counted = regression(
-            rows[0], one, randomized=[Randomized("b", rows[1], other)], times=times, errors=errors
+        whole = regression(a, coin, randomized=[Randomized("b", b, die)], errors=errors)
+        aggregated = regression(
+            rows[0], coin, randomized=[Randomized("b", rows[1], die)], times=times, errors=errors
         )
-        np.testing.assert_allclose(counted.estimate, whole.estimate, atol=1e-5)
-        np.testing.assert_allclose(counted.std_error, whole.std_error, rtol=1e-4)
-        assert (counted.n, counted.boundary) == (whole.n, whole.boundary)
+        np.testing.assert_allclose(aggregated.estimate, whole.estimate, atol=1e-5)
+        np.testing.assert_allclose(aggregated.std_error, whole.std_error, rtol=1e-4)
+        assert (aggregated.n, aggregated.boundary) == (whole.n, whole.boundary)
     with pytest.raises(CountsError, match=r"times\[0\] = 0"):
-        regression(rows[0], one, times=[0, *times[1:]])
+        regression(rows[0], coin, times=[0, *times[1:]])
 
 
 def test_a_baseline_turns_the_odds_around():
@@ -297,10 +299,10 @@ def test_a_baseline_turns_the_odds_around():
     a, b = rng.integers(0, 2, 900), rng.integers(0, 2, 900)
     channel = grr(2, "3/4")
     plain = regression(a, channel, randomized=[Randomized("b", b, channel)])
-    turned = regression(a, channel, randomized=[Randomized("b", b, channel, 1)], baseline=1)
-    assert turned.outcome.tolist() == [0, 0]
-    assert turned.term.tolist() == ["intercept", "b=0"]
-    np.testing.assert_allclose(turned.estimate[1], plain.estimate[1], atol=1e-5)
-    np.testing.assert_allclose(turned.estimate[0], -plain.estimate.sum(), atol=1e-5)
+    inverted = regression(a, channel, randomized=[Randomized("b", b, channel, 1)], baseline=1)
+    assert inverted.outcome.tolist() == [0, 0]
+    assert inverted.term.tolist() == ["intercept", "b=0"]
+    np.testing.assert_allclose(inverted.estimate[1], plain.estimate[1], atol=1e-5)
+    np.testing.assert_allclose(inverted.estimate[0], -plain.estimate.sum(), atol=1e-5)
     with pytest.raises(ValueError, match="baseline 2"):
         regression(a, channel, baseline=2)

@@ -1,4 +1,4 @@
-"""Regression through channels against statsmodels and likelihoods written by hand."""
+"""Regression through channels agrees with statsmodels and explicit likelihoods."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from tests.estimator.regression.surveys import DIE, people
 
 def test_without_randomization_it_is_statsmodels_logit():
     x, u, truth = people(800, 1)
-    found = regression(truth, None, np.column_stack([x, u]), names=["x", "u"])
+    fit = regression(truth, None, np.column_stack([x, u]), names=["x", "u"])
     theirs = sm.Logit(truth, sm.add_constant(np.column_stack([x, u]))).fit(disp=0)
-    np.testing.assert_allclose(found.estimate, theirs.params, atol=1e-6)
-    np.testing.assert_allclose(found.std_error, theirs.bse, rtol=1e-6)
-    np.testing.assert_allclose(found.p_value, theirs.pvalues, rtol=1e-4)
+    np.testing.assert_allclose(fit.estimate, theirs.params, atol=1e-6)
+    np.testing.assert_allclose(fit.std_error, theirs.bse, rtol=1e-6)
+    np.testing.assert_allclose(fit.p_value, theirs.pvalues, rtol=1e-4)
     np.testing.assert_allclose(
-        np.column_stack([found.conf_low, found.conf_high]), theirs.conf_int(), atol=1e-5
+        np.column_stack([fit.conf_low, fit.conf_high]), theirs.conf_int(), atol=1e-5
     )
-    assert found.log_likelihood == pytest.approx(theirs.llf)
-    assert found.term.tolist() == ["intercept", "x", "u"]
+    assert fit.log_likelihood == pytest.approx(theirs.llf)
+    assert fit.term.tolist() == ["intercept", "x", "u"]
 
 
 def test_without_randomization_it_is_statsmodels_multinomial_logit():
     x, u, truth = people(800, 2, outcomes=3)
     X = sm.add_constant(np.column_stack([x, u]))
-    found = regression(truth, None, X[:, 1:])
+    fit = regression(truth, None, X[:, 1:])
     theirs = sm.MNLogit(truth, X).fit(disp=0)
-    np.testing.assert_allclose(found.estimate, theirs.params.T.ravel(), atol=1e-5)
-    np.testing.assert_allclose(found.std_error, theirs.bse.T.ravel(), rtol=1e-5)
-    assert found.outcome.tolist() == [1, 1, 1, 2, 2, 2]
+    np.testing.assert_allclose(fit.estimate, theirs.params.T.ravel(), atol=1e-5)
+    np.testing.assert_allclose(fit.std_error, theirs.bse.T.ravel(), rtol=1e-5)
+    assert fit.outcome.tolist() == [1, 1, 1, 2, 2, 2]
 
 
 class ThroughChannel(Logit):
@@ -81,10 +81,10 @@ def test_a_binary_outcome_is_a_generalized_linear_model_with_the_link_of_the_cha
     model = sm.GLM(reports, X, family=sm.families.Binomial(link=ThroughChannel(p, q)))
     start = regression(truth, None, X[:, 1:]).estimate
     theirs = model.fit(start, method="newton", optim_hessian="oim", disp=0, tol=1e-10)
-    found = regression(reports, channel, X[:, 1:])
-    np.testing.assert_allclose(found.estimate, theirs.params, atol=2e-6)
-    np.testing.assert_allclose(found.std_error, theirs.bse, rtol=1e-5)
-    assert found.log_likelihood == pytest.approx(theirs.llf, abs=1e-8)
+    fit = regression(reports, channel, X[:, 1:])
+    np.testing.assert_allclose(fit.estimate, theirs.params, atol=2e-6)
+    np.testing.assert_allclose(fit.std_error, theirs.bse, rtol=1e-5)
+    assert fit.log_likelihood == pytest.approx(theirs.llf, abs=1e-8)
     robust = model.fit(
         start, method="newton", optim_hessian="oim", disp=0, tol=1e-10, cov_type="HC0"
     )
@@ -100,13 +100,13 @@ def test_weighted_estimates_and_their_sandwich_are_those_of_a_weighted_model():
     link = ThroughChannel(5 / 6, 1 / 6)
     model = sm.GLM(reports, X, family=sm.families.Binomial(link=link), var_weights=weights)
     theirs = model.fit(method="newton", optim_hessian="oim", disp=0, tol=1e-10, cov_type="HC0")
-    found = regression(reports, DIE, x, weights=weights)
-    assert found.errors == "sandwich"
-    np.testing.assert_allclose(found.estimate, theirs.params, atol=2e-6)
-    np.testing.assert_allclose(found.std_error, theirs.bse, rtol=1e-5)
+    fit = regression(reports, DIE, x, weights=weights)
+    assert fit.errors == "sandwich"
+    np.testing.assert_allclose(fit.estimate, theirs.params, atol=2e-6)
+    np.testing.assert_allclose(fit.std_error, theirs.bse, rtol=1e-5)
 
 
-# A likelihood written by hand, maximized with numeric gradients from several starts
+# Explicit likelihood, maximized with numeric gradients from several starts
 
 
 def softmax(eta: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def softmax(eta: np.ndarray) -> np.ndarray:
 
 
 def by_hand(log_likelihood, size: int) -> tuple[float, np.ndarray, np.ndarray]:
-    """The largest value found, where it is, and the errors there."""
+    """Return the maximum, its location and the standard errors there."""
     rng = np.random.default_rng(0)
     starts = [np.zeros(size), *rng.normal(scale=0.5, size=(2, size))]
 
@@ -130,13 +130,13 @@ def by_hand(log_likelihood, size: int) -> tuple[float, np.ndarray, np.ndarray]:
     return -refined.fun, refined.x, errors
 
 
-def check_agreement(found, theirs: tuple[float, np.ndarray, np.ndarray]) -> None:
+def check_agreement(fit, theirs: tuple[float, np.ndarray, np.ndarray]) -> None:
     value, estimate, errors = theirs
-    size = len(found.estimate)
-    assert found.log_likelihood == pytest.approx(value, abs=1e-6)
-    assert found.log_likelihood >= value - 1e-9
-    np.testing.assert_allclose(found.estimate, estimate[:size], atol=2e-4)
-    np.testing.assert_allclose(found.std_error, errors[:size], rtol=2e-3)
+    size = len(fit.estimate)
+    assert fit.log_likelihood == pytest.approx(value, abs=1e-6)
+    assert fit.log_likelihood >= value - 1e-9
+    np.testing.assert_allclose(fit.estimate, estimate[:size], atol=2e-4)
+    np.testing.assert_allclose(fit.std_error, errors[:size], rtol=2e-3)
 
 
 @pytest.mark.slow
@@ -178,17 +178,17 @@ def test_a_predictor_randomized_by_group_is_at_the_maximum_of_a_likelihood_writt
     rng = np.random.default_rng(7)
     group = rng.integers(2, size=400)
     weak = grr(2, "3/4")
-    said = np.where(group == 1, weak.perturb(u, rng), u)
+    reported = np.where(group == 1, weak.perturb(u, rng), u)
     reports = DIE.perturb(truth, rng)
 
     def log_likelihood(theta: np.ndarray) -> float:
         likelihood = np.zeros(len(reports))
         for truth_of_u, share in enumerate((expit(-theta[2]), expit(theta[2]))):
-            is_equal = said == truth_of_u
+            is_equal = reported == truth_of_u
             chance = np.where(group == 1, np.where(is_equal, 3 / 4, 1 / 4), is_equal)
             yes = 1 / 6 + 4 / 6 * expit(theta[0] + theta[1] * truth_of_u)
             likelihood += share * chance * np.where(reports == 1, yes, 1 - yes)
         return float(np.log(likelihood).sum())
 
-    randomized = [Randomized("u", said, ByGroup([None, weak], group))]
+    randomized = [Randomized("u", reported, ByGroup([None, weak], group))]
     check_agreement(regression(reports, DIE, randomized=randomized), by_hand(log_likelihood, 3))

@@ -1,4 +1,4 @@
-"""Regression through channels against the digits that R packages print for their examples."""
+"""Regression through channels reproduces the output of R packages' examples."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RR_PRINTED = {
     "education": (-0.00691, 0.04558),
     "female": (-0.55439, 0.16244),
 }
-"""What `summary` prints for the model of table 3 of Blair, Imai, Zhou 2015, from the example of
+"""Output of `summary` for the model of table 3 of Blair, Imai, Zhou 2015, from the example of
 `rrreg` in the package's reference: "Replicates Table 3"."""
 RR_LOG_LIKELIHOOD = -1540.117850
-"""Of rr's algorithm (expectation maximization), run in R until it rises by less than 1e-13; rr
+"""Log likelihood from rr's algorithm (EM), run in R until it rises by less than 1e-13; rr
 stops at 1e-8, so that its last printed digit may differ by one."""
 
 
@@ -40,9 +40,9 @@ def test_contact_with_armed_groups_in_nigeria():
     assert overall.estimate[1] == pytest.approx(0.2619, abs=5e-5)
     assert overall.std_error[1] == pytest.approx(0.0144, abs=5e-5)
     female = np.repeat([0, 0, 1, 1], [*men, *women])
-    found = regression(np.repeat([0, 1, 0, 1], [*men, *women]), DIE, female, names=["female"])
-    assert expit(found.estimate[0]) == pytest.approx(0.3182, abs=5e-5)
-    assert expit(found.estimate.sum()) == pytest.approx(0.1961, abs=5e-5)
+    fit = regression(np.repeat([0, 1, 0, 1], [*men, *women]), DIE, female, names=["female"])
+    assert expit(fit.estimate[0]) == pytest.approx(0.3182, abs=5e-5)
+    assert expit(fit.estimate.sum()) == pytest.approx(0.1961, abs=5e-5)
     for sex, share in ((men, 0.3182), (women, 0.1961)):
         assert proportions(sex, DIE).estimate[1] == pytest.approx(share, abs=5e-5)
 
@@ -50,14 +50,14 @@ def test_contact_with_armed_groups_in_nigeria():
 @pytest.mark.reference
 def test_the_nigerian_model_has_the_digits_that_rr_prints():
     reports, predictors, _ = nigeria()
-    found = regression(reports, DIE, predictors, names=RR_TERMS, errors="outer-product")
-    assert found.n == 2423
-    assert found.converged
-    assert not found.boundary
-    printed = np.array([RR_PRINTED[term] for term in found.term])
-    np.testing.assert_allclose(found.estimate, printed[:, 0], rtol=0, atol=1e-5)
-    np.testing.assert_allclose(found.std_error, printed[:, 1], rtol=0, atol=1e-5)
-    assert found.log_likelihood == pytest.approx(RR_LOG_LIKELIHOOD, abs=1e-6)
+    fit = regression(reports, DIE, predictors, names=RR_TERMS, errors="outer-product")
+    assert fit.n == 2423
+    assert fit.converged
+    assert not fit.boundary
+    printed = np.array([RR_PRINTED[term] for term in fit.term])
+    np.testing.assert_allclose(fit.estimate, printed[:, 0], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(fit.std_error, printed[:, 1], rtol=0, atol=1e-5)
+    assert fit.log_likelihood == pytest.approx(RR_LOG_LIKELIHOOD, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -65,21 +65,21 @@ def test_the_nigerian_model_has_the_digits_that_rr_prints():
 def test_the_randomized_item_predicts_civic_engagement_in_nigeria():
     reports, predictors, civic = nigeria()
     contact = [Randomized("contact", reports, DIE)]
-    found = regression(civic, None, predictors, names=RR_TERMS, randomized=contact)
-    assert found.converged
-    assert not found.boundary
-    assert found.term[-1] == "contact=1"
-    np.testing.assert_allclose(found.fit.predictor_shares.sum(), 1)
-    assert 0.2 < found.fit.predictor_shares[1] < 0.32
+    fit = regression(civic, None, predictors, names=RR_TERMS, randomized=contact)
+    assert fit.converged
+    assert not fit.boundary
+    assert fit.term[-1] == "contact=1"
+    np.testing.assert_allclose(fit.fit.predictor_shares.sum(), 1)
+    assert 0.2 < fit.fit.predictor_shares[1] < 0.32
 
 
 def rr_by_em(reports: np.ndarray, X: np.ndarray, p: float, q: float) -> np.ndarray:
-    """Coefficients by expectation maximization with weighted logits, as rr finds them."""
+    """Return coefficients by expectation maximization with weighted logits, as in rr."""
     D, beta = p - q, np.zeros(X.shape[1])
     for _ in range(3000):
         share = expit(X @ beta)
-        said = np.where(reports == 1, D * share + q, 1 - D * share - q)
-        weight = np.where(reports == 1, D * share, D * (1 - share)) / said
+        chances = np.where(reports == 1, D * share + q, 1 - D * share - q)
+        weight = np.where(reports == 1, D * share, D * (1 - share)) / chances
         model = sm.GLM(reports, X, family=sm.families.Binomial(), var_weights=weight)
         following = model.fit(start_params=beta).params
         if np.abs(following - beta).max() < 1e-9:
@@ -92,57 +92,57 @@ def test_most_likely_mixture_with_weighted_logits_ends_at_the_same_coefficients(
     x, u, truth = people(1500, 7)
     reports = DIE.perturb(truth, np.random.default_rng(7))
     X = np.column_stack([np.ones(1500), x, u])
-    found = regression(reports, DIE, X[:, 1:])
-    np.testing.assert_allclose(found.estimate, rr_by_em(reports, X, 5 / 6, 1 / 6), atol=1e-5)
+    fit = regression(reports, DIE, X[:, 1:])
+    np.testing.assert_allclose(fit.estimate, rr_by_em(reports, X, 5 / 6, 1 / 6), atol=1e-5)
 
 
 # RRreg, the R package of Heck and Moshagen: the examples of its vignette, version 0.7.5
 
 LAST_DIGIT = 6e-6
-"""Half of the last digit that `summary` prints, and a little for where its search stops."""
+"""Half of the last printed digit, plus an allowance for the optimizer's tolerance."""
 
 
 def test_the_vignette_of_rrreg_is_drawn_again():
-    drawn = vignette()
-    assert np.corrcoef(drawn.truth, drawn.cov)[0, 1] == pytest.approx(0.4491291, abs=5e-8)
-    X = np.column_stack([np.ones(1000), drawn.truth, drawn.pred])
-    squares = np.linalg.lstsq(X, drawn.cov, rcond=None)[0]
+    survey = vignette()
+    assert np.corrcoef(survey.truth, survey.cov)[0, 1] == pytest.approx(0.4491291, abs=5e-8)
+    X = np.column_stack([np.ones(1000), survey.truth, survey.pred])
+    squares = np.linalg.lstsq(X, survey.cov, rcond=None)[0]
     np.testing.assert_allclose(squares, [-0.02671, 1.07878, -0.03004], rtol=0, atol=LAST_DIGIT)
 
 
 def test_warners_cards_have_the_digits_that_rrlog_prints():
-    drawn = vignette()
-    found = regression(drawn.reports, warner("1/6"), drawn.cov)
-    np.testing.assert_allclose(found.estimate, [-1.35386, 1.01691], rtol=0, atol=LAST_DIGIT)
-    np.testing.assert_allclose(found.std_error, [0.16999, 0.14569], rtol=0, atol=LAST_DIGIT)
-    np.testing.assert_allclose(found.z**2, [63.43126, 48.72026], rtol=1e-4)
-    assert found.log_likelihood == pytest.approx(-617.2771, abs=5e-5)
+    survey = vignette()
+    fit = regression(survey.reports, warner("1/6"), survey.cov)
+    np.testing.assert_allclose(fit.estimate, [-1.35386, 1.01691], rtol=0, atol=LAST_DIGIT)
+    np.testing.assert_allclose(fit.std_error, [0.16999, 0.14569], rtol=0, atol=LAST_DIGIT)
+    np.testing.assert_allclose(fit.z**2, [63.43126, 48.72026], rtol=1e-4)
+    assert fit.log_likelihood == pytest.approx(-617.2771, abs=5e-5)
     # The likelihood ratio of the slope is printed as deltaG2.
-    without = regression(drawn.reports, warner("1/6"))
-    ratio = 2 * (found.log_likelihood - without.log_likelihood)
+    without = regression(survey.reports, warner("1/6"))
+    ratio = 2 * (fit.log_likelihood - without.log_likelihood)
     assert ratio == pytest.approx(80.125, abs=6e-4)
 
 
 def test_cards_beside_direct_answers_have_the_digits_that_rrlog_prints():
-    drawn = vignette()
-    asked = ByGroup([None, warner("1/6")], drawn.design == 1)
-    X = np.column_stack([drawn.design, drawn.age, drawn.design * drawn.age])
-    found = regression(drawn.mixed, asked, X)
+    survey = vignette()
+    channels = ByGroup([None, warner("1/6")], survey.design == 1)
+    X = np.column_stack([survey.design, survey.age, survey.design * survey.age])
+    fit = regression(survey.mixed, channels, X)
     estimate, errors = [-0.40811, 0.26118, 0.19927, 0.33441], [0.08519, 0.08519, 0.09474, 0.09474]
-    np.testing.assert_allclose(found.estimate, estimate, rtol=0, atol=LAST_DIGIT)
-    np.testing.assert_allclose(found.std_error, errors, rtol=0, atol=LAST_DIGIT)
-    assert found.log_likelihood == pytest.approx(-659.0337, abs=5e-5)
-    shares = expit(found.estimate[0] + np.array([1, -1]) * found.estimate[1])
+    np.testing.assert_allclose(fit.estimate, estimate, rtol=0, atol=LAST_DIGIT)
+    np.testing.assert_allclose(fit.std_error, errors, rtol=0, atol=LAST_DIGIT)
+    assert fit.log_likelihood == pytest.approx(-659.0337, abs=5e-5)
+    shares = expit(fit.estimate[0] + np.array([1, -1]) * fit.estimate[1])
     np.testing.assert_allclose(shares, [0.4633332, 0.3386545], rtol=0, atol=2e-6)
-    fewer = regression(drawn.mixed, asked, drawn.design)
+    fewer = regression(survey.mixed, channels, survey.design)
     assert fewer.log_likelihood == pytest.approx(-666.61, abs=5e-3)
-    assert 2 * (found.log_likelihood - fewer.log_likelihood) == pytest.approx(15.147, abs=6e-4)
+    assert 2 * (fit.log_likelihood - fewer.log_likelihood) == pytest.approx(15.147, abs=6e-4)
 
 
 def test_a_share_from_warners_cards_has_the_digits_that_rruni_prints():
     # The vignette of version 0.6: n = 1000, p = .2, printed 0.315000 (0.025695): 611 said yes.
-    found = proportions([389, 611], warner("1/5"))
-    assert found.estimate[1] == pytest.approx(0.315, abs=5e-7)
+    result = proportions([389, 611], warner("1/5"))
+    assert result.estimate[1] == pytest.approx(0.315, abs=5e-7)
     logit_found = regression(np.repeat([0, 1], [389, 611]), warner("1/5"))
     share = expit(logit_found.estimate[0])
     assert share == pytest.approx(0.315, abs=5e-7)
@@ -167,11 +167,11 @@ given; .652997 is where its likelihood is largest (errors differ, as here that i
 def test_three_channels_in_the_minaret_survey_agree_with_the_likelihood_of_rrlog(honest):
     reports, group, predictors = minarets()
     t = Fraction(honest)
-    # Carriers admit it with chance t; others draw, and say yes with chance 1 - p.
+    # Carriers admit it with probability t; other respondents say yes with probability 1 - p.
     cards = [from_probabilities([[p, 1 - p], [1 - t, t]]) for p in (Fraction(1, 6), Fraction(5, 6))]
-    found = regression(reports, ByGroup([None, *cards], group), predictors)
+    fit = regression(reports, ByGroup([None, *cards], group), predictors)
     estimate, errors, log_likelihood = STOCHASTIC_LIE_DETECTOR[honest]
-    np.testing.assert_allclose(found.estimate, estimate, atol=2e-5)
-    assert found.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
+    np.testing.assert_allclose(fit.estimate, estimate, atol=2e-5)
+    assert fit.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
     if errors is not None:
-        np.testing.assert_allclose(found.std_error, errors, atol=2e-6)
+        np.testing.assert_allclose(fit.std_error, errors, atol=2e-6)

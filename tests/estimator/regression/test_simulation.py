@@ -1,4 +1,4 @@
-"""Regression through channels in many simulated surveys: bias, errors, coverage."""
+"""Bias, standard errors and coverage of regressions in simulated surveys."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from survey.mechanism import from_epsilon, grr
 from tests.estimator.regression.surveys import DIE, TRUE, people
 
 
-def simulated(outcomes: int, hidden: bool, n: int, rounds: int, model: str = "logit"):
-    """Coefficients and their errors of many surveys, with the true ones."""
+def simulated(outcomes: int, is_randomized: bool, n: int, rounds: int, model: str = "logit"):
+    """Return coefficients and standard errors of simulated surveys, and the true coefficients."""
     rng = np.random.default_rng(outcomes + n)
-    channel, other = from_epsilon(outcomes, 3), grr(2, "9/10")
+    channel, predictor_channel = from_epsilon(outcomes, 3), grr(2, "9/10")
     estimates, errors = [], []
     for _ in range(rounds):
         x, u, truth = people(n, int(rng.integers(2**31)), outcomes)
         reports = channel.perturb(truth, rng)
-        randomized = [Randomized("u", other.perturb(u, rng), other)] if hidden else []
-        open_ = x if hidden else np.column_stack([x, u])
-        found = regression(reports, channel, open_, randomized=randomized, predictor_model=model)
-        assert found.converged
-        assert not found.boundary
-        estimates.append(found.estimate)
-        errors.append(found.std_error)
+        randomized = (
+            [Randomized("u", predictor_channel.perturb(u, rng), predictor_channel)]
+            if is_randomized
+            else []
+        )
+        open_ = x if is_randomized else np.column_stack([x, u])
+        fit = regression(reports, channel, open_, randomized=randomized, predictor_model=model)
+        assert fit.converged
+        assert not fit.boundary
+        estimates.append(fit.estimate)
+        errors.append(fit.std_error)
     return np.array(estimates), np.array(errors), TRUE[: outcomes - 1].ravel()
 
 
 def simulated_in_groups(outcomes: int, n: int, rounds: int):
-    """The same where a third each ran a weak and a strong channel, and none; by `x`'s sign more
-    often the weak one, as where one stratum was promised more."""
+    """Simulate surveys in three equal groups: weak channel, strong channel, none. The sign of `x`
+    changes the chance of the weak channel, as if one stratum had more protection."""
     rng = np.random.default_rng(100 + outcomes)
     weak, strong = from_epsilon(outcomes, 1), from_epsilon(outcomes, 3)
     estimates, errors = [], []
@@ -40,12 +44,12 @@ def simulated_in_groups(outcomes: int, n: int, rounds: int):
         x, u, truth = people(n, int(rng.integers(2**31)), outcomes)
         group = np.where(rng.random(n) < np.where(x > 0, 0.6, 0.2), 0, rng.integers(1, 3, size=n))
         reports = np.choose(group, [weak.perturb(truth, rng), strong.perturb(truth, rng), truth])
-        asked = ByGroup([weak, strong, None], group)
-        found = regression(reports, asked, np.column_stack([x, u]))
-        assert found.converged
-        assert not found.boundary
-        estimates.append(found.estimate)
-        errors.append(found.std_error)
+        channels = ByGroup([weak, strong, None], group)
+        fit = regression(reports, channels, np.column_stack([x, u]))
+        assert fit.converged
+        assert not fit.boundary
+        estimates.append(fit.estimate)
+        errors.append(fit.std_error)
     return np.array(estimates), np.array(errors), TRUE[: outcomes - 1].ravel()
 
 
@@ -55,7 +59,7 @@ def check_calibrated(estimates: np.ndarray, errors: np.ndarray, truth: np.ndarra
     # Logits have a bias of order 1/n; here it is below a tenth of an error.
     bias = np.abs(estimates.mean(axis=0) - truth)
     assert np.all(bias < 4 * spread / math.sqrt(rounds) + 0.1 * spread)
-    # A standard deviation from so many rounds is known to 1/sqrt(2 rounds).
+    # The relative error of a simulated standard deviation is 1/sqrt(2 rounds).
     ratio = np.median(errors, axis=0) / spread
     assert np.all(np.abs(ratio - 1) < 4 / math.sqrt(2 * rounds))
     covered = np.mean(np.abs(estimates - truth) < 1.96 * errors, axis=0)
@@ -63,9 +67,9 @@ def check_calibrated(estimates: np.ndarray, errors: np.ndarray, truth: np.ndarra
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("hidden", [False, True])
-def test_coefficients_are_unbiased_and_their_errors_calibrated(hidden):
-    check_calibrated(*simulated(2, hidden, 1000, 30))
+@pytest.mark.parametrize("is_randomized", [False, True])
+def test_coefficients_are_unbiased_and_their_errors_calibrated(is_randomized):
+    check_calibrated(*simulated(2, is_randomized, 1000, 30))
 
 
 @pytest.mark.web
@@ -81,9 +85,11 @@ def test_coefficients_from_groups_with_different_channels_are_calibrated_in_many
 
 @pytest.mark.long
 @pytest.mark.parametrize("outcomes", [2, 3])
-@pytest.mark.parametrize("hidden", [False, True])
-def test_coefficients_are_unbiased_and_their_errors_calibrated_in_many_surveys(outcomes, hidden):
-    check_calibrated(*simulated(outcomes, hidden, 3000, 200))
+@pytest.mark.parametrize("is_randomized", [False, True])
+def test_coefficients_are_unbiased_and_their_errors_calibrated_in_many_surveys(
+    outcomes, is_randomized
+):
+    check_calibrated(*simulated(outcomes, is_randomized, 3000, 200))
 
 
 @pytest.mark.long
@@ -100,7 +106,7 @@ def test_sandwich_errors_are_calibrated_with_weights():
         x, u, truth = people(2000, int(rng.integers(2**31)))
         weights = np.exp(0.5 * rng.normal(size=2000))
         reports = DIE.perturb(truth, rng)
-        found = regression(reports, DIE, np.column_stack([x, u]), weights=weights)
-        estimates.append(found.estimate)
-        errors.append(found.std_error)
+        fit = regression(reports, DIE, np.column_stack([x, u]), weights=weights)
+        estimates.append(fit.estimate)
+        errors.append(fit.std_error)
     check_calibrated(np.array(estimates), np.array(errors), TRUE[0])

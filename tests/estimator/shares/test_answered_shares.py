@@ -1,4 +1,4 @@
-"""Shares among those who answered: their moments, their coverage, what they refuse."""
+"""Shares among respondents with an answer: moments, coverage and rejected arguments."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from tests.conftest import long_unless
 Z = float(ndtri(0.975))
 
 
-# -- the moments, against every report there is
+# -- moments, against all possible reports
 
 
 def sets_of(channel: SubsetSelection) -> tuple[np.ndarray, np.ndarray]:
-    """All reported sets as membership (sets, k), and their chances given each truth (k, sets)."""
+    """Return the members of all reported sets (sets, k) and P(set | truth) (k, sets)."""
     members = np.array(
         [
-            [j in chosen for j in range(channel.k)]
-            for chosen in itertools.combinations(range(channel.k), channel.d)
+            [j in options for j in range(channel.k)]
+            for options in itertools.combinations(range(channel.k), channel.d)
         ]
     )
     weights = np.where(members.T, channel.T, channel.L).astype(float)
@@ -52,7 +52,7 @@ def sets_of(channel: SubsetSelection) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exact_variance(a, b, chances, pi, ratio):
-    """Var(a - r b) per report, for the people's shares pi of the truths."""
+    """Return Var(a - r b) per report for true shares pi."""
     reports = pi @ chances
     values = a - ratio * b
     return reports @ values**2 - (reports @ values) ** 2
@@ -69,8 +69,8 @@ def test_moments_of_sets_are_those_of_every_reported_set(k, d, silent):
     kinds = support(channel, 1, silent).moments(1)
     for j in range(k - silent):
         ratio = pi[j] / answered
-        found = kinds.variance(np.array([[ratio]]), np.array([[answered]]))
-        assert found[0, 0] == pytest.approx(exact_variance(g[:, j], b, chances, pi, ratio))
+        result = kinds.variance(np.array([[ratio]]), np.array([[answered]]))
+        assert result[0, 0] == pytest.approx(exact_variance(g[:, j], b, chances, pi, ratio))
     nobody = np.r_[np.zeros(k - silent), np.full(silent, 1 / silent)]
     assert kinds.bottom_if_nobody() == pytest.approx(nobody @ chances @ b**2)
 
@@ -84,9 +84,9 @@ def test_moments_of_bits_are_those_of_every_reported_vector():
     pi = np.array([0.2, 0.15, 0.25, 0.3, 0.1])
     g = (reports - channel.q) / (channel.p - channel.q)
     b = 1 - g[:, 2] - g[:, 3]
-    found = support(channel, 1, 2).moments(1)
+    result = support(channel, 1, 2).moments(1)
     ratio = 0.35 / 0.6
-    assert found.variance(np.array([[ratio]]), np.array([[0.6]]))[0, 0] == pytest.approx(
+    assert result.variance(np.array([[ratio]]), np.array([[0.6]]))[0, 0] == pytest.approx(
         exact_variance(g[:, 0], b, chances, pi, ratio)
     )
 
@@ -112,40 +112,41 @@ def test_moments_of_patterns_are_those_of_every_reported_pattern():
 
 
 def every_outcome(n: int, k: int) -> np.ndarray:
-    rest = np.array([c for c in itertools.product(range(n + 1), repeat=k - 1) if sum(c) <= n])
-    return np.column_stack([rest, n - rest.sum(axis=1)])
+    head = np.array([c for c in itertools.product(range(n + 1), repeat=k - 1) if sum(c) <= n])
+    return np.column_stack([head, n - head.sum(axis=1)])
 
 
 def exact_answered_coverage(channel: SubsetSelection, n: int) -> tuple[float, float]:
-    """The least coverage where at most half is refused, and the least with refusals as covering.
+    """Return the minimum coverage of estimated shares, and with rejections counted as covering.
 
-    The last option is no answer; the first one's share among the others is asked.
+    The first minimum is over truths with at most half of the outcomes rejected. The last option
+    is no answer; the target is the first option's share among the others.
     """
     counts, k = every_outcome(n, channel.k), channel.k
     estimate = (counts / n - channel.q) / (channel.p - channel.q)
     kinds = support(channel, 1, 1).moments(n)
     bottom = 1 - estimate[:, -1]
-    told = bottom > Z * math.sqrt(kinds.bottom_if_nobody())
-    shift = np.full(told.sum(), QUARTER * kinds.one_report()[0])
-    low, high = ratio_ends(estimate[told, 0], bottom[told], kinds, shift, Z)
+    is_estimated = bottom > Z * math.sqrt(kinds.bottom_if_nobody())
+    shift = np.full(is_estimated.sum(), QUARTER * kinds.one_report()[0])
+    low, high = ratio_ends(estimate[is_estimated, 0], bottom[is_estimated], kinds, shift, Z)
     assert np.all(low < high)
-    given, claimed = [1.0], [1.0]
+    conditional, claimed = [1.0], [1.0]
     for silent, ratio in itertools.product((0, 0.1, 0.3, 0.6, 0.8), (0, 0.01, 0.1, 0.5, 0.9, 1)):
-        rest = (1 - silent) * (1 - ratio) / (k - 2)
-        pi = np.array([(1 - silent) * ratio, *[rest] * (k - 2), silent])
-        weight = multinomial.pmf(counts, n, pi @ channel.matrix)[told]
+        remainder = (1 - silent) * (1 - ratio) / (k - 2)
+        pi = np.array([(1 - silent) * ratio, *[remainder] * (k - 2), silent])
+        weight = multinomial.pmf(counts, n, pi @ channel.matrix)[is_estimated]
         covered = weight[(low <= ratio + 1e-9) & (ratio - 1e-9 <= high)].sum()
         if weight.sum() >= 0.5:
-            given.append(covered / weight.sum())
+            conditional.append(covered / weight.sum())
         claimed.append(covered + 1 - weight.sum())
-    return min(given), min(claimed)
+    return min(conditional), min(claimed)
 
 
 @each_case("epsilon", ["0.5", "1", "2", "4"])
 @each_case(("n", "k"), [(20, 3), (50, 3), (20, 4)])
 def test_shares_among_those_who_answered_cover_by_enumeration_of_every_outcome(n, k, epsilon):
-    given, claimed = exact_answered_coverage(from_epsilon(k, epsilon), n)
-    assert given >= 0.93
+    conditional, claimed = exact_answered_coverage(from_epsilon(k, epsilon), n)
+    assert conditional >= 0.93
     assert claimed >= 0.94
 
 
@@ -153,8 +154,8 @@ def test_shares_among_those_who_answered_cover_by_enumeration_of_every_outcome(n
 @each_case("epsilon", ["0.5", "1", "1.0986", "2", "3", "4"])
 @each_case(("n", "k"), [(200, 3), (50, 4), (100, 3)])
 def test_shares_among_those_who_answered_cover_at_larger_n(n, k, epsilon):
-    given, claimed = exact_answered_coverage(from_epsilon(k, epsilon), n)
-    assert given >= 0.93
+    conditional, claimed = exact_answered_coverage(from_epsilon(k, epsilon), n)
+    assert conditional >= 0.93
     assert claimed >= 0.94
 
 
@@ -175,7 +176,7 @@ SHARES = {
 
 
 def covered_parts(draw, truth, rounds=400):
-    """Parts of simulated surveys whose interval covers each share, and the mean estimate."""
+    """Return the coverage of each share in simulated surveys, and the mean estimate."""
     covered, estimates, errors = np.zeros(len(truth)), [], []
     for _ in range(rounds):
         result = draw()
@@ -184,7 +185,7 @@ def covered_parts(draw, truth, rounds=400):
         errors.append(result.std_error)
     estimates = np.array(estimates)
     spread = estimates.std(axis=0)
-    # Biased by terms of 1/n, as every ratio.
+    # Ratios have a bias of order 1/n.
     assert np.all(np.abs(estimates.mean(axis=0) - truth) <= 5 * spread / math.sqrt(rounds) + 0.01)
     np.testing.assert_allclose(np.mean(errors, axis=0), spread, rtol=0.25)
     return covered / rounds
@@ -200,7 +201,7 @@ def test_every_channel_covers_and_its_error_is_its_spread(kind):
     covered = covered_parts(
         lambda: answered_shares(population(channel, shares, 1500, rng), channel, silent), truth
     )
-    # At a true coverage of .95, below .91 in one of 1,000.
+    # At a true coverage of .95, a value below .91 has a probability of 1 in 1,000.
     assert np.all(covered >= 0.91), covered
 
 
@@ -224,28 +225,28 @@ def test_bits_cover_with_all_or_some_options_asked(sampled):
 def test_patterns_cover():
     channel = grr(len(PATTERNS), "0.5")
     shares, rng = [0.2, 0.1, 0.2, 0.1, 0.0, 0.1, 0.3], np.random.default_rng(3)
-    held = [sum(s for s, p in zip(shares, PATTERNS, strict=True) if j in p) for j in range(3)]
+    truths = [sum(s for s, p in zip(shares, PATTERNS, strict=True) if j in p) for j in range(3)]
     covered = covered_parts(
         lambda: answered_shares(
             population(channel, shares, 1500, rng), channel, [3], patterns=PATTERNS
         ),
-        np.array(held) / 0.7,
+        np.array(truths) / 0.7,
     )
     assert np.all(covered >= 0.91), covered
 
 
 def exact_respondents(channel: SubsetSelection, people: list[int]) -> np.ndarray:
-    """P(every outcome of three counts) if people[i] have truth i: only devices randomize."""
+    """Return the probability of every outcome if people[i] respondents have truth i."""
     n = sum(people)
     chances = np.zeros((n + 1, n + 1))
     chances[0, 0] = 1
     for truth, number in enumerate(people):
-        one, other, rest = channel.matrix[truth]
+        p_first, p_second, p_third = channel.matrix[truth]
         for _ in range(number):
-            moved = rest * chances
-            moved[1:] += one * chances[:-1]
-            moved[:, 1:] += other * chances[:, :-1]
-            chances = moved
+            shifted = p_third * chances
+            shifted[1:] += p_first * chances[:-1]
+            shifted[:, 1:] += p_second * chances[:, :-1]
+            chances = shifted
     return chances
 
 
@@ -258,11 +259,11 @@ def test_shares_of_the_respondents_who_answered_cover_by_enumeration(people, eps
     counts = np.column_stack([a, b, n - a - b])
     kinds = support(channel, 1, 1).moments(n)
     estimate = (counts / n - channel.q) / (channel.p - channel.q)
-    told = 1 - estimate[:, 2] > Z * math.sqrt(kinds.bottom_if_nobody())
-    top, bottom = estimate[told, 0], 1 - estimate[told, 2]
+    is_estimated = 1 - estimate[:, 2] > Z * math.sqrt(kinds.bottom_if_nobody())
+    top, bottom = estimate[is_estimated, 0], 1 - estimate[is_estimated, 2]
     shift = np.full(top.shape, HALF * kinds.one_report()[0])
     low, high = ratio_ends(top, bottom, kinds._replace(sampled=False), shift, Z)
-    share, weight = people[0] / (people[0] + people[1]), chances[a, b][told]
+    share, weight = people[0] / (people[0] + people[1]), chances[a, b][is_estimated]
     covers = (low <= share + 1e-9) & (share - 1e-9 <= high)
     assert np.all(low < high)
     assert weight.sum() <= 0.5 or weight[covers].sum() / weight.sum() >= 0.95
@@ -282,32 +283,32 @@ def test_the_error_for_the_respondents_is_the_spread_when_the_same_people_answer
     channel, silent = RESPONDENTS_OF[kind]
     people, rng = np.repeat(np.arange(4), [600, 300, 100, 500]), np.random.default_rng(5)
     truths = np.eye(4, dtype=int)[people] if isinstance(channel, BitVector) else people
-    held, found = np.array([0.6, 0.3, 0.1]), []
+    shares, results = np.array([0.6, 0.3, 0.1]), []
     for _ in range(300):
         reports = channel.perturb(truths, rng)
         counts = reports.sum(axis=0) if reports.ndim == 2 else np.bincount(reports, minlength=4)
-        found.append(answered_shares(counts, channel, silent, n=1500, target="respondents"))
-    covered = np.mean([(r.conf_low <= held) & (held <= r.conf_high) for r in found], axis=0)
+        results.append(answered_shares(counts, channel, silent, n=1500, target="respondents"))
+    covered = np.mean([(r.conf_low <= shares) & (shares <= r.conf_high) for r in results], axis=0)
     assert np.all(covered >= 0.91), covered
-    spread = np.std([r.estimate for r in found], axis=0)
-    np.testing.assert_allclose(np.mean([r.std_error for r in found], axis=0), spread, rtol=0.15)
-    assert found[0].target == "respondents"
-    assert found[0].method == "fixed-population-fieller"
+    spread = np.std([r.estimate for r in results], axis=0)
+    np.testing.assert_allclose(np.mean([r.std_error for r in results], axis=0), spread, rtol=0.15)
+    assert results[0].target == "respondents"
+    assert results[0].method == "fixed-population-fieller"
     whole = answered_shares(counts, channel, silent, n=1500)
-    assert np.all(found[-1].std_error < whole.std_error)
-    np.testing.assert_array_equal(found[-1].n_effective, whole.n_effective)
-    np.testing.assert_array_equal(found[-1].estimate, whole.estimate)
+    assert np.all(results[-1].std_error < whole.std_error)
+    np.testing.assert_array_equal(results[-1].n_effective, whole.n_effective)
+    np.testing.assert_array_equal(results[-1].estimate, whole.estimate)
 
 
 def test_sampled_bits_of_the_respondents_scatter_less_than_those_of_a_sample():
     channel = BitVector(4, 2, 5, 1, alone=1, sampled=2)
     counts = [700, 750, 760, 790, 350, 300, 200, 250]
-    sample, these = (
+    sample, respondents = (
         answered_shares(counts, channel, [3], target=target)
         for target in ("population", "respondents")
     )
-    assert np.all(these.std_error < sample.std_error)
-    assert np.all(these.conf_low < these.conf_high)
+    assert np.all(respondents.std_error < sample.std_error)
+    assert np.all(respondents.conf_low < respondents.conf_high)
 
 
 def test_an_unknown_target_is_rejected():
@@ -315,7 +316,7 @@ def test_an_unknown_target_is_rejected():
         answered_shares([500, 300, 200], grr(3, "0.7"), [2], target="everybody")
 
 
-# -- what they are
+# -- values
 
 
 def test_the_estimate_is_the_ratio_of_the_linear_ones():
@@ -331,15 +332,15 @@ def test_the_estimate_is_the_ratio_of_the_linear_ones():
 
 
 def test_a_table_of_generalized_randomized_response_has_its_answered_shares():
-    same = WeightTable(Explicit(((4, 1, 1), (1, 4, 1), (1, 1, 4))))
+    as_table = WeightTable(Explicit(((4, 1, 1), (1, 4, 1), (1, 1, 4))))
     counts = [300, 500, 200]
-    table, plain = (answered_shares(counts, each, [2]) for each in (same, grr(3, "2/3")))
+    table, plain = (answered_shares(counts, channel, [2]) for channel in (as_table, grr(3, "2/3")))
     for name in ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective"):
         np.testing.assert_allclose(getattr(table, name), getattr(plain, name), atol=1e-6)
 
 
 def test_reports_of_two_answers_cannot_be_told_from_those_of_one_with_a_strong_channel():
-    """Hardly randomized, the interval is Wilson's of those who answered, moved a quarter out."""
+    """With little randomization, the interval is Wilson's, widened by a quarter of a report."""
     from statsmodels.stats.proportion import proportion_confint
 
     result = answered_shares([300, 700, 500], from_epsilon(3, 12), [2])
@@ -351,8 +352,8 @@ def test_reports_of_two_answers_cannot_be_told_from_those_of_one_with_a_strong_c
 def test_simultaneous_intervals_share_the_error_among_the_answers():
     counts, channel = [500, 300, 200, 400], grr(4, "0.7")
     together = answered_shares(counts, channel, [3], simultaneous=True)
-    each = answered_shares(counts, channel, [3], level=1 - 0.05 / 3)
-    np.testing.assert_array_equal(together.conf_low, each.conf_low)
+    per_estimate = answered_shares(counts, channel, [3], level=1 - 0.05 / 3)
+    np.testing.assert_array_equal(together.conf_low, per_estimate.conf_low)
     assert together.method == "fieller, simultaneous"
 
 
@@ -379,7 +380,7 @@ def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
     assert 0 < result.conf_low[0] < result.conf_high[0]
 
 
-# -- what is refused
+# -- rejected arguments
 
 
 @each_case(

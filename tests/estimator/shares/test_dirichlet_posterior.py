@@ -1,4 +1,4 @@
-"""The posterior mean: against integration, and as far from unbiased as its docstring says."""
+"""The posterior mean matches numeric integration and has its documented bias."""
 
 from __future__ import annotations
 

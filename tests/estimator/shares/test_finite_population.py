@@ -17,18 +17,18 @@ from tests.cases import each_case
 
 
 def all_outcomes(channel: SubsetSelection, n: int, N: int):
-    """Ends for every count of option 0, from one call each; shape (n + 1,)."""
+    """Return the interval ends for every count of option 0; shape (n + 1,)."""
     ends = []
     for count in range(n + 1):
-        rest = n - count
-        others = [rest, *[0] * (channel.k - 2)]
-        found = finite_shares([count, *others], channel, N)
-        ends.append((found.conf_low[0], found.conf_high[0]))
+        remainder = n - count
+        padding = [remainder, *[0] * (channel.k - 2)]
+        result = finite_shares([count, *padding], channel, N)
+        ends.append((result.conf_low[0], result.conf_high[0]))
     return np.array(ends).T
 
 
 def outcomes_of(channel: SubsetSelection, n: int):
-    """P(count | m of the n respondents have the answer), shape (n + 1, n + 1)."""
+    """Return P(count | m of n respondents have the answer), shape (n + 1, n + 1)."""
     return np.array(
         [
             np.convolve(
@@ -84,21 +84,22 @@ def test_the_interval_covers_every_population_on_a_grid(k, epsilon):
         assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
 
 
-@pytest.mark.parametrize(("level", "least"), [(0.9, 0.9), (0.99, 0.986)])
+@pytest.mark.parametrize(("level", "minimum"), [(0.9, 0.9), (0.99, 0.986)])
 @pytest.mark.parametrize(("epsilon", "n"), [("5", 5), ("6", 15), ("8", 60)])
-def test_the_interval_for_these_respondents_covers_at_other_levels(level, least, epsilon, n):
+def test_the_interval_for_these_respondents_covers_at_other_levels(level, minimum, epsilon, n):
     channel = from_epsilon(10, epsilon)
-    outcomes, others = outcomes_of(channel, n), [0] * 8
-    found = [
-        proportions([c, n - c, *others], channel, interval="fixed-population", level=level)
+    outcomes, padding = outcomes_of(channel, n), [0] * 8
+    results = [
+        proportions([c, n - c, *padding], channel, interval="fixed-population", level=level)
         for c in range(n + 1)
     ]
     low, high = (
-        np.array([getattr(one, end)[0] for one in found]) for end in ("conf_low", "conf_high")
+        np.array([getattr(result, end)[0] for result in results])
+        for end in ("conf_low", "conf_high")
     )
     for m in range(n + 1):
         covered = (low <= m / n + 1e-9) & (m / n - 1e-9 <= high)
-        assert outcomes[m][covered].sum() >= least
+        assert outcomes[m][covered].sum() >= minimum
 
 
 def test_asking_everybody_leaves_the_interval_for_these_respondents():
@@ -112,13 +113,13 @@ def test_asking_everybody_leaves_the_interval_for_these_respondents():
 
 def test_an_infinite_population_has_the_usual_error():
     counts, channel = [130, 270], grr(2, "3/4")
-    many, usual = finite_shares(counts, channel, 10**9), proportions(counts, channel)
-    np.testing.assert_allclose(many.std_error, usual.std_error, rtol=1e-6)
+    infinite, usual = finite_shares(counts, channel, 10**9), proportions(counts, channel)
+    np.testing.assert_allclose(infinite.std_error, usual.std_error, rtol=1e-6)
     wilson = proportions(counts, channel, interval="wilson")
     # Wider by the continuity correction only.
     step = continuity(0.95) / (400 * 0.5)
-    np.testing.assert_allclose(many.conf_low, wilson.conf_low - step, atol=2e-4)
-    np.testing.assert_allclose(many.conf_high, wilson.conf_high + step, atol=2e-4)
+    np.testing.assert_allclose(infinite.conf_low, wilson.conf_low - step, atol=2e-4)
+    np.testing.assert_allclose(infinite.conf_high, wilson.conf_high + step, atol=2e-4)
 
 
 def test_the_error_is_that_of_simulated_surveys():
@@ -126,8 +127,8 @@ def test_the_error_is_that_of_simulated_surveys():
     with_answer = rng.hypergeometric(300, 700, n, size=rounds)
     counts = rng.binomial(with_answer, 0.9) + rng.binomial(n - with_answer, 0.1)
     estimates = (counts / n - 0.1) / 0.8
-    found = finite_shares([238, 462], channel, N)
-    assert found.std_error[0] == pytest.approx(estimates.std(), rel=0.05)
+    result = finite_shares([238, 462], channel, N)
+    assert result.std_error[0] == pytest.approx(estimates.std(), rel=0.05)
     # Without the correction of the sampling part it would be a third larger.
     assert proportions([238, 462], channel).std_error[0] > 1.25 * estimates.std()
 
@@ -156,14 +157,14 @@ def test_the_two_parts_of_an_error_add_up(counts, channel, n):
 def test_options_that_nobody_was_asked_about_have_the_whole_range():
     channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
     counts = [40, 0, 60, 20, 0, 30]
-    found = finite_shares(counts, channel, 200)
-    assert (found.conf_low[1], found.conf_high[1]) == (0, 1)
+    result = finite_shares(counts, channel, 200)
+    assert (result.conf_low[1], result.conf_high[1]) == (0, 1)
 
 
 def test_tables_have_finite_populations_too():
-    found = finite_shares([300, 350, 350], geometric(3, 2, no_answers=0), 1200)
-    assert np.all(found.conf_low < found.conf_high)
-    assert np.all(found.sampling < found.std_error)
+    result = finite_shares([300, 350, 350], geometric(3, 2, no_answers=0), 1200)
+    assert np.all(result.conf_low < result.conf_high)
+    assert np.all(result.sampling < result.std_error)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reports that are all alike: no estimate of them claims to be without error."""
+"""Estimates from identical reports never claim to be certain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.cases import each_case
 
 SURE = from_epsilon(2, "6")
 OF_RANDOMIZATION = math.sqrt(SURE.q * (1 - SURE.q) / 200) / (SURE.p - SURE.q)
-"""sqrt(q(1-q)/n)/D: what the share 0 of 200 people still scatters."""
+"""sqrt(q(1-q)/n)/D, the standard error of a true share of 0 among 200 respondents."""
 
 
 @each_case(
@@ -59,10 +59,10 @@ def test_the_error_is_left_as_it_is_where_any_two_reports_differ():
     p, q = SURE.p, SURE.q
     for c in (1, 2, 100, 199):
         f = np.array([c, 200 - c]) / 200
-        found = proportions([c, 200 - c], SURE)
-        np.testing.assert_allclose(found.std_error, np.sqrt(f * (1 - f) / 200) / (p - q))
-    least = proportions([1, 10**10 - 1], grr(2, "0.505"))
-    assert least.std_error[0] == pytest.approx(1e-10 / 0.01)
+        result = proportions([c, 200 - c], SURE)
+        np.testing.assert_allclose(result.std_error, np.sqrt(f * (1 - f) / 200) / (p - q))
+    extreme = proportions([1, 10**10 - 1], grr(2, "0.505"))
+    assert extreme.std_error[0] == pytest.approx(1e-10 / 0.01)
 
 
 def test_two_unanimous_groups_without_randomization_have_no_error():
@@ -71,9 +71,9 @@ def test_two_unanimous_groups_without_randomization_have_no_error():
 
 def test_an_option_that_nobody_was_asked_about_has_no_error():
     channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
-    found = proportions([40, 0, 60, 0, 0, 30], channel)
-    assert found.std_error[0] > 0
-    assert math.isnan(found.std_error[1])
+    result = proportions([40, 0, 60, 0, 0, 30], channel)
+    assert result.std_error[0] > 0
+    assert math.isnan(result.std_error[1])
 
 
 def test_a_stratum_of_one_report_is_rejected_and_named():
@@ -82,9 +82,9 @@ def test_a_stratum_of_one_report_is_rejected_and_named():
 
 
 def test_identical_answers_randomized_by_hand_are_flagged():
-    found = lie_detector([0, 0], [100, 100], [0.4, 0.6])
-    assert found.flag == "all said the same"
-    assert np.all(found.conf_low < found.conf_high)
+    result = lie_detector([0, 0], [100, 100], [0.4, 0.6])
+    assert result.flag == "all said the same"
+    assert np.all(result.conf_low < result.conf_high)
     outside = lie_detector([0, 100], [100, 100], [0.0, 1.0])
     assert outside.flag == "all said the same, outside 0 to 1"
 
@@ -102,7 +102,7 @@ def test_clopper_pearson_never_has_zero_width_and_covers(p, q, level):
 
 
 def test_simultaneous_intervals_of_impossible_counts_have_a_width():
-    found = proportions([30, 170], grr(2, "3/4"), simultaneous=True)
-    assert found.method == "clopper-pearson, simultaneous"
-    assert np.all(found.conf_high > found.conf_low)
-    assert found.conf_low[0] == 0
+    result = proportions([30, 170], grr(2, "3/4"), simultaneous=True)
+    assert result.method == "clopper-pearson, simultaneous"
+    assert np.all(result.conf_high > result.conf_low)
+    assert result.conf_low[0] == 0

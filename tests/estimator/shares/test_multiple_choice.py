@@ -1,4 +1,4 @@
-"""Shares where a report holds several options: sets, bits, sampled bits, patterns."""
+"""Shares from reports with several options: sets, bits, sampled bits, patterns."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ ROUNDS = 2000
 
 
 def ticks(shares: list[float], n: int, rng: np.random.Generator) -> np.ndarray:
-    """n people who tick each option independently with its share."""
+    """Draw n respondents who tick each option independently with its share."""
     return (rng.random((n, len(shares))) < shares).astype(np.uint8)
 
 
 def expected_sets(channel: SubsetSelection, people: list[int]) -> np.ndarray:
-    """Supports if every set came in proportion to its weight, for people[i] with truth i."""
+    """Return the expected supports of reported sets if people[i] respondents have truth i."""
     counts = np.zeros(channel.k, dtype=np.int64)
-    for chosen in itertools.combinations(range(channel.k), channel.d):
+    for members in itertools.combinations(range(channel.k), channel.d):
         for truth, number in enumerate(people):
-            weight = channel.T if truth in chosen else channel.L
-            counts[list(chosen)] += number * weight
+            weight = channel.T if truth in members else channel.L
+            counts[list(members)] += number * weight
     return counts
 
 
@@ -116,8 +116,8 @@ def test_a_sampled_option_has_the_estimate_and_interval_of_its_own_reports():
     result = proportions([60, 80, 60, 30, 20, 44], channel)
     assert result.n == 100
     assert result.reports.tolist() == [60, 80, 60]
-    for option, (asked, ones) in enumerate(((60, 30), (80, 20), (60, 44))):
-        alone = proportions([ones, asked - ones], grr(2, "3/4"))
+    for option, (n_asked, ones) in enumerate(((60, 30), (80, 20), (60, 44))):
+        alone = proportions([ones, n_asked - ones], grr(2, "3/4"))
         assert result.conf_low[option] == pytest.approx(alone.conf_low[0])
         assert result.n_effective[option] == pytest.approx(alone.n_effective[0])
 
@@ -179,11 +179,11 @@ def test_shares_of_options_are_recovered_from_patterns():
 def test_the_count_of_an_option_is_binomial_with_the_chances_of_its_patterns():
     channel = grr(len(PATTERNS), "0.4")
     holds = np.array([[j in pattern for pattern in PATTERNS] for j in range(4)])
-    said = holds @ channel.matrix.T
+    chances = holds @ channel.matrix.T
     for j in range(4):
         number = holds[j].sum()
-        np.testing.assert_allclose(said[j][holds[j]], channel.p + (number - 1) * channel.q)
-        np.testing.assert_allclose(said[j][~holds[j]], number * channel.q)
+        np.testing.assert_allclose(chances[j][holds[j]], channel.p + (number - 1) * channel.q)
+        np.testing.assert_allclose(chances[j][~holds[j]], number * channel.q)
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_patterns_are_reported_one_at_a_time():
 def test_simultaneous_intervals_of_bits_share_the_error_among_the_options():
     channel = BitVector(4, 4, 3, 1)
     together = proportions([30, 40, 50, 60], channel, n=100, simultaneous=True)
-    each = proportions(
+    per_estimate = proportions(
         [30, 40, 50, 60], channel, n=100, level=1 - 0.05 / 4, interval="clopper-pearson"
     )
-    np.testing.assert_array_equal(together.conf_low, each.conf_low)
+    np.testing.assert_array_equal(together.conf_low, per_estimate.conf_low)
     assert together.method == "clopper-pearson, simultaneous"

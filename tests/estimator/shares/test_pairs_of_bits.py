@@ -1,4 +1,4 @@
-"""Pairs of options that were ticked together: from joint supports of bits, from patterns."""
+"""Pairs of options ticked together, from joint supports of bits and from patterns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DIVISIONS = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0), (0.3, 0.3, 0.4), (0
 
 
 def two_bits(channel: BitVector) -> np.ndarray:
-    one = [[channel.p, 1 - channel.p], [channel.q, 1 - channel.q]]
-    return np.kron(one, one)
+    bit = [[channel.p, 1 - channel.p], [channel.q, 1 - channel.q]]
+    return np.kron(bit, bit)
 
 
 def test_supports_expected_from_the_truth_give_it_back():
@@ -36,14 +36,14 @@ def test_supports_expected_from_the_truth_give_it_back():
 @pytest.mark.parametrize("weights", [(2, 1), (3, 1), (15, 2), (50, 1)])
 def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
     channel, n = BitVector(2, 2, *weights), 20
-    rest = np.array([c for c in itertools.product(range(n + 1), repeat=3) if sum(c) <= n])
-    counts = np.column_stack([rest, n - rest.sum(axis=1)])
+    head = np.array([c for c in itertools.product(range(n + 1), repeat=3) if sum(c) <= n])
+    counts = np.column_stack([head, n - head.sum(axis=1)])
     inverse, squares = two_bit_values(channel)
     ends = np.array([_ends(inverse @ c / n, n, inverse, squares, 0.95) for c in counts])[:, :, 0]
     assert np.all(ends[:, 0] < ends[:, 1])
-    for both, division in itertools.product((0, 0.01, 0.1, 0.5, 1), DIVISIONS):
-        pi = np.array([both, *((1 - both) * part for part in division)])
-        covers = (ends[:, 0] <= both + 1e-9) & (both - 1e-9 <= ends[:, 1])
+    for joint, division in itertools.product((0, 0.01, 0.1, 0.5, 1), DIVISIONS):
+        pi = np.array([joint, *((1 - joint) * part for part in division)])
+        covers = (ends[:, 0] <= joint + 1e-9) & (joint - 1e-9 <= ends[:, 1])
         assert multinomial.pmf(counts, n, pi @ two_bits(channel)) @ covers >= 0.93
 
 
@@ -65,7 +65,7 @@ def test_pairs_counted_from_reports_are_unbiased_with_their_error(sampled):
     assert np.all(np.abs(estimates.mean(axis=0) - truth) < 4 * spread / math.sqrt(300))
     np.testing.assert_allclose(np.mean([r.std_error for r in results], axis=0), spread, rtol=0.15)
     covered = np.mean([(r.conf_low <= truth) & (truth <= r.conf_high) for r in results], axis=0)
-    # At a true coverage of .95, below .90 in one of 10,000.
+    # At a true coverage of .95, a value below .90 has a probability of 1 in 10,000.
     assert np.all(covered >= 0.90)
 
 
@@ -78,14 +78,14 @@ def test_pairs_of_patterns_are_binomial_with_the_intervals_of_shares():
         (0, 2),
         (1, 2),
     ]
-    both = sum(c for c, p in zip(counts, PATTERNS, strict=True) if 0 in p and 1 in p)
-    # Two of eight patterns hold both: p + q when they were ticked, 2 q when not.
+    joint_count = sum(c for c, p in zip(counts, PATTERNS, strict=True) if 0 in p and 1 in p)
+    # Two of eight patterns contain both options: p + q if they were ticked, 2 q if not.
     p, q = channel.p + channel.q, 2 * channel.q
-    assert result.estimate[0] == pytest.approx((both / 300 - q) / (p - q))
+    assert result.estimate[0] == pytest.approx((joint_count / 300 - q) / (p - q))
     assert result.method == "feldman-cousins"
     assert np.all(result.conf_low < result.conf_high)
-    named = option_pairs(counts, channel, PATTERNS, 4, interval="wilson", simultaneous=True)
-    assert named.method == "wilson, simultaneous"
+    wilson = option_pairs(counts, channel, PATTERNS, 4, interval="wilson", simultaneous=True)
+    assert wilson.method == "wilson, simultaneous"
 
 
 def test_a_pair_of_two_patterns_is_one_option_of_generalized_randomized_response():

@@ -1,4 +1,4 @@
-"""The estimates: unbiased, most likely, refused where the input is wrong."""
+"""Estimates of shares: bias, maximum likelihood and rejected arguments."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FIELDS = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective"
 
 
 def expected_counts(people: list[int], channel: SubsetSelection) -> list[int]:
-    """Counts of reports if every weight of the channel were drawn exactly once per person."""
+    """Return counts in which each respondent draws every weight of the channel exactly once."""
     n = sum(people)
-    return [channel.T * some + channel.L * (n - some) for some in people]
+    return [channel.T * holders + channel.L * (n - holders) for holders in people]
 
 
 @pytest.mark.slow
@@ -193,13 +193,15 @@ def test_an_unknown_interval_is_rejected_with_the_valid_names() -> None:
 def test_simultaneous_uses_clopper_pearson_at_the_shared_level_and_says_so() -> None:
     channel = grr(4, "0.7")
     together = proportions([40, 30, 20, 10], channel, simultaneous=True)
-    each = proportions([40, 30, 20, 10], channel, level=1 - 0.05 / 4, interval="clopper-pearson")
-    np.testing.assert_array_equal(together.conf_low, each.conf_low)
-    np.testing.assert_array_equal(together.conf_high, each.conf_high)
+    per_estimate = proportions(
+        [40, 30, 20, 10], channel, level=1 - 0.05 / 4, interval="clopper-pearson"
+    )
+    np.testing.assert_array_equal(together.conf_low, per_estimate.conf_low)
+    np.testing.assert_array_equal(together.conf_high, per_estimate.conf_high)
     assert together.method == "clopper-pearson, simultaneous"
     assert together.level == 0.95
-    named = proportions([40, 30, 20, 10], channel, simultaneous=True, interval="wilson")
-    assert named.method == "wilson, simultaneous"
+    wilson = proportions([40, 30, 20, 10], channel, simultaneous=True, interval="wilson")
+    assert wilson.method == "wilson, simultaneous"
 
 
 @pytest.mark.web
@@ -243,7 +245,7 @@ def test_a_result_is_frozen_and_has_a_repr() -> None:
 
 @pytest.mark.slow
 def test_these_respondents_have_an_error_of_randomization_alone() -> None:
-    """Its spread over devices' draws, for 1,500 people of whom 600 hold the option."""
+    """The standard deviation over devices' draws if 600 of 1,500 respondents hold the option."""
     channel, truth = grr(2, "0.8"), np.repeat([0, 1], [600, 900])
     rng = np.random.default_rng(8)
     results = [
@@ -254,7 +256,7 @@ def test_these_respondents_have_an_error_of_randomization_alone() -> None:
     assert results[0].std_error[0] == pytest.approx(spread, rel=0.06)
     assert results[0].std_error[0] < proportions([700, 800], channel).std_error[0]
     covered = np.mean([r.conf_low[0] <= 0.4 <= r.conf_high[0] for r in results])
-    # Four standard errors of the simulation below .95; it is a little more by construction.
+    # Allow four standard errors of the simulation below .95.
     assert 0.93 <= covered <= 0.975
     assert (results[0].method, results[0].target) == ("fixed-population", "respondents")
 
@@ -262,9 +264,9 @@ def test_these_respondents_have_an_error_of_randomization_alone() -> None:
 def test_the_interval_of_these_respondents_is_the_one_of_that_name() -> None:
     channel = grr(4, "0.7")
     target = proportions([40, 30, 20, 10], channel, target="respondents")
-    named = proportions([40, 30, 20, 10], channel, interval="fixed-population")
+    by_name = proportions([40, 30, 20, 10], channel, interval="fixed-population")
     for field in FIELDS:
-        np.testing.assert_array_equal(getattr(target, field), getattr(named, field))
+        np.testing.assert_array_equal(getattr(target, field), getattr(by_name, field))
     with pytest.raises(ValueError, match="is for the population"):
         proportions([40, 60], grr(2, "3/4"), interval="wilson", target="respondents")
     with pytest.raises(ValueError, match="unknown target 'sample'"):
@@ -286,11 +288,11 @@ def test_the_parts_of_a_margin_have_squares_that_add_up() -> None:
 
 
 def test_answers_without_randomization_have_a_margin_of_sampling_only() -> None:
-    open_, hidden = (
+    plain, randomized = (
         margin_split(proportions([500, 500], from_epsilon(2, epsilon))) for epsilon in (12, "0.1")
     )
-    assert open_.randomized.max() < 0.001
-    assert hidden.randomized.min() > 0.99
+    assert plain.randomized.max() < 0.001
+    assert randomized.randomized.min() > 0.99
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
@@ -298,9 +300,9 @@ def test_norm_sub_is_the_nearest_point_of_the_simplex(estimate: list[float]) -> 
     shares = norm_sub(estimate)
     assert shares.min() >= 0
     assert shares.sum() == pytest.approx(1)
-    # Karush, Kuhn, Tucker: the same was taken from every share that is left, more from no other.
-    taken = np.array(estimate) - shares
-    np.testing.assert_allclose(taken[shares > 1e-9], taken.max(), atol=1e-9)
+    # Karush-Kuhn-Tucker: positive shares have equal reductions, and none exceeds them.
+    reduction = np.array(estimate) - shares
+    np.testing.assert_allclose(reduction[shares > 1e-9], reduction.max(), atol=1e-9)
 
 
 @pytest.mark.parametrize("estimate", [[], [[0.5, 0.5]], [math.nan, 1.0], [math.inf, 0.0]])

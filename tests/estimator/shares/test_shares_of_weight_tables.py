@@ -42,9 +42,9 @@ def test_no_other_exact_pseudo_values_vary_less_at_uniform_truth():
     uniform = P.mean(axis=0)
     free = np.linalg.svd(P)[2][3:]
     for step in (-0.1, 0.1):
-        other = G + step * free
-        np.testing.assert_allclose(P @ other.T, np.eye(3), atol=1e-9)
-        assert np.all(other**2 @ uniform >= G**2 @ uniform)
+        alternative = G + step * free
+        np.testing.assert_allclose(P @ alternative.T, np.eye(3), atol=1e-9)
+        assert np.all(alternative**2 @ uniform >= G**2 @ uniform)
 
 
 @pytest.mark.slow
@@ -89,10 +89,10 @@ def test_two_options_without_further_rows_are_binomial():
 
 
 def test_simultaneous_score_intervals_are_wider():
-    one = proportions([50, 30, 20], GRR_AS_TABLE)
+    per_estimate = proportions([50, 30, 20], GRR_AS_TABLE)
     all_ = proportions([50, 30, 20], GRR_AS_TABLE, simultaneous=True)
     assert all_.method == "score, simultaneous"
-    assert np.all(all_.conf_high - all_.conf_low > one.conf_high - one.conf_low)
+    assert np.all(all_.conf_high - all_.conf_low > per_estimate.conf_high - per_estimate.conf_low)
 
 
 @each_case("estimate", [-3.0, 0.0, 0.4, 1.0, 5.0])
@@ -140,7 +140,7 @@ def test_the_most_likely_mixture_is_where_a_general_optimizer_ends(channel, seed
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(channel.truths, 0.4))
     counts = rng.multinomial(400, truth @ channel.matrix)
-    found = most_likely_mixture(counts, channel.matrix)
+    solution = most_likely_mixture(counts, channel.matrix)
     start = np.full(channel.truths, 1 / channel.truths)
     theirs = minimize(
         lambda pi: -log_likelihood(pi, counts, channel),
@@ -150,27 +150,27 @@ def test_the_most_likely_mixture_is_where_a_general_optimizer_ends(channel, seed
         constraints={"type": "eq", "fun": lambda pi: pi.sum() - 1},
         options={"ftol": 1e-13, "maxiter": 500},
     )
-    assert found.sum() == pytest.approx(1)
-    assert found.min() >= 0
-    # SLSQP keeps its sum to one only nearly.
+    assert solution.sum() == pytest.approx(1)
+    assert solution.min() >= 0
+    # SLSQP meets the constraint on the sum only approximately.
     best = log_likelihood(np.clip(theirs.x, 0, 1) / np.clip(theirs.x, 0, 1).sum(), counts, channel)
-    assert log_likelihood(found, counts, channel) >= best - TOLERANCE
-    np.testing.assert_allclose(found @ channel.matrix, theirs.x @ channel.matrix, atol=1e-3)
+    assert log_likelihood(solution, counts, channel) >= best - TOLERANCE
+    np.testing.assert_allclose(solution @ channel.matrix, theirs.x @ channel.matrix, atol=1e-3)
 
 
 def test_the_duality_gap_bounds_what_is_missing_of_the_likelihood():
     counts = np.array([70, 20, 10])
-    found = most_likely_mixture(counts, GRR_AS_TABLE.matrix)
+    solution = most_likely_mixture(counts, GRR_AS_TABLE.matrix)
     f, P = counts / 100, GRR_AS_TABLE.matrix
-    assert (P @ (f / (found @ P))).max() - 1 <= TOLERANCE
+    assert (P @ (f / (solution @ P))).max() - 1 <= TOLERANCE
 
 
 def test_a_likelihood_not_maximized_in_time_gives_nan(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     assert np.isnan(most_likely_mixture(np.array([500, 3, 1]), GRR_AS_TABLE.matrix)).all()
-    shown = proportions([500, 3, 1], GRR_AS_TABLE)
-    np.testing.assert_array_equal(shown.mle, norm_sub(shown.estimate))
-    assert shown.mle_method == "projection"
+    result = proportions([500, 3, 1], GRR_AS_TABLE)
+    np.testing.assert_array_equal(result.mle, norm_sub(result.estimate))
+    assert result.mle_method == "projection"
 
 
 @pytest.mark.slow
@@ -184,10 +184,12 @@ def test_shares_of_no_answers_are_estimated_from_every_table_of_numbers(construc
     draws = np.random.default_rng(3).multinomial(n, truth @ channel.matrix, size=rounds)
     results = [no_answer_shares(counts, channel) for counts in draws]
     estimates = np.array([result.estimate for result in results])
-    wanted = truth[-no_answers:]
+    expected = truth[-no_answers:]
     error = estimates.std(axis=0) / np.sqrt(rounds)
-    assert np.all(np.abs(estimates.mean(axis=0) - wanted) < 4 * error)
-    covered = np.mean([(r.conf_low <= wanted) & (wanted <= r.conf_high) for r in results], axis=0)
+    assert np.all(np.abs(estimates.mean(axis=0) - expected) < 4 * error)
+    covered = np.mean(
+        [(r.conf_low <= expected) & (expected <= r.conf_high) for r in results], axis=0
+    )
     assert np.all(covered >= 0.91)
 
 
@@ -205,11 +207,11 @@ def test_shares_of_a_table_among_these_respondents_are_covered_and_narrower():
     for _ in range(rounds):
         counts = np.bincount(channel.perturb(truth, rng), minlength=channel.reports)
         result = proportions(counts, channel, target="respondents")
-        held = np.array([400, 200, 150, 50]) / n
-        covered += (result.conf_low <= held) & (held <= result.conf_high)
+        shares = np.array([400, 200, 150, 50]) / n
+        covered += (result.conf_low <= shares) & (shares <= result.conf_high)
     assert np.all(covered / rounds >= 0.92)
     population = proportions(counts, channel)
     assert result.method == "fixed-population"
     assert np.all(result.std_error < population.std_error)
-    widths = [each.conf_high - each.conf_low for each in (result, population)]
+    widths = [estimate.conf_high - estimate.conf_low for estimate in (result, population)]
     assert np.all(widths[0] < widths[1])

@@ -1,4 +1,4 @@
-"""Conditional shares: their values, coverage, and when they are refused."""
+"""Conditional shares: values, coverage and rejected arguments."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def test_conditional_shares_are_ratios_of_the_table_and_add_up_to_one():
     )
     np.testing.assert_allclose(down.estimate.sum(axis=0), 1)
     assert across.estimate.shape == (2, 3)
-    one = conditional(table, 1, options=[1])
-    np.testing.assert_allclose(one.estimate[:, 0], down.estimate[:, 1])
-    assert one.options.tolist() == [1]
+    column = conditional(table, 1, options=[1])
+    np.testing.assert_allclose(column.estimate[:, 0], down.estimate[:, 1])
+    assert column.options.tolist() == [1]
 
 
 def test_the_most_likely_table_gives_the_same_conditional_shares():
@@ -40,14 +40,14 @@ def test_questions_of_a_larger_table_are_named():
     channels = [grr(2, "3/4"), WIDE, grr(3, "3/4")]
     counts = np.random.default_rng(1).multinomial(20_000, np.full(24, 1 / 24)).reshape(2, 4, 3)
     table = crosstab(counts, channels)
-    found = conditional(table, given=2, of=0)
+    result = conditional(table, given=2, of=0)
     pair = crosstab(counts.sum(axis=1), [channels[0], channels[2]])
-    np.testing.assert_allclose(found.estimate, conditional(pair, 1).estimate)
+    np.testing.assert_allclose(result.estimate, conditional(pair, 1).estimate)
     with pytest.raises(ValueError, match="two different questions"):
         conditional(table, given=2)
-    for given, of in ((3, 0), (0, 0), (-1, 0)):
+    for condition, of in ((3, 0), (0, 0), (-1, 0)):
         with pytest.raises(ValueError, match="two different questions"):
-            conditional(table, given=given, of=of)
+            conditional(table, given=condition, of=of)
 
 
 def test_shares_among_people_who_may_not_exist_are_rejected():
@@ -65,24 +65,24 @@ def test_shares_among_people_who_may_not_exist_are_rejected():
 
 
 def coverage(P: np.ndarray, channel: SubsetSelection, n: int, rounds: int) -> np.ndarray:
-    """Of the shares of row answers given each column, where that was not refused."""
+    """Return the coverage of row shares for each column that was estimated."""
     rng = np.random.default_rng(n)
     F = channel.matrix.T @ P @ channel.matrix
-    hits, shown = np.zeros(P.shape), np.zeros(len(P))
+    hits, n_shown = np.zeros(P.shape), np.zeros(len(P))
     for counts in rng.multinomial(n, F.ravel() / F.sum(), size=rounds):
         table = crosstab(counts.reshape(P.shape), [channel, channel])
         for b in range(len(P)):
             try:
-                found = conditional(table, 1, options=[b])
+                result = conditional(table, 1, options=[b])
             except CountsError:
                 continue
             truth = P[:, b] / P[:, b].sum()
-            low, high = found.conf_low[:, 0], found.conf_high[:, 0]
+            low, high = result.conf_low[:, 0], result.conf_high[:, 0]
             assert np.all(low < high)
             hits[:, b] += (low <= truth) & (truth <= high)
-            shown[b] += 1
-    often = shown > rounds / 2
-    return hits[:, often] / shown[often]
+            n_shown[b] += 1
+    often = n_shown > rounds / 2
+    return hits[:, often] / n_shown[often]
 
 
 FALLING = np.outer([0.7, 0.2, 0.1], [0.6, 0.3, 0.1])
@@ -96,8 +96,8 @@ TABLES = {
 @pytest.mark.web
 @pytest.mark.parametrize("P", TABLES.values(), ids=TABLES)
 def test_conditional_shares_are_covered(P):
-    found = coverage(P, from_epsilon(3, 2), 1000, 150)
-    assert found.min() >= 0.945 - 4 * math.sqrt(0.05 / 150)
+    minima = coverage(P, from_epsilon(3, 2), 1000, 150)
+    assert minima.min() >= 0.945 - 4 * math.sqrt(0.05 / 150)
 
 
 @pytest.mark.long
@@ -105,5 +105,5 @@ def test_conditional_shares_are_covered(P):
 @each_case(("epsilon", "n"), [("1", 2000), ("2", 200), ("2", 2000), ("4", 100)])
 def test_conditional_shares_are_covered_on_a_grid(P, epsilon, n):
     rounds = 1500
-    found = coverage(P, from_epsilon(3, epsilon), n, rounds)
-    assert found.min() >= 0.93 - 3 * math.sqrt(0.05 / rounds)
+    minima = coverage(P, from_epsilon(3, epsilon), n, rounds)
+    assert minima.min() >= 0.93 - 3 * math.sqrt(0.05 / rounds)

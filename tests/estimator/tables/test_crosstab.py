@@ -1,4 +1,4 @@
-"""Cross-tabs: joint counts, the linear table and its errors, the most likely table, margins."""
+"""Cross-tabs: joint counts, linear table, standard errors, most likely table and margins."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ pairs = pytest.mark.parametrize("channels", PAIRS.values(), ids=PAIRS)
 
 
 def dense(channels) -> np.ndarray:
-    """The Kronecker product that the estimator never builds."""
+    """Return the Kronecker product, which the estimator avoids building."""
     product = np.ones((1, 1))
     for channel in channels:
         product = np.kron(product, channel.matrix)
     return product
 
 
-def drawn(channels, n: int, seed: int = 1) -> np.ndarray:
-    """Reports of n people from a table drawn at random."""
+def random_reports(channels, n: int, seed: int = 1) -> np.ndarray:
+    """Return reports of n respondents drawn from a random table."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(math.prod(len(channel.matrix) for channel in channels)))
     shape = [channel.matrix.shape[1] for channel in channels]
@@ -62,9 +62,9 @@ def test_joint_counts_are_those_of_a_histogram(sizes, n):
     columns = [rng.integers(0, k, n, dtype=np.uint16) for k in sizes]
     counts = joint_counts(columns, sizes)
     assert counts.dtype == np.int64
-    wanted = np.zeros(sizes, dtype=np.int64)
-    np.add.at(wanted, tuple(columns), 1)
-    np.testing.assert_array_equal(counts, wanted)
+    expected = np.zeros(sizes, dtype=np.int64)
+    np.add.at(expected, tuple(columns), 1)
+    np.testing.assert_array_equal(counts, expected)
 
 
 @each_case(
@@ -92,18 +92,18 @@ def test_invalid_codes_are_rejected_with_their_position(columns, sizes, reason):
 
 @pairs
 def test_the_linear_table_is_the_dense_inverse_of_the_reports(channels):
-    counts = drawn(channels, 5000)
-    found = crosstab(counts, channels)
+    counts = random_reports(channels, 5000)
+    table = crosstab(counts, channels)
     if all(len(channel.matrix) == channel.matrix.shape[1] for channel in channels):
-        wanted = np.linalg.solve(dense(channels).T, counts.ravel() / 5000)
-        np.testing.assert_allclose(found.estimate.ravel(), wanted, atol=1e-12)
-    assert found.estimate.sum() == pytest.approx(1)
+        expected = np.linalg.solve(dense(channels).T, counts.ravel() / 5000)
+        np.testing.assert_allclose(table.estimate.ravel(), expected, atol=1e-12)
+    assert table.estimate.sum() == pytest.approx(1)
     G = np.ones((1, 1))
     for channel in channels:
         G = np.kron(G, axis(channel).means)
     # Var = (sum (a_g b_h)^2 lambda_gh - P^2)/n, by the dense pseudo-values.
-    variance = (G**2 @ counts.ravel() / 5000 - found.estimate.ravel() ** 2) / 5000
-    np.testing.assert_allclose(found.std_error.ravel(), np.sqrt(variance), rtol=1e-9)
+    variance = (G**2 @ counts.ravel() / 5000 - table.estimate.ravel() ** 2) / 5000
+    np.testing.assert_allclose(table.std_error.ravel(), np.sqrt(variance), rtol=1e-9)
 
 
 @pairs
@@ -123,8 +123,8 @@ def test_second_moments_of_other_cells_lie_within_their_bounds(channels):
     axes = [axis(channel) for channel in channels]
     moment = product_moment(axes)
     w = np.ones((1, 1))
-    for each in axes:
-        w = np.kron(w, each.by_truth)
+    for factors in axes:
+        w = np.kron(w, factors.by_truth)
     np.testing.assert_allclose(moment.at_truth.ravel(), np.diagonal(w))
     away = w + np.diag(np.full(len(w), np.inf))
     np.testing.assert_allclose(moment.minimum.ravel(), away.min(axis=1))
@@ -133,14 +133,14 @@ def test_second_moments_of_other_cells_lie_within_their_bounds(channels):
 
 
 def test_one_question_alone_has_wilsons_interval():
-    found = crosstab([500, 300, 200], [grr(3, "3/5")])
+    table = crosstab([500, 300, 200], [grr(3, "3/5")])
     plain = proportions([500, 300, 200], grr(3, "3/5"), interval="wilson")
-    np.testing.assert_allclose(found.estimate, plain.estimate, atol=1e-12)
-    np.testing.assert_allclose(found.std_error, plain.std_error)
-    # An end may have moved outwards, because reports are skewed.
-    assert np.all(found.conf_low <= plain.conf_low + 1e-12)
-    assert np.all(found.conf_high >= plain.conf_high - 1e-12)
-    np.testing.assert_allclose(found.conf_high, plain.conf_high, atol=0.003)
+    np.testing.assert_allclose(table.estimate, plain.estimate, atol=1e-12)
+    np.testing.assert_allclose(table.std_error, plain.std_error)
+    # The correction for skewness may widen the interval.
+    assert np.all(table.conf_low <= plain.conf_low + 1e-12)
+    assert np.all(table.conf_high >= plain.conf_high - 1e-12)
+    np.testing.assert_allclose(table.conf_high, plain.conf_high, atol=0.003)
 
 
 @pytest.mark.slow
@@ -152,28 +152,28 @@ def test_sets_of_options_are_crossed_by_their_supports():
         cells = rng.choice(10, size=n, p=P.ravel())
         sets, codes = SETS.perturb(cells // 2, rng), grr(2, "3/4").perturb(cells % 2, rng)
         counts = sets.T.astype(np.int64) @ np.eye(2, dtype=np.int64)[codes]
-        found = crosstab(counts, [SETS, grr(2, "3/4")])
-        assert found.n == n
-        estimates.append(found.estimate)
-        errors.append(found.std_error)
+        table = crosstab(counts, [SETS, grr(2, "3/4")])
+        assert table.n == n
+        estimates.append(table.estimate)
+        errors.append(table.std_error)
     spread = np.std(estimates, axis=0)
     assert np.all(np.abs(np.mean(estimates, axis=0) - P) < 4 * spread / math.sqrt(rounds))
     np.testing.assert_allclose(np.mean(errors, axis=0), spread, rtol=0.2)
-    margin = found.margin(1)
-    np.testing.assert_allclose(margin.estimate, found.estimate.sum(axis=0), atol=1e-12)
+    margin = table.margin(1)
+    np.testing.assert_allclose(margin.estimate, table.estimate.sum(axis=0), atol=1e-12)
 
 
 def test_margins_are_sums_of_the_linear_table():
     channels = PAIRS["three questions"]
-    table = crosstab(drawn(channels, 4000), channels)
+    table = crosstab(random_reports(channels, 4000), channels)
     for place in range(3):
         margin = table.margin(place)
         assert isinstance(margin, Proportions)
-        others = tuple(other for other in range(3) if other != place)
-        np.testing.assert_allclose(margin.estimate, table.estimate.sum(axis=others), atol=1e-12)
-    turned = table.margin(2, 0)
-    assert isinstance(turned, Crosstab)
-    np.testing.assert_allclose(turned.estimate, table.estimate.sum(axis=1).T, atol=1e-12)
+        remaining = tuple(axis for axis in range(3) if axis != place)
+        np.testing.assert_allclose(margin.estimate, table.estimate.sum(axis=remaining), atol=1e-12)
+    transposed = table.margin(2, 0)
+    assert isinstance(transposed, Crosstab)
+    np.testing.assert_allclose(transposed.estimate, table.estimate.sum(axis=1).T, atol=1e-12)
     for wrong in ((), (0, 0), (3,), (-1,)):
         with pytest.raises(ValueError, match="questions"):
             table.margin(*wrong)
@@ -187,9 +187,9 @@ def simulated_coverage(P: np.ndarray, channel: SubsetSelection, n: int, rounds: 
     F = channel.matrix.T @ P @ channel.matrix
     hits = np.zeros(P.shape)
     for counts in rng.multinomial(n, F.ravel() / F.sum(), size=rounds):
-        found = crosstab(counts.reshape(P.shape), [channel, channel])
-        assert np.all(found.conf_low < found.conf_high)
-        hits += (found.conf_low <= P) & (found.conf_high >= P)
+        table = crosstab(counts.reshape(P.shape), [channel, channel])
+        assert np.all(table.conf_low < table.conf_high)
+        hits += (table.conf_low <= P) & (table.conf_high >= P)
     return hits / rounds
 
 
@@ -202,7 +202,7 @@ def hard_tables(k: int) -> list[np.ndarray]:
 
 
 def at_least(coverage: float, rounds: int) -> float:
-    """Four standard errors below, so that the least of many cells passes."""
+    """Return four standard errors below the target, so that the minimum of many cells passes."""
     return coverage - 4 * math.sqrt(coverage * (1 - coverage) / rounds)
 
 
@@ -216,19 +216,19 @@ def test_intervals_of_cells_cover(table):
 @pytest.mark.long
 @each_case("k", [2, 3, 5])
 @each_case("epsilon", ["0.5", "1", "2", "4"])
-@each_case(("n", "least"), [(50, 0.91), (200, 0.92), (500, 0.93), (2000, 0.935)])
-def test_intervals_of_cells_cover_on_a_grid(k, epsilon, n, least):
+@each_case(("n", "minimum"), [(50, 0.91), (200, 0.92), (500, 0.93), (2000, 0.935)])
+def test_intervals_of_cells_cover_on_a_grid(k, epsilon, n, minimum):
     for P in hard_tables(k):
         coverage = simulated_coverage(P, from_epsilon(k, epsilon), n, 2000)
-        assert coverage.min() >= at_least(least, 2000)
+        assert coverage.min() >= at_least(minimum, 2000)
         assert coverage.mean() >= 0.94
 
 
 def test_cells_far_outside_have_an_interval_with_a_width():
     for counts in ([[0, 9], [9, 0]], [[1, 0], [0, 0]], [[10**9, 0], [0, 10**9]]):
-        found = crosstab(counts, [grr(2, "3/4")] * 2)
-        assert np.all(found.conf_low < found.conf_high)
-        assert np.isfinite(found.std_error).all()
+        table = crosstab(counts, [grr(2, "3/4")] * 2)
+        assert np.all(table.conf_low < table.conf_high)
+        assert np.isfinite(table.std_error).all()
 
 
 # The most likely table
@@ -237,10 +237,10 @@ def test_cells_far_outside_have_an_interval_with_a_width():
 @each_case("seed", range(3))
 def test_the_most_likely_table_is_where_a_general_optimizer_ends(seed):
     channels = PAIRS["different sizes"]
-    counts, M = drawn(channels, 300, seed), dense(PAIRS["different sizes"])
-    found = crosstab(counts, channels, method="em")
-    assert found.converged
-    assert found.method == "em"
+    counts, M = random_reports(channels, 300, seed), dense(PAIRS["different sizes"])
+    table = crosstab(counts, channels, method="em")
+    assert table.converged
+    assert table.method == "em"
     f, cells = counts.ravel() / 300, len(M)
     theirs = minimize(
         lambda P: -float(f @ np.log(np.maximum(P @ M, 1e-300))),
@@ -251,19 +251,19 @@ def test_the_most_likely_table_is_where_a_general_optimizer_ends(seed):
         options={"ftol": 1e-13, "maxiter": 1000},
     )
     best = np.clip(theirs.x, 0, 1) / np.clip(theirs.x, 0, 1).sum()
-    ours = found.estimate.ravel()
+    ours = table.estimate.ravel()
     assert f @ np.log(ours @ M) >= f @ np.log(best @ M) - 1e-6
     np.testing.assert_allclose(ours @ M, best @ M, atol=1e-3)
 
 
 @pairs
 def test_the_table_is_that_of_the_kronecker_product(channels):
-    counts = drawn(channels, 700, 4)
-    found, gap, converged = most_likely_table(counts, channels)
+    counts = random_reports(channels, 700, 4)
+    result, gap, converged = most_likely_table(counts, channels)
     assert converged
     assert 0 <= gap <= 1e-6
     whole = most_likely_mixture(counts.ravel(), dense(channels))
-    np.testing.assert_allclose(found.ravel() @ dense(channels), whole @ dense(channels), atol=1e-4)
+    np.testing.assert_allclose(result.ravel() @ dense(channels), whole @ dense(channels), atol=1e-4)
 
 
 def test_both_methods_agree_if_the_linear_table_is_possible():
@@ -275,24 +275,24 @@ def test_both_methods_agree_if_the_linear_table_is_possible():
 
 def test_a_table_not_found_in_time_is_flagged(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
-    found = crosstab([[900, 3], [1, 0]], [grr(2, "3/4")] * 2, method="em")
-    assert not found.converged
-    assert found.gap > 1e-6
-    assert np.isfinite(found.estimate).all()
+    table = crosstab([[900, 3], [1, 0]], [grr(2, "3/4")] * 2, method="em")
+    assert not table.converged
+    assert table.gap > 1e-6
+    assert np.isfinite(table.estimate).all()
 
 
 def test_a_table_without_inverse_uses_em_and_has_no_error():
     channels = [one_bit(5, 2), grr(2, "3/4")]
-    counts = drawn(channels, 2000)
+    counts = random_reports(channels, 2000)
     with pytest.raises(ChannelError, match="cannot be estimated"):
         crosstab(counts, channels)
-    found = crosstab(counts, channels, method="em")
-    assert found.converged
-    assert np.all(np.isinf(found.std_error))
-    assert np.all((found.conf_low == 0) & (found.conf_high == 1))
+    table = crosstab(counts, channels, method="em")
+    assert table.converged
+    assert np.all(np.isinf(table.std_error))
+    assert np.all((table.conf_low == 0) & (table.conf_high == 1))
 
 
-# Refusals and looks
+# Rejected arguments and output
 
 
 @each_case(
@@ -335,16 +335,16 @@ def test_unknown_methods_and_levels_are_rejected():
 
 
 def test_a_cross_tab_is_a_table_of_cells_that_cannot_be_written():
-    found = crosstab(drawn([WIDE, grr(2, "3/4")], 100), [WIDE, grr(2, "3/4")])
-    rows = found.to_rows()
+    table = crosstab(random_reports([WIDE, grr(2, "3/4")], 100), [WIDE, grr(2, "3/4")])
+    rows = table.to_rows()
     assert len(rows) == 6
     assert (rows[3]["question_0"], rows[3]["question_1"]) == (1, 1)
     assert {"estimate", "std_error", "conf_low", "conf_high", "n", "method"} <= set(rows[0])
-    assert "<table>" in found._repr_html_()
+    assert "<table>" in table._repr_html_()
     with pytest.raises(ValueError, match="read-only"):
-        found.estimate[0, 0] = 1
+        table.estimate[0, 0] = 1
     with pytest.raises(ValueError, match="read-only"):
-        found.made_from.counts[0, 0] = 1
+        table.made_from.counts[0, 0] = 1
 
 
 def test_forced_response_crosses_with_its_own_matrix():

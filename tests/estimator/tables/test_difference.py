@@ -1,4 +1,4 @@
-"""Differences of two groups: MOVER by hand, against statsmodels, coverage, refusals."""
+"""Differences of two groups: values, agreement with statsmodels, coverage, rejected arguments."""
 
 from __future__ import annotations
 
@@ -24,102 +24,102 @@ WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 
 def test_mover_takes_wilsons_ends_mapped_through_each_channel():
     weak = grr(2, "2/3")
-    found = difference([500, 500], [130, 170], HALF, weak, interval="mover-wilson")
+    result = difference([500, 500], [130, 170], HALF, weak, interval="mover-wilson")
     ends, shares = [], []
     for counts, channel in (([500, 500], HALF), ([130, 170], weak)):
         low, high = proportion_confint(np.array(counts), sum(counts), method="wilson")
         ends.append([(np.asarray(x) - channel.q) / (channel.p - channel.q) for x in (low, high)])
         shares.append(proportions(counts, channel).estimate)
     (la, ua), (lb, ub), (a, b) = ends[0], ends[1], shares
-    np.testing.assert_allclose(found.estimate, a - b)
-    np.testing.assert_allclose(found.conf_low, a - b - np.hypot(a - la, ub - b))
-    np.testing.assert_allclose(found.conf_high, a - b + np.hypot(ua - a, b - lb))
+    np.testing.assert_allclose(result.estimate, a - b)
+    np.testing.assert_allclose(result.conf_low, a - b - np.hypot(a - la, ub - b))
+    np.testing.assert_allclose(result.conf_high, a - b + np.hypot(ua - a, b - lb))
     errors = [proportions(c, ch).std_error for c, ch in (([500, 500], HALF), ([130, 170], weak))]
-    np.testing.assert_allclose(found.std_error, np.hypot(*errors))
-    np.testing.assert_allclose(found.share_a, a)
-    assert (found.n_a, found.n_b, found.method) == (1000, 300, "mover-wilson")
+    np.testing.assert_allclose(result.std_error, np.hypot(*errors))
+    np.testing.assert_allclose(result.share_a, a)
+    assert (result.n_a, result.n_b, result.method) == (1000, 300, "mover-wilson")
 
 
 @pytest.mark.parametrize(("a", "b"), [(30, 20), (0, 5), (1, 49), (50, 50), (25, 25)])
 def test_without_randomization_mover_is_newcombes_interval(a, b):
-    found = difference([a, 60 - a], [b, 50 - b], None, interval="mover-wilson")
+    result = difference([a, 60 - a], [b, 50 - b], None, interval="mover-wilson")
     low, high = confint_proportions_2indep(a, 60, b, 50, method="newcomb", compare="diff")
-    assert found.conf_low[0] == pytest.approx(low, abs=1e-9)
-    assert found.conf_high[0] == pytest.approx(high, abs=1e-9)
+    assert result.conf_low[0] == pytest.approx(low, abs=1e-9)
+    assert result.conf_high[0] == pytest.approx(high, abs=1e-9)
 
 
 @pytest.mark.parametrize(
     ("a", "b", "n"), [(30, 20, (60, 50)), (20, 30, (60, 50)), (8, 9, (20, 200))]
 )
 def test_a_score_end_is_where_the_difference_is_the_quantile_and_a_part_of_a_report_away(a, b, n):
-    found = difference([a, n[0] - a], [b, n[1] - b], HALF, None)
-    estimate, moved = found.estimate[0], 0.3 * math.hypot(2 / n[0], 1 / n[1])
-    # E[g^2] at most, of g = 2 (supported - 1/4) through the channel and 0 or 1 given openly.
+    result = difference([a, n[0] - a], [b, n[1] - b], HALF, None)
+    estimate, shift = result.estimate[0], 0.3 * math.hypot(2 / n[0], 1 / n[1])
+    # Upper bounds of E[g^2]: g = 2 (supported - 1/4) through the channel, 0 or 1 without.
     weights = n[0] / (4 * (0.75 * 0.75**2 + 0.25 * 0.25**2)), n[1]
-    for d, side in ((found.conf_low[0], 1), (found.conf_high[0], -1)):
-        x = np.average([found.share_a[0], found.share_b[0] + d], weights=weights)
+    for d, side in ((result.conf_low[0], 1), (result.conf_high[0], -1)):
+        x = np.average([result.share_a[0], result.share_b[0] + d], weights=weights)
         x = min(max(x, 0, d), 1, 1 + d)
         reported = 0.25 + 0.5 * x
         variance = 4 * reported * (1 - reported) / n[0] + (x - d) * (1 - x + d) / n[1]
-        gap = side * (estimate - d) - moved
+        gap = side * (estimate - d) - shift
         assert gap == pytest.approx(norm.ppf(0.975) * math.sqrt(variance), abs=1e-9)
 
 
 def test_the_score_at_large_n_is_the_normal_interval():
     n = 10**8
-    found = difference([6 * n // 10, 4 * n // 10], [n // 2, n // 2], HALF)
-    reach = norm.ppf(0.975) * found.std_error
-    np.testing.assert_allclose(found.conf_high - found.estimate, reach, rtol=1e-3)
-    np.testing.assert_allclose(found.estimate - found.conf_low, reach, rtol=1e-3)
+    result = difference([6 * n // 10, 4 * n // 10], [n // 2, n // 2], HALF)
+    reach = norm.ppf(0.975) * result.std_error
+    np.testing.assert_allclose(result.conf_high - result.estimate, reach, rtol=1e-3)
+    np.testing.assert_allclose(result.estimate - result.conf_low, reach, rtol=1e-3)
 
 
 def test_the_test_of_equal_shares_is_the_pooled_one():
-    found = difference([60, 40], [45, 55], None)
+    result = difference([60, 40], [45, 55], None)
     z = 0.15 / math.sqrt(0.525 * 0.475 * 2 / 100)
-    assert found.z[0] == pytest.approx(z)
-    assert found.p_value[0] == pytest.approx(2 * norm.sf(z))
+    assert result.z[0] == pytest.approx(z)
+    assert result.p_value[0] == pytest.approx(2 * norm.sf(z))
     through = difference([60, 40], [45, 55], HALF)
-    # Through one channel it is the test on the reports themselves.
+    # With one common channel, the test equals the test on the reports.
     assert through.z[0] == pytest.approx(z)
     assert difference([10, 0], [20, 0], None).p_value.tolist() == [1, 1]
     assert np.isfinite(difference([100, 0], [0, 100], HALF).z).all()
 
 
 def test_swapping_the_groups_reverses_the_result():
-    one, other = (
+    forward, backward = (
         difference([50, 70], [30, 20], HALF, None),
         difference([30, 20], [50, 70], None, HALF),
     )
-    np.testing.assert_allclose(one.estimate, -other.estimate)
-    np.testing.assert_allclose(one.conf_low, -other.conf_high)
-    np.testing.assert_allclose(one.z, -other.z)
-    np.testing.assert_allclose(one.p_value, other.p_value)
+    np.testing.assert_allclose(forward.estimate, -backward.estimate)
+    np.testing.assert_allclose(forward.conf_low, -backward.conf_high)
+    np.testing.assert_allclose(forward.z, -backward.z)
+    np.testing.assert_allclose(forward.p_value, backward.p_value)
 
 
 def test_every_channel_can_be_compared():
     bits, sampled = BitVector(3, 2, 3, 1), BitVector(3, 2, 3, 1, sampled=2)
-    found = difference([50, 40, 30], [30, 20, 10], bits, n_a=100, n_b=60)
-    np.testing.assert_allclose(found.share_a, proportions([50, 40, 30], bits, n=100).estimate)
-    drawn = difference([60, 70, 70, 30, 30, 30], [30, 20, 10], sampled, bits, n_b=60)
-    assert (drawn.n_a, drawn.n_b) == (100, 60)
+    result = difference([50, 40, 30], [30, 20, 10], bits, n_a=100, n_b=60)
+    np.testing.assert_allclose(result.share_a, proportions([50, 40, 30], bits, n=100).estimate)
+    sampled_result = difference([60, 70, 70, 30, 30, 30], [30, 20, 10], sampled, bits, n_b=60)
+    assert (sampled_result.n_a, sampled_result.n_b) == (100, 60)
     sets = SubsetSelection(4, 2, 3, 1)
     assert difference([50, 60, 40, 50], [20, 30, 30, 20], sets).n_b == 50
     warner = SubsetSelection(2, 1, 1, 3)
-    turned, plain = difference([30, 70], [50, 50], warner), difference([70, 30], [50, 50], HALF)
-    np.testing.assert_allclose(turned.conf_low, plain.conf_low)
+    inverted, plain = difference([30, 70], [50, 50], warner), difference([70, 30], [50, 50], HALF)
+    np.testing.assert_allclose(inverted.conf_low, plain.conf_low)
     ticks = difference([50, 40, 30], [9, 8, 7], None, n_a=80, n_b=10)
     np.testing.assert_allclose(ticks.share_b, [0.9, 0.8, 0.7])
 
 
 def test_tables_of_two_options_are_wilsons_and_larger_ones_have_score_ends():
     coins = two_coins("1/2", "1/3")
-    found = difference([420, 580], [300, 300], coins, interval="mover-wilson")
+    result = difference([420, 580], [300, 300], coins, interval="mover-wilson")
     p, q = coins.matrix[:, 0]
     low, high = proportion_confint(np.array([420, 300]), np.array([1000, 600]), method="wilson")
     (la, lb), (ua, ub) = (low - q) / (p - q), (high - q) / (p - q)
     a, b = (0.42 - q) / (p - q), (0.5 - q) / (p - q)
-    assert found.conf_low[0] == pytest.approx(a - b - math.hypot(a - la, ub - b))
-    assert found.conf_high[0] == pytest.approx(a - b + math.hypot(ua - a, b - lb))
+    assert result.conf_low[0] == pytest.approx(a - b - math.hypot(a - la, ub - b))
+    assert result.conf_high[0] == pytest.approx(a - b + math.hypot(ua - a, b - lb))
     wide = difference([50, 20, 30, 40], [20, 20, 20, 20], WIDE)
     np.testing.assert_allclose(wide.share_a, proportions([50, 20, 30, 40], WIDE).estimate)
     np.testing.assert_allclose(wide.std_error[0] ** 2, sum(
@@ -132,11 +132,11 @@ def test_tables_of_two_options_are_wilsons_and_larger_ones_have_score_ends():
 @each_case("counts", [([9, 0], [0, 9]), ([10**9, 0], [0, 1]), ([1, 0], [1, 0])])
 @each_case("interval", ["score", "mover-wilson"])
 def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, counts, interval):
-    found = difference(*counts, channel, interval=interval)
-    assert found.method == interval
-    assert np.all(found.conf_low < found.conf_high)
-    assert np.all((found.conf_low >= -1) & (found.conf_high <= 1))
-    assert np.isfinite([found.estimate, found.std_error, found.z, found.p_value]).all()
+    result = difference(*counts, channel, interval=interval)
+    assert result.method == interval
+    assert np.all(result.conf_low < result.conf_high)
+    assert np.all((result.conf_low >= -1) & (result.conf_high <= 1))
+    assert np.isfinite([result.estimate, result.std_error, result.z, result.p_value]).all()
 
 
 @each_case(
@@ -166,7 +166,7 @@ def test_groups_that_cannot_be_compared_are_rejected(arguments, error, reason):
 
 
 SHARES = np.array([0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 0.97, 0.99, 1])
-"""With the corners, where nearly all of one group and nearly none of the other have the answer."""
+"""Grid of shares with the corners: nearly all of one group and nearly none of the other."""
 
 
 @pytest.mark.parametrize("channels", [("4", "4"), ("0.5", "2"), ("1", None)])
@@ -190,23 +190,23 @@ def test_the_score_is_hardly_wider_than_mover():
 @each_case("n", [(50, 50), (100, 100), (100, 50), (50, 200)])
 def test_differences_are_covered_on_a_grid(epsilon, k, n):
     channel = from_epsilon(k, epsilon)
-    for other in (channel, from_epsilon(2, "1"), from_epsilon(4, "4"), None):
-        found = enumerated_difference(n, (channel, other), "score", np.linspace(0, 1, 41))
-        # At epsilon 8 nearly all reports are true, and counts near 0 are as skewed as open ones.
-        assert found.coverage.min() >= (0.93 if epsilon == "8" else 0.942)
+    for second in (channel, from_epsilon(2, "1"), from_epsilon(4, "4"), None):
+        enumeration = enumerated_difference(n, (channel, second), "score", np.linspace(0, 1, 41))
+        # At epsilon 8 nearly all reports are true, so counts near 0 are as skewed as true answers.
+        assert enumeration.coverage.min() >= (0.93 if epsilon == "8" else 0.942)
 
 
 def test_men_and_women_in_nigeria():
     # Counted in the data of R's rr, forced response with a die (Blair, Imai, Zhou 2015).
-    found = difference([815, 497], [789, 334], grr(2, "5/6"))
-    assert found.share_a[1] == pytest.approx(0.3182, abs=5e-5)
-    assert found.share_b[1] == pytest.approx(0.1961, abs=5e-5)
-    assert found.p_value[1] < 1e-4
-    assert 0.06 < found.conf_low[1] < found.estimate[1] < found.conf_high[1] < 0.18
+    result = difference([815, 497], [789, 334], grr(2, "5/6"))
+    assert result.share_a[1] == pytest.approx(0.3182, abs=5e-5)
+    assert result.share_b[1] == pytest.approx(0.1961, abs=5e-5)
+    assert result.p_value[1] < 1e-4
+    assert 0.06 < result.conf_low[1] < result.estimate[1] < result.conf_high[1] < 0.18
 
 
 def test_a_difference_is_a_table_of_options():
-    found = difference([50, 70], [30, 20], HALF)
-    assert isinstance(found, Difference)
-    assert found.to_rows()[1]["option"] == 1
-    assert "share_a" in repr(found)
+    result = difference([50, 70], [30, 20], HALF)
+    assert isinstance(result, Difference)
+    assert result.to_rows()[1]["option"] == 1
+    assert "share_a" in repr(result)

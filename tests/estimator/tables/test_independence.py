@@ -1,4 +1,4 @@
-"""The test of independence: its arithmetic, its errors, and why not on debiased counts."""
+"""The test of independence: statistic, error rates and failure on debiased counts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.cases import each_case
 @pytest.mark.parametrize("shape", [(2, 2), (3, 5), (2, 3, 4)])
 def test_it_is_scipys_without_yates(shape):
     counts = np.random.default_rng(1).poisson(40, size=shape)
-    found, theirs = independence(counts), chi2_contingency(counts, correction=False)
-    assert found.statistic == pytest.approx(theirs.statistic)
-    assert found.p_value == pytest.approx(theirs.pvalue)
-    assert found.df == theirs.dof
-    np.testing.assert_allclose(found.expected, theirs.expected_freq)
-    assert np.sum(found.residual**2) == pytest.approx(found.statistic)
-    assert not found.small_expected
+    result, theirs = independence(counts), chi2_contingency(counts, correction=False)
+    assert result.statistic == pytest.approx(theirs.statistic)
+    assert result.p_value == pytest.approx(theirs.pvalue)
+    assert result.df == theirs.dof
+    np.testing.assert_allclose(result.expected, theirs.expected_freq)
+    assert np.sum(result.residual**2) == pytest.approx(result.statistic)
+    assert not result.small_expected
 
 
 def test_reports_that_never_came_take_no_degree_of_freedom():
-    found = independence([[30, 0, 20], [20, 0, 30]])
-    assert found.df == 1
-    assert found.statistic == pytest.approx(4)
-    assert np.isfinite(found.residual).all()
+    result = independence([[30, 0, 20], [20, 0, 30]])
+    assert result.df == 1
+    assert result.statistic == pytest.approx(4)
+    assert np.isfinite(result.residual).all()
 
 
 def test_small_expected_counts_are_flagged():

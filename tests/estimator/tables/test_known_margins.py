@@ -1,4 +1,4 @@
-"""Cross-tables with known margins: against the dense least-squares solution and simulation."""
+"""Cross-tabs with known margins agree with dense least squares and simulation."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_joint_shares_of_tables_and_three_questions_have_no_bias():
     truth = np.arange(1.0, 13).reshape(3, 2, 2) / 78
     reports = truth
     for axis, channel in enumerate(channels):
-        moved = np.tensordot(channel.matrix.T, reports, axes=(1, axis))
-        reports = np.moveaxis(moved, 0, axis)
+        product = np.tensordot(channel.matrix.T, reports, axes=(1, axis))
+        reports = np.moveaxis(product, 0, axis)
     counts = np.round(reports * 10**9).astype(np.int64)
     P, covariance = joint_shares(counts, channels)
     np.testing.assert_allclose(P, truth, atol=1e-6)
@@ -44,8 +44,8 @@ def test_joint_shares_of_tables_and_three_questions_have_no_bias():
 
 def test_reconciling_is_the_nearest_table_in_the_metric_of_its_errors():
     P, covariance = joint_shares(COUNTS, CHANNELS)
-    found = reconciled(P, covariance, MARGINS)
-    # Cells add up to 1, so the covariance has no inverse: the first five cells tell all.
+    result = reconciled(P, covariance, MARGINS)
+    # Cells add up to 1, so the covariance is singular; the first five cells determine the sixth.
     precision = np.linalg.inv(covariance[:5, :5])
 
     def far(x):
@@ -58,35 +58,35 @@ def test_reconciling_is_the_nearest_table_in_the_metric_of_its_errors():
     nearest = minimize(
         far, P.ravel()[:5], constraints={"type": "eq", "fun": missed}, options={"ftol": 1e-13}
     )
-    np.testing.assert_allclose(found.estimate.ravel()[:5], nearest.x, atol=1e-5)
-    np.testing.assert_allclose(found.estimate.sum(axis=1), MARGINS[0], atol=1e-12)
-    np.testing.assert_allclose(found.estimate.sum(axis=0), MARGINS[1], atol=1e-12)
+    np.testing.assert_allclose(result.estimate.ravel()[:5], nearest.x, atol=1e-5)
+    np.testing.assert_allclose(result.estimate.sum(axis=1), MARGINS[0], atol=1e-12)
+    np.testing.assert_allclose(result.estimate.sum(axis=0), MARGINS[1], atol=1e-12)
 
 
 def test_known_margins_never_make_an_error_larger():
     P, covariance = joint_shares(COUNTS, CHANNELS)
     before = np.sqrt(np.diag(covariance)).reshape(2, 3)
-    found = reconciled(P, covariance, MARGINS)
-    assert np.all(found.std_error < before)
+    result = reconciled(P, covariance, MARGINS)
+    assert np.all(result.std_error < before)
     only_rows = reconciled(P, covariance, {0: MARGINS[0]})
-    assert np.all(found.std_error <= only_rows.std_error + 1e-12)
+    assert np.all(result.std_error <= only_rows.std_error + 1e-12)
     assert np.all(only_rows.std_error <= before + 1e-12)
 
 
 def test_the_displayed_table_has_the_margins_and_nothing_below_zero():
     P, covariance = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
-    found = reconciled(P, covariance, [[0.6, 0.4], [0.5, 0.5]])
-    assert found.estimate.min() < 0 <= found.display.min()
-    np.testing.assert_allclose(found.display.sum(axis=1), [0.6, 0.4], atol=1e-9)
-    np.testing.assert_allclose(found.display.sum(axis=0), [0.5, 0.5], atol=1e-9)
-    assert np.all(found.conf_low >= 0)
-    assert np.all(found.conf_high <= [[0.5, 0.5], [0.4, 0.4]])
+    result = reconciled(P, covariance, [[0.6, 0.4], [0.5, 0.5]])
+    assert result.estimate.min() < 0 <= result.display.min()
+    np.testing.assert_allclose(result.display.sum(axis=1), [0.6, 0.4], atol=1e-9)
+    np.testing.assert_allclose(result.display.sum(axis=0), [0.5, 0.5], atol=1e-9)
+    assert np.all(result.conf_low >= 0)
+    assert np.all(result.conf_high <= [[0.5, 0.5], [0.4, 0.4]])
 
 
 def test_a_category_that_nobody_reported_can_still_have_its_margin():
     P, covariance = joint_shares([[30, 20], [0, 0]], [from_epsilon(2, 6), from_epsilon(2, 6)])
-    found = reconciled(P, covariance, {0: [0.98, 0.02]})
-    np.testing.assert_allclose(found.estimate.sum(axis=1), [0.98, 0.02], atol=1e-9)
+    result = reconciled(P, covariance, {0: [0.98, 0.02]})
+    np.testing.assert_allclose(result.estimate.sum(axis=1), [0.98, 0.02], atol=1e-9)
 
 
 def simulated(rounds, n, rng):
@@ -100,13 +100,13 @@ def simulated(rounds, n, rng):
 @pytest.mark.web
 def test_reconciled_cells_are_unbiased_and_covered():
     rounds = 600
-    truth, found = simulated(rounds, 1500, np.random.default_rng(3))
-    estimates = np.array([one.estimate for one in found])
+    truth, results = simulated(rounds, 1500, np.random.default_rng(3))
+    estimates = np.array([result.estimate for result in results])
     spread = estimates.std(axis=0)
     assert np.all(np.abs(estimates.mean(axis=0) - truth) < 4 * spread / math.sqrt(rounds))
-    errors = np.array([one.std_error for one in found]).mean(axis=0)
+    errors = np.array([result.std_error for result in results]).mean(axis=0)
     np.testing.assert_allclose(errors, spread, rtol=0.12)
-    hits = sum((one.conf_low <= truth) & (truth <= one.conf_high) for one in found)
+    hits = sum((result.conf_low <= truth) & (truth <= result.conf_high) for result in results)
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
 
 
@@ -138,17 +138,17 @@ def test_cells_of_rare_answers_are_covered_and_never_without_width(truth, epsilo
     hits, estimates, squares = np.zeros(T.shape), [], np.zeros(T.shape)
     for _ in range(rounds):
         counts = rng.multinomial(n, reports.ravel()).reshape(T.shape)
-        found = reconciled_crosstab(counts, channels, margins)
-        estimates.append(found.estimate)
-        squares += found.std_error**2
-        hits += (found.conf_low <= T + 1e-12) & (found.conf_high >= T - 1e-12)
-        assert (found.conf_high - found.conf_low).min() > 0
-        np.testing.assert_allclose(found.estimate.sum(axis=1), margins[0], atol=1e-9)
-        np.testing.assert_allclose(found.display.sum(axis=0), margins[1], atol=1e-9)
+        result = reconciled_crosstab(counts, channels, margins)
+        estimates.append(result.estimate)
+        squares += result.std_error**2
+        hits += (result.conf_low <= T + 1e-12) & (result.conf_high >= T - 1e-12)
+        assert (result.conf_high - result.conf_low).min() > 0
+        np.testing.assert_allclose(result.estimate.sum(axis=1), margins[0], atol=1e-9)
+        np.testing.assert_allclose(result.display.sum(axis=0), margins[1], atol=1e-9)
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
     spread = np.std(estimates, axis=0)
     assert np.all(np.abs(np.mean(estimates, axis=0) - T) < 0.25 * spread)
-    # Said errors may be larger than true ones, where there is next to nothing to see.
+    # Estimated errors may exceed true errors in nearly empty cells.
     assert np.all(spread < 1.15 * np.sqrt(squares / rounds))
 
 
@@ -167,18 +167,18 @@ def test_two_questions_that_say_nearly_the_same_are_reconciled(n):
     for _ in range(10):
         counts = rng.multinomial(n, (channel.matrix.T @ truth @ channel.matrix).ravel())
         margins = [truth.sum(axis=1), truth.sum(axis=0)]
-        found = reconciled_crosstab(counts.reshape(3, 3), [channel] * 2, margins)
-        np.testing.assert_allclose(found.display.sum(axis=0), margins[1], atol=1e-9)
+        result = reconciled_crosstab(counts.reshape(3, 3), [channel] * 2, margins)
+        np.testing.assert_allclose(result.display.sum(axis=0), margins[1], atol=1e-9)
 
 
 def test_cells_determined_by_the_margins_are_certain():
-    known = [[0.4, 0.6], [0, 1]]
-    found = reconciled_crosstab([[40, 200], [50, 250]], [grr(2, "0.9")] * 2, known)
-    for table in (found.estimate, found.conf_low, found.conf_high, found.display):
+    margins = [[0.4, 0.6], [0, 1]]
+    result = reconciled_crosstab([[40, 200], [50, 250]], [grr(2, "0.9")] * 2, margins)
+    for table in (result.estimate, result.conf_low, result.conf_high, result.display):
         np.testing.assert_allclose(table, [[0, 0.4], [0, 0.6]], atol=1e-12)
-    assert not found.std_error.any()
-    (one,) = [reconciled_crosstab([40, 60], [from_epsilon(2, 1)], [[0.4, 0.6]])]
-    np.testing.assert_array_equal(one.conf_low, one.conf_high)
+    assert not result.std_error.any()
+    (single,) = [reconciled_crosstab([40, 60], [from_epsilon(2, 1)], [[0.4, 0.6]])]
+    np.testing.assert_array_equal(single.conf_low, single.conf_high)
 
 
 @pytest.mark.web
@@ -186,11 +186,11 @@ def test_margins_of_another_population_have_a_small_p_value():
     truth = np.array([[0.15, 0.15, 0.1], [0.15, 0.35, 0.1]])
     reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix
     rng = np.random.default_rng(9)
-    said = [
+    results = [
         reconciled_crosstab(rng.multinomial(2000, reports.ravel()).reshape(2, 3), CHANNELS, m)
         for m in [MARGINS] * 200 + [[[0.7, 0.3], [0.3, 0.5, 0.2]]] * 5
     ]
-    agreement = np.array([one.agreement for one in said])
+    agreement = np.array([result.agreement for result in results])
     assert (
         binom.ppf(0.001, 200, 0.05) <= (agreement[:200] < 0.05).sum() <= binom.ppf(0.999, 200, 0.05)
     )
@@ -202,18 +202,18 @@ def test_a_table_of_reports_agrees_with_its_reconciled_estimate_where_nothing_is
     reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix
     counts = np.random.default_rng(5).multinomial(10**5, reports.ravel()).reshape(2, 3)
     by_estimate = reconciled(*joint_shares(counts, CHANNELS), MARGINS)
-    found = reconciled_crosstab(counts, CHANNELS, MARGINS)
+    result = reconciled_crosstab(counts, CHANNELS, MARGINS)
     for name in ("estimate", "std_error", "conf_low", "conf_high"):
-        np.testing.assert_allclose(getattr(found, name), getattr(by_estimate, name), atol=1e-3)
+        np.testing.assert_allclose(getattr(result, name), getattr(by_estimate, name), atol=1e-3)
 
 
 def test_tables_of_devices_that_add_noise_are_reconciled_too():
     channels = [geometric(3, 2, no_answers=0), grr(2, "0.9")]
     counts = np.array([[200, 90], [120, 200], [40, 150]])
-    found = reconciled_crosstab(counts, channels, [[0.5, 0.3, 0.2], [0.4, 0.6]])
-    np.testing.assert_allclose(found.estimate.sum(axis=0), [0.4, 0.6], atol=1e-9)
-    assert np.all(found.conf_low <= found.display + 1e-9)
-    assert np.all(found.display <= found.conf_high + 1e-9)
+    result = reconciled_crosstab(counts, channels, [[0.5, 0.3, 0.2], [0.4, 0.6]])
+    np.testing.assert_allclose(result.estimate.sum(axis=0), [0.4, 0.6], atol=1e-9)
+    assert np.all(result.conf_low <= result.display + 1e-9)
+    assert np.all(result.display <= result.conf_high + 1e-9)
 
 
 P2, COV2 = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])

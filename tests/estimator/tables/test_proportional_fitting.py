@@ -1,4 +1,4 @@
-"""Iterative proportional fitting: margins are met, odds ratios stay, wrong input has a name."""
+"""Iterative proportional fitting: margins, preserved odds ratios and rejected arguments."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def test_margins_are_met_and_odds_ratios_stay(seed, rows, columns):
     rng = np.random.default_rng(seed)
     table, target = rng.uniform(0.1, 9, (rows, columns)), rng.dirichlet(np.ones(rows * columns))
     target = target.reshape(rows, columns) + 0.001
-    found = fitted(table, [target.sum(axis=1), target.sum(axis=0)])
-    np.testing.assert_allclose(found.sum(axis=0), target.sum(axis=0), atol=1e-8)
-    np.testing.assert_allclose(found.sum(axis=1), target.sum(axis=1), atol=1e-8)
+    result = fitted(table, [target.sum(axis=1), target.sum(axis=0)])
+    np.testing.assert_allclose(result.sum(axis=0), target.sum(axis=0), atol=1e-8)
+    np.testing.assert_allclose(result.sum(axis=1), target.sum(axis=1), atol=1e-8)
 
     def ratio(x):
         return np.log(x[:-1, :-1] * x[1:, 1:] / (x[1:, :-1] * x[:-1, 1:]))
 
-    np.testing.assert_allclose(ratio(found), ratio(table), atol=1e-9)
+    np.testing.assert_allclose(ratio(result), ratio(table), atol=1e-9)
 
 
 def test_three_ways_with_a_joint_margin_minimize_the_divergence():
@@ -35,7 +35,7 @@ def test_three_ways_with_a_joint_margin_minimize_the_divergence():
     seed = rng.uniform(1, 5, (2, 3, 2))
     target = rng.dirichlet(np.ones(12)).reshape(2, 3, 2)
     margins = {(0, 1): target.sum(axis=2), 2: target.sum(axis=(0, 1))}
-    found = fitted(seed, margins)
+    result = fitted(seed, margins)
 
     def divergence(x):
         return float((x * np.log(x / (seed / seed.sum()).ravel())).sum())
@@ -56,7 +56,7 @@ def test_three_ways_with_a_joint_margin_minimize_the_divergence():
         constraints={"type": "eq", "fun": missed},
         options={"ftol": 1e-12, "maxiter": 500},
     )
-    np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
+    np.testing.assert_allclose(result.ravel(), best.x, atol=1e-5)
 
 
 @pytest.mark.web
@@ -86,5 +86,5 @@ def test_wrong_tables_and_margins_are_rejected_by_name(seed, margins, words):
 
 
 def test_totals_that_differ_by_rounding_are_one_total():
-    found = fitted([[1, 1], [1, 2]], [[0.3333333, 0.6666667], [0.5, 0.5000001]])
-    assert found.sum() == pytest.approx(1)
+    table = fitted([[1, 1], [1, 2]], [[0.3333333, 0.6666667], [0.5, 0.5000001]])
+    assert table.sum() == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""Two answers' people compared, and shares at a known distribution of another answer."""
+"""Conditional differences, and shares standardized to another answer's distribution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELATED = np.array([[0.05, 0.20], [0.50, 0.25]])
 
 
 def tables(P, epsilon, n, seed=3):
-    """Cross-tabs of surveys drawn from this true table."""
+    """Yield cross-tabs of surveys drawn from this true table."""
     rng = np.random.default_rng(seed)
     channels = [from_epsilon(k, epsilon) for k in P.shape]
     F = channels[0].matrix.T @ P @ channels[1].matrix
@@ -31,31 +31,33 @@ def tables(P, epsilon, n, seed=3):
 
 def test_a_difference_is_that_of_the_two_conditional_shares():
     table = crosstab([[2500, 1400], [1500, 2000], [1500, 2000]], [grr(3, "3/4"), grr(2, "3/4")])
-    found, shares = conditional_difference(table, [1, 0]), conditional(table, 1)
-    np.testing.assert_allclose(found.estimate, shares.estimate[:, 1] - shares.estimate[:, 0])
-    np.testing.assert_allclose(found.share_a, shares.estimate[:, 1])
-    turned = conditional_difference(table, [0, 1])
-    np.testing.assert_allclose(turned.estimate, -found.estimate)
-    np.testing.assert_allclose(turned.conf_low, -found.conf_high)
-    assert np.all((found.conf_low < found.estimate) & (found.estimate < found.conf_high))
+    result, shares = conditional_difference(table, [1, 0]), conditional(table, 1)
+    np.testing.assert_allclose(result.estimate, shares.estimate[:, 1] - shares.estimate[:, 0])
+    np.testing.assert_allclose(result.share_a, shares.estimate[:, 1])
+    reversed_ = conditional_difference(table, [0, 1])
+    np.testing.assert_allclose(reversed_.estimate, -result.estimate)
+    np.testing.assert_allclose(reversed_.conf_low, -result.conf_high)
+    assert np.all((result.conf_low < result.estimate) & (result.estimate < result.conf_high))
 
 
 @pytest.mark.web
 def test_differences_have_nominal_coverage():
     r = RELATED / RELATED.sum(axis=0)
     covered = [
-        (found.conf_low <= r[:, 0] - r[:, 1]) & (r[:, 0] - r[:, 1] <= found.conf_high)
-        for found in (conditional_difference(t, [0, 1]) for t in tables(RELATED, 2, 1500))
+        (result.conf_low <= r[:, 0] - r[:, 1]) & (r[:, 0] - r[:, 1] <= result.conf_high)
+        for result in (conditional_difference(t, [0, 1]) for t in tables(RELATED, 2, 1500))
     ]
-    # .93 less three standard errors of so many surveys
+    # .93 minus three standard errors for the number of surveys
     assert np.mean(covered, axis=0).min() >= 0.87
 
 
 @pytest.mark.web
 def test_unrelated_answers_differ_significantly_at_the_nominal_rate():
     unrelated = np.outer(RELATED.sum(axis=1), RELATED.sum(axis=0))
-    found = [conditional_difference(t, [0, 1]).p_value <= 0.05 for t in tables(unrelated, 2, 1500)]
-    assert np.mean(found) <= 0.11
+    rejections = [
+        conditional_difference(t, [0, 1]).p_value <= 0.05 for t in tables(unrelated, 2, 1500)
+    ]
+    assert np.mean(rejections) <= 0.11
 
 
 def test_answers_without_randomization_are_post_stratified_exactly():
@@ -72,16 +74,16 @@ def test_standardized_shares_are_covered_under_selective_participation():
     w = np.array([0.2, 0.8])
     truth = RELATED / RELATED.sum(axis=0) @ w
     covered = [
-        (found.conf_low <= truth) & (truth <= found.conf_high)
-        for found in (standardized_shares(t, w) for t in tables(RELATED, 2, 1500))
+        (result.conf_low <= truth) & (truth <= result.conf_high)
+        for result in (standardized_shares(t, w) for t in tables(RELATED, 2, 1500))
     ]
     assert np.mean(covered, axis=0).min() >= 0.87
 
 
 def test_an_answer_of_weight_0_is_left_out():
     table = crosstab([[300, 200, 100], [200, 300, 400]], [grr(2, "3/4"), grr(3, "3/4")])
-    found = standardized_shares(table, [1, 0, 0])
-    np.testing.assert_allclose(found.estimate, conditional(table, 1).estimate[:, 0])
+    result = standardized_shares(table, [1, 0, 0])
+    np.testing.assert_allclose(result.estimate, conditional(table, 1).estimate[:, 0])
 
 
 def test_shares_given_an_answer_that_may_not_exist_are_rejected():
@@ -102,12 +104,12 @@ def test_shares_given_an_answer_that_may_not_exist_are_rejected():
 
 
 def test_conditional_and_standardized_shares_are_suppressed_like_others():
-    few, many = (
+    small, large = (
         crosstab(np.array([[300, 200], [200, 300]]) * times, [grr(2, "3/4")] * 2)
         for times in (1, 100)
     )
-    for made in (lambda t: conditional(t, 1), lambda t: standardized_shares(t, [1, 1])):
-        assert disclosure(made(few)) == "hide" or disclosure(made(few)) == "caution"
-        assert disclosure(made(many)) == "show"
+    for estimate in (lambda t: conditional(t, 1), lambda t: standardized_shares(t, [1, 1])):
+        assert disclosure(estimate(small)) == "hide" or disclosure(estimate(small)) == "caution"
+        assert disclosure(estimate(large)) == "show"
     rare = crosstab([[30, 20], [20, 30]], [grr(2, "3/4")] * 2)
     assert disclosure(standardized_shares(rare, [1, 1])) == "hide"

@@ -1,4 +1,4 @@
-"""What a test of fit sees and what it does not; honest answers by hand, in two groups."""
+"""Goodness of fit, its undetectable cases, and the lie detector of two groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ tables = pytest.mark.parametrize("channel", TABLES.values(), ids=TABLES)
 
 
 def doubtful_rate(channel, truth, rounds: int, n: int, *, fakes=None, part: float = 0.0) -> float:
-    """How often counts of n reports, a part of them fakes of a given distribution, are doubted."""
+    """Return how often the test flags n reports that include fabricated reports."""
     rng = np.random.default_rng([n, rounds])
     chances = (1 - part) * (np.asarray(truth) @ channel.matrix)
     if fakes is not None:
@@ -42,7 +42,7 @@ def doubtful_rate(channel, truth, rounds: int, n: int, *, fakes=None, part: floa
 @each_case("n", [30, 1000])
 def test_true_populations_are_rarely_doubted(channel, n):
     k = len(channel.matrix)
-    # The corner, where nearly all reports are at the end of what is possible, is the worst.
+    # The worst case is a corner, where nearly all shares are at the edge of the possible range.
     for truth in (np.eye(k)[0], np.full(k, 1 / k)):
         assert doubtful_rate(channel, truth, 400, n) <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / 400)
 
@@ -51,7 +51,7 @@ def test_true_populations_are_rarely_doubted(channel, n):
 @each_case("level", [0.95, 0.99])
 @tables
 def test_the_test_has_at_most_its_nominal_size(channel, level):
-    # Tables are fitted by iteration, which takes its time.
+    # Iterative fitting of tables is slow.
     k, rounds = len(channel.matrix), 4000 if isinstance(channel, SubsetSelection) else 300
     for n in (50, 5000):
         for truth in (np.eye(k)[0], np.eye(k)[-1], np.full(k, 1 / k)):
@@ -78,41 +78,41 @@ def test_the_power_grows_with_the_fakes_and_with_the_reports():
 def test_possible_fabricated_reports_are_not_detected_and_the_result_says_so():
     channel, truth, target = grr(2, "3/4"), [0.5, 0.5], np.eye(2)[0]
     assert doubtful_rate(channel, truth, 200, 5000, fakes=target, part=0.10) == 0
-    found = channel_fit([3000, 2000], channel)
-    assert found.flag == ""
-    assert "fabricated reports that keep the shares possible" in found.cannot_see
-    assert 'self-protective "no"' in repr(found)
+    result = channel_fit([3000, 2000], channel)
+    assert result.flag == ""
+    assert "fabricated reports that keep the shares possible" in result.cannot_see
+    assert 'self-protective "no"' in repr(result)
 
 
 def test_the_statistics_are_those_of_the_formulas():
     channel, counts = grr(3, "0.6"), np.array([550, 300, 150])
-    found = channel_fit(counts, channel)
+    result = channel_fit(counts, channel)
     n, q = 1000, 0.2
-    assert found.z[2] == pytest.approx((0.15 - q) / math.sqrt(q * (1 - q) / n))
-    assert found.min_z == found.z.min()
-    assert found.z_p_value == pytest.approx(3 * binom.cdf(150, n, q))
-    # The third share is 0; the other two keep their proportions in what is left.
+    assert result.z[2] == pytest.approx((0.15 - q) / math.sqrt(q * (1 - q) / n))
+    assert result.min_z == result.z.min()
+    assert result.z_p_value == pytest.approx(3 * binom.cdf(150, n, q))
+    # The third share is 0; the other two keep their proportions in the remainder.
     reported = np.array([0.8 * 550 / 850, 0.8 * 300 / 850, 0.2])
     g_squared = 2 * np.sum(counts * np.log(counts / n / reported))
-    assert found.g_squared == pytest.approx(g_squared)
-    assert found.df == 2
-    assert found.g_p_value == pytest.approx(chi2.sf(g_squared, 2))
-    assert found.p_value == pytest.approx(2 * min(found.g_p_value, found.z_p_value))
+    assert result.g_squared == pytest.approx(g_squared)
+    assert result.df == 2
+    assert result.g_p_value == pytest.approx(chi2.sf(g_squared, 2))
+    assert result.p_value == pytest.approx(2 * min(result.g_p_value, result.z_p_value))
 
 
 def test_two_options_are_tested_at_both_ends():
     channel = grr(2, "3/4")
-    few, many = channel_fit([150, 850], channel), channel_fit([850, 150], channel)
-    assert few.doubtful
-    assert many.doubtful
-    assert few.flag == many.flag == MISFIT
-    assert few.p_value == pytest.approx(many.p_value)
+    low, high = channel_fit([150, 850], channel), channel_fit([850, 150], channel)
+    assert low.doubtful
+    assert high.doubtful
+    assert low.flag == high.flag == MISFIT
+    assert low.p_value == pytest.approx(high.p_value)
 
 
 def test_shares_that_are_all_possible_fit_exactly():
-    found = channel_fit([400, 300, 300], grr(3, "0.6"))
-    assert found.g_squared == pytest.approx(0, abs=1e-9)
-    assert (found.g_p_value, found.doubtful) == (pytest.approx(1), False)
+    result = channel_fit([400, 300, 300], grr(3, "0.6"))
+    assert result.g_squared == pytest.approx(0, abs=1e-9)
+    assert (result.g_p_value, result.doubtful) == (pytest.approx(1), False)
 
 
 def test_bit_vectors_and_sets_are_tested_count_by_count():
@@ -132,33 +132,33 @@ def test_bit_vectors_and_sets_are_tested_count_by_count():
 
 def test_sets_of_all_options_but_one_are_tested_by_their_likelihood():
     channel, missing = SubsetSelection(3, 2, 3, 1), np.array([200, 300, 500])
-    found = channel_fit(1000 - missing, channel)
-    # The third share is 0: it is missing with 3/7 at most, the others share the rest.
+    result = channel_fit(1000 - missing, channel)
+    # The third share is 0: P(missing) is at most 3/7, and the others share the remainder.
     reported = np.array([4 / 7 * 0.4, 4 / 7 * 0.6, 3 / 7])
     g_squared = 2 * np.sum(missing * np.log(missing / 1000 / reported))
-    assert found.g_squared == pytest.approx(g_squared)
-    assert (found.df, found.flag) == (2, MISFIT)
-    assert found.g_p_value == pytest.approx(chi2.sf(g_squared, 2))
+    assert result.g_squared == pytest.approx(g_squared)
+    assert (result.df, result.flag) == (2, MISFIT)
+    assert result.g_p_value == pytest.approx(chi2.sf(g_squared, 2))
 
 
-SEVERAL = {
+CHANNELS = {
     "bits": BitVector(4, 2, 3, 1),
     "sampled bits": BitVector(4, 2, 3, 1, sampled=2),
     "pairs": SubsetSelection(6, 2, 3, 1),
     "all but one": SubsetSelection(4, 3, 3, 1),
 }
-several = pytest.mark.parametrize("channel", SEVERAL.values(), ids=SEVERAL)
+each_channel = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
 
 
 def reports_of(channel, truth: int, n: int, rng):
-    """Reports of people who all have the same answer: the corner, the worst for a test."""
+    """Return reports of respondents with one common answer, the worst case for the test."""
     if isinstance(channel, BitVector):
         return channel.perturb(np.tile(np.eye(channel.m, dtype=int)[truth], (n, 1)), rng)
     return channel.perturb(np.full(n, truth), rng)
 
 
 @pytest.mark.web
-@several
+@each_channel
 @each_case("n", [30, 1000])
 def test_true_answers_in_several_counts_are_rarely_doubted(channel, n):
     rng, rounds = np.random.default_rng(n), 400
@@ -169,11 +169,11 @@ def test_true_answers_in_several_counts_are_rarely_doubted(channel, n):
     assert np.mean(doubts) <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / rounds)
 
 
-@several
+@each_channel
 def test_fabricated_sets_that_never_contain_an_option_are_detected(channel):
     n, rng = 4000, np.random.default_rng(5)
     reports = reports_of(channel, 0, n, rng)
-    # A fifth of the reports are copies of ones without the last option.
+    # A fifth of the reports are copies of reports without the last option.
     without = reports[reports[:, -1] == 0][: n // 5]
     faked = np.concatenate([reports[n // 5 :], without])
     assert channel_fit(faked.sum(axis=0), channel, n=n).doubtful
@@ -182,11 +182,11 @@ def test_fabricated_sets_that_never_contain_an_option_are_detected(channel):
 def test_wrong_combinations_of_bits_and_sets_are_not_detected_and_the_result_says_so():
     channel, n, rng = BitVector(4, 1, 3, 1), 4000, np.random.default_rng(5)
     reports = np.concatenate([reports_of(channel, truth, n // 2, rng) for truth in (0, 1)])
-    # Nobody ticks more than one option, yet a tenth report all of them.
+    # All respondents tick at most one option, but a tenth of the reports contain all options.
     reports[: n // 10] = 1
-    found = channel_fit(reports.sum(axis=0), channel, n=n)
-    assert not found.doubtful
-    assert "wrong combinations of options" in found.cannot_see
+    result = channel_fit(reports.sum(axis=0), channel, n=n)
+    assert not result.doubtful
+    assert "wrong combinations of options" in result.cannot_see
     assert "combinations" not in channel_fit([500, 500], grr(2, "3/4")).cannot_see
     assert "combinations" in channel_fit([500] * 6, SubsetSelection(6, 2, 3, 1)).cannot_see
 
@@ -201,16 +201,16 @@ def test_one_bit_has_a_goodness_of_fit_without_shares():
 def test_sparse_reports_are_counted_together():
     channel = square_wave(60, 1)
     counts = np.random.default_rng(1).multinomial(90, channel.matrix.mean(axis=0))
-    found = channel_fit(counts, channel)
-    assert 0 < found.df <= 90 / 5
-    assert not found.doubtful
+    result = channel_fit(counts, channel)
+    assert 0 < result.df <= 90 / 5
+    assert not result.doubtful
 
 
 def test_a_likelihood_that_is_not_maximized_in_time_is_flagged(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
-    found = channel_fit([500, 3, 1], WeightTable(Explicit(((3, 1, 1), (1, 3, 1), (1, 1, 3)))))
-    assert NOT_CONVERGED in found.flag
-    assert (found.g_squared, found.df, found.g_p_value) == (-1, 0, 1)
+    result = channel_fit([500, 3, 1], WeightTable(Explicit(((3, 1, 1), (1, 3, 1), (1, 1, 3)))))
+    assert NOT_CONVERGED in result.flag
+    assert (result.g_squared, result.df, result.g_p_value) == (-1, 0, 1)
 
 
 @each_case(
@@ -244,18 +244,18 @@ def by_hand(pi: float, t: float, p, n: int, rng):
 def test_the_lie_detector_finds_carriers_and_their_honesty():
     pi, t, p, n = 0.3, 0.6, (0.3, 0.8), 10**6
     exact = pi * t + (1 - pi) * (1 - np.array(p))
-    found = lie_detector((exact * n).round().astype(int), [n, n], p)
-    assert found.estimate == pytest.approx([pi, t], abs=1e-5)
-    assert found.flag == ""
+    result = lie_detector((exact * n).round().astype(int), [n, n], p)
+    assert result.estimate == pytest.approx([pi, t], abs=1e-5)
+    assert result.flag == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("pi", "t"), [(0.2, 0.5), (0.5, 1.0), (0.6, 0.3)])
 def test_standard_errors_of_the_lie_detector_match_a_simulation(pi, t):
     rng, p, n = np.random.default_rng(2), (0.2, 0.7), 5000
-    found = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(600)]
-    spread = np.std([f.estimate for f in found], axis=0)
-    claimed = np.mean([f.std_error for f in found], axis=0)
+    results = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(600)]
+    spread = np.std([f.estimate for f in results], axis=0)
+    claimed = np.mean([f.std_error for f in results], axis=0)
     np.testing.assert_allclose(claimed, spread, rtol=0.12)
 
 
@@ -265,8 +265,8 @@ def test_standard_errors_of_the_lie_detector_match_a_simulation(pi, t):
 @each_case("pi", [0.05, 0.2, 0.6])
 def test_intervals_of_the_lie_detector_cover_and_have_a_width(pi, t, n):
     rng, p, rounds = np.random.default_rng(n), (0.3, 0.7), 400
-    found = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(rounds)]
-    low, high = (np.array([getattr(f, end) for f in found]) for end in ("conf_low", "conf_high"))
+    results = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(rounds)]
+    low, high = (np.array([getattr(f, end) for f in results]) for end in ("conf_low", "conf_high"))
     covered = ((low <= [pi, t]) & ([pi, t] <= high)).mean(axis=0)
     assert covered.min() >= 0.93 - 3 * math.sqrt(0.05 * 0.95 / rounds)
     assert np.all(low < high)
@@ -275,26 +275,26 @@ def test_intervals_of_the_lie_detector_cover_and_have_a_width(pi, t, n):
 
 
 def test_without_carriers_honesty_is_undefined():
-    found = lie_detector([700, 300], [1000, 1000], [0.3, 0.7])
-    assert found.flag == NOT_CLEAR
-    assert (found.conf_low[1], found.conf_high[1]) == (0, 1)
+    result = lie_detector([700, 300], [1000, 1000], [0.3, 0.7])
+    assert result.flag == NOT_CLEAR
+    assert (result.conf_low[1], result.conf_high[1]) == (0, 1)
     beyond = lie_detector([800, 200], [1000, 1000], [0.3, 0.7])
     assert beyond.estimate[0] < 0
     assert (beyond.estimate[1], beyond.std_error[1]) == (0, math.inf)
 
 
 def test_answers_that_do_not_follow_the_rules_are_flagged():
-    # Both groups say yes more often than any t allows.
-    found = lie_detector([900, 700], [1000, 1000], [0.5, 0.9])
-    assert found.estimate[1] > 1
-    assert found.flag == OUTSIDE
+    # Both groups say yes more often than any honesty t permits.
+    result = lie_detector([900, 700], [1000, 1000], [0.5, 0.9])
+    assert result.estimate[1] > 1
+    assert result.flag == OUTSIDE
 
 
 def test_unanimous_answers_still_have_intervals():
     for yes in ([0, 0], [50, 50], [50, 0], [0, 50]):
-        found = lie_detector(yes, [50, 50], [0.3, 0.7])
-        assert np.isfinite(found.estimate).all()
-        assert np.all(found.conf_low < found.conf_high)
+        result = lie_detector(yes, [50, 50], [0.3, 0.7])
+        assert np.isfinite(result.estimate).all()
+        assert np.all(result.conf_low < result.conf_high)
 
 
 def test_two_groups_of_devices_are_rejected_with_the_reason():

@@ -1,4 +1,4 @@
-"""The bounds on what fakes can do hold against every fake there is, and are reached by one."""
+"""No fabricated report exceeds the bounds on a share, and the worst one reaches them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SILENT = [1, 2, 3, 4, 5, None]
 BANDS = {0.01: "1", 0.05: "5", 0.10: "10"}
 
 
-def bounds(counts, channel, **asked) -> Poisoning:
-    return poisoning(proportions(counts, channel, **asked), channel)
+def bounds(counts, channel, **options) -> Poisoning:
+    return poisoning(proportions(counts, channel, **options), channel)
 
 
 def honest_counts(channel, n: int, seed: int = 1):
@@ -46,16 +46,16 @@ def honest_counts(channel, n: int, seed: int = 1):
     [(2, "3/4", 1000, 62), (5, "3/4", 10_000, 98), (10, "1/2", 10_000, 66)],
 )
 def test_fakes_per_margin_match_the_published_table(k, p, n, fakes):
-    found = bounds([n // k] * k, grr(k, p), interval="wilson-hull")
-    assert found.fakes_per_margin.tolist() == [fakes] * k
+    result = bounds([n // k] * k, grr(k, p), interval="wilson-hull")
+    assert result.fakes_per_margin.tolist() == [fakes] * k
 
 
 def test_one_fake_moves_a_share_by_the_formula():
     channel, counts = grr(4, "0.7"), np.array([400, 300, 200, 100])
-    found = bounds(counts, channel)
+    result = bounds(counts, channel)
     # (1 - lambda)/((p-q) n); downwards it is lambda/((p-q) n), less where lambda < 1/2
     np.testing.assert_allclose(
-        found.largest_shift, (1 - counts / 1000) / ((channel.p - channel.q) * 1000)
+        result.largest_shift, (1 - counts / 1000) / ((channel.p - channel.q) * 1000)
     )
 
 
@@ -63,17 +63,17 @@ def test_one_fake_moves_a_share_by_the_formula():
 def test_no_report_in_place_of_an_average_one_moves_a_share_further(channel):
     n = 2000
     counts = honest_counts(channel, n)
-    found = bounds(counts, channel)
+    result = bounds(counts, channel)
     f = counts / n
-    moved = []
+    shifts = []
     for j in range(counts.size):
         faked = (1 - 1 / n) * f + np.eye(counts.size)[j] / n
-        moved.append(np.abs(linear(channel, faked) - found.estimate))
-    np.testing.assert_allclose(np.max(moved, axis=0), found.largest_shift, rtol=1e-9)
+        shifts.append(np.abs(linear(channel, faked) - result.estimate))
+    np.testing.assert_allclose(np.max(shifts, axis=0), result.largest_shift, rtol=1e-9)
 
 
 def linear(channel, shares_of_reports):
-    """The linear estimate for shares of reports that need not be whole counts."""
+    """Return the linear estimate from fractional counts."""
     P = channel.matrix
     if P.shape[0] == P.shape[1]:
         return np.linalg.solve(P.T, shares_of_reports)
@@ -93,8 +93,8 @@ def test_honest_about_poisoning_no_attack_by_1_5_or_10_percent_exceeds_the_state
     truth = np.clip(linear(channel, honest / honest.sum()), 0, 1)
     reached = np.zeros((2, len(truth)), dtype=bool)
     for j in range(honest.size):
-        found = bounds(honest + fakes * np.eye(honest.size, dtype=int)[j], channel)
-        low, high = (getattr(found, f"{end}_{BANDS[part]}") for end in ("low", "high"))
+        result = bounds(honest + fakes * np.eye(honest.size, dtype=int)[j], channel)
+        low, high = (getattr(result, f"{end}_{BANDS[part]}") for end in ("low", "high"))
         assert np.all(low <= truth + 1e-9)
         assert np.all(truth <= high + 1e-9)
         reached |= np.abs(np.array([low, high]) - truth) < 1e-9
@@ -102,20 +102,20 @@ def test_honest_about_poisoning_no_attack_by_1_5_or_10_percent_exceeds_the_state
 
 
 def test_the_bands_grow_with_the_fakes():
-    found = bounds([400, 300, 200, 100], grr(4, "0.7"))
-    assert np.all(found.low_10 <= found.low_5)
-    assert np.all(found.low_5 <= found.low_1)
-    assert np.all(found.high_1 <= found.high_5)
-    assert np.all(found.high_5 <= found.high_10)
-    assert np.all(found.low_1 < found.high_1)
+    result = bounds([400, 300, 200, 100], grr(4, "0.7"))
+    assert np.all(result.low_10 <= result.low_5)
+    assert np.all(result.low_5 <= result.low_1)
+    assert np.all(result.high_1 <= result.high_5)
+    assert np.all(result.high_5 <= result.high_10)
+    assert np.all(result.low_1 < result.high_1)
 
 
 def test_sets_of_options_and_bits_are_bounded_option_by_option():
     sets = SubsetSelection(5, 2, 3, 1)
-    found = bounds([500, 400, 400, 400, 300], sets)
+    result = bounds([500, 400, 400, 400, 300], sets)
     lam = np.array([0.5, 0.4, 0.4, 0.4, 0.3])
     D = sets.p - sets.q
-    np.testing.assert_allclose(found.largest_shift, np.maximum(1 - lam, lam) / (D * 1000))
+    np.testing.assert_allclose(result.largest_shift, np.maximum(1 - lam, lam) / (D * 1000))
     bits = BitVector(3, 1, 3, 1)
     alone = bounds([500, 400, 300], bits, n=1000)
     warner = bounds([500, 500], grr(2, "3/4"))
@@ -126,11 +126,11 @@ def test_sets_of_options_and_bits_are_bounded_option_by_option():
 def test_fabricated_reports_may_all_be_about_one_sampled_option():
     whole = BitVector(4, 1, 3, 1)
     sampled = BitVector(4, 1, 3, 1, sampled=1)
-    one = bounds([500, 500, 500, 500], whole, n=1000)
-    few = bounds([250, 250, 250, 250, 125, 125, 125, 125], sampled, n=1000)
-    np.testing.assert_allclose(few.largest_shift, 4 * one.largest_shift)
+    from_whole = bounds([500, 500, 500, 500], whole, n=1000)
+    from_sampled = bounds([250, 250, 250, 250, 125, 125, 125, 125], sampled, n=1000)
+    np.testing.assert_allclose(from_sampled.largest_shift, 4 * from_whole.largest_shift)
     # 1 % of 1,000 reports are 4 % of the 250 about an option.
-    assert few.low_1[0] == pytest.approx((0.5 - 0.04 * 1.5) / 0.96)
+    assert from_sampled.low_1[0] == pytest.approx((0.5 - 0.04 * 1.5) / 0.96)
     rare = bounds([950, 40, 10, 0, 475, 20, 5, 0], sampled, n=1000)
     assert (rare.low_5[1], rare.high_5[1]) == (0, 1)
     assert (rare.low_1[3], rare.high_1[3]) == (0, 1)
@@ -146,17 +146,17 @@ def test_a_mean_stays_in_its_band_for_any_fabricated_reports(channel, part):
     honest = honest_counts(channel, n - fakes)
     truth = np.clip(mean(honest, channel, values).estimate, values[0], values[-1])
     ends = []
-    # The pseudo-values of numbers are extreme at the ends of a table's parts.
+    # Pseudo-values of numbers have their extremes at the ends of a table's parts.
     for j in {
         0,
         1,
         min(2, honest.size - 1),
         *np.linspace(0, honest.size - 1, 12).astype(int).tolist(),
     }:
-        found = poisoning_of_mean(
+        result = poisoning_of_mean(
             honest + fakes * np.eye(honest.size, dtype=int)[j], channel, values
         )
-        low, high = (getattr(found, f"{end}_{BANDS[part]}")[0] for end in ("low", "high"))
+        low, high = (getattr(result, f"{end}_{BANDS[part]}")[0] for end in ("low", "high"))
         assert low - 1e-6 <= truth <= high + 1e-6
         ends += [abs(low - truth), abs(high - truth)]
     assert min(ends) < 1e-6
@@ -168,31 +168,31 @@ def test_a_mean_among_those_who_answered_is_bounded_too():
     honest = honest_counts(channel, n - fakes)
     truth = mean(honest, channel, values).estimate
     for j in range(honest.size):
-        found = poisoning_of_mean(
+        result = poisoning_of_mean(
             honest + fakes * np.eye(honest.size, dtype=int)[j], channel, values
         )
-        assert found.low_5[0] - 1e-6 <= truth <= found.high_5[0] + 1e-6
-    assert found.largest_shift[0] > 0
+        assert result.low_5[0] - 1e-6 <= truth <= result.high_5[0] + 1e-6
+    assert result.largest_shift[0] > 0
 
 
 def test_a_mean_of_few_answers_may_be_anything():
-    found = poisoning_of_mean([120, 110, 770], grr(3, "0.8"), [1, 2, None])
-    assert (found.low_10[0], found.high_10[0]) == (1, 2)
-    assert np.isfinite(found.largest_shift).all()
+    result = poisoning_of_mean([120, 110, 770], grr(3, "0.8"), [1, 2, None])
+    assert (result.low_10[0], result.high_10[0]) == (1, 2)
+    assert np.isfinite(result.largest_shift).all()
 
 
 def test_a_rejected_mean_has_no_bounds():
-    for told in (mean, poisoning_of_mean):
+    for estimate in (mean, poisoning_of_mean):
         with pytest.raises(NoBaseError, match="hardly anybody"):
-            told([5, 5, 990], grr(3, "0.8"), [1, 2, None])
+            estimate([5, 5, 990], grr(3, "0.8"), [1, 2, None])
 
 
 def test_bounds_and_mean_agree_for_a_single_report():
     for counts in ([1, 0], [0, 1]):
-        shown = mean(counts, grr(2, "3/4"), [0, 1])
-        found = poisoning_of_mean(counts, grr(2, "3/4"), [0, 1])
-        assert found.estimate.tolist() == [shown.estimate]
-        assert found.fakes_per_margin.tolist() == [1]
+        estimate = mean(counts, grr(2, "3/4"), [0, 1])
+        result = poisoning_of_mean(counts, grr(2, "3/4"), [0, 1])
+        assert result.estimate.tolist() == [estimate.estimate]
+        assert result.fakes_per_margin.tolist() == [1]
 
 
 WAYS = [
@@ -204,20 +204,20 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("asked", WAYS, ids=str)
-def test_the_margin_is_half_of_the_interval_whatever_kind_was_asked_for(asked):
+@pytest.mark.parametrize("options", WAYS, ids=str)
+def test_the_margin_is_half_of_the_interval_whatever_kind_was_asked_for(options):
     channel, counts = from_epsilon(3, 6), [210, 90, 0]
-    shares = proportions(counts, channel, **asked)
-    found = poisoning(shares, channel)
-    np.testing.assert_array_equal(found.margin, (shares.conf_high - shares.conf_low) / 2)
-    assert (found.level, found.method) == (shares.level, shares.method)
-    needed = np.ceil(found.margin / found.largest_shift)
-    assert found.fakes_per_margin.tolist() == np.clip(needed, 1, 300).tolist()
-    assert found.margin.min() > 0
+    shares = proportions(counts, channel, **options)
+    result = poisoning(shares, channel)
+    np.testing.assert_array_equal(result.margin, (shares.conf_high - shares.conf_low) / 2)
+    assert (result.level, result.method) == (shares.level, shares.method)
+    expected = np.ceil(result.margin / result.largest_shift)
+    assert result.fakes_per_margin.tolist() == np.clip(expected, 1, 300).tolist()
+    assert result.margin.min() > 0
 
 
 def test_an_option_that_no_report_names_is_moved_by_one_margin_by_no_fewer_than_the_formula_says():
-    # (1 - lambda)/((p-q) n) with lambda = 0; a margin of 0 would say 1, whatever the survey.
+    # (1 - lambda)/((p-q) n) with lambda = 0; a margin of 0 would always give 1.
     channel = from_epsilon(3, 6)
     shares = proportions([2100, 900, 0], channel, level=0.99)
     half = (shares.conf_high[2] - shares.conf_low[2]) / 2
@@ -226,10 +226,10 @@ def test_an_option_that_no_report_names_is_moved_by_one_margin_by_no_fewer_than_
 
 
 def test_fakes_for_a_distance_are_at_least_one_and_at_most_all():
-    found = bounds([500, 500], grr(2, "3/4"))
-    # One moves a share by .5/(.5 * 1000).
-    assert found.fakes_for([0.0, 0.01]).tolist() == [1, 10]
-    assert found.fakes_for(5).tolist() == [1000, 1000]
+    result = bounds([500, 500], grr(2, "3/4"))
+    # One fabricated report shifts a share by .5/(.5 * 1000).
+    assert result.fakes_for([0.0, 0.01]).tolist() == [1, 10]
+    assert result.fakes_for(5).tolist() == [1000, 1000]
 
 
 @pytest.mark.parametrize("level", [0.9, 0.99])
@@ -238,18 +238,18 @@ def test_the_bounds_of_a_mean_are_those_of_the_mean_that_is_shown(level):
         (one_bit(11, 1), [400, 600], range(11)),
         (square_wave(5, 3, 1), np.arange(100, 0, -1)[: square_wave(5, 3, 1).reports], SILENT),
     ]:
-        shown = mean(counts, channel, values, level=level)
-        found = poisoning_of_mean(counts, channel, values, level=level)
-        assert found.estimate.tolist() == [shown.estimate]
-        assert found.margin.tolist() == [(shown.conf_high - shown.conf_low) / 2]
+        estimate = mean(counts, channel, values, level=level)
+        result = poisoning_of_mean(counts, channel, values, level=level)
+        assert result.estimate.tolist() == [estimate.estimate]
+        assert result.margin.tolist() == [(estimate.conf_high - estimate.conf_low) / 2]
 
 
 def test_the_result_is_a_table_of_plain_numbers():
-    found = bounds([0, 1000], grr(2, "3/4"))
-    assert isinstance(found, Poisoning)
-    assert found.fakes_per_margin.min() >= 1
-    assert "fakes_per_margin" in repr(found)
-    rows = [{**row, "method": 0} for row in found.to_rows()]
+    result = bounds([0, 1000], grr(2, "3/4"))
+    assert isinstance(result, Poisoning)
+    assert result.fakes_per_margin.min() >= 1
+    assert "fakes_per_margin" in repr(result)
+    rows = [{**row, "method": 0} for row in result.to_rows()]
     assert all(np.isfinite(list(row.values())).all() for row in rows)
 
 

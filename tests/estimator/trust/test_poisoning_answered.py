@@ -1,4 +1,4 @@
-"""The bounds for shares among those who answered, of patterns and of no answers, by every fake."""
+"""Bounds on shares among answers, of patterns and of no answers hold for every fake."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BANDS = ("low_5", "high_5")
 
 
 def kinds_of_report(channel) -> np.ndarray:
-    """What each report there can be adds to the counts."""
+    """Return the contribution of each possible report to the counts."""
     if isinstance(channel, BitVector):
         return np.array(list(itertools.product((0, 1), repeat=channel.m)))
     if isinstance(channel, SubsetSelection) and channel.d > 1:
-        chosen = itertools.combinations(range(channel.k), channel.d)
-        return np.array([[j in each for j in range(channel.k)] for each in chosen]).astype(int)
+        sets = itertools.combinations(range(channel.k), channel.d)
+        return np.array([[j in members for j in range(channel.k)] for members in sets]).astype(int)
     return np.eye(channel.counted, dtype=int)
 
 
@@ -72,10 +72,10 @@ def test_shares_of_answers_stay_in_their_band_and_the_worst_fakes_reach_its_end(
     truth = answered_shares(honest, channel, silent, n=n, patterns=patterns).estimate
     reached = np.zeros((2, truth.size), dtype=bool)
     for kind in kinds_of_report(channel):
-        found = poisoning_of_answered(
+        result = poisoning_of_answered(
             honest + FAKES * kind, channel, silent, n=None if patterns else N, patterns=patterns
         )
-        low, high = (getattr(found, end) for end in BANDS)
+        low, high = (getattr(result, end) for end in BANDS)
         inside = np.clip(truth, 0, 1)
         assert np.all(low <= inside + 1e-9)
         assert np.all(inside <= high + 1e-9)
@@ -90,16 +90,16 @@ def test_one_fake_in_place_of_an_average_report_moves_an_answer_by_the_largest_s
 ):
     counts, n = honest_counts(channel, pi, N), None if patterns else N
     before = answered_shares(counts, channel, silent, n=n, patterns=patterns)
-    found = poisoning_of_answered(counts, channel, silent, n=n, patterns=patterns)
-    moved = []
-    # Counts are whole: N - 1 average reports are N (N - 1) of N times as many, and N fakes.
+    result = poisoning_of_answered(counts, channel, silent, n=n, patterns=patterns)
+    shifts = []
+    # Counts are integers, so scale by N: N (N - 1) average reports and N fabricated ones.
     for kind in kinds_of_report(channel):
         faked = (N - 1) * counts + N * kind
         after = answered_shares(
             faked, channel, silent, n=None if patterns else N * N, patterns=patterns
         )
-        moved.append(np.abs(after.estimate - before.estimate))
-    np.testing.assert_allclose(np.max(moved, axis=0), found.largest_shift, rtol=1e-6)
+        shifts.append(np.abs(after.estimate - before.estimate))
+    np.testing.assert_allclose(np.max(shifts, axis=0), result.largest_shift, rtol=1e-6)
 
 
 def test_sampled_options_are_bounded_whatever_the_fakes_claim_to_have_been_asked():
@@ -107,13 +107,13 @@ def test_sampled_options_are_bounded_whatever_the_fakes_claim_to_have_been_asked
     ticks = np.repeat([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [1900, 1000, 900], axis=0)
     honest = channel.perturb(ticks, rng).sum(axis=0, dtype=np.int64)
     truth = answered_shares(honest, channel, [2], n=N - FAKES).estimate
-    for asked in ([1, 1, 0], [1, 0, 1], [0, 1, 1]):
+    for is_asked in ([1, 1, 0], [1, 0, 1], [0, 1, 1]):
         for bits in itertools.product((0, 1), repeat=3):
-            fake = np.array([*asked, *np.multiply(asked, bits)])
-            found = poisoning_of_answered(honest + FAKES * fake, channel, [2], n=N)
-            assert np.all(found.low_5 <= truth + 1e-9)
-            assert np.all(truth <= found.high_5 + 1e-9)
-            assert np.all(found.largest_shift > 0)
+            fake = np.array([*is_asked, *np.multiply(is_asked, bits)])
+            result = poisoning_of_answered(honest + FAKES * fake, channel, [2], n=N)
+            assert np.all(result.low_5 <= truth + 1e-9)
+            assert np.all(truth <= result.high_5 + 1e-9)
+            assert np.all(result.largest_shift > 0)
 
 
 def option_bounds(counts) -> Poisoning:
@@ -126,8 +126,8 @@ def test_options_of_patterns_stay_in_their_band_and_the_worst_pattern_reaches_it
     truth = np.clip(subset_shares(honest, BY_PATTERN, PATTERNS, 4).estimate, 0, 1)
     reached = np.zeros((2, 4), dtype=bool)
     for kind in np.eye(len(PATTERNS), dtype=int):
-        found = option_bounds(honest + FAKES * kind)
-        low, high = (getattr(found, end) for end in BANDS)
+        result = option_bounds(honest + FAKES * kind)
+        low, high = (getattr(result, end) for end in BANDS)
         assert np.all(low <= truth + 1e-9)
         assert np.all(truth <= high + 1e-9)
         reached |= np.abs(np.array([low, high]) - truth) < 1e-9
@@ -147,18 +147,18 @@ def test_shares_of_no_answers_stay_in_their_band(channel):
     truth = np.clip(no_answer_shares(honest, channel).estimate, 0, 1)
     ends = []
     for kind in np.eye(channel.reports, dtype=int):
-        found = poisoning_of_no_answers(no_answer_shares(honest + FAKES * kind, channel), channel)
-        assert np.all(found.low_5 <= truth + 1e-6)
-        assert np.all(truth <= found.high_5 + 1e-6)
-        ends.append(np.abs(np.array([found.low_5, found.high_5]) - truth))
+        result = poisoning_of_no_answers(no_answer_shares(honest + FAKES * kind, channel), channel)
+        assert np.all(result.low_5 <= truth + 1e-6)
+        assert np.all(truth <= result.high_5 + 1e-6)
+        ends.append(np.abs(np.array([result.low_5, result.high_5]) - truth))
     assert np.max(np.min(ends, axis=0)) < 1e-6
 
 
 def test_if_hardly_anybody_answered_fabricated_reports_allow_any_share():
-    found = poisoning_of_answered([300, 280, 1420], grr(3, "0.8"), [2])
-    assert found.low_10.tolist() == [0, 0]
-    assert found.high_10.tolist() == [1, 1]
-    assert np.isfinite(found.largest_shift).all()
+    result = poisoning_of_answered([300, 280, 1420], grr(3, "0.8"), [2])
+    assert result.low_10.tolist() == [0, 0]
+    assert result.high_10.tolist() == [1, 1]
+    assert np.isfinite(result.largest_shift).all()
 
 
 def test_invalid_answered_shares_and_patterns_have_no_bounds():
@@ -173,19 +173,19 @@ def test_invalid_answered_shares_and_patterns_have_no_bounds():
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"level": 0.99, "simultaneous": True}, {"target": "respondents"}], ids=str
+    "options", [{}, {"level": 0.99, "simultaneous": True}, {"target": "respondents"}], ids=str
 )
-def test_the_margin_of_an_answer_is_half_of_the_interval_asked_for(asked):
-    shares = answered_shares([400, 1000, 600], grr(3, "3/4"), [2], **asked)
-    found = poisoning_of_answered([400, 1000, 600], grr(3, "3/4"), [2], **asked)
-    np.testing.assert_array_equal(found.margin, (shares.conf_high - shares.conf_low) / 2)
-    assert found.method == shares.method
+def test_the_margin_of_an_answer_is_half_of_the_interval_asked_for(options):
+    shares = answered_shares([400, 1000, 600], grr(3, "3/4"), [2], **options)
+    result = poisoning_of_answered([400, 1000, 600], grr(3, "3/4"), [2], **options)
+    np.testing.assert_array_equal(result.margin, (shares.conf_high - shares.conf_low) / 2)
+    assert result.method == shares.method
 
 
 def test_an_option_without_reports_may_be_anything_and_its_neighbours_stay_bounded():
     channel = BitVector(5, 2, 3, 1, alone=1, sampled=1)
-    found = poisoning_of_answered([10, 15, 0, 5, 5, 4, 7, 0, 2, 1], channel, [4])
-    assert np.isnan(found.estimate[2])
-    assert (found.largest_shift[2], found.fakes_per_margin[2]) == (1, 1)
-    assert (found.low_1[2], found.high_1[2]) == (0, 1)
-    assert np.isfinite(np.delete(found.largest_shift, 2)).all()
+    result = poisoning_of_answered([10, 15, 0, 5, 5, 4, 7, 0, 2, 1], channel, [4])
+    assert np.isnan(result.estimate[2])
+    assert (result.largest_shift[2], result.fakes_per_margin[2]) == (1, 1)
+    assert (result.low_1[2], result.high_1[2]) == (0, 1)
+    assert np.isfinite(np.delete(result.largest_shift, 2)).all()

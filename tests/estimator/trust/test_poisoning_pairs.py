@@ -1,4 +1,4 @@
-"""The bounds on what fakes can do to pairs of options hold for every fake, and one reaches them."""
+"""No fabricated report exceeds the bounds on pairs of options, and the worst reaches them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_every_attack_on_a_pair_of_bits_stays_in_the_band(channel, part):
     truth = bit_pairs([honest], channel, [(0, 1)]).estimate[0]
     reached = set()
     for kind in np.eye(4, dtype=int):
-        found = poisoning_of_pairs(bit_pairs([honest + fakes * kind], channel, [(0, 1)]), channel)
-        low, high = (getattr(found, f"{end}_{BANDS[part]}")[0] for end in ("low", "high"))
+        result = poisoning_of_pairs(bit_pairs([honest + fakes * kind], channel, [(0, 1)]), channel)
+        low, high = (getattr(result, f"{end}_{BANDS[part]}")[0] for end in ("low", "high"))
         assert low <= truth + 1e-9
         assert truth <= high + 1e-9
         reached |= {name for name, end in (("low", low), ("high", high)) if abs(end - truth) < 1e-9}
@@ -40,8 +40,8 @@ def test_every_attack_on_a_pair_of_patterns_stays_in_the_band_and_the_best_reach
     reached = np.zeros((2, truth.size), dtype=bool)
     for kind in np.eye(4, dtype=int):
         pairs = option_pairs(honest + fakes * kind, channel, PATTERNS, 3)
-        found = poisoning_of_pairs(pairs, channel, patterns=PATTERNS)
-        ends = np.array([getattr(found, f"{end}_{BANDS[part]}") for end in ("low", "high")])
+        result = poisoning_of_pairs(pairs, channel, patterns=PATTERNS)
+        ends = np.array([getattr(result, f"{end}_{BANDS[part]}") for end in ("low", "high")])
         assert np.all(ends[0] <= truth + 1e-9)
         assert np.all(truth <= ends[1] + 1e-9)
         reached |= np.abs(ends - truth) < 1e-9
@@ -51,14 +51,14 @@ def test_every_attack_on_a_pair_of_patterns_stays_in_the_band_and_the_best_reach
 def test_fabricated_reports_of_sampled_options_may_all_be_about_the_pair():
     channel = BitVector(4, 4, 3, 1, sampled=2)
     supports = [[30, 20, 20, 30]]
-    some = poisoning_of_pairs(bit_pairs(supports, channel, [(0, 1)], n=600), channel)
-    # 6 of 600 are 6 % of the hundred that tell about both.
+    bounds = poisoning_of_pairs(bit_pairs(supports, channel, [(0, 1)], n=600), channel)
+    # 6 of 600 reports are 6% of the hundred that include both options.
     whole = poisoning_of_pairs(
         bit_pairs([[300, 200, 200, 300]], BitVector(2, 2, 3, 1), [(0, 1)]), BitVector(2, 2, 3, 1)
     )
-    assert some.low_1[0] < whole.low_5[0]
-    assert some.high_1[0] > whole.high_5[0]
-    assert (some.low_10[0], some.high_10[0]) == (0, 1)
+    assert bounds.low_1[0] < whole.low_5[0]
+    assert bounds.high_1[0] > whole.high_5[0]
+    assert (bounds.low_10[0], bounds.high_10[0]) == (0, 1)
     with pytest.raises(CountsError, match="give n to bit_pairs"):
         poisoning_of_pairs(bit_pairs(supports, channel, [(0, 1)]), channel)
     with pytest.raises(CountsError, match="n = 90 is below the 100 reports about one pair"):

@@ -1,4 +1,4 @@
-"""When a question may be shown, and how many reports it still needs."""
+"""Suppression of questions, and the number of reports they still need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WARNER = grr(2, "3/4")
 
 
 def result_with(width: float, n_effective: float) -> Proportions:
-    """A result whose second interval and effective answers are the deciding ones."""
+    """Return a result whose second option decides about suppression."""
     return replace(
         proportions([500, 500], WARNER),
         conf_low=np.array([0.5, 0.4]),
@@ -71,10 +71,10 @@ def test_the_stated_number_of_reports_is_about_right(
         first = np.round(n * (channel.q + (channel.p - channel.q) * truth)[1:])
         return proportions([n - first.sum(), *first], channel)
 
-    shown = next(n for n in range(10, 10_000, 5) if disclosure(result(n)) != "hide")
-    just_before = result(round(shown * 0.9))
+    smallest = next(n for n in range(10, 10_000, 5) if disclosure(result(n)) != "hide")
+    just_before = result(round(smallest * 0.9))
     assert disclosure(just_before) == "hide"
-    assert just_before.n < reports_needed(just_before) < 1.6 * shown
+    assert just_before.n < reports_needed(just_before) < 1.6 * smallest
 
 
 @each_case("counts", [[0, 1], [1, 1], [3, 17], [60, 60]])
@@ -89,8 +89,8 @@ def test_a_hidden_question_needs_more_reports_than_it_has(
 
 @pytest.mark.parametrize("n", [1, 9, 47, 130])
 def test_reports_needed_have_two_significant_digits(n: int) -> None:
-    needed = reports_needed(proportions([n, 0], WARNER))
-    assert len(str(needed).rstrip("0")) <= 2
+    n_needed = reports_needed(proportions([n, 0], WARNER))
+    assert len(str(n_needed).rstrip("0")) <= 2
 
 
 VALUES = list(range(11))
@@ -98,7 +98,7 @@ LITTLE = from_epsilon(11, 1)
 
 
 def middling(n: int) -> list[int]:
-    """Counts of n reports of eleven points through `LITTLE`, most in the middle."""
+    """Return counts of n reports on eleven points through `LITTLE`, most of them in the middle."""
     truth = np.exp(-((np.arange(11) - 5) ** 2) / 8)
     counts = np.floor(n * (truth / truth.sum()) @ LITTLE.matrix).astype(int)
     counts[5] += n - counts.sum()
@@ -107,23 +107,23 @@ def middling(n: int) -> list[int]:
 
 @pytest.mark.parametrize("of", [histogram, median], ids=["histogram", "median"])
 def test_histograms_and_medians_are_suppressed_like_other_results(of) -> None:
-    def found(n: int) -> Histogram | Quantiles:
+    def result_of(n: int) -> Histogram | Quantiles:
         return of(middling(n), LITTLE, VALUES)
 
     # Histograms of 11 cells need 25 times the reports that their median does.
-    decisions = [disclosure(found(n)) for n in (30, 30_000, 3_000_000)]
+    decisions = [disclosure(result_of(n)) for n in (30, 30_000, 3_000_000)]
     assert decisions[0] == "hide"
     assert decisions[1] != "hide"
     assert decisions[2] == "show"
-    needed = reports_needed(found(300))
-    assert disclosure(found(needed // 4)) == "hide"
-    assert disclosure(found(4 * needed)) != "hide"
+    n_needed = reports_needed(result_of(300))
+    assert disclosure(result_of(n_needed // 4)) == "hide"
+    assert disclosure(result_of(4 * n_needed)) != "hide"
 
 
 def test_the_median_of_two_neighbours_reaches_no_farther_than_it_must() -> None:
-    found = median(middling(3_000_000), LITTLE, VALUES)
-    assert found.conf_high[0] - found.conf_low[0] <= 1
-    assert found.reach.tolist() == [0.0]
+    result = median(middling(3_000_000), LITTLE, VALUES)
+    assert result.conf_high[0] - result.conf_low[0] <= 1
+    assert result.reach.tolist() == [0.0]
     wide = median(middling(300), LITTLE, VALUES)
     assert wide.reach[0] == pytest.approx((wide.conf_high[0] - wide.conf_low[0] - 1) / 10)
 

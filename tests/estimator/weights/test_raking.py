@@ -1,4 +1,4 @@
-"""Post-stratification and raking: against R's survey package and simulated surveys."""
+"""Post-stratification and raking agree with R's survey package and simulated surveys."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from tests.cases import each_case
 NO = np.array([[31, 22, 9], [12, 18, 40]])
 YES = np.array([[14, 30, 21], [25, 11, 17]])
 CELLS = np.stack([NO, YES], axis=-1)
-"""Reports by two openly known questions of 2 and 3 categories."""
+"""Reports by two known variables of 2 and 3 categories."""
 
 HALVES = grr(2, "3/4")
 """Its linear estimate is (f - 1/4)/(1/2), so that R's numbers of 0/1 reports map to ours."""
 
 
-def r_numbers(found):
-    return found.estimate[1] * 0.5 + 0.25, found.std_error[1] * 0.5
+def r_numbers(result):
+    return result.estimate[1] * 0.5 + 0.25, result.std_error[1] * 0.5
 
 
 def test_poststratification_prints_what_r_survey_prints():
     # R survey 4.1.1: svymean(~y, postStratify(svydesign(ids = ~1, weights = ~1), ~b, ...)).
-    found = poststratified(CELLS.sum(axis=0), [500, 300, 200], HALVES)
-    assert r_numbers(found) == pytest.approx((0.47701305174, 0.0339977249254), abs=1e-11)
+    result = poststratified(CELLS.sum(axis=0), [500, 300, 200], HALVES)
+    assert r_numbers(result) == pytest.approx((0.47701305174, 0.0339977249254), abs=1e-11)
 
 
 def test_raking_prints_what_r_survey_prints():
     # R survey 4.1.1: svymean(~y, rake(design, list(~a, ~b), ..., epsilon = 1e-12)).
-    found = raked(CELLS, [[550, 450], [500, 300, 200]], HALVES)
-    assert r_numbers(found) == pytest.approx((0.476233448314, 0.0344552935079), abs=1e-10)
+    result = raked(CELLS, [[550, 450], [500, 300, 200]], HALVES)
+    assert r_numbers(result) == pytest.approx((0.476233448314, 0.0344552935079), abs=1e-10)
 
 
 def test_raking_prints_what_r_survey_prints_for_its_schools_with_empty_cells():
     # R survey 4.1.1, data(api): apisrs raked to types (4421, 755, 1018) and school-wide targets
     # (1072, 5122), the margins of ?rake; reports are both == "Yes".
     cells = [[[15, 0], [20, 107]], [[13, 0], [2, 10]], [[9, 0], [10, 14]]]
-    found = raked(cells, [[4421, 755, 1018], [1072, 5122]], HALVES)
-    assert r_numbers(found) == pytest.approx((0.664479651616, 0.0252542941387), abs=1e-9)
+    result = raked(cells, [[4421, 755, 1018], [1072, 5122]], HALVES)
+    assert r_numbers(result) == pytest.approx((0.664479651616, 0.0252542941387), abs=1e-9)
 
 
 def test_raking_to_one_margin_is_poststratification():
-    one = poststratified(CELLS.reshape(6, 2), [1, 2, 3, 4, 5, 6], HALVES)
-    other = raked(CELLS, {(0, 1): [[1, 2, 3], [4, 5, 6]]}, HALVES)
+    by_strata = poststratified(CELLS.reshape(6, 2), [1, 2, 3, 4, 5, 6], HALVES)
+    by_raking = raked(CELLS, {(0, 1): [[1, 2, 3], [4, 5, 6]]}, HALVES)
     for field in ("estimate", "std_error", "conf_low", "conf_high"):
-        np.testing.assert_allclose(getattr(one, field), getattr(other, field), atol=1e-12)
+        np.testing.assert_allclose(getattr(by_strata, field), getattr(by_raking, field), atol=1e-12)
 
 
 def test_the_estimate_of_strata_is_the_closed_form():
     population = np.array([500, 300, 200])
     counts = CELLS.sum(axis=0)
-    found = poststratified(counts, population, grr(2, "0.9"))
+    result = poststratified(counts, population, grr(2, "0.9"))
     shares = (counts / counts.sum(axis=1, keepdims=True) - 0.1) / 0.8
-    np.testing.assert_allclose(found.estimate, population @ shares / 1000, atol=1e-12)
+    np.testing.assert_allclose(result.estimate, population @ shares / 1000, atol=1e-12)
     f = counts[:, 1] / counts.sum(axis=1)
     squared = (population / 1000) ** 2 @ (f * (1 - f) / counts.sum(axis=1)) / 0.8**2
     n = counts.sum()
-    assert found.std_error[1] == pytest.approx(math.sqrt(squared * n / (n - 1)), rel=1e-12)
+    assert result.std_error[1] == pytest.approx(math.sqrt(squared * n / (n - 1)), rel=1e-12)
 
 
 def test_raking_weights_give_the_margins():
@@ -72,25 +72,25 @@ def test_raking_weights_give_the_margins():
     np.testing.assert_allclose(people.sum(axis=1), [550, 450], rtol=1e-8)
     np.testing.assert_allclose(people.sum(axis=0), [500, 300, 200], rtol=1e-8)
     estimate = weighted_shares(CELLS.reshape(6, 2), weights.ravel(), HALVES).estimate
-    found = raked(CELLS, [[550, 450], [500, 300, 200]], HALVES)
-    np.testing.assert_allclose(found.estimate, estimate, atol=1e-12)
+    result = raked(CELLS, [[550, 450], [500, 300, 200]], HALVES)
+    np.testing.assert_allclose(result.estimate, estimate, atol=1e-12)
 
 
 def test_known_strata_related_to_the_answer_reduce_the_error():
     counts = [[90, 10], [10, 90]]
-    found = poststratified(counts, [1, 1], grr(2, "0.95"))
-    assert found.std_error[0] < 0.7 * weighted_shares(counts, [1, 1], grr(2, "0.95")).std_error[0]
-    assert found.n_effective[0] > 300
+    result = poststratified(counts, [1, 1], grr(2, "0.95"))
+    assert result.std_error[0] < 0.7 * weighted_shares(counts, [1, 1], grr(2, "0.95")).std_error[0]
+    assert result.n_effective[0] > 300
 
 
 def test_a_small_stratum_whose_reports_are_that_are_identical_is_not_certain():
-    found = poststratified([[3, 0], [0, 3]], [1, 1], from_epsilon(2, 6))
-    assert found.std_error[0] > 0
-    assert found.conf_high[0] - found.conf_low[0] > 0.4
+    result = poststratified([[3, 0], [0, 3]], [1, 1], from_epsilon(2, 6))
+    assert result.std_error[0] > 0
+    assert result.conf_high[0] - result.conf_low[0] > 0.4
 
 
 def test_one_stratum_of_identical_reports_agrees_with_a_sample():
-    # The shares drawn towards 1/2 must not make 500 reports tell less than 500 reports.
+    # Shrinking shares towards 1/2 must not reduce the effective number of reports below 500.
     alone = poststratified([[0, 500]], [1], from_epsilon(2, 8))
     hull = proportions([0, 500], from_epsilon(2, 8), interval="wilson-hull")
     np.testing.assert_allclose(alone.conf_high, hull.conf_high, rtol=1e-9)
@@ -112,9 +112,9 @@ def test_other_channels_are_poststratified_without_bias(channel):
         truths = np.eye(3, dtype=int)[answers] if isinstance(channel, BitVector) else answers
         reports = channel.perturb(truths, rng)
         rows.append(np.bincount(reports, minlength=3) if reports.ndim == 1 else reports.sum(axis=0))
-    found = poststratified(rows, population, channel)
-    assert abs(found.estimate[0] - population @ shares) < 4 * found.std_error[0]
-    assert found.conf_low[0] < found.estimate[0] < found.conf_high[0]
+    result = poststratified(rows, population, channel)
+    assert abs(result.estimate[0] - population @ shares) < 4 * result.std_error[0]
+    assert result.conf_low[0] < result.estimate[0] < result.conf_high[0]
 
 
 def strata_hits(channel, shares, n, rounds, rng):
@@ -124,8 +124,8 @@ def strata_hits(channel, shares, n, rounds, rng):
     for _ in range(rounds):
         people = np.maximum(rng.multinomial(n, mix), 2)
         yes = rng.binomial(people, reported)
-        found = poststratified(np.column_stack([yes, people - yes]), population, channel)
-        hits += found.conf_low[0] <= population @ s <= found.conf_high[0]
+        result = poststratified(np.column_stack([yes, people - yes]), population, channel)
+        hits += result.conf_low[0] <= population @ s <= result.conf_high[0]
     return hits
 
 
@@ -151,17 +151,17 @@ def test_raking_is_unbiased_and_its_interval_covers():
     rng, channel, rounds = np.random.default_rng(6), from_epsilon(2, 1), 500
     cells = np.array([[0.1, 0.2], [0.3, 0.4]])
     share = np.array([[0.2, 0.5], [0.3, 0.6]])  # additive: raking removes all of the bias
-    asked = np.array([[0.3, 0.3], [0.2, 0.2]])
-    truth, hits, found = float((cells * share).sum()), 0, []
+    sample_shares = np.array([[0.3, 0.3], [0.2, 0.2]])
+    truth, hits, results = float((cells * share).sum()), 0, []
     for _ in range(rounds):
-        people = rng.multinomial(800, asked.ravel()).reshape(2, 2)
+        people = rng.multinomial(800, sample_shares.ravel()).reshape(2, 2)
         yes = rng.binomial(people, channel.q + (channel.p - channel.q) * share)
         counts = np.stack([yes, people - yes], axis=-1)
-        one = raked(counts, [cells.sum(axis=1), cells.sum(axis=0)], channel)
-        hits += one.conf_low[0] <= truth <= one.conf_high[0]
-        found.append((one.estimate[0], one.std_error[0]))
-    estimates, errors = np.array(found).T
-    # Cells were (.1, .2, .3, .4), raking of (.3, .3, .2, .2) ends near it, not at it.
+        result = raked(counts, [cells.sum(axis=1), cells.sum(axis=0)], channel)
+        hits += result.conf_low[0] <= truth <= result.conf_high[0]
+        results.append((result.estimate[0], result.std_error[0]))
+    estimates, errors = np.array(results).T
+    # The cells are (.1, .2, .3, .4); raking (.3, .3, .2, .2) ends near them, not at them.
     assert abs(estimates.mean() - truth) < 4 * estimates.std() / math.sqrt(rounds) + 0.005
     assert errors.mean() == pytest.approx(estimates.std(), rel=0.1)
     assert hits >= binom.ppf(0.001, rounds, 0.94)

@@ -1,4 +1,4 @@
-"""Weighted shares: against R's survey package, closed forms and simulated surveys."""
+"""Weighted shares agree with R's survey package, closed forms and simulated surveys."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ def test_it_prints_what_r_survey_prints():
     # R 4.2, survey 4.1.1: svymean(~y, svydesign(ids = ~1, weights = ~w)) of 0/1 reports y of
     # these counts with weights 1, 2.5, .7 gives 0.486682107701, SE 0.0364407950674; the linear
     # estimate with p = 3/4 is (y - 1/4)/(1/2).
-    found = weighted_shares(CLASSES, [1, 2.5, 0.7], grr(2, "3/4"))
-    assert found.estimate[1] * 0.5 + 0.25 == pytest.approx(0.486682107701, abs=1e-11)
-    assert found.std_error[1] * 0.5 == pytest.approx(0.0364407950674, abs=1e-12)
+    result = weighted_shares(CLASSES, [1, 2.5, 0.7], grr(2, "3/4"))
+    assert result.estimate[1] * 0.5 + 0.25 == pytest.approx(0.486682107701, abs=1e-11)
+    assert result.std_error[1] * 0.5 == pytest.approx(0.0364407950674, abs=1e-12)
 
 
 def test_it_prints_what_r_survey_prints_for_its_stratified_schools():
     # R survey 4.1.1, data(api): svymean(~sch.wide, svydesign(ids = ~1, weights = ~pw, apistrat))
     # prints No 0.17205, SE 0.02607 (design without its strata); schools by type E, H, M.
     counts, weights = [[9, 91], [24, 26], [15, 35]], [44.2099990845, 15.1000003815, 20.3600006104]
-    found = weighted_shares(counts, weights, from_ratio(2, 9, 1))
-    assert found.estimate[0] * 0.8 + 0.1 == pytest.approx(0.172051988584, abs=1e-10)
-    assert found.std_error[0] * 0.8 == pytest.approx(0.0260686796654, abs=1e-10)
+    result = weighted_shares(counts, weights, from_ratio(2, 9, 1))
+    assert result.estimate[0] * 0.8 + 0.1 == pytest.approx(0.172051988584, abs=1e-10)
+    assert result.std_error[0] * 0.8 == pytest.approx(0.0260686796654, abs=1e-10)
 
 
 def test_equal_weights_agree_with_proportions():
     for channel in (grr(3, "0.6"), from_ratio(2, 1, 3)):
         counts = np.array([310, 420, 270])[: channel.k]
         plain = proportions(counts, channel)
-        found = weighted_shares([counts], [7], channel)
+        result = weighted_shares([counts], [7], channel)
         n = plain.n
-        np.testing.assert_allclose(found.estimate, plain.estimate, atol=1e-12)
+        np.testing.assert_allclose(result.estimate, plain.estimate, atol=1e-12)
         np.testing.assert_allclose(
-            found.std_error, plain.std_error * math.sqrt(n / (n - 1)), rtol=1e-12
+            result.std_error, plain.std_error * math.sqrt(n / (n - 1)), rtol=1e-12
         )
-        np.testing.assert_allclose(found.n_effective, n, rtol=2 / n)
+        np.testing.assert_allclose(result.n_effective, n, rtol=2 / n)
         hull = confidence_interval(counts, n, channel, 0.95, "wilson-hull")
-        np.testing.assert_allclose([found.conf_low, found.conf_high], hull, atol=2e-4)
+        np.testing.assert_allclose([result.conf_low, result.conf_high], hull, atol=2e-4)
 
 
 def test_classes_and_single_reports_are_the_same():
@@ -102,32 +102,32 @@ def test_every_channel_is_estimated_without_bias(channel):
         if isinstance(channel, BitVector) and channel.sampled == channel.m
         else None
     )
-    found = weighted_shares(rows, weights, channel, n=stated)
+    result = weighted_shares(rows, weights, channel, n=stated)
     truth = weights[answers == 0].sum() / weights.sum()
-    assert abs(found.estimate[0] - truth) < 4 * found.std_error[0]
-    assert np.all(found.conf_high > found.conf_low)
+    assert abs(result.estimate[0] - truth) < 4 * result.std_error[0]
+    assert np.all(result.conf_high > result.conf_low)
     if isinstance(channel, WeightTable):
-        assert found.method == "weights, score"
+        assert result.method == "weights, score"
 
 
 WEIGHTED = ([0.3] * 3, [0.05] * 3, [0.0] * 3, [0.02, 0.05, 0.4], [0.0, 0.0, 0.3])
 
 
 def coverage(channel, shares, weights, mix, n, rounds, rng):
-    """How often the interval covers the weighted share of option 0; and Kish's alone."""
-    w, s, mix = (np.array(each, dtype=float) for each in (weights, shares, mix))
+    """Return the coverage of the weighted share of option 0, and that of Kish's interval."""
+    w, s, mix = (np.array(values, dtype=float) for values in (weights, shares, mix))
     truth = (w * mix * s).sum() / (w * mix).sum()
-    others = np.outer(1 - s, np.full(channel.k - 1, 1 / (channel.k - 1)))
-    reported = np.column_stack([s, others]) @ channel.matrix
+    remainder = np.outer(1 - s, np.full(channel.k - 1, 1 / (channel.k - 1)))
+    reported = np.column_stack([s, remainder]) @ channel.matrix
     hits = alone = 0
     for _ in range(rounds):
         people = rng.multinomial(n, mix)
         counts = np.array([rng.multinomial(m, p) for m, p in zip(people, reported, strict=True)])
-        found = weighted_shares(counts, w, channel)
-        hits += found.conf_low[0] <= truth <= found.conf_high[0]
+        result = weighted_shares(counts, w, channel)
+        hits += result.conf_low[0] <= truth <= result.conf_high[0]
         kish = (w * people).sum() ** 2 / (w**2 * people).sum()
         low, high = linear_estimator(channel).interval(
-            found.estimate, np.full(channel.k, kish), 0.95
+            result.estimate, np.full(channel.k, kish), 0.95
         )
         alone += low[0] <= truth <= high[0]
     return hits, alone
@@ -151,7 +151,7 @@ def test_weights_related_to_the_answer_are_covered_where_kishs_number_fails():
 
 @pytest.mark.web
 def test_a_few_heavy_reports_that_alone_have_the_answer_are_covered():
-    # Without shares drawn towards 1/2 in each class: .92.
+    # Without shrinkage towards 1/2 in each class, the coverage is .92.
     rounds = 1500
     hits, _ = coverage(
         from_epsilon(2, 4),
@@ -166,8 +166,8 @@ def test_a_few_heavy_reports_that_alone_have_the_answer_are_covered():
 
 
 def test_weights_that_hardly_differ_leave_kishs_number():
-    found = weighted_shares([[300, 700], [15, 35]], [1, 1.5], grr(2, "3/4"))
-    np.testing.assert_allclose(found.n_effective, 1075**2 / (1000 + 50 * 2.25), rtol=2e-3)
+    result = weighted_shares([[300, 700], [15, 35]], [1, 1.5], grr(2, "3/4"))
+    np.testing.assert_allclose(result.n_effective, 1075**2 / (1000 + 50 * 2.25), rtol=2e-3)
 
 
 @pytest.mark.long

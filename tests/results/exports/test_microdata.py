@@ -180,7 +180,7 @@ def test_small_groups_are_combined(store, small):
     store.add_reports(reports)
     release(store, small, 1)
     _, rows = open_file(store, small)
-    # Nine and three are too few even together, so the next smallest group joins them.
+    # Groups of nine and three are too small together, so the next smallest is merged as well.
     assert Counter(row["_stratum"] for row in rows) == {"north": 400, OTHER_GROUPS: 72}
 
 

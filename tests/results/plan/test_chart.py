@@ -1,4 +1,4 @@
-"""The charts of a plan are drawn for every design, and omit numbers that say nothing."""
+"""Plan charts exist for every design and omit meaningless numbers."""
 
 from __future__ import annotations
 

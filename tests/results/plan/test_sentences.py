@@ -1,4 +1,4 @@
-"""The planner's sentences about a question hold for every answer and for every mechanism."""
+"""The planner's sentences are true for every answer and mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Released reports of people whose answers, links and versions go together in a known way."""
+"""Released reports of simulated respondents with known joint shares of answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from survey.store import PublishedSurvey, Store, StoredReport
 from tests.conftest import SMALL, TODAY
 
 SHARES = np.array([[0.20, 0.10, 0.02], [0.20, 0.35, 0.03], [0.05, 0.03, 0.02]])
-"""Of (yes, no, prefer not to say) by (never, once, often): the truth that is drawn from, at 1."""
+"""True joint shares of (yes, no, prefer not to say) by (never, once, often); they add up to 1."""
 
 
 def published(store: Store, toml: str = SMALL) -> PublishedSurvey:
-    """A version of the small survey of two questions with three answers each."""
+    """Publish a version of the small survey, which has two questions with three answers each."""
     return publish(store, load(toml.encode(), "small.toml", Caps()), TODAY)
 
 
@@ -30,13 +30,13 @@ def add_people(
     shares: np.ndarray = SHARES,
     seed: int = 7,
 ) -> None:
-    """Store and release n reports of people drawn from these joint shares."""
+    """Store and release n reports of respondents drawn from these joint shares."""
     rng = np.random.default_rng(seed)
     truth = rng.choice(shares.size, size=n, p=shares.ravel() / shares.sum())
     channels = [question.channel for question in survey.definition.questions]
     codes = [
-        channel.perturb(one, rng)
-        for channel, one in zip(channels, np.unravel_index(truth, shares.shape), strict=True)
+        channel.perturb(answers, rng)
+        for channel, answers in zip(channels, np.unravel_index(truth, shares.shape), strict=True)
     ]
     rows = np.stack(codes, axis=1).astype(np.uint8)
     store.add_reports(
@@ -46,6 +46,6 @@ def add_people(
 
 
 def shares_by_first_answer(first: float) -> np.ndarray:
-    """The same people, but with this share of "yes" to the first question."""
-    rest = (1 - first) * SHARES[1:] / SHARES[1:].sum()
-    return np.vstack([first * SHARES[0] / SHARES[0].sum(), rest])
+    """Return `SHARES` with another share of "yes" to the first question."""
+    remainder = (1 - first) * SHARES[1:] / SHARES[1:].sum()
+    return np.vstack([first * SHARES[0] / SHARES[0].sum(), remainder])

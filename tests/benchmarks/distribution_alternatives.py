@@ -1,6 +1,6 @@
 """Compare intervals of cumulative shares with two rejected methods.
 
-    python -m tests.benchmarks.distribution_refused [--quick]
+    python -m tests.benchmarks.distribution_alternatives [--quick]
 
 The rejected methods are the likelihood interval (normal approximation, cutoff of one parameter)
 and the percentile bootstrap of the counts. The run takes half an hour; `--quick` takes few rounds.

@@ -148,7 +148,7 @@ def test_epsilon_given_as_a_logarithm_is_met_exactly(factor, ratio):
         (lambda: channel_from_json({"kind": "other"}), "unknown kind"),
     ],
 )
-def test_an_impossible_channel_is_refused_with_the_nearest_value(make, words):
+def test_an_impossible_channel_is_rejected_with_the_nearest_value(make, words):
     with pytest.raises(ChannelError, match=words):
         make()
 
@@ -188,7 +188,7 @@ HOSTILE_NUMBERS = [
 
 @each_case("value", HOSTILE_NUMBERS)
 @each_case("make", [grr, from_keep_probability, from_epsilon])
-def test_a_hostile_number_is_refused_at_once_and_briefly(make, value):
+def test_a_hostile_number_is_rejected_at_once_and_briefly(make, value):
     started = time.process_time()
     with pytest.raises(ChannelError, match="number") as refused:
         make(3, value)
@@ -222,7 +222,7 @@ def test_every_fraction_can_be_formatted(value):
     assert "/" not in text or "..." in text or Fraction(text) == value
 
 
-def test_a_device_never_runs_a_channel_that_favours_the_other_answers():
+def test_devices_reject_channels_that_favour_other_answers():
     with pytest.raises(ChannelError, match="never runs"):
         SubsetSelection(2, 1, 1, 3).perturb_one(0, lambda n: 0)
 
@@ -239,7 +239,7 @@ def test_simulated_reports_have_the_channels_probabilities(channel):
         assert np.all(np.abs(frequencies - expected) < 5 * np.sqrt(expected * (1 - expected) / n))
 
 
-def test_truths_outside_the_options_are_refused():
+def test_truths_outside_the_options_are_rejected():
     with pytest.raises(ChannelError, match="option indices"):
         grr(2, 0.7).perturb(np.array([2]), np.random.default_rng(1))
     with pytest.raises(ChannelError, match="not an option index"):
@@ -272,7 +272,7 @@ def truth_of(channel):
     return [1] + [0] * (channel.m - 1) if isinstance(channel, BitVector) else 0
 
 
-def test_counting_anything_but_stored_codes_is_refused_with_the_expected_form():
+def test_counting_other_arrays_than_stored_codes_is_rejected_with_the_expected_form():
     for channel in CHANNELS:
         truths = np.array([truth_of(channel)] * 5)
         bits = np.ones((5, channel.counted + 1), dtype=np.uint8)
@@ -295,7 +295,7 @@ def test_counting_anything_but_stored_codes_is_refused_with_the_expected_form():
                 channel.count(codes)
 
 
-def test_counting_a_code_that_the_channel_does_not_have_is_refused():
+def test_counting_a_code_that_the_channel_does_not_have_is_rejected():
     with pytest.raises(ChannelError, match="code 2 must be an integer from 0 to 1"):
         grr(2, "3/4").count(np.array([[0], [2]], dtype=np.uint8))
     with pytest.raises(ChannelError, match="a code of 9 bits has a 1 after its last bit"):

@@ -94,7 +94,7 @@ def test_there_is_no_shuffle_bound_without_a_proof():
 
 
 @each_case("delta", [0.0, 1.0, -1.0, math.nan])
-def test_a_delta_outside_0_to_1_is_refused(delta):
+def test_a_delta_outside_0_to_1_is_rejected(delta):
     with pytest.raises(ValueError, match="delta"):
         shuffled_epsilon(Fraction(3), 1000, delta)
     with pytest.raises(ValueError, match="delta"):

@@ -146,6 +146,6 @@ def test_the_exponential_mechanism_follows_its_utilities():
     (lambda: exponential([[1, math.inf], [1, 1]], 1), "finite"),
     (lambda: exponential([[1, 0], [0, 1]], 12.5), "12"),
 ])  # fmt: skip
-def test_invalid_arguments_of_numeric_designs_are_refused_by_name(make, words):
+def test_invalid_arguments_of_numeric_designs_are_rejected_by_name(make, words):
     with pytest.raises(ChannelError, match=words):
         make()

@@ -239,7 +239,7 @@ def test_every_simulated_respondent_counts_once_even_with_wide_reports():
     assert population(grr(3, "0.5"), (0.2, 0.3, 0.5), 0, rng).tolist() == [0, 0, 0]
 
 
-def test_invalid_shares_and_wrong_numbers_of_answers_are_refused():
+def test_invalid_shares_and_wrong_numbers_of_answers_are_rejected():
     rng = np.random.default_rng(5)
     with pytest.raises(ChannelError, match="add up to 1"):
         population(grr(2, "3/4"), (0.5, 0.6), 10, rng)

@@ -79,6 +79,6 @@ def test_nigerias_die_gives_the_published_share():
         (lambda: unrelated_question("1/2", math.nan), "not a number"),
     ],
 )
-def test_a_design_that_cannot_be_run_is_refused(make, words):
+def test_an_impossible_design_is_rejected(make, words):
     with pytest.raises(ChannelError, match=words):
         make()

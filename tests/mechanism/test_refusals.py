@@ -73,7 +73,7 @@ NO_INTEGERS += [Fraction(3), Decimal(3), np.int64(3), 3 + 0j]
         if type(value) is int
     ],
 )
-def test_a_parameter_that_is_not_an_integer_is_refused_by_its_name(kind, name):
+def test_a_parameter_that_is_not_an_integer_is_rejected_by_its_name(kind, name):
     make, parameters = PARAMETERS[kind]
     make(**parameters)
     for wrong in NO_INTEGERS:
@@ -82,7 +82,7 @@ def test_a_parameter_that_is_not_an_integer_is_refused_by_its_name(kind, name):
 
 
 @each_case("wrong", NO_INTEGERS)
-def test_a_weight_in_a_list_that_is_not_an_integer_is_refused_by_its_place(wrong):
+def test_a_weight_in_a_list_that_is_not_an_integer_is_rejected_by_its_place(wrong):
     with pytest.raises(ChannelError, match=r"^weights\[2\] must be an integer"):
         ByDistance((9, 6, wrong))
     with pytest.raises(ChannelError, match=r"^table\[1\]\[0\] must be an integer"):
@@ -103,7 +103,7 @@ def test_a_weight_in_a_list_that_is_not_an_integer_is_refused_by_its_place(wrong
         ),
     )
 )
-def test_a_definitions_channel_is_either_valid_or_refused_with_a_sentence(form):
+def test_a_definitions_channel_is_valid_or_rejected_with_a_message(form):
     try:
         channel = channel_from_json(form)
     except ChannelError as refused:
@@ -124,7 +124,7 @@ ROWS = st.integers(2, 6).flatmap(
 
 
 @given(ROWS)
-def test_rows_of_unequal_sum_are_refused_with_both_sums(rows):
+def test_rows_of_unequal_sum_are_rejected_with_both_sums(rows):
     sums = [sum(row) for row in rows]
     assume(len(set(sums)) > 1)
     wrong = next(i for i, total in enumerate(sums) if total != sums[0])
@@ -135,7 +135,7 @@ def test_rows_of_unequal_sum_are_refused_with_both_sums(rows):
 
 
 @given(ROWS)
-def test_the_weights_that_refusals_of_unequal_sums_suggest_make_a_table(rows):
+def test_suggested_weights_for_unequal_sums_make_a_table(rows):
     for _ in range(2 * len(rows)):
         try:
             Explicit(tuple(map(tuple, rows)))
@@ -147,7 +147,7 @@ def test_the_weights_that_refusals_of_unequal_sums_suggest_make_a_table(rows):
 
 
 @given(ROWS, st.integers(-5, 0), st.data())
-def test_a_zero_or_negative_weight_is_refused_by_its_row_with_the_nearest(rows, weight, data):
+def test_a_zero_or_negative_weight_is_rejected_by_its_row_with_the_nearest(rows, weight, data):
     row = data.draw(st.integers(0, len(rows) - 1))
     column = data.draw(st.integers(0, len(rows[0]) - 1))
     largest = max(map(sum, rows))
@@ -163,7 +163,7 @@ def test_a_zero_or_negative_weight_is_refused_by_its_row_with_the_nearest(rows, 
 
 
 @each_case("remainder", ["1/3", "2/3", "0"])
-def test_probabilities_that_do_not_add_up_to_one_are_refused_by_their_row(remainder):
+def test_probabilities_that_do_not_add_up_to_one_are_rejected_by_their_row(remainder):
     rows = [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(remainder)]]
     with pytest.raises(ChannelError, match=f"^row 1 adds up to {sum(rows[1])}; it must be 1$"):
         from_probabilities(rows)
@@ -181,13 +181,13 @@ def test_probabilities_that_do_not_add_up_to_one_are_refused_by_their_row(remain
         lambda L: OneBit(4, 3, L),
     ],
 )
-def test_a_second_weight_below_one_is_refused_everywhere(make, L):
+def test_a_second_weight_below_one_is_rejected_everywhere(make, L):
     with pytest.raises(ChannelError, match=f"^L = {L} must be at least 1: a zero weight"):
         make(L)
 
 
 @each_case("T", [0, -3, 1])
-def test_a_first_weight_that_is_zero_negative_or_the_second_is_refused(T):
+def test_a_first_weight_that_is_zero_negative_or_the_second_is_rejected(T):
     for make in (
         lambda: SubsetSelection(5, 2, T, 1),
         lambda: BitVector(5, 2, T, 1),
@@ -198,7 +198,7 @@ def test_a_first_weight_that_is_zero_negative_or_the_second_is_refused(T):
             make()
 
 
-def test_probabilities_of_zero_are_refused_as_zero_weights():
+def test_probabilities_of_zero_are_rejected_as_zero_weights():
     with pytest.raises(ChannelError, match="row 1 has a weight below 1"):
         from_probabilities([[Fraction(1, 2), Fraction(1, 2)], [Fraction(1), Fraction(0)]])
 
@@ -220,7 +220,7 @@ TOTALS: dict[str, Callable[[int], object]] = {
 
 
 @each_case("make", TOTALS.values())
-def test_a_total_of_one_word_is_allowed_and_one_more_is_refused(make):
+def test_a_total_of_one_word_is_allowed_and_one_more_is_rejected(make):
     make(0)
     with pytest.raises(ChannelError, match=r"the weights add up to 4,294,967,\d+, above 2\^32"):
         make(1)
@@ -235,11 +235,11 @@ def test_a_no_answer_option_cannot_push_the_total_above_one_word():
         WeightTable(full, 1)
 
 
-# Devices refuse channels that favour other answers than the truth.
+# Devices reject channels that favour other answers than the truth.
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(2, 9), st.data())
-def test_no_device_runs_or_draws_for_a_channel_that_favours_other_answers(L, extra, k, data):
+def test_devices_never_draw_for_a_channel_that_favours_other_answers(L, extra, k, data):
     d, sampled = data.draw(st.integers(1, k - 1)), data.draw(st.integers(1, k))
     weak = L + extra
     for channel, truth in (
@@ -256,7 +256,7 @@ def test_no_device_runs_or_draws_for_a_channel_that_favours_other_answers(L, ext
 
 
 @given(st.integers(2, 200), st.integers(-3, 300))
-def test_a_set_of_all_options_or_of_none_is_refused_with_what_is_allowed(k, d):
+def test_a_set_of_all_or_no_options_is_rejected_with_the_allowed_sizes(k, d):
     assume(not 1 <= d < k)
     with pytest.raises(ChannelError, match=f"^d = {d} must be from 1 to k - 1 = {k - 1}$"):
         SubsetSelection(k, d, 3, 1)
@@ -264,7 +264,7 @@ def test_a_set_of_all_options_or_of_none_is_refused_with_what_is_allowed(k, d):
 
 @each_case(("k", "nearest"), [(1, 2), (0, 2), (-7, 2), (10_001, 10_000)])
 @each_case("make", [grr, from_keep_probability, from_epsilon, best])
-def test_too_few_or_too_many_options_are_refused_with_the_nearest_number(make, k, nearest):
+def test_too_few_or_too_many_options_are_rejected_with_the_nearest_number(make, k, nearest):
     with pytest.raises(ChannelError, match=f"the nearest is {nearest}$"):
         make(k, "0.9")
     make(nearest, "0.9")
@@ -283,7 +283,7 @@ def test_too_few_or_too_many_options_are_refused_with_the_nearest_number(make, k
         ({"sampled": 6}, "from 1 to m = 5$"),
     ],
 )
-def test_a_bit_vector_of_another_size_is_refused_with_what_is_allowed(parameters, words):
+def test_a_bit_vector_of_a_wrong_size_is_rejected_with_the_allowed_values(parameters, words):
     fits = {"m": 5, "s": 2, "T": 3, "L": 1, "alone": 1, "sampled": 3}
     with pytest.raises(ChannelError, match=words):
         BitVector(**{**fits, **parameters})
@@ -293,7 +293,7 @@ def test_a_bit_vector_of_another_size_is_refused_with_what_is_allowed(parameters
     "truth",
     [(1, 1, 1, 0, 0), (1, 0, 0, 1, 0), (0, 0, 0, 1, 1), (1, 1, 0, 0, 1), (1, 0, 0, 0), (2,) * 5],
 )
-def test_ticks_that_the_question_does_not_allow_are_refused_before_any_draw(truth):
+def test_ticks_that_the_question_does_not_allow_are_rejected_before_any_draw(truth):
     for sampled in (5, 2):
         with pytest.raises(ChannelError, match="tick"):
             BitVector(5, 2, 3, 1, alone=2, sampled=sampled).perturb_one(truth, no_draw)
@@ -301,13 +301,13 @@ def test_ticks_that_the_question_does_not_allow_are_refused_before_any_draw(trut
 
 @each_case("k", [1001, 4097, 10**9])
 @each_case("make", [*ON_A_GRID, gaussian])
-def test_a_grid_of_more_than_1000_points_is_refused_with_the_nearest(make, k):
+def test_a_grid_of_more_than_1000_points_is_rejected_with_the_nearest(make, k):
     with pytest.raises(ChannelError, match=r"2 to 1,000 are allowed; the nearest is 1,000$"):
         make(k, 1)
 
 
 @each_case("k", [1001, 4096])
-def test_a_shape_over_more_than_1000_points_is_refused_with_the_nearest(k):
+def test_a_shape_over_more_than_1000_points_is_rejected_with_the_nearest(k):
     for make in (
         lambda: ByDistance((2,) * k),
         lambda: OneBit(k - 1, 3, 1),
@@ -332,14 +332,14 @@ OF_EPSILON: dict[str, Callable[[Any], Any]] = {
     ("value", "nearest"),
     [(0, "0.001"), (-1, "0.001"), ("-1/3", "0.001"), (12.5, "12"), ("12.001", "12"), (13, "12")],
 )
-def test_an_epsilon_outside_0_to_12_is_refused_everywhere_with_the_nearest(make, value, nearest):
+def test_an_epsilon_outside_0_to_12_is_rejected_everywhere_with_the_nearest(make, value, nearest):
     with pytest.raises(ChannelError, match=f"^epsilon = .*the nearest allowed value is {nearest}$"):
         make(value)
 
 
 @each_case("make", OF_EPSILON.values())
 @each_case("value", ["x", "", None, True, float("nan"), float("inf"), 10**400])
-def test_an_epsilon_that_is_not_a_number_is_refused_everywhere(make, value):
+def test_an_epsilon_that_is_not_a_number_is_rejected_everywhere(make, value):
     with pytest.raises(ChannelError, match=r"^epsilon .*number"):
         make(value)
 
@@ -354,7 +354,7 @@ def suggested(refused: ChannelError) -> str:
     value=st.fractions("-1/2", 2, max_denominator=10**6) | st.sampled_from(["1e-9", "0.99999999"]),
     make=st.sampled_from([grr, from_keep_probability]),
 )
-def test_the_probability_that_a_refusal_suggests_is_allowed(k, value, make):
+def test_suggested_probabilities_are_allowed(k, value, make):
     try:
         make(k, value)
     except ChannelError as refused:
@@ -367,7 +367,7 @@ def test_the_probability_that_a_refusal_suggests_is_allowed(k, value, make):
     value=st.fractions(-20, 20) | st.fractions("1/1000000000000", "1/1000"),
     make=st.sampled_from([*ON_A_GRID, from_epsilon, best]),
 )
-def test_the_epsilon_that_a_refusal_suggests_is_allowed(k, value, make):
+def test_suggested_epsilons_are_allowed(k, value, make):
     try:
         make(k, value)
     except ChannelError as refused:

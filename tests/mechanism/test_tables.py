@@ -94,7 +94,7 @@ def test_a_table_survives_its_json_form(table):
     st.lists(st.lists(st.integers(1, 400), min_size=3, max_size=3), min_size=2, max_size=5),
     st.integers(1, 2),
 )
-def test_no_answer_rows_never_raise_epsilon_whatever_the_table(rows, extra):
+def test_no_answer_rows_never_raise_epsilon(rows, extra):
     largest = max(map(sum, rows))
     table = np.array([[*row[:2], row[2] + largest - sum(row)] for row in rows])
     if largest_ratio(table) == 1:
@@ -225,12 +225,12 @@ def test_spare_bits_must_be_zero():
         ),
     ],
 )
-def test_an_impossible_table_is_refused_by_name(make, words):
+def test_an_impossible_table_is_rejected_by_name(make, words):
     with pytest.raises(ChannelError, match=words):
         make()
 
 
 @each_case("truth", [[1, 0], [1, 0, 2], [1, 1, 1]])
-def test_ticks_that_do_not_fit_are_refused(truth):
+def test_ticks_that_do_not_fit_are_rejected(truth):
     with pytest.raises(ChannelError, match="ticks"):
         BitVector(3, 2, 3, 1).perturb_one(truth, lambda n: 0)

@@ -39,7 +39,7 @@ def survey_with(question: str, head: str = "") -> str:
     return f'slug = "s"\ntitle = "S"\n{head}\n[[questions]]\nid = "q"\ntext = "Q?"\n{question}\n'
 
 
-def test_toml_and_json_say_the_same():
+def test_toml_and_json_give_the_same_definition():
     toml = load(SMALL.encode(), "small.toml", Caps())
     question = {"id": "fell_asleep", "type": "yes_no", "text": "Did you fall asleep at work?"}
     second = {
@@ -83,7 +83,7 @@ def test_privacy_is_stated_as_truth_probability_keep_probability_or_epsilon(priv
     assert next(survey.questions).channel.exact_p == p
 
 
-def test_a_survey_s_privacy_holds_for_questions_that_state_none():
+def test_the_surveys_privacy_applies_to_questions_without_their_own():
     text = survey_with('type = "yes_no"\nepsilon = 1', "truth_probability = 0.9")
     text += '[[questions]]\nid = "r"\ntype = "yes_no"\ntext = "R?"\n'
     first, second = load(text.encode(), "x.toml", Caps()).questions
@@ -188,7 +188,7 @@ def test_all_mistakes_are_listed_at_once():
     ]
 
 
-def test_a_total_epsilon_above_the_cap_is_refused_with_the_nearest_allowed_value():
+def test_a_total_epsilon_above_the_cap_is_rejected_with_the_nearest_allowed_value():
     text = 'slug = "s"\ntitle = "S"\nepsilon = 4\n' + "".join(
         f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(6)
     )
@@ -221,7 +221,7 @@ def test_an_instance_can_cap_one_question():
         (b'{"pages": [[], 3, {"questions": [4, null]}]}', "x.json", "valid dictionary"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_why(content, name, words):
+def test_an_unreadable_file_is_rejected_with_the_reason(content, name, words):
     with pytest.raises(DefinitionError, match=re.escape(words)):
         load(content, name, Caps())
 
@@ -257,17 +257,17 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-def test_whatever_is_in_a_file_only_named_mistakes_come_out(form):
+def test_files_with_arbitrary_content_raise_only_definition_errors(form):
     with contextlib.suppress(DefinitionError):
         load(json.dumps(form).encode(), "x.json", Caps())
 
 
-def test_a_missing_file_is_a_clear_mistake(tmp_path):
+def test_a_missing_file_is_rejected_by_name(tmp_path):
     with pytest.raises(DefinitionError, match="No such file"):
         load_file(tmp_path / "none.toml", Caps())
 
 
-def test_a_published_definition_is_canonical_json_without_floats_and_known_by_its_hash():
+def test_a_published_definition_is_canonical_json_without_floats_identified_by_its_hash():
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
     form = json.loads(definition.canonical, parse_float=pytest.fail)
     again = json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -306,7 +306,7 @@ def test_the_privacy_label_agrees_with_the_clients(vector):
     } == vector["labels"]
 
 
-def test_the_example_of_the_product_page_is_what_the_label_says():
+def test_the_example_of_the_product_page_matches_the_label():
     question = """slug = "example"
         title = "E"
         truth_probability = "3/4"

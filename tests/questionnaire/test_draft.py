@@ -45,17 +45,17 @@ def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
 
 
 @each_case("name", SOURCES)
-def test_a_draft_that_was_stored_is_read_back_as_it_was(name):
+def test_a_stored_draft_loads_unchanged(name):
     content = draft_from(parse(SOURCES[name].encode(), "x.toml"))
     assert DraftContent.from_json(content.to_json()) == content
 
 
-def test_the_demo_s_survey_becomes_a_draft_and_itself_again():
+def test_the_demo_survey_converts_to_a_draft_and_back():
     assert published(draft_from(source_of(demo()))) == demo().canonical
 
 
 @each_case("kind", KINDS)
-def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind):
+def test_a_new_question_has_the_standard_odds_factor_of_3(kind):
     content, key = edits.add_question(DraftContent.new("T", "t"), 1, kind)
     question = {
         **content.question(key),
@@ -69,12 +69,12 @@ def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind
     assert 2.98 < only.channel.ratio <= 3
 
 
-def test_yes_no_begins_at_three_fifths():
+def test_a_yes_no_question_starts_with_a_truth_probability_of_three_fifths():
     content, key = edits.add_question(DraftContent.new("T", "t"), 1, "yes_no")
     assert question_source(content.question(key), content)["truth_probability"] == "3/5"
 
 
-def test_an_option_s_id_is_made_of_its_label_until_one_is_written():
+def test_an_options_id_comes_from_its_label_by_default():
     labels = ("Sí, a veces", "Sí, a veces!", "никогда", "", "5 times")
     options = [
         {"key": n, "id": "often" if n == 3 else "", "label": {"en": label}}
@@ -89,7 +89,7 @@ def test_an_option_s_id_is_made_of_its_label_until_one_is_written():
     }
 
 
-def test_a_question_moves_within_its_page_and_on_to_the_next(small):
+def test_a_question_moves_within_its_page_and_to_the_next_page(small):
     content, new = edits.add_question(small, small.pages[0].key, "yes_no")
     assert outline(content) == [["fell_asleep", "q1"], ["pressure"]]
     content = edits.move_question(content, new, -1)
@@ -102,7 +102,7 @@ def test_a_question_moves_within_its_page_and_on_to_the_next(small):
     assert outline(content) == [["fell_asleep", "q1"], ["pressure"]]
 
 
-def test_a_copy_stands_behind_its_original_under_an_id_of_its_own(small):
+def test_a_copy_follows_its_original_with_a_new_id(small):
     key = small.pages[0].questions[0]["key"]
     content, new = edits.duplicate_question(small, key)
     assert outline(content) == [["fell_asleep", "fell_asleep_2"], ["pressure"]]
@@ -111,7 +111,7 @@ def test_a_copy_stands_behind_its_original_under_an_id_of_its_own(small):
     assert outline(content)[0] == ["fell_asleep", "fell_asleep_3", "fell_asleep_2"]
 
 
-def test_numbers_of_what_was_removed_are_not_given_again(small):
+def test_numbers_of_removed_elements_are_not_reused(small):
     key = small.pages[0].questions[0]["key"]
     content = edits.remove_question(small, key)
     with pytest.raises(NotFoundError):
@@ -134,15 +134,15 @@ def test_pages_change_places_with_their_questions(small):
     assert edits.move_page(swapped, swapped.pages[0].key, -1) == swapped
 
 
-def test_what_was_removed_by_somebody_else_comes_back_at_the_end_when_it_is_saved(small):
+def test_saving_a_question_that_another_editor_removed_restores_it_at_the_end(small):
     question = small.pages[0].questions[0]
     content = edits.remove_question(small, question["key"])
     back = content.with_question(question["key"], question)
     assert outline(back) == [[], ["pressure", "fell_asleep"]]
 
 
-def test_a_language_goes_with_all_its_texts_and_no_key_is_taken_for_one(small):
-    # "id" is the tag of Indonesian, and the name of a part of every question.
+def test_removing_a_language_removes_its_texts_and_no_other_keys(small):
+    # "id" is the language tag of Indonesian and also a key of every question.
     content = edits.with_language(small, "id")
     question = content.pages[0].questions[0]
     changed = {**question, "text": {**question["text"], "id": "Apakah?"}}

@@ -113,21 +113,21 @@ def test_no_message_about_a_mechanism_has_a_key_of_a_file():
         {"quick_exit": "é"},
     ],
 )
-def test_no_refusal_of_a_survey_s_settings_has_a_key_of_a_file(changed):
+def test_no_message_about_survey_settings_has_a_key_of_a_file(changed):
     messages = messages_of("yes_no", changed)
     assert messages
     for text in messages:
         assert not WRITTEN_IN_A_FILE.search(text), text
 
 
-def test_skip_logic_that_is_not_allowed_names_what_to_tick():
+def test_forbidden_skip_logic_names_the_checkbox_that_allows_it():
     (message,) = messages_of(
         "yes_no", ask_question="first", ask_options=("yes",), does_not_apply=True
     )
     assert "“Ask questions only after certain answers (skip logic)” to be ticked" in message
 
 
-def test_a_mechanism_without_its_parameters_names_the_lines_to_write():
+def test_a_mechanism_without_parameters_names_the_missing_lines():
     (message,) = messages_of("yes_no", mechanism="two_coins", parameters="truth = 0.5")
     assert message == (
         "“Two coins” needs the lines “truth = …” and “yes = …” under “Parameters of the "
@@ -135,14 +135,14 @@ def test_a_mechanism_without_its_parameters_names_the_lines_to_write():
     )
 
 
-def test_a_privacy_that_is_not_the_mechanism_s_names_the_one_to_choose():
+def test_unsupported_privacy_settings_name_the_supported_one():
     (message,) = messages_of(
         "number", low="0", high="9", way="truth_probability", value="0.8", mechanism="laplace"
     )
     assert message.startswith("choose “By epsilon” under “Privacy level”")
 
 
-def test_an_answer_that_is_there_by_itself_is_left_out_by_unticking_it():
+def test_the_message_about_a_default_answer_names_its_checkbox():
     twice = {"key": 20, "id": "prefer_not_to_say", "label": {"en": "No comment"}}
     messages = messages_of("single_choice", options=(*ABC, twice))
     assert any("untick “Offer “Prefer not to say”” to leave it out" in text for text in messages)
@@ -153,7 +153,7 @@ def test_every_mechanism_and_way_has_a_name_in_the_forms():
     assert set(WAY_NAMES) == {"", *PRIVACY}
 
 
-def test_what_is_a_sentence_already_stays():
+def test_messages_that_are_sentences_stay_unchanged():
     assert form_message("lacks the text in the survey's own language") == (
         "lacks the text in the survey's own language"
     )

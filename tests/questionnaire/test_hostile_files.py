@@ -40,7 +40,7 @@ def question(**fields: object) -> dict[str, object]:
 @each_case("name", ["truth_probability", "keep_probability", "epsilon"])
 @each_case("number", ["1e400", "1e9999999", "1e-9999999", "1e99999999999999999999"])
 @each_case("ending", ["toml", "json"])
-def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
+def test_a_number_too_long_to_be_exact_is_rejected_at_once(name, number, ending):
     content = f"{name} = {number}" if ending == "toml" else f'{{"{name}": {number}}}'
     if ending == "toml":
         content = f'[[questions]]\nid = "q"\ntype = "yes_no"\ntext = "Q?"\n{content}'
@@ -50,13 +50,13 @@ def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
 
 
 @pytest.mark.slow
-def test_an_object_of_70_000_keys_is_refused_at_once():
+def test_an_object_of_70_000_keys_is_rejected_at_once():
     listed_mistakes = mistakes({f"k{i}": 1 for i in range(70_000)})
     assert len(listed_mistakes) == MAX_LISTED + 1
     assert listed_mistakes[-1] == ("and so on", "69,903 more mistakes")
 
 
-def test_a_key_given_twice_is_named_among_70_000():
+def test_a_duplicate_key_is_named_among_70_000():
     keys = ", ".join(f'"key{i}": 1' for i in range(60_000))
     ((_, text),) = mistakes(f'{{{keys}, "key7": 2}}'.encode())
     assert '"key7" is given twice' in text
@@ -76,7 +76,7 @@ def test_a_key_given_twice_is_named_among_70_000():
         ),
     ],
 )
-def test_too_many_entries_are_the_one_mistake_that_is_said(form, place, words):
+def test_too_many_entries_are_the_only_listed_mistake(form, place, words):
     assert mistakes(form) == [(place, words)]
 
 
@@ -111,7 +111,7 @@ def test_a_whole_surrogate_pair_in_json_is_a_character():
 
 
 @each_case("constant", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_that_json_does_not_know_are_refused_by_name(constant):
+def test_numbers_that_json_does_not_define_are_rejected_by_name(constant):
     ((place, text),) = mistakes(f'{{"slug": {constant}}}'.encode())
     assert (place, text) == (
         "x.json",
@@ -137,16 +137,16 @@ STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\u2028\x9b31m\r\n"
         b'{"a\\u001b[31m": 1, "a\\u001b[31m": 2}',
     ],
 )
-def test_nothing_in_a_file_can_steer_the_terminal_that_shows_its_mistakes(form):
+def test_error_messages_about_a_file_contain_no_terminal_escapes(form):
     assert mistakes(form)
 
 
-def test_a_files_own_name_cannot_steer_the_terminal():
+def test_the_name_of_a_file_is_shown_without_terminal_escapes():
     assert mistakes(b"{", f"{STEERING}.json")[0][0].startswith("\\x1b]0;owned")
     assert len(mistakes(b"", "n" * 100_000)[0][0]) < 100
 
 
-def test_every_character_that_is_no_text_is_shown_as_an_escape():
+def test_unprintable_characters_are_shown_as_escapes():
     assert printable("é 日本 \U0001f600") == "é 日本 \U0001f600"
     assert printable("\x1b\u202e\ud800\n") == r"\x1b\u202e\ud800\n"
 
@@ -189,7 +189,7 @@ def test_long_keys_and_values_are_shortened_in_messages(form):
         "." * 900_000,
     ],
 )
-def test_a_toml_key_of_very_many_parts_is_refused_at_once(key):
+def test_a_toml_key_of_very_many_parts_is_rejected_at_once(key):
     assert mistakes(f"{key} = 1".encode(), "x.toml")
 
 

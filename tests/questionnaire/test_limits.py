@@ -154,7 +154,7 @@ def test_the_nearest_value_is_the_one_a_person_would_find_by_trying(way, value, 
         build_channel(of_choice(way, Fraction(value), k), Caps())
 
 
-def test_a_cap_below_every_value_says_that_none_is_allowed():
+def test_a_cap_below_every_value_is_rejected_as_impossible():
     with pytest.raises(ChannelError, match="no value is within the limits of this server"):
         build_channel(of_choice("epsilon", Fraction(1), 3), Caps(question=Decimal("0.0005")))
 
@@ -189,7 +189,7 @@ def test_the_epsilon_suggested_for_all_questions_fits_and_the_next_would_not(siz
     assert above > question or len(sizes) * above > cap
 
 
-def test_more_questions_than_a_cap_can_hold_are_told_to_be_fewer():
+def test_too_many_questions_for_a_cap_are_rejected_with_advice_to_ask_fewer():
     mistake = total_mistake_of([from_epsilon(3, 1).ratio] * 200, Caps(survey=Decimal("0.1")))
     assert mistake is not None
     assert mistake.endswith("ask fewer questions")

@@ -79,17 +79,17 @@ def published(text: str) -> Definition:
 
 
 @each_case("name", SOURCES)
-def test_what_is_written_again_publishes_as_the_same_definition(name):
+def test_converted_sources_publish_as_the_same_definition(name):
     definition = published(SOURCES[name])
     again = json.loads(json.dumps(source_of(definition)))
     assert freeze(check(again, Caps()), 3).canonical == definition.canonical
 
 
-def test_the_demo_s_survey_is_written_again():
+def test_the_demo_survey_converts_back_to_source():
     assert freeze(check(source_of(demo()), Caps()), 1).canonical == demo().canonical
 
 
-def test_parameters_that_only_a_channel_knows_are_asked_for_again():
+def test_converted_sources_omit_parameters_that_only_the_channel_contains():
     text = SMALL.replace(
         'type = "yes_no"',
         'type = "yes_no"\nmechanism = "two_coins"\nparameters = {truth = 0.5, yes = 0.5}',

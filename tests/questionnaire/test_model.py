@@ -31,7 +31,7 @@ def prison(children: int) -> Definition:
     return freeze(load(json.dumps(form).encode(), "s.json", Caps()), 1)
 
 
-def test_the_label_of_a_question_covers_the_reports_of_those_it_decides_about():
+def test_the_label_of_a_question_includes_the_reports_of_dependent_questions():
     """Return the maximum of P(all reports | no) / P(all reports | yes)."""
     definition = prison(3)
     parent, *children = (question.channel.matrix for question in definition.questions)
@@ -49,6 +49,6 @@ def test_the_label_of_a_question_covers_the_reports_of_those_it_decides_about():
     assert (figures.odds, figures.from50) == ("24", 96)
 
 
-def test_questions_that_nothing_links_are_labelled_alone():
+def test_unlinked_questions_are_labelled_separately():
     definition = prison(0)
     assert labels(definition)["prison"].odds == "3"

@@ -121,7 +121,7 @@ def test_every_pinned_definition_keeps_its_canonical_bytes():
 
 
 @pytest.mark.slow
-def test_every_pinned_definition_reads_back_as_it_was_written():
+def test_every_pinned_definition_loads_unchanged():
     for definition in definitions():
         assert read_definition(definition.canonical) == definition
 

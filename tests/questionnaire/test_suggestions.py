@@ -216,7 +216,7 @@ def test_forced_chances_that_do_not_add_up_are_suggested_in_thousandths():
 
 
 @pytest.mark.slow
-def test_a_body_above_the_limit_is_refused_with_the_number_of_questions_that_fits(monkeypatch):
+def test_a_body_above_the_limit_is_rejected_with_the_number_of_questions_that_fits(monkeypatch):
     monkeypatch.setattr(canonical, "MAX_REPORT_BYTES", 1024)
 
     def survey(number: int) -> bytes:

@@ -55,7 +55,7 @@ def test_an_option_that_reads_like_prefer_not_to_say_is_a_mistake(labels, opt_ou
     assert [where for where, _ in mistakes(form(labels, prefer_not_to_say=opt_out))] == [place]
 
 
-def test_the_labels_that_a_yes_no_question_has_by_itself_count():
+def test_default_labels_of_a_yes_no_question_count_as_duplicates():
     content = form(prefer_not_to_say="yes")
     question = content["pages"][0]["questions"][0]
     question["type"] = "yes_no"
@@ -64,18 +64,18 @@ def test_the_labels_that_a_yes_no_question_has_by_itself_count():
     assert place == "page 1, question 1 (q), prefer_not_to_say"
 
 
-def test_prefer_not_to_say_may_be_an_ordinary_label_where_it_is_left_out():
+def test_prefer_not_to_say_may_be_an_ordinary_label_if_the_option_is_disabled():
     accepted(form(["A", "Prefer not to say"], prefer_not_to_say=False))
 
 
 @each_case("control", [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))])
 @each_case("where", ["title", "text", "help", "page", "prefer_not_to_say"])
-def test_direction_control_characters_are_refused_in_every_text(where, control):
+def test_direction_control_characters_are_rejected_in_every_text(where, control):
     ((_, text),) = mistakes(form(**{where: f"a{control}b"}))
     assert "direction control characters" in text
 
 
-def test_direction_control_characters_are_refused_in_labels():
+def test_direction_control_characters_are_rejected_in_labels():
     ((place, text),) = mistakes(form(["A", "\u202eB"]))
     assert place.endswith("label")
     assert "direction control characters" in text
@@ -113,6 +113,6 @@ def test_a_page_title_without_a_visible_character_is_no_title():
     assert accepted(form(page="\u200b")).pages[0].title == ""
 
 
-def test_a_control_character_alone_is_refused_not_taken_for_empty():
+def test_a_single_control_character_is_rejected_and_does_not_count_as_empty():
     for text in ("\x00", "\u202e", "\x1b"):
         assert "control characters" in mistakes(form(help=text))[0][1]

@@ -53,7 +53,7 @@ def mistakes(text: str) -> list[tuple[str, str]]:
     return refused.value.mistakes
 
 
-def test_each_language_has_the_texts_that_are_written_in_it():
+def test_each_language_has_its_own_texts():
     definition = json.loads(freeze(survey(), 1).canonical)
     assert definition["title"] == "Nights"
     assert list(definition["translations"]) == ["ar", "es"]
@@ -72,7 +72,7 @@ def test_each_language_has_the_texts_that_are_written_in_it():
     assert page["questions"][2]["options"][:2] == ["Aquí", ""]
 
 
-def test_what_is_there_by_itself_is_called_as_the_language_has_it():
+def test_default_options_have_the_labels_of_the_language():
     translations = json.loads(freeze(survey(), 1).canonical)["translations"]
     questions = {
         name: translation["pages"][0]["questions"] for name, translation in translations.items()
@@ -108,7 +108,7 @@ def test_the_channels_are_those_of_the_survey_in_one_language():
     assert first.report_bytes == second.report_bytes
 
 
-def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
+def test_a_definition_without_translations_has_its_original_form():
     text = 'slug = "small"\ntitle = "T"\nepsilon = 1\n[[questions]]\nid = "a"\ntype = "yes_no"\n'
     form = json.loads(freeze(survey(text + 'text = "Q?"\n'), 1).canonical)
     assert form.keys().isdisjoint(
@@ -145,7 +145,7 @@ def test_mistakes_in_a_translation_are_named_with_their_language(old, new, place
     assert message in listed_mistakes[0][1]
 
 
-def test_too_many_languages_are_refused():
+def test_too_many_languages_are_rejected():
     languages = ", ".join(f'a{chr(97 + i // 26)}{chr(97 + i % 26)} = "N"' for i in range(60))
     listed_mistakes = mistakes(NIGHTS.replace('ar = "ليالٍ"', languages))
     assert listed_mistakes == [("language", "62 languages; the nearest allowed number is 50")]
@@ -161,7 +161,7 @@ def test_too_many_languages_are_refused():
         ('quick_exit = "javascript:alert(1)"', "quick_exit"),
     ],
 )
-def test_what_a_page_cannot_be_is_refused_by_name(changes, place):
+def test_invalid_page_settings_are_rejected_by_name(changes, place):
     assert [where for where, _ in mistakes(f"{changes}\n{NIGHTS}")] == [place]
 
 

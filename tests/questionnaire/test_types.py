@@ -102,7 +102,7 @@ def test_a_limit_of_ticks_makes_answers_of_fewer_bits_and_a_smaller_epsilon():
     )
 
 
-def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_which():
+def test_multiple_choice_uses_and_names_the_design_of_the_smallest_variance():
     (low,) = published(question(type="multiple_choice", options=OPTIONS, epsilon=1)).questions
     (high,) = published(question(type="multiple_choice", options=OPTIONS, epsilon=4)).questions
     assert (low.mechanism, high.mechanism) == ("sampled_options", "subsets")
@@ -112,9 +112,7 @@ def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_whic
     ("high", "epsilon", "mechanism"),
     [(10, "0.61", "one_bit"), (10, 2, "hybrid"), (1, 2, "one_bit"), (999, 4, "hybrid")],
 )
-def test_a_number_takes_the_design_of_the_smallest_worst_case_and_says_which(
-    high, epsilon, mechanism
-):
+def test_a_number_uses_and_names_the_design_of_the_smallest_worst_case(high, epsilon, mechanism):
     (number,) = published(question(type="number", low=0, high=high, epsilon=epsilon)).questions
     assert number.mechanism == mechanism
     assert number.channel == NUMBER_DESIGNS[mechanism](high + 1, epsilon, 1)
@@ -126,7 +124,7 @@ def test_a_number_that_names_its_mechanism_keeps_it():
         assert published(form).questions[0].mechanism == name
 
 
-def test_best_lets_the_reported_sets_grow_with_the_number_of_options():
+def test_best_uses_larger_reported_sets_for_more_options():
     options = [{"id": f"o{i}", "label": f"O{i}"} for i in range(20)]
     (choice,) = published(question(options=options, mechanism="best", epsilon=1)).questions
     assert choice.channel.d == 6
@@ -157,7 +155,7 @@ def test_the_classical_designs_have_their_own_parameters_and_inherit_no_other_pr
     assert unrelated.channel.ratio == 13
 
 
-def test_gaussian_noise_is_stated_in_the_answers_own_unit():
+def test_gaussian_noise_uses_the_unit_of_the_answers():
     tens, ones = (
         published(
             question(
@@ -174,7 +172,7 @@ def test_gaussian_noise_is_stated_in_the_answers_own_unit():
     assert tens.channel == ones.channel
 
 
-def test_a_grid_is_kept_in_integers_and_gives_the_values_back():
+def test_a_grid_has_integer_parameters_and_exact_values():
     (number,) = published(
         question(type="number", low="-1.5", high=2, step="0.25", unit="m", epsilon=1)
     ).questions
@@ -188,7 +186,7 @@ def test_a_grid_is_kept_in_integers_and_gives_the_values_back():
     assert day.grid.values == (10, 17, 24)
 
 
-def test_a_scale_of_numbers_has_its_ends_labelled_and_its_scores_kept():
+def test_a_scale_of_numbers_has_labelled_ends_and_its_scores():
     (scale,) = published(
         question(type="scale", low=-1, high=1, low_label="bad", high_label="good", epsilon=1)
     ).questions
@@ -245,7 +243,7 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
           "parameters": {"sigma": "0.1"}}, "sigma"),
     ],
 )  # fmt: skip
-def test_invalid_questions_are_refused_with_the_nearest_allowed_value(form, words):
+def test_invalid_questions_are_rejected_with_the_nearest_allowed_value(form, words):
     listed_mistakes = mistakes(question(**form))
     assert len(listed_mistakes) == 1, listed_mistakes
     assert re.search(words, listed_mistakes[0][1]), listed_mistakes[0]
@@ -289,21 +287,21 @@ def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
         ),
     ],
 )
-def test_skip_logic_that_could_not_be_followed_is_refused(questions, fields, words):
+def test_impossible_skip_logic_is_rejected(questions, fields, words):
     listed = mistakes(*questions, **fields)
     assert len(listed) == 1
     assert "ask_if" in listed[0][0]
     assert re.search(words, listed[0][1])
 
 
-def test_a_question_on_the_same_page_is_not_an_earlier_one():
+def test_a_question_on_the_same_page_does_not_count_as_earlier():
     content = json.loads(survey_bytes(parent(), child(), allow_skip_logic=True))
     content["pages"] = [{"questions": [parent(), child()]}]
     with pytest.raises(DefinitionError, match="earlier page"):
         load(json.dumps(content).encode(), "s.json", Caps())
 
 
-def test_with_sampled_questions_a_person_gives_away_only_what_is_asked():
+def test_with_sampled_questions_epsilon_counts_only_the_asked_questions():
     questions = [question(id=f"q{i}", type="yes_no", epsilon=e) for i, e in enumerate((1, 2, 3))]
     all_of_them, two = published(*questions), published(*questions, questions_per_person=2)
     assert all_of_them.epsilon == pytest.approx(6, abs=1e-3)
@@ -322,30 +320,30 @@ def test_a_question_and_those_that_depend_on_it_are_drawn_together():
 
 
 @each_case(("n_drawn", "nearest"), [(0, 1), (-3, 1), (2, 1), (9, 1)])
-def test_more_questions_than_there_are_cannot_be_drawn(n_drawn, nearest):
+def test_more_questions_than_the_survey_has_cannot_be_drawn(n_drawn, nearest):
     questions = [question(id=f"q{i}", type="yes_no", epsilon=1) for i in range(2)]
     ((place, text),) = mistakes(*questions, questions_per_person=n_drawn)
     assert place == "questions_per_person"
     assert text.endswith(f"nearest allowed value is {nearest}")
 
 
-def test_sampling_one_question_out_of_one_is_refused():
+def test_sampling_one_question_out_of_one_is_rejected():
     ((_, text),) = mistakes(parent(), questions_per_person=1)
     assert "cannot be drawn" in text
 
 
-def test_the_cap_counts_what_one_person_is_asked():
+def test_the_cap_counts_the_questions_that_each_respondent_is_asked():
     questions = [question(id=f"q{i}", type="yes_no", epsilon=4) for i in range(8)]
     assert "total epsilon" in mistakes(*questions)[0][1]
     assert published(*questions, questions_per_person=4).epsilon <= 16
 
 
-def test_every_design_is_reached_by_a_type_of_question():
+def test_every_design_belongs_to_a_type_of_question():
     assert {name for kind in KINDS.values() for name in kind.mechanisms} == set(DESIGNS)
     assert {way for design in DESIGNS.values() for way in design.ways} >= set(PRIVACY)
 
 
-def test_the_ledger_adds_up_the_questions_and_compares_other_ways_to_add():
+def test_the_ledger_adds_up_questions_and_compares_other_compositions():
     definition = freeze(load(EVERY_DESIGN, "every.toml", Caps()), 1)
     totals = ledger(definition)
     assert totals.epsilon == definition.epsilon
@@ -361,7 +359,7 @@ def test_the_ledger_adds_up_the_questions_and_compares_other_ways_to_add():
     assert json.loads(json.dumps(totals.to_json()))["odds"] == totals.odds
 
 
-def test_ticks_that_may_not_stand_together_are_no_answer():
+def test_incompatible_ticks_are_not_an_answer():
     (choice,) = published(
         question(type="multiple_choice", options=OPTIONS, mechanism="subsets", epsilon=4)
     ).questions
@@ -370,7 +368,7 @@ def test_ticks_that_may_not_stand_together_are_no_answer():
         choice.truth([0, 4])
 
 
-def test_too_many_sets_of_options_are_no_subset_design():
+def test_too_many_sets_of_options_are_rejected():
     options = [{"id": f"o{i}", "label": f"O{i}"} for i in range(12)]
     ((_, text),) = mistakes(
         question(type="multiple_choice", options=options, mechanism="subsets", epsilon=4)
@@ -380,7 +378,7 @@ def test_too_many_sets_of_options_are_no_subset_design():
         BitVector(3, 3, 3, 1, alone=1)
 
 
-def test_the_check_says_what_questions_linked_by_skip_logic_tell_together():
+def test_the_check_states_the_combined_epsilon_of_linked_questions():
     first = question(type="yes_no", truth_probability="3/4")
     follows = [
         question(
@@ -401,6 +399,6 @@ def test_the_check_says_what_questions_linked_by_skip_logic_tell_together():
     assert line.endswith("of 10% becomes at most 99%, of 50% can become more than 99%")
 
 
-def test_the_check_of_questions_that_nothing_links_names_one_epsilon():
+def test_the_check_of_unlinked_questions_names_one_epsilon():
     (line, *_) = lines(ledger(published(question(type="yes_no", epsilon=1))))
     assert "linked" not in line

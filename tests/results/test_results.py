@@ -170,7 +170,7 @@ def test_every_csv_names_a_survey_a_question_and_an_answer_as_that_of_estimates_
     assert bare <= set(column_names(EstimateRow))
 
 
-def test_a_failing_question_says_so_and_leaves_the_others_intact(small, monkeypatch, caplog):
+def test_a_failing_question_shows_an_error_and_leaves_the_others_intact(small, monkeypatch, caplog):
     counts = [[900, 1300, 800], [1000, 1100, 900]]
     expected = result_of(small, counts).questions[1]
 
@@ -193,7 +193,7 @@ def test_a_failing_question_says_so_and_leaves_the_others_intact(small, monkeypa
     assert "small: question fell_asleep cannot be estimated" in caplog.text
 
 
-def test_an_option_that_nobody_was_asked_about_is_suppressed_and_the_page_is_shown():
+def test_an_option_without_asked_respondents_is_suppressed_and_the_page_is_shown():
     """With 25 respondents and one of twelve options each, some options have no report."""
     from survey.questionnaire.loading import load
     from survey.store import PublishedSurvey

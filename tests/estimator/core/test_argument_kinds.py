@@ -199,7 +199,7 @@ def answered(name: str, arguments: dict[str, object]) -> object:
     return getattr(estimator, name)(*results, **keywords)
 
 
-def test_every_public_estimator_is_here():
+def test_every_public_estimator_has_arguments_here():
     public = {name for name in estimator.__all__ if inspect.isfunction(getattr(estimator, name))}
     assert public == RIGHT.keys()
 

@@ -107,7 +107,7 @@ def test_every_estimator_takes_the_lowest_and_the_highest_level(name):
         assert ESTIMATORS[name](level).level == level
 
 
-def test_levels_of_other_kinds_of_numbers_become_floats():
+def test_levels_of_any_numeric_type_become_floats():
     assert checked_level(np.float32(0.5)) == 0.5
     assert type(checked_level(np.float32(0.5))) is float
 
@@ -128,7 +128,7 @@ NOT_WHOLE = [50.5, 50.0, "50", True, math.nan, [50]]
         lambda n: finite_shares([20, 30], COIN, n),
     ],
 )
-def test_numbers_of_people_that_are_not_whole_are_rejected(estimate, wrong):
+def test_fractional_numbers_of_people_are_rejected(estimate, wrong):
     with pytest.raises((CountsError, DesignError), match="must be a whole number"):
         estimate(wrong)
 
@@ -151,7 +151,7 @@ def test_options_that_are_not_whole_numbers_are_rejected(estimate, wrong):
         estimate(wrong)
 
 
-def test_counts_of_half_precision_are_read():
+def test_counts_of_half_precision_are_accepted():
     counts = np.array([70, 130], dtype=np.float16)
     assert whole_counts(counts, 2, "two").tolist() == [70, 130]
 
@@ -200,7 +200,7 @@ NOBODY_ASKED = [0, 5, 0, 2]
 """Reports on two sampled options in which only the second was ever asked about."""
 
 
-def test_an_option_that_nobody_was_asked_about_has_no_error_and_no_bound():
+def test_an_option_without_asked_respondents_has_no_error_and_no_bound():
     result = finite_shares(NOBODY_ASKED, ROOMS, 20)
     for field in (result.estimate, result.std_error, result.sampling, result.randomization):
         assert np.isnan(field[0])
@@ -261,7 +261,7 @@ def test_outcomes_too_large_for_a_code_are_rejected_by_name():
         regression([1e300, 1, 0, 1], COIN, [[0.5], [1], [0.2], [0.3]])
 
 
-def test_a_histogram_needs_about_the_reports_that_its_intervals_say():
+def test_a_histogram_needs_about_the_number_of_reports_that_it_states():
     """A cell with an estimate below 0 does not multiply the stated number of reports."""
     channel, truth = from_epsilon(10, "0.5"), np.array([2, 5, 10, 15, 18, 18, 15, 10, 5, 2]) / 100
     rng = np.random.default_rng(11)

@@ -24,7 +24,7 @@ def scatter_of(channel: WeightTable) -> np.ndarray:
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-def test_one_bit_varies_as_duchi_jordan_and_wainwright_say(epsilon):
+def test_one_bit_has_the_variance_of_duchi_jordan_and_wainwright(epsilon):
     channel = one_bit(K, epsilon)
     ratio = float(channel.ratio)
     B = (ratio + 1) / (ratio - 1)
@@ -32,7 +32,7 @@ def test_one_bit_varies_as_duchi_jordan_and_wainwright_say(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3"])
-def test_piecewise_varies_as_wang_and_others_say_up_to_its_grid(epsilon):
+def test_piecewise_has_the_variance_of_wang_et_al_up_to_its_grid(epsilon):
     channel = piecewise(K, epsilon)
     half = math.exp(float(epsilon) / 2)
     closed = X**2 / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)
@@ -48,7 +48,7 @@ def test_window_one_bit_and_mixture_are_exactly_unbiased_on_a_grid(channel):
 
 
 @pytest.mark.parametrize("epsilon", ["0.7", "1", "2", "4", "8"])
-def test_hybrids_vary_alike_for_all_truths_as_wang_and_others_say_up_to_their_grid(epsilon):
+def test_hybrids_have_the_constant_variance_of_wang_et_al_up_to_their_grid(epsilon):
     half = math.exp(float(epsilon) / 2)
     # Wang et al. 2019, hybrid mechanism: with this coin the variance is equal for all truths.
     closed = (half + 3) / (3 * half * (half - 1)) + (half**2 + 1) ** 2 / half / (half**2 - 1) ** 2
@@ -57,7 +57,7 @@ def test_hybrids_vary_alike_for_all_truths_as_wang_and_others_say_up_to_their_gr
 
 @each_case("epsilon", ["0.7", "1", "2", "4", "8"])
 @each_case("k", [3, 11, 101])
-def test_no_other_division_between_the_parts_of_a_hybrid_has_a_smaller_worst_case(k, epsilon):
+def test_no_other_weights_of_a_hybrids_parts_have_a_smaller_worst_case(k, epsilon):
     channel, x = hybrid(k, epsilon), np.linspace(-1, 1, k)
     values = pseudo_values(channel, x, 100).values
     only_bit = np.where(np.arange(channel.reports) < 2, 1.0, 0.0)

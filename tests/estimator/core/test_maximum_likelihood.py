@@ -33,14 +33,14 @@ def test_the_maximum_is_found_for_every_table(kind, epsilon, k):
             assert gap(solution, counts, P) <= 2 * GOAL
 
 
-def test_reports_that_are_all_the_same_have_a_maximum_too():
+def test_identical_reports_have_a_maximum():
     P = laplace(20, 4).matrix
     for report in (0, P.shape[1] // 2, P.shape[1] - 1):
         counts = 10**6 * np.eye(P.shape[1], dtype=int)[report]
         assert gap(most_likely_mixture(counts, P), counts, P) <= 2 * GOAL
 
 
-def test_accelerated_steps_end_where_plain_steps_end():
+def test_accelerated_and_plain_steps_converge_to_the_same_shares():
     P = geometric(5, 2).matrix
     counts = np.random.default_rng(1).multinomial(2000, np.array([0.6, 0, 0.3, 0.1, 0]) @ P)
     pi, f = np.full(5, 0.2), counts / 2000
@@ -49,7 +49,7 @@ def test_accelerated_steps_end_where_plain_steps_end():
     np.testing.assert_allclose(most_likely_mixture(counts, P), pi, atol=1e-4)
 
 
-def test_more_truths_than_it_can_take_have_no_number():
+def test_too_many_truths_give_no_shares():
     size = MAX_TRUTHS + 1
     P = np.broadcast_to([0.5, 0.5], (size, 2))
     assert np.isnan(most_likely_mixture(np.array([1, 1]), P)).all()

@@ -53,7 +53,7 @@ def by_slsqp(loss, k: int) -> float:
 
 @sets
 @truths
-def test_sets_read_row_by_row_have_the_largest_likelihood_there_is(channel, sparse):
+def test_sets_in_rows_reach_the_maximum_likelihood(channel, sparse):
     members = reported(channel, sparse)
 
     def loss_of_sets(pi):
@@ -91,9 +91,7 @@ def test_sets_of_one_option_are_generalized_randomized_response():
 
 @sets
 @truths
-def test_from_supports_the_shares_shown_are_the_possible_ones_nearest_to_the_estimate(
-    channel, sparse
-):
+def test_supports_give_the_possible_shares_nearest_to_the_estimate(channel, sparse):
     members = reported(channel, sparse)
     result = proportions(members.sum(axis=0), channel)
     rows = set_shares(members, channel)
@@ -140,7 +138,7 @@ def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
         (square_wave(5, 2, 1), None),
     ],
 )
-def test_no_channel_leaves_a_number_out_by_default(channel, n):
+def test_every_channel_gives_complete_results_by_default(channel, n):
     for place in range(channel.counted):
         # Reports as similar as the channel permits.
         minimum = channel.d - 1 if isinstance(channel, SubsetSelection) else 0

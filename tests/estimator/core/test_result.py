@@ -74,7 +74,7 @@ def classes(of: type[Result] = Result) -> Iterator[type[Result]]:
         yield from (subclass, *classes(subclass))
 
 
-def test_one_of_each_result_is_built_here():
+def test_every_result_class_has_an_example():
     assert set(EXAMPLES) == {
         subclass.__name__ for subclass in classes() if "survey" in subclass.__module__
     }

@@ -92,7 +92,7 @@ def test_shown_shares_are_shares_and_lie_in_their_intervals(channel, method):
 
 
 @channels
-def test_cumulative_shares_rise_to_a_certain_one(channel):
+def test_cumulative_shares_rise_to_exactly_1(channel):
     counts = expected_counts(channel, bell(channel), 5000)
     result = cdf(counts, channel, grid(channel))
     assert np.all(np.diff(result.estimate) >= -1e-12)
@@ -116,7 +116,7 @@ def test_the_share_of_a_set_is_the_mean_of_its_indicator(channel, n):
     np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
-def test_cumulative_shares_below_all_values_are_certainly_none():
+def test_cumulative_shares_below_all_values_are_exactly_0():
     result = cdf([400, 300, 300], grr(3, "0.6"), [1, 2, 3], at=[0, 1.5, 9])
     assert result.estimate[[0, 2]].tolist() == [0, 1]
     assert result.conf_high[0] == result.std_error[0] == 0
@@ -173,7 +173,7 @@ def test_a_median_is_the_value_where_half_is_reached():
     assert middle.bounded.tolist() == [True]
 
 
-def test_quantiles_of_few_reports_say_that_they_are_not_bounded():
+def test_quantiles_of_few_reports_are_flagged_as_not_bounded():
     result = median([5, 6, 5, 4, 6], from_epsilon(5, "0.5"), range(5))
     assert result.flag == NOT_BOUNDED
     assert (result.conf_low[0], result.conf_high[0]) == (0, 4)
@@ -189,7 +189,7 @@ def test_indistinguishable_cells_are_flagged():
     assert coarse.resolved.all()
 
 
-def test_many_reports_resolve_what_few_do_not():
+def test_many_reports_resolve_cells_that_few_reports_do_not():
     channel = square_wave(51, 2)
     resolved = [
         histogram(expected_counts(channel, bell(channel), n), channel, range(51), 5).resolved.sum()
@@ -198,7 +198,7 @@ def test_many_reports_resolve_what_few_do_not():
     assert resolved[0] < resolved[1] == 5
 
 
-def test_most_likely_mixture_that_does_not_end_is_flagged_and_smoothed(monkeypatch):
+def test_em_that_does_not_converge_is_flagged_and_smoothed(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)
@@ -210,7 +210,7 @@ def test_most_likely_mixture_that_does_not_end_is_flagged_and_smoothed(monkeypat
     assert smoothed.flag == ""
 
 
-def test_smoothing_that_does_not_settle_is_flagged(monkeypatch):
+def test_smoothing_that_does_not_converge_is_flagged(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_SMOOTHING_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)
@@ -261,7 +261,7 @@ def test_one_bit_of_two_values_determines_the_distribution():
     assert histogram([600, 400], table, [0, 1], 2).estimate.sum() == pytest.approx(1)
 
 
-def test_hardly_anybody_who_answered_is_a_named_error():
+def test_too_few_answers_are_a_named_error():
     channel = grr(3, "0.8")
     with pytest.raises(NoBaseError, match="hardly anybody seems to have answered"):
         cdf([5, 5, 990], channel, [1, 2, None])
@@ -323,7 +323,7 @@ def test_sets_of_several_options_have_no_distribution():
         histogram([2, 2, 2], SubsetSelection(3, 2, 3, 1), [1, 2, 3])
 
 
-def test_results_read_as_tables():
+def test_results_have_rows_and_tables():
     for result in (
         histogram([400, 300, 300], grr(3, "0.6"), [1, 2, 3], 3),
         cdf([400, 300, 300], grr(3, "0.6"), [1, 2, 3]),

@@ -205,7 +205,7 @@ def test_the_mean_moves_and_scales_with_its_values():
     assert shifted.n_effective == pytest.approx(plain.n_effective)
 
 
-def test_values_a_design_cannot_follow_widen_the_interval_by_their_largest_bias():
+def test_values_that_a_design_estimates_with_bias_widen_the_interval():
     channel, n = one_bit(K, 4), 10**6
     squares = X**2
     counts = np.random.default_rng(2).multinomial(n, channel.matrix[5])
@@ -224,7 +224,7 @@ def test_a_table_of_utilities_has_a_mean():
 
 
 @pytest.mark.parametrize("counts", [[500, 0], [0, 500]])
-def test_equal_reports_still_have_the_scatter_of_randomization(counts):
+def test_identical_reports_have_the_variance_of_the_randomization(counts):
     channel = one_bit(K, 4)
     result = mean(counts, channel, X.tolist())
     B = (float(channel.ratio) + 1) / (float(channel.ratio) - 1)

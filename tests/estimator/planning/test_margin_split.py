@@ -73,7 +73,7 @@ def test_sampling_is_an_upper_bound_if_the_variance_is_unknown(channel):
         assert split.at_most
 
 
-def test_few_reports_never_split_into_less_than_nothing():
+def test_the_parts_of_a_margin_of_few_reports_are_never_negative():
     channel = square_wave(11, "0.2")
     rng = np.random.default_rng(3)
     for _ in range(50):

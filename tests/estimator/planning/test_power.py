@@ -54,7 +54,7 @@ def test_the_number_of_reports_is_the_fewest_with_the_power(epsilon, ratio):
     assert fewer.power < 0.85
 
 
-def test_privacy_costs_power_and_more_reports_buy_it_back():
+def test_power_rises_with_epsilon_and_equals_the_level_without_a_difference():
     powers = [power(800, 800, 0.2, 0.3, epsilon=e).power for e in (0.1, 0.5, 1, 2, 4)]
     assert np.all(np.diff(powers) > 0)
     assert power(800, 800, 0.2, 0.2, epsilon=1).power == pytest.approx(0.05)

@@ -34,7 +34,7 @@ def test_rows_carry_n_and_epsilon():
     assert [(row["n"], row["epsilon"]) for row in rows] == [(100, 1.0), (100, 2.0)]
 
 
-def test_the_grid_is_the_classical_demonstrations_and_its_seed_decides_it():
+def test_the_grid_matches_the_classical_demonstration_and_depends_only_on_the_seed():
     first, again = (simulated_grid(np.random.default_rng(3)) for _ in range(2))
     reseeded = simulated_grid(np.random.default_rng(4))
     assert first.estimate.shape == (3, len(GRID_EPSILONS))

@@ -65,7 +65,7 @@ def test_all_groups_together_are_more_precise_than_the_best_alone():
     assert np.all(together.std_error < openly.std_error)
 
 
-def test_a_randomized_predictor_may_have_been_asked_in_groups_too():
+def test_a_randomized_predictor_can_have_a_channel_per_group():
     _, u, truth = people(4000, 5)
     rng = np.random.default_rng(5)
     group = np.arange(4000) % 2
@@ -78,7 +78,7 @@ def test_a_randomized_predictor_may_have_been_asked_in_groups_too():
     assert np.all(fit.std_error > exact.std_error)
 
 
-def test_one_group_determines_what_another_groups_channel_cannot():
+def test_one_group_determines_shares_that_another_groups_channel_cannot():
     low, high = Fraction(1, 4), Fraction(3, 4)
     first = from_probabilities([[low, high], [high, low], [high, low]])
     second = from_probabilities([[low, high], [low, high], [high, low]])

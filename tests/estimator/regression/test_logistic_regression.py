@@ -105,7 +105,7 @@ def test_a_negative_moment_estimate_is_flagged_and_never_certain(counts):
     assert np.isfinite(fit.estimate).all()
 
 
-def test_an_answer_that_nobody_has_affects_only_its_coefficients():
+def test_an_unused_answer_affects_only_its_coefficients():
     channel = grr(3, "3/5")
     reports = np.repeat([0, 1, 2], [500, 320, 180])
     fit = regression(reports, channel)
@@ -194,7 +194,7 @@ def test_many_tiny_surveys_are_rejected_by_name_or_never_certain():
     assert fitted_tiny_surveys(1000, 14) > 400
 
 
-def test_a_stopped_search_is_reported(monkeypatch):
+def test_an_unfinished_search_is_reported(monkeypatch):
     # A dotted name would resolve to the package's function of the same name.
     likelihood = sys.modules[mean_and_gradient.__module__]
     monkeypatch.setattr(likelihood, "_searched", lambda start, design: start)
@@ -267,7 +267,7 @@ def test_a_regression_is_a_table_of_coefficients():
     assert "<table>" in fit._repr_html_()
 
 
-def test_forced_response_of_several_answers_is_read_by_its_own_matrix():
+def test_forced_response_of_several_answers_uses_its_own_matrix():
     die = forced_response("2/3", ["1/6", "1/3", "1/2"])
     truth = np.repeat([0, 1, 2], [3000, 2000, 1000])
     reports = die.perturb(truth, np.random.default_rng(11))
@@ -277,7 +277,7 @@ def test_forced_response_of_several_answers_is_read_by_its_own_matrix():
 
 
 @pytest.mark.slow
-def test_identical_rows_may_be_given_once():
+def test_identical_rows_can_be_counted():
     rng = np.random.default_rng(4)
     a, b = rng.integers(0, 2, 900), rng.integers(0, 3, 900)
     coin, die = grr(2, "3/4"), grr(3, "3/4")
@@ -294,7 +294,7 @@ def test_identical_rows_may_be_given_once():
         regression(rows[0], coin, times=[0, *times[1:]])
 
 
-def test_a_baseline_turns_the_odds_around():
+def test_a_baseline_inverts_the_odds():
     rng = np.random.default_rng(4)
     a, b = rng.integers(0, 2, 900), rng.integers(0, 2, 900)
     channel = grr(2, "3/4")

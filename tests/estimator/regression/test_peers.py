@@ -18,7 +18,7 @@ from tests.estimator.regression.surveys import DIE, people
 # statsmodels
 
 
-def test_without_randomization_it_is_statsmodels_logit():
+def test_without_randomization_the_fit_is_statsmodels_logit():
     x, u, truth = people(800, 1)
     fit = regression(truth, None, np.column_stack([x, u]), names=["x", "u"])
     theirs = sm.Logit(truth, sm.add_constant(np.column_stack([x, u]))).fit(disp=0)
@@ -32,7 +32,7 @@ def test_without_randomization_it_is_statsmodels_logit():
     assert fit.term.tolist() == ["intercept", "x", "u"]
 
 
-def test_without_randomization_it_is_statsmodels_multinomial_logit():
+def test_without_randomization_the_fit_is_statsmodels_multinomial_logit():
     x, u, truth = people(800, 2, outcomes=3)
     X = sm.add_constant(np.column_stack([x, u]))
     fit = regression(truth, None, X[:, 1:])
@@ -140,7 +140,7 @@ def check_agreement(fit, theirs: tuple[float, np.ndarray, np.ndarray]) -> None:
 
 
 @pytest.mark.slow
-def test_several_answers_are_at_the_maximum_of_a_likelihood_written_by_hand():
+def test_several_answers_are_at_the_maximum_of_an_explicit_likelihood():
     x, _, truth = people(300, 5, outcomes=3)
     channel = grr(3, "4/5")
     reports = channel.perturb(truth, np.random.default_rng(5))
@@ -154,7 +154,7 @@ def test_several_answers_are_at_the_maximum_of_a_likelihood_written_by_hand():
     check_agreement(regression(reports, channel, x), by_hand(log_likelihood, 4))
 
 
-def test_groups_with_different_channels_are_at_the_maximum_of_a_likelihood_written_by_hand():
+def test_groups_with_different_channels_are_at_the_maximum_of_an_explicit_likelihood():
     x, _, truth = people(300, 6)
     rng = np.random.default_rng(6)
     group = rng.integers(3, size=300)
@@ -173,7 +173,7 @@ def test_groups_with_different_channels_are_at_the_maximum_of_a_likelihood_writt
 
 
 @pytest.mark.slow
-def test_a_predictor_randomized_by_group_is_at_the_maximum_of_a_likelihood_written_by_hand():
+def test_a_predictor_randomized_by_group_is_at_the_maximum_of_an_explicit_likelihood():
     _, u, truth = people(400, 7)
     rng = np.random.default_rng(7)
     group = rng.integers(2, size=400)

@@ -88,7 +88,7 @@ def rr_by_em(reports: np.ndarray, X: np.ndarray, p: float, q: float) -> np.ndarr
     return np.asarray(following)
 
 
-def test_most_likely_mixture_with_weighted_logits_ends_at_the_same_coefficients():
+def test_em_with_weighted_logits_gives_the_same_coefficients():
     x, u, truth = people(1500, 7)
     reports = DIE.perturb(truth, np.random.default_rng(7))
     X = np.column_stack([np.ones(1500), x, u])
@@ -102,7 +102,7 @@ LAST_DIGIT = 6e-6
 """Half of the last printed digit, plus an allowance for the optimizer's tolerance."""
 
 
-def test_the_vignette_of_rrreg_is_drawn_again():
+def test_the_data_of_the_vignette_of_rrreg_are_reproduced():
     survey = vignette()
     assert np.corrcoef(survey.truth, survey.cov)[0, 1] == pytest.approx(0.4491291, abs=5e-8)
     X = np.column_stack([np.ones(1000), survey.truth, survey.pred])

@@ -339,7 +339,7 @@ def test_a_table_of_generalized_randomized_response_has_its_answered_shares():
         np.testing.assert_allclose(getattr(table, name), getattr(plain, name), atol=1e-6)
 
 
-def test_reports_of_two_answers_cannot_be_told_from_those_of_one_with_a_strong_channel():
+def test_little_randomization_gives_wilsons_interval_among_the_answers():
     """With little randomization, the interval is Wilson's, widened by a quarter of a report."""
     from statsmodels.stats.proportion import proportion_confint
 
@@ -357,7 +357,7 @@ def test_simultaneous_intervals_share_the_error_among_the_answers():
     assert together.method == "fieller, simultaneous"
 
 
-def test_no_interval_has_zero_width_whatever_the_counts():
+def test_no_interval_has_zero_width():
     for channel in (grr(3, "0.6"), from_epsilon(3, 8), best(8, 1), geometric(4, 3, 1)):
         k = channel.counted
         for n in (30, 10**9):
@@ -372,7 +372,7 @@ def test_no_interval_has_zero_width_whatever_the_counts():
                 assert np.all(result.std_error > 0)
 
 
-def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
+def test_an_option_without_asked_respondents_has_no_estimate_and_the_whole_range():
     channel = BitVector(3, 2, 3, 1, alone=1, sampled=1)
     result = answered_shares([500, 0, 500, 200, 0, 200], channel, [2])
     assert math.isnan(result.estimate[1])

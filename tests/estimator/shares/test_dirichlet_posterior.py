@@ -16,7 +16,7 @@ from tests.cases import each_case
 @pytest.mark.web
 @each_case("counts", [[700, 1300], [20, 80], [0, 30]])
 @each_case("prior", [1.0, 0.5, [3.0, 1.0]])
-def test_two_options_have_the_posterior_that_integration_gives(counts, prior):
+def test_the_posterior_of_two_options_matches_numeric_integration(counts, prior):
     channel, weights = grr(2, "3/4"), np.broadcast_to(prior, 2)
     # Midpoints in the distribution function: densities of 1/2 are infinite at the ends.
     share = beta.ppf((np.arange(100_000) + 0.5) / 100_000, *weights)
@@ -52,7 +52,7 @@ def test_a_flat_prior_pulls_towards_equal_shares_and_never_covers_0():
     assert result.cred_low.min() > 0
 
 
-def test_a_nearly_uninformative_channel_is_flagged_as_not_settled():
+def test_a_nearly_uninformative_channel_is_flagged_as_not_converged():
     result = dirichlet_mean([5000, 5000], from_epsilon(2, "0.02"), draws=200)
     assert not result.settled
 

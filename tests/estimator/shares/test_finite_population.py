@@ -154,7 +154,7 @@ def test_the_two_parts_of_an_error_add_up(counts, channel, n):
     np.testing.assert_allclose(half.randomization**2, closed)
 
 
-def test_options_that_nobody_was_asked_about_have_the_whole_range():
+def test_options_without_asked_respondents_have_the_whole_range():
     channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
     counts = [40, 0, 60, 20, 0, 30]
     result = finite_shares(counts, channel, 200)

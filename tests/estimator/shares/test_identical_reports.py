@@ -42,11 +42,11 @@ OF_RANDOMIZATION = math.sqrt(SURE.q * (1 - SURE.q) / 200) / (SURE.p - SURE.q)
         raked([[[0, 50], [0, 50]]] * 2, [[1, 1], [1, 1]], SURE).std_error,
     ],
 )
-def test_the_error_of_reports_that_are_identical_is_that_of_the_randomization(error):
+def test_identical_reports_have_the_standard_error_of_the_randomization(error):
     np.testing.assert_allclose(error, OF_RANDOMIZATION, rtol=1e-9)
 
 
-def test_cells_pairs_and_tables_that_are_that_are_identical_have_an_error():
+def test_cells_pairs_and_tables_of_identical_reports_have_a_standard_error():
     assert np.all(crosstab([[0, 0], [0, 100]], [SURE, SURE]).std_error > 0)
     assert np.all(bit_pairs([[0, 0, 0, 50]], BitVector(2, 2, 3, 1), [(0, 1)]).std_error > 0)
     table = geometric(4, 3)
@@ -55,7 +55,7 @@ def test_cells_pairs_and_tables_that_are_that_are_identical_have_an_error():
     assert np.all(difference([100, 0, 0, 0], [100, 0, 0, 0], table).std_error > 0)
 
 
-def test_the_error_is_left_as_it_is_where_any_two_reports_differ():
+def test_the_standard_error_is_unchanged_if_any_two_reports_differ():
     p, q = SURE.p, SURE.q
     for c in (1, 2, 100, 199):
         f = np.array([c, 200 - c]) / 200
@@ -69,7 +69,7 @@ def test_two_unanimous_groups_without_randomization_have_no_error():
     assert difference([0, 50], [0, 50], None, None).std_error.tolist() == [0, 0]
 
 
-def test_an_option_that_nobody_was_asked_about_has_no_error():
+def test_an_option_without_asked_respondents_has_no_error():
     channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
     result = proportions([40, 0, 60, 0, 0, 30], channel)
     assert result.std_error[0] > 0

@@ -122,7 +122,7 @@ def test_a_sampled_option_has_the_estimate_and_interval_of_its_own_reports():
         assert result.n_effective[option] == pytest.approx(alone.n_effective[0])
 
 
-def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
+def test_an_option_without_asked_respondents_has_no_estimate_and_the_whole_range():
     result = proportions([5, 0, 3, 0], BitVector(2, 2, 3, 1, sampled=1))
     assert np.isnan([result.estimate[1], result.mle[1], result.std_error[1]]).all()
     assert (result.conf_low[1], result.conf_high[1], result.n_effective[1]) == (0, 1, 0)

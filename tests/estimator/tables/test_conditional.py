@@ -50,7 +50,7 @@ def test_questions_of_a_larger_table_are_named():
             conditional(table, given=condition, of=of)
 
 
-def test_shares_among_people_who_may_not_exist_are_rejected():
+def test_shares_among_respondents_with_a_share_near_0_are_rejected():
     nobody = crosstab([[375, 125], [375, 125]], [grr(2, "3/4")] * 2)
     with pytest.raises(CountsError, match=r"P\(question 1 = \[1\]\) is not clearly above 0"):
         conditional(nobody, 1)

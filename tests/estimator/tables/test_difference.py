@@ -51,7 +51,7 @@ def test_without_randomization_mover_is_newcombes_interval(a, b):
 @pytest.mark.parametrize(
     ("a", "b", "n"), [(30, 20, (60, 50)), (20, 30, (60, 50)), (8, 9, (20, 200))]
 )
-def test_a_score_end_is_where_the_difference_is_the_quantile_and_a_part_of_a_report_away(a, b, n):
+def test_a_score_end_is_the_quantile_and_a_part_of_a_report_away_from_the_difference(a, b, n):
     result = difference([a, n[0] - a], [b, n[1] - b], HALF, None)
     estimate, shift = result.estimate[0], 0.3 * math.hypot(2 / n[0], 1 / n[1])
     # Upper bounds of E[g^2]: g = 2 (supported - 1/4) through the channel, 0 or 1 without.

@@ -64,7 +64,7 @@ def test_two_passes_are_the_dense_solution_on_any_tree(seed, size):
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6))
-def test_strata_that_were_not_asked_are_filled_in_where_the_others_determine_them(seed):
+def test_strata_without_reports_are_derived_if_others_determine_them(seed):
     rng = np.random.default_rng(seed)
     parents = random_tree(rng, 15)
     y, s = rng.normal(0, 50, 15), rng.uniform(0.5, 20, 15)

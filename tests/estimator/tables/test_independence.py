@@ -13,7 +13,7 @@ from tests.cases import each_case
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 5), (2, 3, 4)])
-def test_it_is_scipys_without_yates(shape):
+def test_the_statistic_matches_scipy_without_yates_correction(shape):
     counts = np.random.default_rng(1).poisson(40, size=shape)
     result, theirs = independence(counts), chi2_contingency(counts, correction=False)
     assert result.statistic == pytest.approx(theirs.statistic)
@@ -24,7 +24,7 @@ def test_it_is_scipys_without_yates(shape):
     assert not result.small_expected
 
 
-def test_reports_that_never_came_take_no_degree_of_freedom():
+def test_unreported_options_reduce_the_degrees_of_freedom():
     result = independence([[30, 0, 20], [20, 0, 30]])
     assert result.df == 1
     assert result.statistic == pytest.approx(4)
@@ -73,7 +73,7 @@ def test_the_test_has_its_nominal_size_on_reports_but_not_on_debiased_counts():
     assert np.mean([independence(table + 1).p_value <= 0.05 for table in debiased]) > 0.5
 
 
-def test_it_finds_a_relation():
+def test_dependent_answers_have_a_small_p_value():
     channel = from_epsilon(3, 1)
     F = channel.matrix.T @ (np.eye(3) / 3) @ channel.matrix
     counts = np.random.default_rng(6).multinomial(2000, F.ravel()).reshape(3, 3)

@@ -161,7 +161,7 @@ def test_margins_may_be_shares_or_people():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [1000, 10**4, 10**8])
-def test_two_questions_that_say_nearly_the_same_are_reconciled(n):
+def test_two_nearly_identical_questions_are_reconciled(n):
     channel, truth = from_epsilon(3, 8), np.diag([0.5, 0.3, 0.2])
     rng = np.random.default_rng(7)
     for _ in range(10):

@@ -86,7 +86,7 @@ def test_an_answer_of_weight_0_is_left_out():
     np.testing.assert_allclose(result.estimate, conditional(table, 1).estimate[:, 0])
 
 
-def test_shares_given_an_answer_that_may_not_exist_are_rejected():
+def test_shares_given_an_answer_with_a_share_near_0_are_rejected():
     nobody = crosstab([[375, 125], [375, 125]], [grr(2, "3/4")] * 2)
     with pytest.raises(NoBaseError, match="clearly"):
         conditional_difference(nobody, [0, 1])

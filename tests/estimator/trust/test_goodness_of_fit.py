@@ -40,7 +40,7 @@ def doubtful_rate(channel, truth, rounds: int, n: int, *, fakes=None, part: floa
 @pytest.mark.web
 @tables
 @each_case("n", [30, 1000])
-def test_true_populations_are_rarely_doubted(channel, n):
+def test_genuine_reports_are_rarely_flagged(channel, n):
     k = len(channel.matrix)
     # The worst case is a corner, where nearly all shares are at the edge of the possible range.
     for truth in (np.eye(k)[0], np.full(k, 1 / k)):
@@ -75,7 +75,7 @@ def test_the_power_grows_with_the_fakes_and_with_the_reports():
     assert by_n[0] < 0.5 < 0.95 < by_n[1]
 
 
-def test_possible_fabricated_reports_are_not_detected_and_the_result_says_so():
+def test_the_result_states_that_plausible_fabricated_reports_are_undetectable():
     channel, truth, target = grr(2, "3/4"), [0.5, 0.5], np.eye(2)[0]
     assert doubtful_rate(channel, truth, 200, 5000, fakes=target, part=0.10) == 0
     result = channel_fit([3000, 2000], channel)
@@ -160,7 +160,7 @@ def reports_of(channel, truth: int, n: int, rng):
 @pytest.mark.web
 @each_channel
 @each_case("n", [30, 1000])
-def test_true_answers_in_several_counts_are_rarely_doubted(channel, n):
+def test_genuine_reports_with_several_options_are_rarely_flagged(channel, n):
     rng, rounds = np.random.default_rng(n), 400
     doubts = [
         channel_fit(reports_of(channel, 0, n, rng).sum(axis=0), channel, n=n).doubtful
@@ -179,7 +179,7 @@ def test_fabricated_sets_that_never_contain_an_option_are_detected(channel):
     assert channel_fit(faked.sum(axis=0), channel, n=n).doubtful
 
 
-def test_wrong_combinations_of_bits_and_sets_are_not_detected_and_the_result_says_so():
+def test_the_result_states_that_wrong_combinations_of_options_are_undetectable():
     channel, n, rng = BitVector(4, 1, 3, 1), 4000, np.random.default_rng(5)
     reports = np.concatenate([reports_of(channel, truth, n // 2, rng) for truth in (0, 1)])
     # All respondents tick at most one option, but a tenth of the reports contain all options.

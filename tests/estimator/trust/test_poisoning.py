@@ -60,7 +60,7 @@ def test_one_fake_moves_a_share_by_the_formula():
 
 
 @singles
-def test_no_report_in_place_of_an_average_one_moves_a_share_further(channel):
+def test_no_replacement_of_an_average_report_moves_a_share_further(channel):
     n = 2000
     counts = honest_counts(channel, n)
     result = bounds(counts, channel)
@@ -175,7 +175,7 @@ def test_a_mean_among_those_who_answered_is_bounded_too():
     assert result.largest_shift[0] > 0
 
 
-def test_a_mean_of_few_answers_may_be_anything():
+def test_a_mean_of_few_answers_has_unlimited_bounds():
     result = poisoning_of_mean([120, 110, 770], grr(3, "0.8"), [1, 2, None])
     assert (result.low_10[0], result.high_10[0]) == (1, 2)
     assert np.isfinite(result.largest_shift).all()
@@ -205,7 +205,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("options", WAYS, ids=str)
-def test_the_margin_is_half_of_the_interval_whatever_kind_was_asked_for(options):
+def test_the_margin_is_half_the_width_of_every_kind_of_interval(options):
     channel, counts = from_epsilon(3, 6), [210, 90, 0]
     shares = proportions(counts, channel, **options)
     result = poisoning(shares, channel)
@@ -216,7 +216,7 @@ def test_the_margin_is_half_of_the_interval_whatever_kind_was_asked_for(options)
     assert result.margin.min() > 0
 
 
-def test_an_option_that_no_report_names_is_moved_by_one_margin_by_no_fewer_than_the_formula_says():
+def test_moving_an_unreported_option_by_a_margin_takes_as_many_fakes_as_the_formula():
     # (1 - lambda)/((p-q) n) with lambda = 0; a margin of 0 would always give 1.
     channel = from_epsilon(3, 6)
     shares = proportions([2100, 900, 0], channel, level=0.99)
@@ -233,7 +233,7 @@ def test_fakes_for_a_distance_are_at_least_one_and_at_most_all():
 
 
 @pytest.mark.parametrize("level", [0.9, 0.99])
-def test_the_bounds_of_a_mean_are_those_of_the_mean_that_is_shown(level):
+def test_the_bounds_of_a_mean_use_the_displayed_mean(level):
     for channel, counts, values in [
         (one_bit(11, 1), [400, 600], range(11)),
         (square_wave(5, 3, 1), np.arange(100, 0, -1)[: square_wave(5, 3, 1).reports], SILENT),

@@ -102,7 +102,7 @@ def test_one_fake_in_place_of_an_average_report_moves_an_answer_by_the_largest_s
     np.testing.assert_allclose(np.max(shifts, axis=0), result.largest_shift, rtol=1e-6)
 
 
-def test_sampled_options_are_bounded_whatever_the_fakes_claim_to_have_been_asked():
+def test_sampled_options_are_bounded_for_every_claim_of_asked_options():
     channel, rng = BitVector(3, 1, 8, 1, alone=1, sampled=2), np.random.default_rng(2)
     ticks = np.repeat([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [1900, 1000, 900], axis=0)
     honest = channel.perturb(ticks, rng).sum(axis=0, dtype=np.int64)
@@ -175,14 +175,14 @@ def test_invalid_answered_shares_and_patterns_have_no_bounds():
 @pytest.mark.parametrize(
     "options", [{}, {"level": 0.99, "simultaneous": True}, {"target": "respondents"}], ids=str
 )
-def test_the_margin_of_an_answer_is_half_of_the_interval_asked_for(options):
+def test_the_margin_of_an_answer_is_half_the_width_of_the_requested_interval(options):
     shares = answered_shares([400, 1000, 600], grr(3, "3/4"), [2], **options)
     result = poisoning_of_answered([400, 1000, 600], grr(3, "3/4"), [2], **options)
     np.testing.assert_array_equal(result.margin, (shares.conf_high - shares.conf_low) / 2)
     assert result.method == shares.method
 
 
-def test_an_option_without_reports_may_be_anything_and_its_neighbours_stay_bounded():
+def test_an_option_without_reports_is_unbounded_and_its_neighbours_stay_bounded():
     channel = BitVector(5, 2, 3, 1, alone=1, sampled=1)
     result = poisoning_of_answered([10, 15, 0, 5, 5, 4, 7, 0, 2, 1], channel, [4])
     assert np.isnan(result.estimate[2])

@@ -52,7 +52,7 @@ def test_the_widest_interval_and_the_fewest_effective_answers_decide(
     assert disclosure(result_with(width, n_effective)) == decision
 
 
-def test_a_question_is_hidden_then_shown_with_caution_then_shown() -> None:
+def test_a_question_is_suppressed_then_shown_with_caution_then_shown() -> None:
     decisions = [disclosure(proportions([n // 2, n // 2], WARNER)) for n in 10 ** np.arange(1, 7)]
     order = {"hide": 0, "caution": 1, "show": 2}
     ranks = [order[decision] for decision in decisions]
@@ -79,7 +79,7 @@ def test_the_stated_number_of_reports_is_about_right(
 
 @each_case("counts", [[0, 1], [1, 1], [3, 17], [60, 60]])
 @each_case("simultaneous", [False, True])
-def test_a_hidden_question_needs_more_reports_than_it_has(
+def test_a_suppressed_question_needs_more_reports_than_it_has(
     counts: list[int], simultaneous: bool
 ) -> None:
     result = proportions(counts, WARNER, simultaneous=simultaneous)
@@ -120,7 +120,7 @@ def test_histograms_and_medians_are_suppressed_like_other_results(of) -> None:
     assert disclosure(result_of(4 * n_needed)) != "hide"
 
 
-def test_the_median_of_two_neighbours_reaches_no_farther_than_it_must() -> None:
+def test_the_interval_of_a_median_between_neighbours_is_at_most_one_point_wide() -> None:
     result = median(middling(3_000_000), LITTLE, VALUES)
     assert result.conf_high[0] - result.conf_low[0] <= 1
     assert result.reach.tolist() == [0.0]
@@ -128,7 +128,7 @@ def test_the_median_of_two_neighbours_reaches_no_farther_than_it_must() -> None:
     assert wide.reach[0] == pytest.approx((wide.conf_high[0] - wide.conf_low[0] - 1) / 10)
 
 
-def test_an_option_without_reports_hides_its_question_and_leaves_open_how_many_reports_it_needs():
+def test_an_option_without_reports_suppresses_its_question_without_a_number_needed():
     channel = BitVector(5, 2, 3, 1, alone=1, sampled=1)
     counts = [10, 15, 0, 5, 5, 4, 7, 0, 2, 1]
     shares, answered = proportions(counts, channel), answered_shares(counts, channel, [4])

@@ -20,26 +20,26 @@ CELLS = np.stack([NO, YES], axis=-1)
 """Reports by two known variables of 2 and 3 categories."""
 
 HALVES = grr(2, "3/4")
-"""Its linear estimate is (f - 1/4)/(1/2), so that R's numbers of 0/1 reports map to ours."""
+"""A channel with estimate (f - 1/4)/(1/2), which maps R's results for 0/1 reports to ours."""
 
 
 def r_numbers(result):
     return result.estimate[1] * 0.5 + 0.25, result.std_error[1] * 0.5
 
 
-def test_poststratification_prints_what_r_survey_prints():
+def test_poststratification_matches_r_survey():
     # R survey 4.1.1: svymean(~y, postStratify(svydesign(ids = ~1, weights = ~1), ~b, ...)).
     result = poststratified(CELLS.sum(axis=0), [500, 300, 200], HALVES)
     assert r_numbers(result) == pytest.approx((0.47701305174, 0.0339977249254), abs=1e-11)
 
 
-def test_raking_prints_what_r_survey_prints():
+def test_raking_matches_r_survey():
     # R survey 4.1.1: svymean(~y, rake(design, list(~a, ~b), ..., epsilon = 1e-12)).
     result = raked(CELLS, [[550, 450], [500, 300, 200]], HALVES)
     assert r_numbers(result) == pytest.approx((0.476233448314, 0.0344552935079), abs=1e-10)
 
 
-def test_raking_prints_what_r_survey_prints_for_its_schools_with_empty_cells():
+def test_raking_matches_r_survey_for_its_schools_with_empty_cells():
     # R survey 4.1.1, data(api): apisrs raked to types (4421, 755, 1018) and school-wide targets
     # (1072, 5122), the margins of ?rake; reports are both == "Yes".
     cells = [[[15, 0], [20, 107]], [[13, 0], [2, 10]], [[9, 0], [10, 14]]]
@@ -83,7 +83,7 @@ def test_known_strata_related_to_the_answer_reduce_the_error():
     assert result.n_effective[0] > 300
 
 
-def test_a_small_stratum_whose_reports_are_that_are_identical_is_not_certain():
+def test_a_small_stratum_of_identical_reports_is_not_certain():
     result = poststratified([[3, 0], [0, 3]], [1, 1], from_epsilon(2, 6))
     assert result.std_error[0] > 0
     assert result.conf_high[0] - result.conf_low[0] > 0.4

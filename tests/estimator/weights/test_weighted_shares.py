@@ -20,7 +20,7 @@ CLASSES = np.array([[43, 39], [40, 41], [49, 38]])
 """Reports 0 and 1 of three strata."""
 
 
-def test_it_prints_what_r_survey_prints():
+def test_weighted_shares_match_r_survey():
     # R 4.2, survey 4.1.1: svymean(~y, svydesign(ids = ~1, weights = ~w)) of 0/1 reports y of
     # these counts with weights 1, 2.5, .7 gives 0.486682107701, SE 0.0364407950674; the linear
     # estimate with p = 3/4 is (y - 1/4)/(1/2).
@@ -29,7 +29,7 @@ def test_it_prints_what_r_survey_prints():
     assert result.std_error[1] * 0.5 == pytest.approx(0.0364407950674, abs=1e-12)
 
 
-def test_it_prints_what_r_survey_prints_for_its_stratified_schools():
+def test_weighted_shares_match_r_survey_for_its_stratified_schools():
     # R survey 4.1.1, data(api): svymean(~sch.wide, svydesign(ids = ~1, weights = ~pw, apistrat))
     # prints No 0.17205, SE 0.02607 (design without its strata); schools by type E, H, M.
     counts, weights = [[9, 91], [24, 26], [15, 35]], [44.2099990845, 15.1000003815, 20.3600006104]
@@ -53,7 +53,7 @@ def test_equal_weights_agree_with_proportions():
         np.testing.assert_allclose([result.conf_low, result.conf_high], hull, atol=2e-4)
 
 
-def test_classes_and_single_reports_are_the_same():
+def test_classes_and_single_reports_give_equal_results():
     rng = np.random.default_rng(1)
     channel = grr(3, "0.6")
     codes = rng.integers(0, 3, 200)
@@ -165,7 +165,7 @@ def test_a_few_heavy_reports_that_alone_have_the_answer_are_covered():
     assert hits >= binom.ppf(0.001, rounds, 0.955)
 
 
-def test_weights_that_hardly_differ_leave_kishs_number():
+def test_nearly_equal_weights_give_kishs_effective_number():
     result = weighted_shares([[300, 700], [15, 35]], [1, 1.5], grr(2, "3/4"))
     np.testing.assert_allclose(result.n_effective, 1075**2 / (1000 + 50 * 2.25), rtol=2e-3)
 

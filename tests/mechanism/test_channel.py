@@ -65,7 +65,7 @@ def sequences(channel):
 
 
 @each_case(("k", "d", "T", "L"), [(3, 2, 3, 1), (4, 2, 3, 1), (5, 3, 2, 1)])
-def test_subsets_that_hold_the_truth_are_likelier_by_exactly_the_weights(k, d, T, L):
+def test_subsets_that_contain_the_truth_are_likelier_by_exactly_the_weights(k, d, T, L):
     channel = SubsetSelection(k, d, T, L)
     for truth in range(k):
         table = Counter()
@@ -207,7 +207,7 @@ def test_a_hostile_number_is_rejected_at_once_and_briefly(make, value):
         ("1_1/2_0", Fraction(11, 20)),
     ],
 )
-def test_a_number_of_reasonable_length_is_read_exactly(value, p):
+def test_a_number_of_reasonable_length_is_parsed_exactly(value, p):
     assert grr(2, value).exact_p == p
 
 

@@ -222,7 +222,7 @@ def expected_shares(channel, answers) -> np.ndarray:
 
 
 @each_case(("channel", "answers"), POPULATIONS.values())
-def test_a_simulated_population_has_the_counts_its_channel_promises(channel, answers):
+def test_a_simulated_population_has_the_expected_counts_of_its_channel(channel, answers):
     n = 2 * CHUNK + 1001
     counts = population(channel, SHARES, n, np.random.default_rng(3), answers)
     shares = expected_shares(channel, answers)

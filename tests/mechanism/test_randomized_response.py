@@ -23,7 +23,7 @@ from tests.cases import each_case
 SHARES = st.fractions(min_value="1/50", max_value="49/50", max_denominator=50)
 
 
-def test_two_fair_coins_are_p_three_quarters_and_ln_3_and_give_the_share_back():
+def test_two_fair_coins_have_p_three_quarters_and_ln_3_and_recover_the_share():
     coins = two_coins("1/2", "1/2")
     assert coins.ratio == 3
     truth = np.array([0.2001, 0.7999])

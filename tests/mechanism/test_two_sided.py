@@ -136,7 +136,7 @@ def test_the_largest_ratio_between_two_truths_is_exactly_the_channels_ratio(chan
 @pytest.mark.slow
 @pytest.mark.security
 @each_case("channel", CHANNELS.values())
-def test_epsilon_holds_at_the_claim_and_fails_just_below_it(channel):
+def test_the_stated_epsilon_is_the_smallest_bound(channel):
     with decimal.localcontext(prec=60):
         claimed = Decimal(channel.epsilon)
         worst = largest_ratio(channel)
@@ -190,7 +190,7 @@ def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, 
 @pytest.mark.slow
 @pytest.mark.security
 @each_case("channel", BITS.values())
-def test_every_sequence_of_draws_of_a_bit_vector_makes_exactly_the_promised_table(channel):
+def test_all_draws_of_a_bit_vector_together_give_exactly_the_stated_table(channel):
     assert sorted(truths_of(channel)) == sorted(bit_truths(channel))
     rows = [enumerated(channel, truth) for truth in bit_truths(channel)]
     assert rows == [distribution(channel, truth) for truth in bit_truths(channel)]
@@ -207,6 +207,6 @@ SMALL_SETS = {
 
 @pytest.mark.security
 @each_case("channel", SMALL_SETS.values())
-def test_every_sequence_of_draws_of_a_set_makes_exactly_the_promised_table(channel):
+def test_all_draws_of_a_set_together_give_exactly_the_stated_table(channel):
     for truth in truths_of(channel):
         assert enumerated(channel, truth) == distribution(channel, truth)

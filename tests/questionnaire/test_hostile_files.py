@@ -153,7 +153,7 @@ def test_unprintable_characters_are_shown_as_escapes():
 
 @pytest.mark.slow
 @given(st.text())
-def test_what_is_printed_is_printable(text):
+def test_printed_text_is_printable(text):
     assert printable(text).isprintable()
 
 
@@ -199,7 +199,7 @@ def test_a_value_nested_deeply_is_one_named_mistake(key, value):
     assert mistakes(f'{{"questions": [{{"{key}": {value}}}]}}'.encode())
 
 
-def test_a_file_without_an_end_is_not_read_to_its_end(tmp_path):
+def test_an_endless_file_is_read_only_up_to_the_limit(tmp_path):
     endless = tmp_path / "x.toml"
     endless.symlink_to("/dev/zero")
     with pytest.raises(DefinitionError, match="larger than"):

@@ -149,7 +149,7 @@ def test_the_table_covers_every_design_in_every_way():
         ("epsilon", "0", 3, "0.001"),
     ],
 )
-def test_the_nearest_value_is_the_one_a_person_would_find_by_trying(way, value, k, nearest):
+def test_the_nearest_value_is_the_closest_allowed_value(way, value, k, nearest):
     with pytest.raises(ChannelError, match=f"{way} = {re.escape(nearest)}$"):
         build_channel(of_choice(way, Fraction(value), k), Caps())
 

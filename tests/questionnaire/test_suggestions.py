@@ -158,14 +158,14 @@ def assert_settles(form: dict[str, Any], caps: Caps) -> None:
 @pytest.mark.slow
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(form=FORMS, caps=CAPS)
-def test_no_mistake_comes_back_when_its_suggestion_is_taken(form, caps):
+def test_no_mistake_recurs_after_its_suggestion_is_applied(form, caps):
     assert_settles(form, caps)
 
 
 @pytest.mark.long
 @settings(max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
 @given(form=FORMS, caps=CAPS)
-def test_no_mistake_comes_back_in_thousands_of_forms(form, caps):
+def test_no_mistake_recurs_in_thousands_of_forms(form, caps):
     assert_settles(form, caps)
 
 

@@ -113,7 +113,7 @@ def test_few_reports_of_one_group_suppress_all_numbers_at_every_level(store, sma
         assert result.test is None
 
 
-def test_a_group_by_an_answer_that_hardly_anybody_gave_is_suppressed(store, small):
+def test_a_group_by_a_rare_answer_is_suppressed(store, small):
     nobody = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
     add_people(store, small, 1500, shares=nobody)
     never, often = "answer:pressure:never", "answer:pressure:often"

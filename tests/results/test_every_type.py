@@ -225,7 +225,7 @@ def test_answered_rows_contain_the_estimates_and_follow_those_among_all(result):
 NOISY = 'type = "scale"\nlow = 1\nhigh = 7\nmechanism = "geometric"\nepsilon = 1'
 
 
-def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypatch):
+def test_a_mean_is_shown_although_the_shares_of_its_scale_are_suppressed(monkeypatch):
     monkeypatch.setitem(QUESTIONS, "noisy", NOISY)
     survey = survey_of(["noisy"])
     result = result_of(survey, 3000, 3000)
@@ -253,7 +253,7 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     assert any("Not enough responses for the shares." in line for line in closed)
 
 
-def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
+def test_shares_are_shown_although_the_mean_among_answers_is_suppressed():
     """With few answers, the share of no answers is precise, but shares of answers are not."""
     survey = survey_of(["hours"])
     (question,) = survey.definition.questions
@@ -270,7 +270,7 @@ def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
     assert part_svg(outcome, "middle") == part_svg(outcome, "spread") == ""
 
 
-def test_shares_among_those_who_answered_are_suppressed_if_hardly_anybody_did():
+def test_shares_among_answers_are_suppressed_if_there_are_few():
     survey = survey_of(["choice"])
     (question,) = survey.definition.questions
     counts = np.round(4000 * question.channel.matrix[3]).astype(int).tolist()
@@ -402,7 +402,7 @@ def test_a_sampled_question_needs_more_respondents():
 
 
 @each_case("name", list(QUESTIONS))
-def test_a_question_nobody_answered_yet_has_rows_without_numbers(result, name):
+def test_a_question_without_responses_has_rows_without_numbers(result, name):
     survey = survey_of([name])
     (published,) = survey.definition.questions
     tally = Tally(0, 0, [0], [[0] * published.channel.counted])

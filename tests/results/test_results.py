@@ -118,7 +118,7 @@ def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, b
 
 
 @pytest.mark.security
-def test_csv_texts_that_begin_a_formula_get_an_apostrophe_each():
+def test_csv_texts_that_start_a_formula_get_an_apostrophe():
     text = to_csv(hostile_rows(), CodebookRow)
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     for column in ("question_text", "option_label"):

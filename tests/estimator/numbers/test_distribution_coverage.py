@@ -69,7 +69,7 @@ def test_one_call_computes_many_surveys():
             assert all_of[0, place] == pytest.approx(alone[0, 0], abs=1e-7)
 
 
-def test_surveys_in_which_hardly_anybody_answered_are_rejected():
+def test_surveys_with_too_few_answers_are_rejected():
     channel = from_epsilon(4, 1)
     reading = set_ratios(channel, np.array([0, 1, 2, np.nan]), [below(3)[0]], 1000)
     result = reading.intervals(np.array([[5, 5, 5, 985]]), 0.95)

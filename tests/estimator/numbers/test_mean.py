@@ -233,7 +233,7 @@ def test_identical_reports_have_the_variance_of_the_randomization(counts):
     assert -1 <= result.conf_low < result.conf_high <= 1
 
 
-def test_if_hardly_anybody_answered_the_mean_is_rejected():
+def test_a_mean_of_too_few_answers_is_rejected():
     channel = one_bit(K, 2, 1)
     counts = (1000 * channel.matrix[-1]).round().astype(int)
     counts[-1] += 200
@@ -241,7 +241,7 @@ def test_if_hardly_anybody_answered_the_mean_is_rejected():
         mean(counts, channel, [*range(K), None])
 
 
-def test_one_report_is_rejected_where_some_truths_are_no_answer():
+def test_one_report_is_rejected_if_the_channel_has_no_answer_options():
     for counts in ([1, 0, 0], [0, 0, 1]):
         with pytest.raises(NoBaseError, match="hardly anybody"):
             mean(counts, grr(3, "3/4"), [0, 1, None])

@@ -394,7 +394,7 @@ def test_an_option_without_asked_respondents_has_no_estimate_and_the_whole_range
         ([30, 30, 95], BitVector(3, 2, 3, 1, alone=1), 100),
     ],
 )
-def test_if_hardly_anybody_answered_their_shares_are_rejected(counts, channel, n):
+def test_shares_among_too_few_answers_are_rejected(counts, channel, n):
     with pytest.raises(NoBaseError, match=r"no-answer|not clearly above 0"):
         answered_shares(counts, channel, [2], n=n)
 

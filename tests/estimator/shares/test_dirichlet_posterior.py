@@ -32,7 +32,7 @@ def test_the_posterior_of_two_options_matches_numeric_integration(counts, prior)
 
 
 @pytest.mark.slow
-def test_hardly_randomized_counts_have_the_posterior_of_answers_without_randomization():
+def test_barely_randomized_counts_have_the_posterior_of_answers_without_randomization():
     result = dirichlet_mean([10, 30, 60], from_epsilon(3, 12))
     np.testing.assert_allclose(result.estimate, np.array([11, 31, 61]) / 103, atol=2e-3)
     table = WeightTable(Explicit(((4, 1, 1), (1, 4, 1), (1, 1, 4))))

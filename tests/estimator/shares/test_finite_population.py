@@ -62,7 +62,7 @@ def test_the_interval_covers_every_population(epsilon, n, N):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["8", "12"])
-def test_the_interval_covers_where_hardly_anybody_was_left_out(epsilon):
+def test_the_interval_covers_if_nearly_everybody_responded(epsilon):
     for n, N in ((9, 10), (19, 20), (39, 40), (99, 100)):
         assert smallest_coverage(from_epsilon(4, epsilon), n, N) >= 0.9495
 
@@ -102,7 +102,7 @@ def test_the_interval_for_these_respondents_covers_at_other_levels(level, minimu
         assert outcomes[m][covered].sum() >= minimum
 
 
-def test_asking_everybody_leaves_the_interval_for_these_respondents():
+def test_a_census_has_the_interval_for_these_respondents():
     counts, channel = [130, 270], grr(2, "3/4")
     everybody = finite_shares(counts, channel, 400)
     fixed = proportions(counts, channel, interval="fixed-population")

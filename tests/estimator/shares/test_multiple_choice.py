@@ -32,7 +32,7 @@ def expected_sets(channel: SubsetSelection, people: list[int]) -> np.ndarray:
     return counts
 
 
-def test_supports_of_reported_sets_give_back_the_truth():
+def test_supports_of_reported_sets_recover_the_truth():
     channel = SubsetSelection(k=5, d=2, T=4, L=1)
     people = [7, 0, 3, 10, 5]
     result = proportions(expected_sets(channel, people), channel, interval="wilson")

@@ -23,7 +23,7 @@ def two_bits(channel: BitVector) -> np.ndarray:
     return np.kron(bit, bit)
 
 
-def test_supports_expected_from_the_truth_give_it_back():
+def test_expected_supports_recover_the_truth():
     channel = BitVector(2, 2, 3, 1)
     people = np.array([16, 32, 48, 64])
     supports = people @ (16 * two_bits(channel))

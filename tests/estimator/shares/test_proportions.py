@@ -97,7 +97,7 @@ def most_likely_mixture(
         ([9, 11, 8, 10, 30, 12, 2, 5, 7, 6], grr(10, "0.5")),
     ],
 )
-def test_the_mle_is_where_most_likely_mixture_ends(
+def test_the_mle_agrees_with_most_likely_mixture(
     counts: list[int], channel: SubsetSelection
 ) -> None:
     fixpoint = most_likely_mixture(np.array(counts), channel, steps=20_000)
@@ -116,7 +116,7 @@ def test_a_forced_response_question_gives_the_published_figures() -> None:
     assert result.std_error[0] == pytest.approx(0.0144, abs=1e-4)
 
 
-def test_effective_answers_are_those_of_an_open_question_with_the_same_error() -> None:
+def test_effective_answers_without_randomization_have_the_same_error() -> None:
     result = proportions([700, 1300], grr(2, "3/4"))
     np.testing.assert_allclose(
         result.n_effective, result.estimate * (1 - result.estimate) / result.std_error**2
@@ -139,7 +139,7 @@ def test_effective_answers_stay_finite_when_an_option_was_never_reported() -> No
         lambda c: np.array(c, dtype=np.uint8),
     ],
 )
-def test_counts_may_come_in_any_form_that_holds_whole_numbers(kind: Any) -> None:
+def test_counts_can_have_any_type_of_whole_numbers(kind: Any) -> None:
     assert proportions(kind([30, 70]), grr(2, "3/4")).n == 100
 
 
@@ -190,7 +190,7 @@ def test_an_unknown_interval_is_rejected_with_the_valid_names() -> None:
         proportions([3, 7], grr(2, "3/4"), interval="wald")
 
 
-def test_simultaneous_uses_clopper_pearson_at_the_shared_level_and_says_so() -> None:
+def test_simultaneous_intervals_use_and_name_clopper_pearson_at_the_shared_level() -> None:
     channel = grr(4, "0.7")
     together = proportions([40, 30, 20, 10], channel, simultaneous=True)
     per_estimate = proportions(
@@ -244,7 +244,7 @@ def test_a_result_is_frozen_and_has_a_repr() -> None:
 
 
 @pytest.mark.slow
-def test_these_respondents_have_an_error_of_randomization_alone() -> None:
+def test_estimates_for_these_respondents_have_only_the_error_of_the_randomization() -> None:
     """The standard deviation over devices' draws if 600 of 1,500 respondents hold the option."""
     channel, truth = grr(2, "0.8"), np.repeat([0, 1], [600, 900])
     rng = np.random.default_rng(8)

@@ -136,7 +136,7 @@ def log_likelihood(pi: np.ndarray, counts: np.ndarray, channel: WeightTable) -> 
 
 @tables
 @each_case("seed", range(4))
-def test_the_most_likely_mixture_is_where_a_general_optimizer_ends(channel, seed):
+def test_the_most_likely_mixture_agrees_with_a_general_optimizer(channel, seed):
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(channel.truths, 0.4))
     counts = rng.multinomial(400, truth @ channel.matrix)
@@ -158,7 +158,7 @@ def test_the_most_likely_mixture_is_where_a_general_optimizer_ends(channel, seed
     np.testing.assert_allclose(solution @ channel.matrix, theirs.x @ channel.matrix, atol=1e-3)
 
 
-def test_the_duality_gap_bounds_what_is_missing_of_the_likelihood():
+def test_the_duality_gap_bounds_the_missing_likelihood():
     counts = np.array([70, 20, 10])
     solution = most_likely_mixture(counts, GRR_AS_TABLE.matrix)
     f, P = counts / 100, GRR_AS_TABLE.matrix

@@ -235,7 +235,7 @@ def test_cells_far_outside_have_an_interval_with_a_width():
 
 
 @each_case("seed", range(3))
-def test_the_most_likely_table_is_where_a_general_optimizer_ends(seed):
+def test_the_most_likely_table_agrees_with_a_general_optimizer(seed):
     channels = PAIRS["different sizes"]
     counts, M = random_reports(channels, 300, seed), dense(PAIRS["different sizes"])
     table = crosstab(counts, channels, method="em")

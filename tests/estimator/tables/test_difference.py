@@ -175,7 +175,7 @@ def test_differences_are_covered_in_the_corners_too(channels):
     assert enumerated_difference((50, 50), run, "score", SHARES).coverage.min() >= 0.942
 
 
-def test_the_score_is_hardly_wider_than_mover():
+def test_the_score_interval_is_barely_wider_than_mover():
     run, shares = (from_epsilon(2, "2"), from_epsilon(2, "2")), np.linspace(0, 1, 21)
     score, mover = (
         enumerated_difference((100, 100), run, interval, shares)

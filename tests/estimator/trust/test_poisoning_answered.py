@@ -154,7 +154,7 @@ def test_shares_of_no_answers_stay_in_their_band(channel):
     assert np.max(np.min(ends, axis=0)) < 1e-6
 
 
-def test_if_hardly_anybody_answered_fabricated_reports_allow_any_share():
+def test_with_few_answers_fabricated_reports_allow_any_share():
     result = poisoning_of_answered([300, 280, 1420], grr(3, "0.8"), [2])
     assert result.low_10.tolist() == [0, 0]
     assert result.high_10.tolist() == [1, 1]

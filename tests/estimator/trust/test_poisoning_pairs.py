@@ -77,7 +77,7 @@ def test_other_channels_than_those_of_the_pairs_are_rejected():
         poisoning_of_pairs(pairs, BitVector(3, 3, 3, 1), patterns=PATTERNS)
 
 
-def test_pairs_of_one_question_have_as_many_reports_each():
+def test_all_pairs_of_one_question_have_equally_many_reports():
     channel = BitVector(3, 3, 3, 1)
     with pytest.raises(CountsError, match="n = 1000, but"):
         bit_pairs([[300, 200, 200, 300], [30, 20, 20, 30]], channel, [(0, 1), (0, 2)])

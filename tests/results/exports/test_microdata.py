@@ -221,7 +221,7 @@ def test_the_readme_states_everything_a_user_must_know(store, every_type):
 
 
 @pytest.mark.security
-def test_csv_label_that_looks_like_a_formula_is_none_in_the_reports(store):
+def test_csv_label_that_looks_like_a_formula_is_text_in_the_reports(store):
     hostile = SMALL.replace('label = "Never"', 'label = "=1+1"')
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 30)

@@ -125,7 +125,7 @@ def as_read(text: str, *, is_csv: bool) -> str:
     return text.replace("\0", "") if is_csv else text
 
 
-def test_libreoffice_runs_no_formula_from_an_xlsx_for_any_first_character(
+def test_xlsx_libreoffice_runs_no_formula_for_any_first_character(
     office, store, survey, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("survey.results.exports.xlsx.codebook", lambda _: hostile_rows())
@@ -136,7 +136,7 @@ def test_libreoffice_runs_no_formula_from_an_xlsx_for_any_first_character(
         assert [row[column] for row in rows] == [as_read(f"'{t}", is_csv=False) for t in TEXTS]
 
 
-def test_libreoffice_runs_no_formula_from_a_csv_for_any_first_character(office, tmp_path):
+def test_csv_libreoffice_runs_no_formula_for_any_first_character(office, tmp_path):
     file = tmp_path / "codebook.csv"
     file.write_text(to_csv(hostile_rows(), CodebookRow), encoding="utf-8", newline="")
     ((_, *rows),) = through_office(office, file).values()

@@ -77,7 +77,7 @@ def test_the_methods_sheet_names_the_definition_and_the_intervals(result, small)
 
 @pytest.mark.security
 @pytest.mark.parametrize("start", "=+-@")
-def test_no_xlsx_cell_is_a_formula_for_any_content(store, start):
+def test_xlsx_no_cell_is_a_formula_for_any_content(store, start):
     hostile = SMALL.replace('label = "Never"', f'label = "{start}1+cmd|calc"')
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)

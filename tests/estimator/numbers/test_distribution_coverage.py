@@ -54,8 +54,8 @@ def covered_at_the_last_place(channel, shape: str, n: int, rounds: int) -> float
 
 
 def test_intervals_allow_for_rare_reports_that_did_not_occur():
-    # One report in a hundred weighs seventy times as much as most: in an eighth of all surveys of
-    # 200 it never comes, and without it the others seem sure. Student's interval covers .89.
+    # A rare report (1 in 100) has seventy times the usual weight. An eighth of the surveys of 200
+    # do not contain it and underestimate the variance, so Student's interval covers only .89.
     assert covered_at_the_last_place(laplace(21, 4), "bell", 200, 4000) >= MIN_COVERAGE
 
 

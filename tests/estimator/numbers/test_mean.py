@@ -136,8 +136,8 @@ def test_means_of_those_who_answered_are_covered_and_nearly_unbiased(design, peo
         if n == 2000:
             estimates = np.array([result.estimate for result in results])
             error = estimates.std()
-            # A ratio of unbiased means is biased by less than its squared error, and by the
-            # largest bias of both where they are not unbiased.
+            # The bias of a ratio of unbiased means is below its squared error; biased means add
+            # at most their largest bias.
             bias = sum(
                 pseudo_values(channel, np.pad(target, (0, no_answers)), n).bias
                 for target in (X, np.ones(K))
@@ -154,8 +154,7 @@ def test_means_have_nominal_coverage(design, silent):
     for n in (100, 2000):
         for kind in TRUTHS:
             results, true = simulated(channel, shares(kind), silent, n, 4000)
-            # Of a hundred reports with much noise some contain no information of those who
-            # answered.
+            # Some surveys of a hundred noisy reports contain no information about the answers.
             assert len(results) >= 0.99 * 4000, (n, kind)
             covered = [r.conf_low <= true + 1e-12 and true - 1e-12 <= r.conf_high for r in results]
             assert np.mean(covered) >= 0.93, (n, kind)

@@ -101,8 +101,8 @@ class Vignette(NamedTuple):
     """Data of the vignette of RRreg 0.7.5 after `set.seed(123)`, limited to the fields used here.
 
     truth, reports, cov, pred    (1000,): Warner's cards with p = 1/6, and two covariates
-    mixed                        (1000,): reports of which the first 500 are by Warner's cards with
-                                 p = 2/12, the others direct answers
+    mixed                        (1000,): reports; the first 500 use Warner's cards with p = 2/12,
+                                 the others are direct answers
     design, age                  (1000,): 1 for cards and -1 for direct answers; a covariate
     """
 
@@ -116,8 +116,8 @@ class Vignette(NamedTuple):
 
 
 FITS_DRAW = 2002
-"""Uniforms taken by the vignette's fits between `cov` and `pred`; found as the one number below
-8,000 with which the printed least squares of `cov` on `truth` and `pred` come out."""
+"""Number of uniforms that the vignette's fits consume between `cov` and `pred`: the only number
+below 8,000 that reproduces the printed least squares of `cov` on `truth` and `pred`."""
 
 
 def vignette() -> Vignette:

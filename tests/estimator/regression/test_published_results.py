@@ -29,8 +29,8 @@ RR_PRINTED = {
 """Output of `summary` for the model of table 3 of Blair, Imai, Zhou 2015, from the example of
 `rrreg` in the package's reference: "Replicates Table 3"."""
 RR_LOG_LIKELIHOOD = -1540.117850
-"""Log likelihood from rr's algorithm (EM), run in R until it rises by less than 1e-13; rr
-stops at 1e-8, so that its last printed digit may differ by one."""
+"""Log likelihood from rr's algorithm (EM), run in R until it rises by less than 1e-13.
+rr stops at 1e-8, so its last printed digit may differ by one."""
 
 
 def test_contact_with_armed_groups_in_nigeria():
@@ -157,9 +157,9 @@ STOCHASTIC_LIE_DETECTOR = {
     ),
     "0.652997": ((0.76516092, 0.47765584, 1.05568400, 0.09676585), None, -1051.46645),
 }
-"""Coefficients, errors and log likelihood of the minaret survey, found by R's `optim` on the
-likelihood of RRreg's `RRlog` for the stochastic lie detector, by how many carriers admit it: .8 was
-given; .652997 is where its likelihood is largest (errors differ, as here that is known)."""
+"""Coefficients, errors and log likelihood of the minaret survey by the share of carriers who admit
+it, from R's `optim` on the likelihood of RRreg's `RRlog` for the stochastic lie detector. The share
+.8 was stated; .652997 maximizes the likelihood. Its errors differ because it is known here."""
 
 
 @pytest.mark.reference

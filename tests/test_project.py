@@ -110,7 +110,7 @@ def test_imports_respect_the_layers():
 
 
 def test_the_committed_vectors_are_up_to_date(tmp_path, monkeypatch):
-    monkeypatch.setattr(write, "HERE", tmp_path)
+    monkeypatch.setattr(write, "FOLDER", tmp_path)
     write.main()
     for name in ("mechanism.json", "report.json", "label.json"):
         committed = (ROOT / "tests/vectors" / name).read_bytes()

@@ -1,4 +1,4 @@
-"""Names in `survey`: nouns and standard terms, as CONTRIBUTING describes them.
+"""Names in `survey` and in the tests: nouns and standard terms, as CONTRIBUTING describes them.
 
 `python -m tests.test_names` prints the modules, lines, imports and vague names of each package, and
 the files outside `questionnaire/kinds` that name a question type.
@@ -79,8 +79,8 @@ def is_participle(stem: str) -> bool:
     return word in IRREGULAR or (bool(PARTICIPLE.fullmatch(word)) and word not in NOUNS)
 
 
-def modules() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+def modules(folder: Path = PACKAGE) -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(folder.rglob("*.py"))}
 
 
 def package_of(path: Path) -> str:
@@ -106,10 +106,11 @@ def imports(tree: ast.AST) -> set[Path]:
 
 
 def test_few_names_are_vague():
-    names = [name for tree in modules().values() for name in bindings(tree)]
-    vague = Counter(name for name in names if is_vague(name))
-    rate = 1000 * vague.total() / len(names)
-    assert rate <= MAX_VAGUE_PER_1000, vague.most_common(20)
+    for folder in (PACKAGE, ROOT / "tests"):
+        names = [name for tree in modules(folder).values() for name in bindings(tree)]
+        vague = Counter(name for name in names if is_vague(name))
+        rate = 1000 * vague.total() / len(names)
+        assert rate <= MAX_VAGUE_PER_1000, (folder.name, vague.most_common(20))
 
 
 def test_no_module_is_named_after_a_bare_participle():

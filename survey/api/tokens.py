@@ -9,7 +9,7 @@ from flask import g, request
 
 from survey.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from survey.security import hash_of
-from survey.store import Action, ApiToken, PublishedSurvey, Researcher, Store
+from survey.store import ROLES, Action, ApiToken, PublishedSurvey, Researcher, Store
 
 NO_TOKEN = (
     "a token is required: send the header Authorization: Bearer TOKEN; create tokens on your "  # noqa: S105
@@ -66,7 +66,8 @@ class Gate:
         """Return a version of a survey whose reports the researcher may download as an editor."""
         survey = self.version(slug, version)
         reader: Researcher = g.reader
-        if not reader.is_admin and self._store.roles(reader.key)[slug] == "viewer":
+        role = "owner" if reader.is_admin else self._store.roles(reader.key)[slug]
+        if ROLES.index(role) < ROLES.index("editor"):
             raise ForbiddenError(f"this requires the role editor in the survey {slug}")
         return survey
 

@@ -28,7 +28,7 @@ DOTTED = re.compile(
     r"""(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}""",
     re.ASCII,
 )
-"""A TOML key with so many parts that tomllib would run for hours: its time is quadratic in them."""
+"""A TOML key with so many parts that tomllib, whose time grows with their square, would hang."""
 
 
 def load_file(path: Path, caps: Caps) -> Survey:

@@ -8,10 +8,13 @@ import {
   boundIn,
   bounds,
   isWeaklyProtected,
+  isWeakQuestion,
   leastProtected,
   oddsFactor,
   posteriorBounds,
+  provesNothing,
   totalOddsFactor,
+  totalRatio,
 } from "./privacy-loss.js";
 import { namesOptions } from "./report-reader.js";
 import { questions } from "./sampling.js";
@@ -124,9 +127,8 @@ export function leastProtectedExample(definition) {
     element("p", { class: "quiet" }, areEqual ? say("start.example") : say("start.least")),
     surveyElement("p", definition, weakest.text, { class: "asked" }),
     frequencyParagraph(definition, weakest),
-    ...(namesOptions(weakest) && !bound.linked
-      ? []
-      : [element("p", { class: "bound" }, boundSentence(bound))]),
+    element("p", { class: "bound" }, boundSentence(bound)),
+    ...questionWarning(bound),
   );
 }
 
@@ -228,12 +230,30 @@ function percent(whole) {
 }
 
 /**
- * Say how much all lines together can change the odds.
+ * Say how much all lines together can change the odds, and warn if they are weakly protected.
  *
  * @param {Definition} definition
+ * @returns {HTMLElement[]}
  */
-export function togetherNote(definition) {
-  return element("p", {}, say("label.together", { factor: figure(totalOddsFactor(definition)) }));
+export function wholeReport(definition) {
+  const { from10, from50 } = posteriorBounds(totalRatio(definition));
+  const sentence = say("label.together", {
+    factor: figure(totalOddsFactor(definition)),
+    from10: suspicionText(from10),
+    from50: suspicionText(from50),
+  });
+  return [element("p", { class: "bound whole" }, sentence), ...weaknessWarning(definition)];
+}
+
+/** Return the promise that no line is proof, where it is true enough. @param {Definition} definition */
+export function noProof(definition) {
+  return provesNothing(definition) ? [element("p", {}, say("start.noProof"))] : [];
+}
+
+/** Warn of a weakly protected question. @param {Bound} bound */
+export function questionWarning(bound) {
+  if (!isWeakQuestion(bound)) return [];
+  return [element("p", { class: "notice" }, say("label.weakQuestion"))];
 }
 
 /**
@@ -242,7 +262,7 @@ export function togetherNote(definition) {
  * @param {Definition} definition
  * @returns {HTMLElement[]}
  */
-export function weaknessWarning(definition) {
+function weaknessWarning(definition) {
   if (!isWeaklyProtected(definition)) return [];
   const warning = element("strong", {}, say("label.little"));
   return [element("p", { class: "notice" }, warning, ` ${say("label.littleMeans")}`)];

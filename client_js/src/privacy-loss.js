@@ -41,8 +41,9 @@ function differingBits({ m, s, alone, sampled }) {
   return BigInt(Math.min(sampled, D));
 }
 
-/** Above this e^epsilon (epsilon 8), all answers together are weakly protected. */
-const WEAK_ABOVE = 2980n;
+/** Above this e^epsilon, a question, or a whole report, is weakly protected. */
+const WEAK_QUESTION_ABOVE = 9n;
+const WEAK_REPORT_ABOVE = 20n;
 
 /**
  * Return the bound of every question. An answer that hides later questions also determines their
@@ -130,13 +131,31 @@ export function totalOddsFactor(definition) {
 }
 
 /**
- * Whether all answers together are weakly protected: epsilon above 8.
+ * Whether all answers together are weakly protected.
  *
  * @param {Definition} definition
  */
 export function isWeaklyProtected(definition) {
-  const { numerator, denominator } = totalRatio(definition);
-  return numerator > WEAK_ABOVE * denominator;
+  return exceeds(totalRatio(definition), { numerator: WEAK_REPORT_ABOVE, denominator: 1n });
+}
+
+/**
+ * Whether one question is weakly protected.
+ *
+ * @param {Ratio} bound
+ */
+export function isWeakQuestion(bound) {
+  return exceeds(bound, { numerator: WEAK_QUESTION_ABOVE, denominator: 1n });
+}
+
+/**
+ * Whether the page may promise that no single line proves an answer.
+ *
+ * @param {Definition} definition
+ */
+export function provesNothing(definition) {
+  const all = bounds(definition.pages.flatMap((page) => page.questions));
+  return !isWeaklyProtected(definition) && ![...all.values()].some(isWeakQuestion);
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   surveyText,
 } from "./dom.js";
 import { createField } from "./field.js";
-import { boundSentence, frequencyParagraph } from "./privacy-label.js";
+import { boundSentence, frequencyParagraph, questionWarning } from "./privacy-label.js";
 import { boundIn, bounds } from "./privacy-loss.js";
 import { questions } from "./sampling.js";
 import { pieces, say } from "./texts.js";
@@ -205,6 +205,7 @@ function protection(definition, question, bound) {
     say("question.protection"),
     frequencyParagraph(definition, question),
     element("p", {}, boundSentence(bound)),
+    ...questionWarning(bound),
   );
 }
 

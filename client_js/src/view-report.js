@@ -3,6 +3,7 @@
  */
 
 import { element, listed, paragraph, surveyElement } from "./dom.js";
+import { noProof, wholeReport } from "./privacy-label.js";
 import { readCode, reportCodes, saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
 import { figure, say } from "./texts.js";
@@ -24,7 +25,9 @@ import { figure, say } from "./texts.js";
 export function whatWasSent(definition, body, warning) {
   const isReadable = definition !== null && JSON.parse(body).definition === definition.id;
   return [
+    ...(isReadable ? wholeReport(definition) : []),
     paragraph(say(isReplaced(definition) ? "sent.whatMeans" : "sent.whatMeansByChance")),
+    ...(isReadable ? noProof(definition) : []),
     paragraph(warning, "notice"),
     isReadable ? reportedList(definition, body) : paragraph(say("sent.unknown")),
     paragraph(say("sent.bytes"), "quiet"),

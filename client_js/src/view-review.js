@@ -5,6 +5,7 @@
 import { optOutLabel } from "./answers.js";
 import { button, element, heading, listed, surveyElement } from "./dom.js";
 import { answerTexts } from "./field.js";
+import { wholeReport } from "./privacy-label.js";
 import { say } from "./texts.js";
 
 /**
@@ -38,6 +39,7 @@ export function reviewView(context) {
     element("div", { class: "top" }, button(say("question.back"), onBack, { class: "link back" })),
     heading(say("review.heading")),
     element("p", {}, say("review.intro")),
+    ...wholeReport(definition),
     element("dl", { class: "answers" }, ...questions.map((question) => row(context, question))),
     element("p", {}, say("review.once")),
     button(say("review.send"), onSend),

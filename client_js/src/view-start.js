@@ -5,11 +5,12 @@
 import { button, disclosure, element, heading, paragraphs, passage, surveyText } from "./dom.js";
 import {
   leastProtectedExample,
+  noProof,
   protectionTable,
-  togetherNote,
   unprotectedList,
-  weaknessWarning,
+  wholeReport,
 } from "./privacy-label.js";
+import { provesNothing } from "./privacy-loss.js";
 import { questions, sampledCounts } from "./sampling.js";
 import { randomStep } from "./start-illustration.js";
 import { count, say } from "./texts.js";
@@ -45,7 +46,7 @@ export function startView({ definition, clientHash, link, durable, onStart }) {
     element("p", { class: "quiet" }, extent(definition)),
     ...(skips(definition) ? [element("p", { class: "quiet" }, say("start.skips"))] : []),
     privacyLabel(definition, clientHash),
-    quickCheck(),
+    ...(provesNothing(definition) ? [quickCheck()] : []),
     element("p", {}, say("start.sendOnce")),
     ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
     element("p", {}, say("start.forgotten")),
@@ -140,13 +141,13 @@ function privacyLabel(definition, clientHash) {
     "section",
     { class: "privacy", "aria-labelledby": "privacy-heading" },
     element("h2", { id: "privacy-heading" }, say("start.heading")),
+    ...wholeReport(definition),
     ...randomStep(definition),
+    ...noProof(definition),
     leastProtectedExample(definition),
-    ...weaknessWarning(definition),
     disclosure(
       say("start.inNumbers"),
       protectionTable(definition),
-      togetherNote(definition),
       unprotectedList(definition, clientHash),
     ),
   );

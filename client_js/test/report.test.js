@@ -9,8 +9,10 @@ import {
   leastProtected,
   oddsFactor,
   posteriorBounds,
+  provesNothing,
   ratio,
   totalOddsFactor,
+  totalRatio,
 } from "../src/privacy-loss.js";
 import { patterns } from "../src/question-types.js";
 import { createUniformBelow } from "../src/random.js";
@@ -437,9 +439,22 @@ test("the factor stays exact where a float would not", () => {
   assert.equal(totalOddsFactor(many).replaceAll(",", ""), String(99_999_999n ** 12n));
 });
 
-test("weak protection begins exactly above 2980", () => {
-  assert.equal(isWeaklyProtected(ask(channel(2, 2980, 1))), false);
-  assert.equal(isWeaklyProtected(ask(channel(2, 29_800_001, 10_000))), true);
+test("seven rewordings at p = 3/4 have the factor of the whole report, 2,187", () => {
+  const reworded = ask(...Array(7).fill(channel(2, 3, 1)));
+  assert.equal(totalOddsFactor(reworded), "2,187");
+  assert.deepEqual(posteriorBounds(totalRatio(reworded)), { from10: 100, from50: 100 });
+  assert.equal(isWeaklyProtected(reworded), true);
+  assert.equal(provesNothing(reworded), false);
+});
+
+test("a question is weak exactly above 9, and no line is then called proof of nothing", () => {
+  assert.equal(provesNothing(ask(channel(2, 9, 1))), true);
+  assert.equal(provesNothing(ask(channel(2, 90_001, 10_000))), false);
+});
+
+test("weak protection of a report begins exactly above 20", () => {
+  assert.equal(isWeaklyProtected(ask(channel(2, 20, 1))), false);
+  assert.equal(isWeaklyProtected(ask(channel(2, 200_001, 10_000))), true);
 });
 
 test("the least protected question has the greatest T/L, the first of equals", () => {

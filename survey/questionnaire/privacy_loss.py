@@ -31,6 +31,12 @@ from survey.questionnaire.kinds import PublishedQuestion
 
 # The privacy label
 
+WEAK_QUESTION_ABOVE = 9
+"""Above this odds factor, the label calls one question weakly protected."""
+
+WEAK_REPORT_ABOVE = 20
+"""Above this odds factor of a whole report, respondents are warned."""
+
 
 @dataclass(frozen=True)
 class Label:

@@ -63,7 +63,7 @@ def test_consent_ethics_and_help_line_come_before_the_button_that_agrees(site, d
 
 
 def test_the_quick_check_explains_its_answer_and_sends_nothing(site, device):
-    page = device.open(site.link(site.publish()))
+    page = device.open(site.link(site.publish(SMALL.replace("3/4", "3/5"))))
     heading(page, "A small survey")
     before = len(device.requests)
     press(page, "What I said")
@@ -180,3 +180,16 @@ def test_shuffled_options_vary_in_order_and_options_for_no_answer_stay_last(site
         heading(page, "Check your answers")
         assert page.locator("dd b").inner_text() == "Option C"
     assert len({tuple(order) for order in orders}) > 1
+
+
+def test_the_label_states_the_factor_of_seven_rewordings_before_that_of_one(site, device):
+    questions = "".join(
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q{i}?"\n' for i in range(7)
+    )
+    head = 'slug = "s"\ntitle = "S"\ntruth_probability = "3/4"\nprefer_not_to_say = false\n'
+    page = device.open(site.link(site.publish(head + questions)))
+    label = page.locator(".privacy").inner_text()
+    assert 0 < label.index("at most 2,187") < label.index("at most 3.")
+    assert label.index("more than 99%") < label.index("This question alone")
+    assert "All your lines together are weakly protected." in label
+    assert "proves" not in label

@@ -21,7 +21,14 @@ from survey.questionnaire.canonical import freeze, read_definition, read_questio
 from survey.questionnaire.definition import groups_of, linked_ratios
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
-from survey.questionnaire.privacy_loss import label, odds_in_words
+from survey.questionnaire.privacy_loss import (
+    WEAK_QUESTION_ABOVE,
+    WEAK_REPORT_ABOVE,
+    label,
+    labels,
+    ledger,
+    odds_in_words,
+)
 from survey.settings import Caps
 from tests.cases import each_case
 from tests.conftest import ROOT, SMALL
@@ -320,6 +327,26 @@ def test_the_example_of_the_product_page_matches_the_label():
     assert (numbers.own, numbers.other, numbers.odds) == ("75", "25", "3")
     assert label(three, three.channel.ratio).other == "12.5"
     assert odds_in_words(two.channel.ratio**10) == "59,049"
+
+
+def test_seven_rewordings_of_a_question_have_the_factor_of_the_whole_report():
+    text = """slug = "example"
+        title = "E"
+        truth_probability = "3/4"
+        prefer_not_to_say = false
+        """ + "".join(
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q{i}?"\n' for i in range(7)
+    )
+    definition = freeze(load(text.encode(), "example.toml", Caps()), 1)
+    assert {numbers.odds for numbers in labels(definition).values()} == {"3"}
+    assert ledger(definition).odds == "2,187"
+    assert definition.ratio > WEAK_REPORT_ABOVE
+
+
+def test_client_and_server_call_protection_weak_above_the_same_factors():
+    source = (ROOT / "client_js/src/privacy-loss.js").read_text(encoding="utf-8")
+    assert f"WEAK_QUESTION_ABOVE = {WEAK_QUESTION_ABOVE}n;" in source
+    assert f"WEAK_REPORT_ABOVE = {WEAK_REPORT_ABOVE}n;" in source
 
 
 def test_the_client_has_the_same_ceilings_built_in():

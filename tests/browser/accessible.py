@@ -68,7 +68,7 @@ type = "single_choice"
 text = "Do you work at night?"
 options = [{id = "never", label = "Never"}, {id = "often", label = "Often"}]
 """
-)
+).replace("epsilon = 0.5", "epsilon = 0.3")
 ENTRIES = ("", "38", "1998-03-05", "", "20.2", "", "")
 """The text typed on each page; "" where an option is chosen."""
 WRONG: dict[int, Callable[[Page], object]] = {

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.respondent import answer, choose, entry, heading, option, press, wait_sent
+from tests.conftest import SMALL
 from tests.surveys import EVERY_TYPE
 
 pytestmark = pytest.mark.web
@@ -272,7 +273,7 @@ def test_every_type_of_question_has_names_descriptions_and_one_heading(site, dev
 
 def test_focus_is_visible_by_keyboard(site, new_device):
     device = new_device(has_touch=False, is_mobile=False)
-    page = device.open(site.link(site.publish()))
+    page = device.open(site.link(site.publish(SMALL.replace("3/4", "3/5"))))
     heading(page, "A small survey")
     outline = "(e => getComputedStyle(e).outlineStyle)"
     for words in (

@@ -29,7 +29,7 @@ const KEYS = {
   page: ["questions", "title"],
   question: [
     ...["alone", "ask_if", "channel", "grid", "help", "id", "max_ticks", "mechanism"],
-    ...["not_applicable", "opt_out", "options", "shuffled", "stated", "text", "type"],
+    ...["not_applicable", "opt_out", "options", "shuffled", "stated", "text", "topic", "type"],
   ],
 };
 
@@ -89,6 +89,8 @@ function checkQuestion(question) {
   const { id, type } = question;
   ensure(TYPES.includes(type), `${id}: unknown type ${type}`);
   ensure([undefined, true].includes(question.shuffled), `${id}: shuffled is ${question.shuffled}`);
+  const isTopic = typeof question.topic === "string" && question.topic !== "";
+  ensure(question.topic === undefined || isTopic, `${id}: its topic is not a text`);
   checkOptions(question);
   // Only the options of a scale may stand for numbers.
   const isPlain = CHOICES.includes(type) && (type !== "scale" || question.grid === null);

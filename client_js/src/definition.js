@@ -15,11 +15,14 @@ import { ratio, totalRatio } from "./privacy-loss.js";
  * @typedef {{question: string, options: string[]}} Condition
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
  *   grid: Grid | null, max_ticks: number, alone: number, opt_out: string, not_applicable: string,
- *   ask_if: Condition | null, mechanism: string, channel: Channel, shuffled?: true}} Question
- *   `shuffled`: each device shows the options in a random order
+ *   ask_if: Condition | null, mechanism: string, channel: Channel, shuffled?: true,
+ *   topic?: string}} Question
+ *   `shuffled`: each device shows the options in a random order; `topic`: what the question reveals
+ *   something about, together with the others of this topic
  * @typedef {{title: string, questions: Question[]}} Page
  * @typedef {{draw: number, groups: string[][]}} Sampling
- * @typedef {{text: string, help: string, unit: string, options: string[]}} TranslatedQuestion
+ * @typedef {{text: string, help: string, unit: string, topic?: string,
+ *   options: string[]}} TranslatedQuestion
  * @typedef {{title: string, questions: TranslatedQuestion[]}} TranslatedPage
  * @typedef {Record<typeof import("./definition-translation.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
  *   texts of a definition in another language, "" where it is not translated

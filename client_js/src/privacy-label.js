@@ -13,6 +13,7 @@ import {
   oddsFactor,
   posteriorBounds,
   provesNothing,
+  topicRatios,
   totalOddsFactor,
   totalRatio,
 } from "./privacy-loss.js";
@@ -133,7 +134,7 @@ export function leastProtectedExample(definition) {
 }
 
 /**
- * Create the table of protection, one row per question.
+ * Create the table of protection, one row per topic and one per question.
  *
  * @param {Definition} definition
  */
@@ -159,6 +160,7 @@ export function protectionTable(definition) {
     element(
       "tbody",
       { role: "rowgroup" },
+      ...[...topicRatios(definition)].map(([topic, ratio]) => topicRow(definition, topic, ratio)),
       ...all.map((question) =>
         protectionRow(definition, question, boundIn(allBounds, question.id)),
       ),
@@ -195,16 +197,33 @@ function tableNotes(definition, allBounds) {
 
 /** @param {Definition} definition @param {Question} question @param {Bound} bound */
 function protectionRow(definition, question, bound) {
+  const { ownShare, otherShare } = frequencies(question);
+  const shares = namesOptions(question) ? [share(ownShare), share(otherShare)] : [];
+  const heading = { scope: "row", role: "rowheader" };
+  return tableRow(surveyElement("th", definition, question.text, heading), shares, bound);
+}
+
+/** @param {Definition} definition @param {string} topic @param {import("./mechanism.js").Ratio} ratio */
+function topicRow(definition, topic, ratio) {
+  const heading = pieces("label.topic", { topic: quoted(definition, topic) });
+  return tableRow(element("th", { scope: "row", role: "rowheader" }, ...heading), [], ratio);
+}
+
+/**
+ * @param {HTMLElement} heading
+ * @param {string[]} shares  empty if they do not exist
+ * @param {import("./mechanism.js").Ratio} bound
+ */
+function tableRow(heading, shares, bound) {
   const columns = columnTexts();
   const noShare = say("label.noShare");
-  const { ownShare, otherShare } = frequencies(question);
-  const shares = namesOptions(question) ? [share(ownShare), share(otherShare)] : [noShare, noShare];
   const { from10, from50 } = posteriorBounds(bound);
-  const cells = [...shares, figure(oddsFactor(bound)), percent(from10), percent(from50)];
+  const bounds = [figure(oddsFactor(bound)), percent(from10), percent(from50)];
+  const cells = [...(shares.length > 0 ? shares : [noShare, noShare]), ...bounds];
   return element(
     "tr",
     { role: "row" },
-    surveyElement("th", definition, question.text, { scope: "row", role: "rowheader" }),
+    heading,
     ...cells.map((cell, i) =>
       element(
         "td",

@@ -93,6 +93,43 @@ export function boundIn(allBounds, id) {
 }
 
 /**
+ * Return e^epsilon of all that one respondent sends about each topic, by topic: the product over the
+ * linked groups that contain one of its questions, or over those of them that reveal most if only
+ * some groups are drawn.
+ *
+ * @param {Pick<Definition, "pages" | "sampling">} definition
+ * @returns {Map<string, Ratio>}
+ */
+export function topicRatios({ pages, sampling }) {
+  const all = pages.flatMap((page) => page.questions);
+  const roots = linkRoots(all);
+  const topics = new Set(all.flatMap(({ topic }) => topic ?? []));
+  return new Map(
+    [...topics].map((topic) => {
+      const concerned = new Set(
+        all.filter((q) => q.topic === topic).map(({ id }) => roots.get(id)),
+      );
+      const groups = [...concerned].map((root) => all.filter(({ id }) => roots.get(id) === root));
+      return [topic, greatestProduct(groups, sampling?.draw ?? groups.length)];
+    }),
+  );
+}
+
+/**
+ * Return the product of e^epsilon over the groups of questions that reveal most.
+ *
+ * @param {Question[][]} groups
+ * @param {number} draw  how many groups one respondent is asked
+ */
+function greatestProduct(groups, draw) {
+  return groups
+    .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
+    .sort((a, b) => (exceeds(b, a) ? 1 : -1))
+    .slice(0, draw)
+    .reduce((product, group) => productOf([product, group]));
+}
+
+/**
  * Return the factor by which one report changes anyone's odds at most, rounded up to a tenth.
  *
  * @param {Ratio} ratio
@@ -181,12 +218,8 @@ export function leastProtected(questions) {
 export function totalRatio({ pages, sampling }) {
   const questions = pages.flatMap((page) => page.questions);
   const groups = sampling?.groups ?? [questions.map(({ id }) => id)];
-  return groups
-    .map((group) => questions.filter(({ id }) => group.includes(id)))
-    .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
-    .sort((a, b) => (exceeds(b, a) ? 1 : -1))
-    .slice(0, sampling?.draw ?? 1)
-    .reduce((product, group) => productOf([product, group]));
+  const members = groups.map((group) => questions.filter(({ id }) => group.includes(id)));
+  return greatestProduct(members, sampling?.draw ?? 1);
 }
 
 /** @param {Ratio[]} ratios @returns {Ratio} */

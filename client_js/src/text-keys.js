@@ -95,6 +95,7 @@ export const KEYS = /** @type {const} */ ([
   "label.severalNamed",
   "label.shareFewer",
   "label.together",
+  "label.topic",
   "label.weakQuestion",
   "language.choose",
   "language.comma",

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { readDefinition } from "../src/definition.js";
 import { frequencies } from "../src/frequencies.js";
 import { perturb } from "../src/mechanism.js";
-import { bounds, oddsFactor, posteriorBounds } from "../src/privacy-loss.js";
+import { bounds, oddsFactor, posteriorBounds, topicRatios } from "../src/privacy-loss.js";
 import { makeReport } from "../src/report.js";
 import { digest, replay } from "./support.js";
 
@@ -52,7 +52,13 @@ test("makeReport gives the body of every vector, from the canonical bytes", asyn
 });
 
 test("the label's numbers are those of every vector", () => {
-  for (const { questions, labels } of vectors("label.json")) {
+  for (const { questions, labels, sampling, topics } of vectors("label.json")) {
+    const ratios = topicRatios({ pages: [{ title: "", questions }], sampling });
+    const figures = [...ratios].map(([topic, ratio]) => [
+      topic,
+      { odds: oddsFactor(ratio), ...posteriorBounds(ratio) },
+    ]);
+    assert.deepEqual(Object.fromEntries(figures), topics);
     assert.deepEqual(Object.keys(labels).sort(), questions.map(({ id }) => id).sort());
     const boundsById = bounds(questions);
     for (const question of questions) {

@@ -94,7 +94,7 @@ def unpublished(definition: Definition) -> Definition:
 
 
 def question_form(question: BaseQuestion) -> dict[str, Any]:
-    """Return the canonical form of a question; every key but "shuffled" is always there."""
+    """Return the canonical form of a question; every key but the last two is always there."""
     grid, ask_if = question.grid, question.ask_if
     form = {
         "id": question.id,
@@ -112,7 +112,8 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
         "stated": question.stated,
         "channel": question.channel.to_json(),
     }
-    return {**form, "shuffled": True} if question.shuffled else form
+    optional = {"shuffled": question.shuffled, "topic": question.topic}
+    return {**form, **{name: value for name, value in optional.items() if value}}
 
 
 UNCHANGED_KEYS = (
@@ -131,6 +132,7 @@ def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
         ask_if=AskIf(**form["ask_if"]) if form["ask_if"] else None,
         channel=channel_from_json(form["channel"]),
         nullable=nullable,
+        topic=form.get("topic", ""),
     )
     if question.channel.options != question.kind.count_truths(question):
         raise DefinitionError([(form["id"], f"its channel has {question.channel.options} options")])
@@ -179,7 +181,9 @@ def _translated_question(question: BaseQuestion, original: BaseQuestion) -> dict
     labels = zip(question.all_options, original.all_options, strict=True)
     unit = question.grid.unit if question.grid else ""
     own_unit = original.grid.unit if original.grid else ""
+    topic = {"topic": _unless_same(question.topic, original.topic)} if original.topic else {}
     return {
+        **topic,
         "text": _unless_same(question.text, original.text),
         "help": _unless_same(question.help, original.help),
         "unit": _unless_same(unit, own_unit),

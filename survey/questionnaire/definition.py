@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -157,6 +157,20 @@ class Definition:
         """
         return linked_ratios(groups_of(self.questions), self._ratios)
 
+    @cached_property
+    def topics(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the questions of each topic, in the order of the survey."""
+        topics: dict[str, tuple[str, ...]] = {}
+        for question in self.questions:
+            if question.topic:
+                topics[question.topic] = (*topics.get(question.topic, ()), question.id)
+        return topics
+
+    def ratio_about(self, names: Collection[str]) -> Fraction:
+        """e^epsilon of all that one respondent sends about these questions, by their ids."""
+        drawn = self.drawn if self.is_sampled else len(self.questions)
+        return ratio_about(groups_of(self.questions), self._ratios, drawn, names)
+
     @property
     def _ratios(self) -> dict[str, Fraction]:
         return {question.id: question.channel.ratio for question in self.questions}
@@ -234,6 +248,28 @@ def total_ratio_of(
     """
     by_group = (total_ratio(ratios[name] for name in group) for group in groups)
     return total_ratio(sorted(by_group, reverse=True)[:drawn])
+
+
+def ratio_about(
+    groups: Iterable[Iterable[str]],
+    ratios: Mapping[str, Fraction],
+    drawn: int,
+    names: Collection[str],
+) -> Fraction:
+    """Return e^epsilon of all reports of one respondent that depend on the questions `names`.
+
+    The reports of a whole group depend on each of its questions (`linked_ratios`), and a respondent
+    is asked `drawn` groups at most: the product over the `drawn` groups with the greatest privacy
+    loss among those that contain one of the questions. A respondent can be asked exactly these, so
+    no smaller product bounds what all respondents send.
+
+    >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3), "d": Fraction(7)}
+    >>> groups = [["a", "b"], ["c"], ["d"]]
+    >>> [int(ratio_about(groups, ratios, n, ["a", "c"])) for n in (1, 2, 3)]
+    [10, 30, 30]
+    """
+    concerned = [group for group in map(list, groups) if not set(names).isdisjoint(group)]
+    return total_ratio_of(concerned, ratios, drawn)
 
 
 def max_questions_asked(groups: Iterable[Sequence[str]], drawn: int) -> int:

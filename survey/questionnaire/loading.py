@@ -179,6 +179,7 @@ def _question_source(
         "type": form["type"],
         "text": text("text", form["text"]),
         "help": text("help", form["help"]),
+        "topic": text("topic", form["topic"]) if "topic" in form else "",
         "prefer_not_to_say": False,
         **{name: label for name, label in labels.items() if name in SPECIAL},
         **kind_of(form).source({**form, "options": ordinary, "grid": grid}),

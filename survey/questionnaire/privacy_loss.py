@@ -37,6 +37,80 @@ WEAK_QUESTION_ABOVE = 9
 WEAK_REPORT_ABOVE = 20
 """Above this odds factor of a whole report, respondents are warned."""
 
+STRONG_UP_TO = 3
+"""Up to this odds factor, protection is called strong: the standard level of one question."""
+
+
+def strength(ratio: Fraction, weak_above: int) -> str:
+    """Return the protection in a word: strong, moderate or weak.
+
+    >>> [strength(Fraction(r), WEAK_REPORT_ABOVE) for r in (3, 20, 21)]
+    ['strong', 'moderate', 'weak']
+    """
+    if ratio > weak_above:
+        return "weak"
+    return "strong" if ratio <= STRONG_UP_TO else "moderate"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What reports with a factor e^epsilon can reveal at most.
+
+    odds            the factor, rounded up to a tenth
+    from10, from50  the maximum, in whole per cent, of a suspicion that was 10%, or 50%, before
+    """
+
+    odds: str
+    from10: int
+    from50: int
+
+    @classmethod
+    def of(cls, ratio: Fraction) -> Bounds:
+        """Round up the figures of a factor, because a bound must not be understated."""
+        return cls(
+            odds=_tenths(math.ceil(ratio * 10)),
+            from10=math.ceil(100 * posterior_bound(Fraction(1, 10), ratio)),
+            from50=math.ceil(100 * posterior_bound(Fraction(1, 2), ratio)),
+        )
+
+    @property
+    def examples(self) -> str:
+        """The two examples as a sentence."""
+        return f"A suspicion of 10% {_becomes(self.from10)}, one of 50% {_becomes(self.from50)}."
+
+
+def report_heading(ratio: Fraction) -> str:
+    """Return the privacy loss of a whole report in one line; epsilon is rounded up to a tenth.
+
+    >>> report_heading(Fraction(2697))
+    'Privacy loss of one complete response: ε 8 (weak)'
+    """
+    epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(ratio))))
+    return (
+        f"Privacy loss of one complete response: ε {epsilon} ({strength(ratio, WEAK_REPORT_ABOVE)})"
+    )
+
+
+def report_sentences(ratio: Fraction) -> str:
+    """Return the factor of a whole report and its two examples.
+
+    >>> report_sentences(Fraction(9))
+    'One complete response changes the odds of a guess about someone by a factor of at most 9. \
+A suspicion of 10% becomes at most 50%, one of 50% becomes at most 90%.'
+    """
+    return (
+        "One complete response changes the odds of a guess about someone by a factor of at most "
+        f"{odds_in_words(ratio)}. {Bounds.of(ratio).examples}"
+    )
+
+
+def topic_bounds(definition: Definition) -> dict[str, Bounds]:
+    """Return what all reports about each topic can reveal, by topic."""
+    return {
+        topic: Bounds.of(definition.ratio_about(names))
+        for topic, names in definition.topics.items()
+    }
+
 
 @dataclass(frozen=True)
 class Label:
@@ -76,13 +150,8 @@ def label(question: PublishedQuestion, ratio: Fraction) -> Label:
     """
     shares = frequencies(question) or ()
     own, other = [_tenths(math.floor(p * 1000 + Fraction(1, 2))) for p in shares] or ("", "")
-    return Label(
-        own=own,
-        other=other,
-        odds=_tenths(math.ceil(ratio * 10)),
-        from10=math.ceil(100 * posterior_bound(Fraction(1, 10), ratio)),
-        from50=math.ceil(100 * posterior_bound(Fraction(1, 2), ratio)),
-    )
+    bounds = Bounds.of(ratio)
+    return Label(own, other, bounds.odds, bounds.from10, bounds.from50)
 
 
 def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None:
@@ -154,8 +223,26 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class TopicEntry:
+    """The questions of one topic, and the privacy loss of all that one respondent sends about it.
+
+    With sampled questions this is the most that one respondent can be asked; questions that skip
+    logic links to the topic are included.
+    """
+
+    topic: str
+    questions: tuple[str, ...]
+    epsilon: float
+    odds: str
+    from10: int
+    from50: int
+
+
+@dataclass(frozen=True)
 class Ledger:
     """All questions, and the privacy loss of one respondent.
+
+    topics         the privacy loss about each topic
 
     epsilon        basic composition: the sum over all that one respondent sends; the guarantee
     apart          parallel composition: the maximum for one respondent if each question (with those
@@ -168,10 +255,13 @@ class Ledger:
     """
 
     entries: tuple[Entry, ...]
+    topics: tuple[TopicEntry, ...]
     questions_asked: int
     ratio: str
     epsilon: float
     odds: str
+    from10: int
+    from50: int
     apart: float
     advanced: float
     waves: dict[int, float]
@@ -196,12 +286,24 @@ def ledger(
     low, high = posterior_interval(ratio)
     epsilons = sorted((q.channel.epsilon for q in definition.questions), reverse=True)
     n_asked = max_questions_asked(definition.groups, definition.drawn)
+    bounds = Bounds.of(ratio)
     return Ledger(
         entries=tuple(_entry(q, definition.linked_ratios[q.id]) for q in definition.questions),
+        topics=tuple(
+            TopicEntry(
+                topic,
+                definition.topics[topic],
+                log_rounded_up(definition.ratio_about(definition.topics[topic])),
+                **asdict(bounds_of_topic),
+            )
+            for topic, bounds_of_topic in topic_bounds(definition).items()
+        ),
         questions_asked=n_asked,
         ratio=in_digits(ratio),
         epsilon=definition.epsilon,
         odds=odds_in_words(ratio),
+        from10=bounds.from10,
+        from50=bounds.from50,
         apart=log_rounded_up(parallel_ratio(definition.linked_ratios.values())),
         advanced=advanced_epsilon(epsilons[:n_asked], DELTA),
         waves={n: log_rounded_up(waves_ratio(ratio, n)) for n in waves},
@@ -220,10 +322,18 @@ def lines(ledger: Ledger) -> list[str]:
         for n, epsilon in ledger.shuffled.items()
     )
     return [
-        *(f"  {_line(entry)}" for entry in ledger.entries),
         f"  complete response ({ledger.questions_asked} questions per respondent): epsilon "
-        f"{format_epsilon(ledger.epsilon)}, odds factor at most {ledger.odds}; a suspicion of 50% "
-        f"becomes {_percent(ledger.half[0])} to {_percent(ledger.half[1])}",
+        f"{format_epsilon(ledger.epsilon)}, odds factor at most {ledger.odds}; a suspicion of 10% "
+        f"{_becomes(ledger.from10)}, one of 50% becomes {_percent(ledger.half[0])} to "
+        f"{_percent(ledger.half[1])}",
+        *(
+            f'  topic "{entry.topic}" ({", ".join(entry.questions)}): epsilon '
+            f"{format_epsilon(entry.epsilon)}; odds factor at most {entry.odds}: a suspicion of "
+            f"10% {_becomes(entry.from10)}, of 50% {_becomes(entry.from50)}"
+            for entry in ledger.topics
+        ),
+        "  each question alone:",
+        *(f"    {_line(entry)}" for entry in ledger.entries),
         f"  repeated waves with the same respondents: {waves}",
         f"  people with correlated answers: {together}",
         f"  different people for each question: at most {format_epsilon(ledger.apart)} per person",

@@ -105,7 +105,7 @@ SURVEY_TEXTS = ("title", "introduction", "consent", "ethics", "helpline", "conta
 TEXTS = frozenset(
     (
         *SURVEY_TEXTS,
-        *("text", "help", "unit", "label", "low_label", "high_label"),
+        *("text", "help", "topic", "unit", "label", "low_label", "high_label"),
         *("prefer_not_to_say", "does_not_apply", "none_of_these"),
     )
 )

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.canonical import freeze, read_definition, read_question
-from survey.questionnaire.definition import groups_of, linked_ratios
+from survey.questionnaire.definition import groups_of, linked_ratios, ratio_about
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.privacy_loss import (
     WEAK_QUESTION_ABOVE,
     WEAK_REPORT_ABOVE,
+    Bounds,
     label,
     labels,
     ledger,
@@ -307,7 +308,12 @@ LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-
 def test_the_privacy_label_agrees_with_the_clients(vector):
     questions = [read_question(form, nullable=False) for form in vector["questions"]]
     ratios = {question.id: question.channel.ratio for question in questions}
-    linked = linked_ratios(groups_of(questions), ratios)
+    groups = groups_of(questions)
+    drawn = vector["sampling"]["draw"] if vector["sampling"] else len(groups)
+    for topic, figures in vector["topics"].items():
+        names = [question.id for question in questions if question.topic == topic]
+        assert asdict(Bounds.of(ratio_about(groups, ratios, drawn, names))) == figures, topic
+    linked = linked_ratios(groups, ratios)
     assert {
         question.id: asdict(label(question, linked[question.id])) for question in questions
     } == vector["labels"]

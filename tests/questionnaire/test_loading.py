@@ -38,6 +38,7 @@ title = {de = "Seite", en = "Page"}
 id = "lohn"
 type = "number"
 text = {de = "Wie viel?", en = "How much?"}
+topic = {de = "Arbeit", en = "Work"}
 low = -1
 high = 1
 step = 0.25
@@ -47,6 +48,7 @@ prefer_not_to_say = false
 id = "laune"
 type = "scale"
 text = "Laune"
+topic = {de = "Arbeit", en = "Work"}
 low = -2
 high = 2
 low_label = {de = "schlecht", en = "bad (really)"}

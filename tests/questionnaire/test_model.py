@@ -9,7 +9,7 @@ from itertools import product
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.loading import load
-from survey.questionnaire.privacy_loss import labels
+from survey.questionnaire.privacy_loss import Bounds, labels, ledger, lines, topic_bounds
 from survey.settings import Caps
 
 
@@ -52,3 +52,79 @@ def test_the_label_of_a_question_includes_the_reports_of_dependent_questions():
 def test_unlinked_questions_are_labelled_separately():
     definition = prison(0)
     assert labels(definition)["prison"].odds == "3"
+
+
+SURVEY_WITH_TOPICS = """
+slug = "s"
+title = "S"
+truth_probability = "3/4"
+prefer_not_to_say = false
+allow_skip_logic = true
+{sampling}
+
+[[pages]]
+[[pages.questions]]
+id = "a"
+type = "yes_no"
+text = "A?"
+topic = "Work"
+[[pages.questions]]
+id = "b"
+type = "yes_no"
+text = "B?"
+topic = "Work"
+[[pages.questions]]
+id = "c"
+type = "yes_no"
+text = "C?"
+
+[[pages]]
+[[pages.questions]]
+id = "d"
+type = "yes_no"
+text = "D?"
+truth_probability = "1/2"
+ask_if = {{ question = "a", options = ["yes"] }}
+"""
+
+
+def with_topics(sampling: str = "") -> Definition:
+    text = SURVEY_WITH_TOPICS.format(sampling=sampling)
+    return freeze(load(text.encode(), "s.toml", Caps()), 1)
+
+
+def test_a_topic_counts_all_reports_that_depend_on_its_questions():
+    """P(reports | answers) changes at most by this factor between any two answers about work."""
+    definition = with_topics()
+    a, b, _, d = (question.channel.matrix for question in definition.questions)
+    answers = [(0, y, z) for y in range(2) for z in range(2)] + [(1, y, 2) for y in range(2)]
+    likelihoods = [
+        [
+            Fraction(a[x, i]).limit_denominator(99)
+            * Fraction(b[y, j]).limit_denominator(99)
+            * Fraction(d[z, k]).limit_denominator(99)
+            for i, j, k in product(range(2), range(2), range(3))
+        ]
+        for x, y, z in answers
+    ]
+    largest = max(p / q for of_p in likelihoods for of_q in likelihoods
+                  for p, q in zip(of_p, of_q, strict=True))  # fmt: skip
+    assert definition.ratio_about(definition.topics["Work"]) == largest == 18
+    assert topic_bounds(definition) == {"Work": Bounds("18", 67, 95)}
+
+
+def test_a_topic_of_sampled_questions_counts_the_most_that_one_respondent_is_asked():
+    # Groups: "a" with "d" (6), "b" (3), "c" (3). One of them is drawn, or two.
+    factors = [
+        topic_bounds(with_topics(f"questions_per_person = {n}"))["Work"].odds for n in (1, 2)
+    ]
+    assert factors == ["6", "18"]
+
+
+def test_the_check_lists_the_whole_report_first_then_topics_then_questions():
+    printed = lines(ledger(with_topics()))
+    assert printed[0].startswith("  complete response (4 questions per respondent): epsilon 3.989")
+    assert "odds factor at most 54; a suspicion of 10% becomes at most 86%" in printed[0]
+    assert printed[1].startswith('  topic "Work" (a, b): epsilon 2.891; odds factor at most 18:')
+    assert printed[2] == "  each question alone:"
+    assert printed[3].startswith("    a: ")

@@ -72,6 +72,18 @@ def test_each_language_has_its_own_texts():
     assert page["questions"][2]["options"][:2] == ["Aquí", ""]
 
 
+def test_a_topic_is_translated_and_costs_no_byte_in_surveys_without_topics():
+    plain = freeze(survey(), 1).canonical
+    assert b"topic" not in plain
+    topic = 'topic = { en = "Sleep", es = "Sueño" }\ntype = "yes_no"'
+    definition = json.loads(freeze(survey(NIGHTS.replace('type = "yes_no"', topic)), 1).canonical)
+    assert definition["pages"][0]["questions"][0]["topic"] == "Sleep"
+    translations = definition["translations"]
+    assert translations["es"]["pages"][0]["questions"][0]["topic"] == "Sueño"
+    assert translations["ar"]["pages"][0]["questions"][0]["topic"] == ""
+    assert "topic" not in translations["es"]["pages"][0]["questions"][1]
+
+
 def test_default_options_have_the_labels_of_the_language():
     translations = json.loads(freeze(survey(), 1).canonical)["translations"]
     questions = {

@@ -364,7 +364,55 @@ def label_vectors() -> list[dict[str, Any]]:
         for k, d, T, L in LABELLED
     ]  # fmt: skip
     surveys = [[choice] for choice in choices] + [questions]
-    return [{"questions": survey, "labels": labels_of(survey)} for survey in surveys]
+    unsampled = [
+        {"questions": survey, "labels": labels_of(survey), "sampling": None, "topics": {}}
+        for survey in surveys
+    ]
+    return unsampled + topic_vectors(questions)
+
+
+TOPICS = {"works": "Work", "coins": "Work", "places": "Places", "why": "Work"}
+"""Topics of questions of `EVERY_DESIGN`."""
+
+
+def topic_vectors(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return surveys with topics that ask everything, or some groups of linked questions."""
+    with_topics = [
+        {**question, "topic": TOPICS[question["id"]]} if question["id"] in TOPICS else question
+        for question in questions
+    ]
+    # "hours" has no topic, but its report depends on the answer to "works".
+    groups = [["works", "hours"]] + [
+        [question["id"]] for question in questions if question["id"] not in ("works", "hours")
+    ]
+    return [
+        {
+            "questions": with_topics,
+            "labels": labels_of(with_topics),
+            "sampling": draw and {"draw": draw, "groups": groups},
+            "topics": topics_of(with_topics, groups, draw or len(groups)),
+        }
+        for draw in (None, 1, 2)
+    ]
+
+
+def topics_of(
+    questions: list[dict[str, Any]], groups: list[list[str]], draw: int
+) -> dict[str, dict[str, Any]]:
+    """Return the figures of each topic: of all sets of `draw` groups, the one that reveals most."""
+    by_id = {question["id"]: question for question in questions}
+    figures = {}
+    for topic in {question["topic"]: 0 for question in questions if "topic" in question}:
+        concerned = [
+            group for group in groups if any(by_id[name].get("topic") == topic for name in group)
+        ]
+        ratio = max(
+            math.prod(ratio_of(by_id[name]) for group in asked for name in group)
+            for asked in itertools.combinations(concerned, min(draw, len(concerned)))
+        )
+        label = label_of(questions[0], ratio)
+        figures[topic] = {name: label[name] for name in ("odds", "from10", "from50")}
+    return figures
 
 
 def labels_of(questions: list[dict[str, Any]]) -> dict[str, Any]:

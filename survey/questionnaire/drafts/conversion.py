@@ -61,7 +61,9 @@ def definition_from(content: DraftContent) -> dict[str, Any]:
 def question_source(question: Question, content: DraftContent) -> dict[str, Any]:
     """Return one question in the form of a definition file, with its privacy stated."""
     kind = kind_of(question)
-    parts = {name: _part(question, name, content) for name in ("text", "help", *kind.fields)}
+    parts = {
+        name: _part(question, name, content) for name in ("text", "help", "topic", *kind.fields)
+    }
     if NONE_ID + "_label" in parts:
         parts[NONE_ID] = parts.pop(NONE_ID + "_label")
     source = {
@@ -124,6 +126,8 @@ def _part(question: Question, name: str, content: DraftContent) -> Any:
             {"id": ids[option["key"]], "label": _source_text(option["label"], content)}
             for option in nonempty_options(question)
         ]
+    if name == "topic":
+        return _source_text(content.topic_texts(question), content)
     if name in QUESTION_TEXTS:
         return _source_text(question[name], content)
     is_whole = name in kind_of(question).whole_fields

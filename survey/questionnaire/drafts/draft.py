@@ -25,7 +25,7 @@ Question = Mapping[str, Any]
 """A question in a draft: the keys of `EMPTY_QUESTION`, and its `key`."""
 
 QUESTION_TEXTS = (
-    *("text", "help", "unit", "low_label", "high_label"),
+    *("text", "help", "topic", "unit", "low_label", "high_label"),
     *("none_of_these_label", "does_not_apply_label", "prefer_not_to_say_label"),
 )
 """The texts of a question that can be translated, apart from the labels of its options."""
@@ -156,6 +156,23 @@ class DraftContent:
             if page.key == key:
                 return page
         raise NotFoundError("this page was removed from the draft")
+
+    @property
+    def topics(self) -> dict[str, Texts]:
+        """The topics of the questions in all languages, by their text in the own language.
+
+        Questions share a topic if it is written alike in the own language. A translation that only
+        one of them has belongs to all.
+        """
+        topics: dict[str, Texts] = {}
+        for question in self.questions:
+            if topic := question["topic"].get(self.own_language):
+                topics[topic] = {**question["topic"], **topics.get(topic, {})}
+        return topics
+
+    def topic_texts(self, question: Question) -> Texts:
+        """Return the topic of a question in all languages; empty if it has none."""
+        return self.topics.get(question["topic"].get(self.own_language, ""), {})
 
     def with_question(self, key: int, question: Question) -> DraftContent:
         """Return the draft with a question replaced; a removed one is added at the end."""

@@ -289,7 +289,23 @@ class LanguageSheet:
         def translate(texts: Texts) -> Texts:
             return _with_text(texts, self.language, values.get(next(names), ""))
 
-        return content.map_texts(translate)
+        return _share_topics(content.map_texts(translate), self.language)
+
+
+def _share_topics(content: DraftContent, language: str) -> DraftContent:
+    """Return the draft with the translation of each topic's first question in all of them."""
+    first: dict[str, str] = {}
+    for question in content.questions:
+        topic = question["topic"].get(content.own_language, "")
+        first.setdefault(topic, question["topic"].get(language, ""))
+
+    def share(question: Question) -> Question:
+        translation = first[question["topic"].get(content.own_language, "")]
+        return {**question, "topic": _with_text(question["topic"], language, translation)}
+
+    return content.map_pages(
+        lambda page: replace(page, questions=tuple(map(share, page.questions)))
+    )
 
 
 def named_texts(content: DraftContent) -> Iterator[tuple[str, Texts]]:
@@ -301,7 +317,8 @@ def named_texts(content: DraftContent) -> Iterator[tuple[str, Texts]]:
         for question in page.questions:
             key = question["key"]
             for name in QUESTION_TEXTS:
-                yield f"question-{key}-{name}", question[name]
+                texts = content.topic_texts(question) if name == "topic" else question[name]
+                yield f"question-{key}-{name}", texts
             for option in question["options"]:
                 yield f"question-{key}-option-{option['key']}", option["label"]
 

@@ -283,7 +283,8 @@ class PublishedQuestion:
     the values of numbers and dates, and the scores of a scale. `alone` counts the options at the
     end of a multiple choice that exclude all others. `stated` is what the researcher wrote of its
     privacy, by way, for codebooks. `nullable` says whether the survey draws its questions, so that
-    a report may leave this one out.
+    a report may leave this one out. Questions with the same `topic` reveal something about the same
+    subject.
     """
 
     id: str
@@ -300,6 +301,7 @@ class PublishedQuestion:
     stated: Mapping[str, str]
     channel: AnyChannel
     nullable: bool
+    topic: str = ""
 
     @property
     def kind(self) -> Kind:

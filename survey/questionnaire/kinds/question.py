@@ -57,6 +57,7 @@ class CommonFields(Frozen):
     type: str
     text: Annotated[Text, StringConstraints(min_length=1, max_length=1_000)]
     help: Passage = ""
+    topic: Annotated[Text, StringConstraints(max_length=60, pattern=r"^[^\n]*$")] = ""
     prefer_not_to_say: StrictBool | Line = True
     does_not_apply: StrictBool | Line = False
     ask_if: AskIf | None = None

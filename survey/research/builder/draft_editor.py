@@ -311,6 +311,7 @@ class _EditorPages(DraftPages):
             author=opened.draft.author,
             feedback=self._feedback(slug, page, content, draft_check),
             plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
+            topics=list(content.topics),
             **page.variables,
         )
 
@@ -431,8 +432,14 @@ def _to_translate(content: DraftContent) -> Iterator[tuple[str, str]]:
         for question in content.questions
         for name in _visible_texts(question)
     }
+    topics: set[str] = set()
     for name, texts in named_texts(content):
         text = texts.get(content.own_language, "")
+        if name.endswith("-topic"):
+            # One translation serves all questions of a topic.
+            if text in topics:
+                continue
+            topics.add(text)
         if text and (not name.startswith("question-") or name in visible):
             yield name, text
 
@@ -441,7 +448,7 @@ def _visible_texts(question: Question) -> list[str]:
     """Return the names of the texts that a question of its type shows."""
     fields = kind_of(question).fields
     keys = [option["key"] for option in question["options"]] if "options" in fields else []
-    always = ("text", "help", "prefer_not_to_say_label", "does_not_apply_label")
+    always = ("text", "help", "topic", "prefer_not_to_say_label", "does_not_apply_label")
     return [*always, *fields, *(f"option-{key}" for key in keys)]
 
 

@@ -81,6 +81,7 @@ class QuestionForm(SheetForm):
     text = TextAreaField("Question", [PASSAGE])
     help = TextAreaField("Help below the question", [PASSAGE])
     id = StringField("Id in downloads", [LINE])
+    topic = StringField("Topic", [LINE])
     type = SelectField("Type", choices=choices(TYPE_NAMES))
     options = FieldList(FormField(OptionForm))
     low = StringField(FIELD_NAMES["low"], [LINE])

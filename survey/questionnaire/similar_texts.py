@@ -1,0 +1,117 @@
+"""Nearly equal questions: how similar two texts are, and which questions of a survey are.
+
+Several wordings of one question reveal more than each label says. The comparison sees letters and
+words, not meaning: it finds rewordings that share most words, in any language with spaces between
+words, and misses paraphrases with other words.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
+
+AnyQuestion = BaseQuestion | PublishedQuestion
+
+NEARLY_EQUAL = 0.7
+"""From this similarity on, researchers are warned. Chosen on the lists in
+`tests/questionnaire/rewordings.py`, which also states what it finds and misses."""
+
+METHOD = (
+    "Capital letters, accents and punctuation are ignored. The similarity is the mean of two "
+    "shares: that of the groups of three letters, and that of the words, which the texts have in "
+    f"common; long words count more. The warning begins at {NEARLY_EQUAL:.0%}. It cannot see that "
+    "different words mean the same."
+)
+"""The computation in words, for the pages that show its result."""
+
+
+def similarity(first: str, second: str) -> float:
+    """Return how similar two texts are, from 0 to 1; 1 for equal words in any order.
+
+    The mean of the cosine of the counts of character trigrams within words, and of the overlap of
+    the words. With w(x) = max(length - 2, 0)^2 as the weight of a word, the overlap is
+    w(A and B) / min(w(A), w(B)): a text that contains the other has overlap 1. A text of a single
+    word, or in a script without spaces, is compared by trigrams alone.
+
+    >>> round(similarity("Did you EVER fall asleep at work?", "Did you fall asleep, at work?"), 2)
+    0.96
+    >>> round(similarity("Did you fall asleep at work?", "Do you have children?"), 2)
+    0.1
+    """
+    a, b = _profile(first), _profile(second)
+    cosine = _cosine(a, b)
+    if min(len(a.words), len(b.words)) < 2 or not min(a.weight, b.weight):
+        return cosine
+    return (cosine + _weight(a.words & b.words) / min(a.weight, b.weight)) / 2
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """The parts of a text that are compared."""
+
+    trigrams: Counter[str]
+    words: frozenset[str]
+    norm: float
+    weight: int
+
+
+@lru_cache(maxsize=4096)
+def _profile(text: str) -> _Profile:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    # Marks are accents and Arabic vowel signs; the tatweel only stretches a word.
+    plain = "".join(
+        "" if character == "\u0640" or unicodedata.category(character).startswith("M")
+        else character
+        for character in decomposed
+    )  # fmt: skip
+    listed = re.sub(r"[\W_]+", " ", plain).split()
+    trigrams = Counter(f" {word} "[i : i + 3] for word in listed for i in range(len(word)))
+    words = frozenset(listed)
+    norm = math.sqrt(sum(count**2 for count in trigrams.values()))
+    return _Profile(trigrams, words, norm, _weight(words))
+
+
+def _weight(words: Iterable[str]) -> int:
+    """Return the weight of words: short ones, which hold the sentence together, count little."""
+    return sum(max(len(word) - 2, 0) ** 2 for word in words)
+
+
+def _cosine(a: _Profile, b: _Profile) -> float:
+    if not a.norm or not b.norm:
+        return 0.0
+    shared = a.trigrams.keys() & b.trigrams.keys()
+    return min(sum(a.trigrams[t] * b.trigrams[t] for t in shared) / (a.norm * b.norm), 1.0)
+
+
+Pair = tuple[AnyQuestion, AnyQuestion]
+
+
+def similar_pairs(questions: Sequence[AnyQuestion]) -> Iterator[Pair]:
+    """Yield the pairs of nearly equal questions of one survey that share no topic."""
+    return (pair for pair in combinations(questions, 2) if _is_similar(*pair))
+
+
+def similar_to_others(
+    questions: Sequence[AnyQuestion], others: Sequence[AnyQuestion]
+) -> Iterator[Pair]:
+    """Yield the pairs of a question and a nearly equal one of another survey, without a topic."""
+    return (
+        (question, other)
+        for question in questions
+        for other in others
+        if _is_similar(question, other)
+    )
+
+
+def _is_similar(first: AnyQuestion, second: AnyQuestion) -> bool:
+    if first.topic and first.topic == second.topic:
+        return False
+    return similarity(first.text, second.text) >= NEARLY_EQUAL

@@ -38,12 +38,13 @@ class Caps:
     """The maximum epsilon of surveys on this instance.
 
     `question` bounds one question, `survey` the sum over all questions. Researchers are warned of
-    little protection if the sum exceeds `warning`; respondents are if it exceeds 8.
+    weak protection above an odds factor of 20 (`privacy_loss.WEAK_REPORT_ABOVE`), as respondents
+    are, and earlier if the sum exceeds a smaller `warning`.
     """
 
     question: Decimal = Decimal(8)
     survey: Decimal = Decimal(20)
-    warning: Decimal = Decimal(8)
+    warning: Decimal = Decimal("2.996")  # ln 20 = 2.9957
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "SURVEY_EPSILON_WARNING": Variable(
         "warning",
-        "total epsilon above which researchers are warned",
+        "total epsilon above which researchers are warned, at most ln 20",
         (MIN_CAP, Decimal(20)),
         of_caps=True,
     ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -26,11 +26,12 @@ from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.publication import validate_schedule
 from survey.collect.release import utc_today
-from survey.errors import ClosedError, DefinitionError, SurveyError
+from survey.errors import ClosedError, DefinitionError, StoreError, SurveyError
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
 from survey.questionnaire.loading import load_file
-from survey.questionnaire.privacy_loss import ledger, lines
+from survey.questionnaire.privacy_loss import Questions, ledger, lines, publication_warnings
 from survey.results.exports.csv import links_csv
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
@@ -94,6 +95,7 @@ def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: 
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def check(file: Path, as_json: bool) -> None:
     """List every mistake in a definition FILE; if there are none, show its privacy loss."""
+    others: list[Definition] = []
     try:
         survey = load_file(file, configured_settings().caps)
     except DefinitionError as error:
@@ -103,7 +105,9 @@ def check(file: Path, as_json: bool) -> None:
             )
         sys.exit(1)
     definition = freeze(survey, 1)
-    _warn_if_weak(definition.epsilon)
+    with suppress(StoreError):  # a file can be checked on a machine without a database
+        others = _other_definitions(configured_store(), survey.slug)
+    _warn(definition, others)
     privacy_loss = ledger(definition)
     if as_json:
         click.echo(json.dumps(privacy_loss.to_json(), indent=2))
@@ -126,7 +130,7 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: 
 
     settings, store = configured_settings(), configured_store()
     definition = load_file(file, settings.caps)
-    _warn_if_weak(freeze(definition, 1).epsilon)
+    _warn(freeze(definition, 1), _other_definitions(store, definition.slug))
     newest = next(iter(store.versions(definition.slug)), None)
     previous = newest.schedule if newest else Schedule()
     schedule = updated_schedule(previous, opens, closes, limit)
@@ -149,13 +153,21 @@ def close(slug: str) -> None:
     click.echo(f"closed {slug}" if changed else f"{slug} was already closed")
 
 
-def _warn_if_weak(epsilon: float) -> None:
-    if epsilon > configured_settings().caps.warning:
-        click.echo(
-            f"warning: total epsilon {format_epsilon(epsilon)}: together, these answers have "
-            "little protection; ask fewer questions or choose a smaller epsilon for each",
-            err=True,
-        )
+def _warn(definition: Definition, others: Iterable[Definition]) -> None:
+    caps = configured_settings().caps
+    for warning in publication_warnings(Questions.of(definition), caps, others):
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _other_definitions(store: Store, slug: str) -> list[Definition]:
+    """Return the open and closed surveys of the team of `slug`; without a team, all of them."""
+    teams = {name for member in store.members(slug) for name in store.roles(member.researcher)}
+    return [
+        survey.definition
+        for survey in store.surveys()
+        if survey.slug != slug and not survey.is_test_run and survey.state in ("open", "closed")
+        if not teams or survey.slug in teams
+    ]
 
 
 @click.command()

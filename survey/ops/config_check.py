@@ -224,8 +224,8 @@ def _strength(deployment: Deployment) -> Iterable[Finding]:
     if deployment.settings.caps.warning > default.caps.warning:
         yield Finding(
             "SURVEY_EPSILON_WARNING",
-            "researchers are not warned when a survey gives little protection",
-            f"leave it at {default.caps.warning}",
+            "this has no effect: researchers are warned from an odds factor of 20 on",
+            f"remove it, or set it below {default.caps.warning}",
         )
 
 

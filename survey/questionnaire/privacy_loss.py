@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
@@ -26,8 +28,17 @@ from survey.mechanism.composition import (
     waves_ratio,
 )
 from survey.mechanism.numeric import gaussian_delta
-from survey.questionnaire.definition import Definition, max_questions_asked
+from survey.questionnaire.definition import (
+    Definition,
+    Survey,
+    groups_of,
+    max_questions_asked,
+    ratio_about,
+    total_ratio_of,
+)
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.similar_texts import AnyQuestion, similar_pairs, similar_to_others
+from survey.settings import Caps
 
 # The privacy label
 
@@ -136,6 +147,14 @@ def labels(definition: Definition) -> dict[str, Label]:
     return {question.id: label(question, linked[question.id]) for question in definition.questions}
 
 
+def strengths(definition: Definition) -> dict[str, str]:
+    """Return the protection of every question alone in a word, by id."""
+    return {
+        name: strength(ratio, WEAK_QUESTION_ABOVE)
+        for name, ratio in definition.linked_ratios.items()
+    }
+
+
 def linked(definition: Definition) -> set[str]:
     """Return the ids of questions whose odds include other questions' reports, by skip logic."""
     together = definition.linked_ratios
@@ -186,6 +205,137 @@ def odds_in_words(ratio: Fraction) -> str:
 def _tenths(tenths: int) -> str:
     whole, tenth = divmod(tenths, 10)
     return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
+
+
+# What a researcher should change before publishing
+
+PROPOSED_EPSILON = 2.9
+"""Maximum total epsilon of the number of questions that the builder proposes; a factor of 18.2."""
+
+LISTED_PAIRS = 10
+"""Nearly equal pairs that are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of a draft or a definition, of which each respondent is asked some.
+
+    `drawn` counts the groups of linked questions that one respondent is asked.
+    """
+
+    questions: Sequence[AnyQuestion]
+    drawn: int
+
+    @classmethod
+    def of(cls, survey: Survey | Definition) -> Questions:
+        """Return the questions of a survey or of its published form."""
+        questions: tuple[AnyQuestion, ...] = tuple(survey.questions)
+        if isinstance(survey, Definition) and not survey.is_sampled:
+            return cls(questions, len(questions))
+        return cls(questions, survey.drawn)
+
+    @cached_property
+    def _groups(self) -> list[list[str]]:
+        return groups_of(self.questions)
+
+    @cached_property
+    def _ratios(self) -> dict[str, Fraction]:
+        return {question.id: question.channel.ratio for question in self.questions}
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        """e^epsilon of a whole report."""
+        return self.ratio_of(self.drawn)
+
+    def ratio_of(self, drawn: int) -> Fraction:
+        """e^epsilon of a whole report if so many groups were drawn."""
+        return total_ratio_of(self._groups, self._ratios, drawn)
+
+    def ratio_about(self, *names: str) -> Fraction:
+        """e^epsilon of all that one respondent sends about these questions, by their ids."""
+        return ratio_about(self._groups, self._ratios, self.drawn, names)
+
+    @cached_property
+    def proposed_draw(self) -> int | None:
+        """The number of groups to ask each respondent; None if asking the present ones is fine.
+
+        The largest whose total epsilon is at most `PROPOSED_EPSILON`; 0 if one is too many.
+        """
+        if self.ratio <= WEAK_REPORT_ABOVE:
+            return None
+        fewer = range(1, min(self.drawn, len(self._groups)))
+        return sum(log_rounded_up(self.ratio_of(n)) <= PROPOSED_EPSILON for n in fewer)
+
+
+def is_weak_report(ratio: Fraction, caps: Caps) -> bool:
+    """Whether researchers are warned of a whole report; a server may warn earlier."""
+    return ratio > WEAK_REPORT_ABOVE or log_rounded_up(ratio) > caps.warning
+
+
+def publication_warnings(
+    asked: Questions, caps: Caps, others: Iterable[Definition] = (), *, similar: bool = True
+) -> list[str]:
+    """Return what researchers should know before they publish; none of it prevents publishing.
+
+    `others` are the team's other surveys, whose questions are compared with these. Without
+    `similar`, texts are not compared, which is fast enough while a researcher types.
+    """
+    report = [_weak_report(asked, caps)] if is_weak_report(asked.ratio, caps) else []
+    pairs = _similar_questions(asked, others) if similar else []
+    return [*report, *_weak_questions(asked), *pairs]
+
+
+def _weak_report(asked: Questions, caps: Caps) -> str:
+    factor = (
+        "one complete response changes the odds by a factor of at most "
+        f"{odds_in_words(asked.ratio)}."
+    )
+    if asked.ratio <= WEAK_REPORT_ABOVE:
+        return (
+            f"Little protection: {factor} Its total epsilon is above {caps.warning}, the limit of "
+            "this server. Ask fewer questions or choose a smaller epsilon."
+        )
+    warning = f"Weak protection: {factor} Above {WEAK_REPORT_ABOVE}, the survey warns respondents."
+    if not (n := asked.proposed_draw):
+        return f"{warning} Choose a smaller epsilon for each question."
+    return (
+        f"{warning} Ask each person {n} question{'s' * (n > 1)}, chosen at random: total epsilon "
+        f"{format_epsilon(log_rounded_up(asked.ratio_of(n)))}, a factor of at most "
+        f"{odds_in_words(asked.ratio_of(n))}. Or choose a smaller epsilon."
+    )
+
+
+def _weak_questions(asked: Questions) -> Iterator[str]:
+    for question in asked.questions:
+        ratio = asked.ratio_about(question.id)
+        if ratio > WEAK_QUESTION_ABOVE:
+            yield (
+                f"Weak protection: the question “{question.text}” alone changes the odds by a "
+                f"factor of at most {odds_in_words(ratio)}. Above {WEAK_QUESTION_ABOVE}, the "
+                "survey advises respondents not to answer what could hurt them. Choose a smaller "
+                "epsilon."
+            )
+
+
+def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[str]:
+    within = [
+        f"“{first.text}” and “{second.text}” are nearly equal. Together they change the odds by a "
+        f"factor of at most {odds_in_words(asked.ratio_about(first.id, second.id))}. Give both "
+        "the same topic, so that respondents see this, or remove one."
+        for first, second in similar_pairs(asked.questions)
+    ]
+    across = [
+        f"“{question.text}” is nearly equal to “{other.text}” in the survey “{definition.title}”. "
+        "The answers of one person to both change the odds by a factor of at most "
+        f"{odds_in_words(asked.ratio_about(question.id) * definition.linked_ratios[other.id])}. "
+        "Ask other people, remove the question, or give it the topic that the other survey uses."
+        for definition in others
+        for question, other in similar_to_others(asked.questions, definition.questions)
+    ]
+    pairs = [*within, *across]
+    n_more = len(pairs) - LISTED_PAIRS
+    more = [f"{n_more:,} more pairs of questions are nearly equal."] if n_more > 0 else []
+    return pairs[:LISTED_PAIRS] + more
 
 
 # The ledger of `survey check`

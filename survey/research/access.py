@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -30,6 +30,7 @@ from flask_wtf import FlaskForm
 from flask_wtf.csrf import CSRFError
 
 from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
+from survey.questionnaire.definition import Definition
 from survey.research.credentials import Passwords
 from survey.research.sessions import Sessions, Throttle
 from survey.results.estimates.result import ResultCache
@@ -56,6 +57,23 @@ LOG_LENGTH = 500
 
 PUBLISHED_ONLY = ("collection", "lifecycle")
 """Sections that exist for published surveys, not for drafts and their test runs."""
+
+
+def other_definitions(
+    store: Store, slug: str, researchers: Iterable[int], visible: Collection[str]
+) -> list[Definition]:
+    """Return the open and closed surveys that one of the researchers works on, except `slug`.
+
+    Only those in `visible`, so that no warning shows a question of a survey that does not exist for
+    its reader.
+    """
+    teams = {name for researcher in researchers for name in store.roles(researcher)}
+    return [
+        survey.definition
+        for survey in store.surveys()
+        if survey.slug in teams and survey.slug in visible and survey.slug != slug
+        if survey.state in ("open", "closed") and not survey.is_test_run
+    ]
 
 
 class Route(NamedTuple):

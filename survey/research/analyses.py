@@ -21,7 +21,12 @@ from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.privacy_loss import labels, linked, odds_in_words
+from survey.questionnaire.privacy_loss import (
+    is_weak_report,
+    labels,
+    linked,
+    strengths,
+)
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.downloads import CSV, download, file_name
 from survey.research.forms import whole_number
@@ -274,8 +279,7 @@ class _AnalysisPages(Pages):
         links = _PageLinks("results.dashboard", view.survey, {})
         return {
             "link": respondent_link(view.survey, settings.public_url),
-            "total_odds": odds_in_words(definition.ratio),
-            "is_weakly_protected": definition.epsilon > settings.caps.warning,
+            "is_weakly_protected": is_weak_report(definition.ratio, settings.caps),
             "questions": result.questions,
             **self._results_context(view, links, self._store.versions(view.survey.slug)),
         }
@@ -326,6 +330,7 @@ class _AnalysisPages(Pages):
             "closed": view.survey.state != "open",
             "labels": labels(definition),
             "linked": linked(definition),
+            "strengths": strengths(definition),
             **self._simulated_truths(view.survey),
             "chart_size": chart_size,
             "is_clipped": is_clipped,

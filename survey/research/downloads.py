@@ -15,6 +15,7 @@ from wtforms.validators import InputRequired
 
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
+from survey.questionnaire.privacy_loss import is_weak_report
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
@@ -92,7 +93,7 @@ class _MicrodataPages(Pages):
             "research/microdata.html",
             survey=survey,
             definition=survey.definition,
-            is_weakly_protected=survey.definition.epsilon > self._settings.caps.warning,
+            is_weakly_protected=is_weak_report(survey.definition.ratio, self._settings.caps),
             release_minimum=self._settings.release_minimum,
             released=self._store.n_released(survey.key),
             form=form,

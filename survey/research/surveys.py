@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flask import redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
@@ -15,7 +15,21 @@ from survey.errors import ConflictError, DefinitionError
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
-from survey.research.access import Gate, Pages, Route, Section, Workspace, static_file
+from survey.questionnaire.privacy_loss import (
+    Questions,
+    publication_warnings,
+    report_heading,
+    report_sentences,
+)
+from survey.research.access import (
+    Gate,
+    Pages,
+    Route,
+    Section,
+    Workspace,
+    other_definitions,
+    static_file,
+)
 from survey.research.forms import PublishForm
 from survey.results.charts import FORMATS
 from survey.results.estimates.table import describe_estimate, row_label
@@ -55,6 +69,8 @@ def sections(workspace: Workspace) -> list[Section]:
             "describe_estimate": describe_estimate,
             "row_label": row_label,
             "format_epsilon": format_epsilon,
+            "report_heading": report_heading,
+            "report_sentences": report_sentences,
             "moment": moment,
             "gate": workspace.gate,
             "survey_pages": SURVEY_PAGES,
@@ -92,6 +108,8 @@ class _SurveyPages(Pages):
             try:
                 survey = _publish(self._store, form.file.data, self._settings, self._gate)
                 self._log.write("published", survey.slug, f"version {survey.version}")
+                for warning in self._warnings(survey):
+                    flash(warning)
                 return redirect(url_for("results.newest", slug=survey.slug))
             except DefinitionError as error:
                 mistakes = error.mistakes
@@ -99,6 +117,13 @@ class _SurveyPages(Pages):
                 mistakes = [("", str(error))]
         page = render_template("research/publish.html", form=form, mistakes=mistakes)
         return page, 422 if mistakes or form.errors else 200
+
+    def _warnings(self, survey: PublishedSurvey) -> list[str]:
+        """Return what its researchers should know about a survey published from a file."""
+        members = [member.researcher for member in self._store.members(survey.slug)]
+        others = other_definitions(self._store, survey.slug, members, self._gate.roles())
+        asked = Questions.of(survey.definition)
+        return publication_warnings(asked, self._settings.caps, others)
 
 
 def moment(seconds: int) -> str:

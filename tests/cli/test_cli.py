@@ -159,7 +159,9 @@ def test_migrate_does_not_create_the_directories_of_a_mistyped_path(run, monkeyp
 
 
 def test_a_closed_pipe_ends_a_command_without_a_message(run, tmp_path):
-    command = [sys.executable, "-m", "survey.cli", "check", str(tmp_path / "small.toml")]
+    file = tmp_path / "strong.toml"  # without a warning
+    file.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 1"), encoding="utf-8")
+    command = [sys.executable, "-m", "survey.cli", "check", str(file)]
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
@@ -446,16 +448,38 @@ def test_the_demo_opens_the_survey_in_a_browser_on_request(tmp_path):
 
 def test_a_weakly_protected_survey_causes_a_warning_before_publication(run, tmp_path):
     weak = tmp_path / "weak.toml"
-    weak.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 4.5"), encoding="utf-8")
-    # The warning appears before the command needs a database, which does not exist yet.
-    response = run("publish", str(weak))
-    assert response.exit_code == 1
-    assert response.stderr.index("little protection") < response.stderr.index("survey migrate")
+    weak.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 2.5"), encoding="utf-8")
+    run("check", str(weak))  # without a database
     run("migrate")
     for command in ("check", "publish"):
         warned = run(command, str(weak))
         assert warned.exit_code == 0
-        assert "little protection" in warned.stderr
+        assert "Weak protection: one complete response changes the odds by" in warned.stderr
+        assert "“Did you fall asleep at work?” alone changes the odds by" in warned.stderr
+
+
+def test_check_and_publish_name_nearly_equal_questions_of_other_surveys(run, tmp_path):
+    run("migrate")
+    other = tmp_path / "other.toml"
+    other.write_text(
+        SMALL.replace('slug = "small"', 'slug = "other"')
+        .replace("Did you fall asleep at work?", "Did you ever fall asleep at work?")
+        .replace('truth_probability = "3/4"', "epsilon = 1"),
+        encoding="utf-8",
+    )
+    assert "nearly equal" not in run("check", str(other)).stderr
+    assert run("publish", str(tmp_path / "small.toml")).exit_code == 0
+    for command in ("check", "publish"):
+        warned = run(command, str(other))
+        assert warned.exit_code == 0
+        assert (
+            "“Did you ever fall asleep at work?” is nearly equal to “Did you fall asleep at work?” "
+            "in the survey “A small survey”"
+        ) in warned.stderr
+        assert "by a factor of at most 17." in warned.stderr  # 6 e
+    # A new version is not compared with the versions before it.
+    again = run("publish", str(tmp_path / "small.toml"))
+    assert "in the survey “Other" not in again.stderr
 
 
 @pytest.mark.long

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
+from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.loading import load
-from survey.questionnaire.privacy_loss import Bounds, labels, ledger, lines, topic_bounds
+from survey.questionnaire.privacy_loss import (
+    PROPOSED_EPSILON,
+    Bounds,
+    Questions,
+    labels,
+    ledger,
+    lines,
+    publication_warnings,
+    topic_bounds,
+)
 from survey.settings import Caps
 
 
@@ -128,3 +139,67 @@ def test_the_check_lists_the_whole_report_first_then_topics_then_questions():
     assert printed[1].startswith('  topic "Work" (a, b): epsilon 2.891; odds factor at most 18:')
     assert printed[2] == "  each question alone:"
     assert printed[3].startswith("    a: ")
+
+
+def questions(*texts: str, privacy: str = 'truth_probability = "3/4"', more: str = "") -> Questions:
+    source = f'slug = "s"\ntitle = "S"\nprefer_not_to_say = false\n{privacy}\n{more}\n'
+    source += "".join(
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\n{text}\n' for i, text in enumerate(texts)
+    )
+    return Questions.of(freeze(load(source.encode(), "s.toml", Caps()), 1))
+
+
+ASLEEP = ('text = "Did you fall asleep at work?"', 'text = "Did you ever fall asleep at work?"')
+
+
+def test_nearly_equal_questions_are_named_until_they_share_a_topic():
+    (warning,) = publication_warnings(questions(*ASLEEP), Caps())
+    assert "“Did you fall asleep at work?” and “Did you ever fall asleep at work?”" in warning
+    assert "by a factor of at most 9. Give both the same topic" in warning
+    shared = questions(*(f'{text}\ntopic = "Sleep"' for text in ASLEEP))
+    assert publication_warnings(shared, Caps()) == []
+    different = questions(*(f'{text}\ntopic = "{i}"' for i, text in enumerate(ASLEEP)))
+    assert publication_warnings(different, Caps()) == [warning]
+    one_asked = questions(*ASLEEP, more="questions_per_person = 1")
+    assert "by a factor of at most 3. Give" in publication_warnings(one_asked, Caps())[0]
+
+
+def test_researchers_are_warned_exactly_above_a_factor_of_20_and_a_question_above_9():
+    at_20 = [
+        questions('text = "A?"', privacy=f"truth_probability = '{p}'") for p in ("9/10", "91/100")
+    ]
+    warnings = [publication_warnings(asked, Caps()) for asked in at_20]
+    assert warnings[0] == []
+    assert len(warnings[1]) == 1
+    assert "“A?” alone changes the odds by a factor of at most 11." in warnings[1][0]
+    two = 'text = "A?"\ntruth_probability = "5/6"', 'text = "Why?"\ntruth_probability = "{}"'
+    for p, n_warnings in (("4/5", 0), ("401/500", 1)):  # 5 · 4 = 20, and a little more
+        asked = questions(two[0], two[1].format(p), privacy="")
+        assert len(publication_warnings(asked, Caps())) == n_warnings, p
+    assert log_rounded_up(Fraction(20)) <= Caps().warning < log_rounded_up(Fraction(20)) + 0.001
+
+
+def test_a_server_can_only_lower_the_threshold():
+    asked = questions('text = "A?"')
+    assert "above 1," in publication_warnings(asked, Caps(warning=Decimal(1)))[0]
+    weak = questions('text = "A?"', 'text = "Why?"', 'text = "Where?"')
+    assert publication_warnings(weak, Caps(warning=Decimal(20))) != []
+
+
+def test_the_proposed_number_of_questions_has_a_total_epsilon_of_at_most_2_9():
+    standard = questions(*(f'text = "{c}?"' for c in "ABCDE"))
+    assert standard.proposed_draw == 2
+    assert (
+        log_rounded_up(standard.ratio_of(2))
+        < PROPOSED_EPSILON
+        < log_rounded_up(standard.ratio_of(3))
+    )
+    (warning,) = publication_warnings(standard, Caps())
+    assert "Ask each person 2 questions, chosen at random: total epsilon 2.198" in warning
+    drawn = questions(*(f'text = "{c}?"' for c in "ABCDE"), more="questions_per_person = 2")
+    assert (drawn.proposed_draw, publication_warnings(drawn, Caps())) == (None, [])
+    hopeless = questions('text = "A?"', 'text = "Why?"', privacy='truth_probability = "99/100"')
+    assert hopeless.proposed_draw == 0
+    assert (
+        "Choose a smaller epsilon for each question." in publication_warnings(hopeless, Caps())[0]
+    )

@@ -753,7 +753,58 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
     response = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
     assert response.status_code == 302
     assert "total epsilon 17.998 of at most 20" in ada.get(f"{DRAFTS}/{slug}").text
-    assert "weak protection" in ada.get(f"{DRAFTS}/{slug}").text
+    outline = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Weak protection: one complete response" in outline
+    assert "1,760 more pairs of questions are nearly equal." in outline
+
+
+def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_20(ada, store):
+    slug = begin(ada)
+    for n, text in enumerate(("Asleep?", "Hurt?", "Bullied?", "Robbed?")):
+        path = add_question(ada, slug, "yes_no")
+        response = save(ada, path, text=text, do="look")
+        # The third question at the standard level would reach 27.
+        assert ("Ask each person 2 questions" in response.json["live"]["warning"]) == (n >= 2)
+        save(ada, path, text=text)
+    assert "factor of at most 81" in ada.get(f"{DRAFTS}/{slug}/publish").text
+    assert do(ada, slug, "ask-some 2").status_code == 302
+    page = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Privacy loss of one complete response: ε 2.2 (moderate)." in page
+    assert "Weak protection" not in page
+    assert definition_from(content_of(store, slug))["questions_per_person"] == 2
+
+
+def test_nearly_equal_questions_are_named_before_publication_until_they_share_a_topic(ada, store):
+    slug = begin(ada)
+    paths = []
+    for text in ("Did you fall asleep at work?", "Did you ever fall asleep at work?"):
+        paths.append(add_question(ada, slug, "yes_no"))
+        save(ada, paths[-1], text=text)
+    for page in ("", "/publish"):
+        shown = html.unescape(ada.get(f"{DRAFTS}/{slug}{page}").text)
+        assert "“Did you fall asleep at work?” and “Did you ever fall asleep at work?”" in shown
+        assert "groups of three letters" in shown
+    for path in paths:
+        save(ada, path, topic="Sleep")
+    assert "nearly equal. Together" not in ada.get(f"{DRAFTS}/{slug}/publish").text
+    send(ada, f"{DRAFTS}/{slug}/languages", language="es")
+    translation = f"{DRAFTS}/{slug}/languages/es"
+    opened = fields(ada.get(translation))
+    (name,) = [name for name in opened if name.endswith("-topic")]
+    save(ada, translation, opened=opened, **{name: "Sueño"})
+    questions = definition_from(content_of(store, slug))["pages"][0]["questions"]
+    assert [question["topic"]["es"] for question in questions] == ["Sueño", "Sueño"]
+
+
+def test_only_surveys_of_ones_own_team_are_compared(ada, ben, researcher, store, small):
+    store.set_role("small", store.researcher(researcher).key, "owner")
+    slugs = {}
+    for client in (ada, ben):
+        slugs[client] = begin(client, "Nights")
+        path = add_question(client, slugs[client], "yes_no")
+        save(client, path, text="Did you ever fall asleep at work?")
+    assert "in the survey “A small survey”" in ada.get(f"{DRAFTS}/{slugs[ada]}/publish").text
+    assert "A small survey" not in ben.get(f"{DRAFTS}/{slugs[ben]}/publish").text
 
 
 # -- defects that a security review found

@@ -37,8 +37,10 @@ def members_of(answer) -> dict[str, bytes]:
 def test_the_page_explains_why_reports_may_be_published_and_the_consequences(editor, store, small):
     add_released(store, small, 100)
     page = editor.get(PAGE)
-    for statement in ("100", "randomized on a device", "no row proves an answer", "take back"):
+    for statement in ("100", "randomized on a device", "by a factor of at most 36", "take back"):
         assert statement in page.text
+    # Its report is weakly protected, so the page does not say that no row proves an answer.
+    assert "no row proves" not in page.text
 
 
 def test_the_file_has_a_row_for_each_released_report(editor, store, small):

@@ -173,10 +173,10 @@ text = "Do you live alone?"
 
 def test_odds_factors_name_the_influence_of_skip_logic(reader, store):
     publish(store, load(SKIPPING.encode(), "skipping.toml", Caps()), TODAY)
-    counting = "including the questions that skip logic links to it"
+    counting = "with the questions that skip logic links to it"
     headings = [
         text_of(reader.get(f"/research/surveys/skipping/1/questions/{name}").text)
         for name in ("works", "overtime", "alone")
     ]
     assert [counting in text for text in headings] == [True, True, False]
-    assert all("epsilon 4" in text for text in headings)
+    assert all("ε 4)" in text for text in headings)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import DefinitionError
 from survey.mechanism.composition import log_rounded_up
-from survey.questionnaire.definition import Survey, groups_of, total_ratio_of
+from survey.questionnaire.definition import Survey, groups_of
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent
@@ -20,6 +20,7 @@ from survey.questionnaire.drafts.form_messages import form_message
 from survey.questionnaire.error_messages import Place
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
+from survey.questionnaire.privacy_loss import Questions
 from survey.questionnaire.texts import in_language
 from survey.questionnaire.validation import check, with_default_texts
 from survey.settings import Caps
@@ -47,21 +48,27 @@ class DraftCheck:
     """The result of checking a draft.
 
     `survey` is what it would publish, None while it has mistakes. `questions` are those without
-    mistakes of their own, by key.
+    mistakes of their own, by key. `draws` is the number of questions that each respondent is asked,
+    as typed; None for all.
     """
 
     survey: Survey | None
     mistakes: tuple[Mistake, ...]
     questions: Mapping[int, BaseQuestion]
+    draws: int | None = None
+
+    @cached_property
+    def asked(self) -> Questions:
+        """The questions without mistakes, and how many of them each respondent is asked."""
+        questions = tuple(self.questions.values())
+        n_groups = len(groups_of(questions))
+        is_partial = self.draws is not None and 1 <= self.draws < n_groups
+        return Questions(questions, self.draws if is_partial and self.draws else n_groups)
 
     @property
     def ratio(self) -> Fraction:
         """e^epsilon of what one respondent sends about the questions without mistakes."""
-        if self.survey is not None:
-            return self.survey.total_ratio
-        ratios = {question.id: question.channel.ratio for question in self.questions.values()}
-        groups = groups_of(self.questions.values())
-        return total_ratio_of(groups, ratios, len(groups))
+        return self.asked.ratio
 
     @property
     def epsilon(self) -> float:
@@ -92,8 +99,11 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
         survey = check(definition, caps)
     except DefinitionError as error:
         valid = dict(_valid_questions(definition, content.own_language, flat, caps))
-        return DraftCheck(None, tuple(_mistakes(error, content)), valid)
-    return DraftCheck(survey, (), dict(zip(flat, survey.questions, strict=True)))
+        draws = definition.get("questions_per_person")
+        draws = draws if isinstance(draws, int) else None
+        return DraftCheck(None, tuple(_mistakes(error, content)), valid, draws)
+    questions = dict(zip(flat, survey.questions, strict=True))
+    return DraftCheck(survey, (), questions, survey.questions_per_person)
 
 
 def _valid_questions(

@@ -104,6 +104,13 @@ def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
     return remove_question(content, key).with_page(replace(target, questions=extended))
 
 
+def ask_some(content: DraftContent, n: int) -> DraftContent:
+    """Ask each respondent n questions, chosen at random."""
+    if n < 1:
+        raise DesignError("each respondent must be asked at least one question")
+    return replace(content, survey={**content.survey, "questions_per_person": str(n)})
+
+
 def with_language(content: DraftContent, language: str) -> DraftContent:
     """Add a language for translations."""
     if language == content.own_language or language in content.languages:

@@ -30,8 +30,9 @@ from survey.questionnaire.drafts.edits import (
     named_texts,
 )
 from survey.questionnaire.kinds import BaseQuestion, kind_of
+from survey.questionnaire.privacy_loss import publication_warnings
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
-from survey.research.access import Pages, Route, Workspace
+from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
 from survey.research.builder.feedback import (
     errors_of,
@@ -169,6 +170,17 @@ class DraftPages(Pages):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
+
+    def _warnings(self, opened: OpenDraft, draft_check: DraftCheck) -> list[str]:
+        """Return what its researchers should know before they publish a draft."""
+        members = self._store.members(opened.draft.slug)
+        others = other_definitions(
+            self._store,
+            str(opened.content.survey["slug"]),
+            [member.researcher for member in members],
+            self._gate.roles(),
+        )
+        return publication_warnings(draft_check.asked, self._caps, others)
 
     def _change(self, slug: str, change: Callable[[DraftContent], DraftContent]) -> OpenDraft:
         return self._drafts.change(slug, self._gate.researcher().email, change)

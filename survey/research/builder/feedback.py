@@ -8,8 +8,13 @@ from typing import Any
 from flask import url_for
 
 from survey.mechanism.composition import format_epsilon
+from survey.questionnaire.definition import groups_of
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
-from survey.questionnaire.privacy_loss import odds_in_words
+from survey.questionnaire.privacy_loss import (
+    publication_warnings,
+    report_heading,
+    report_sentences,
+)
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
@@ -70,20 +75,22 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
     n = len(draft_check.questions)
     if not n:
         return "No question is complete yet.", ""
-    epsilon = draft_check.epsilon
-    subject = f"All {n} complete questions:" if n > 1 else "The one complete question:"
+    asked, ratio = draft_check.asked, draft_check.ratio
+    n_groups = len(groups_of(asked.questions))
+    subject = f"{n} complete question{'s' * (n > 1)}"
+    if asked.drawn < n_groups:
+        subject += f", each person is asked {asked.drawn}"
     total = (
-        f"{subject} total epsilon {format_epsilon(epsilon)} of at most {caps.survey}. One complete "
-        f"response changes the odds by a factor of at most {odds_in_words(draft_check.ratio)}."
+        f"{report_heading(ratio)}. {report_sentences(ratio)} ({subject}; total epsilon "
+        f"{format_epsilon(draft_check.epsilon)} of at most {caps.survey}.)"
     )
-    if epsilon > caps.survey:
-        return total, "This is above the maximum: you cannot publish the survey like this."
-    if epsilon > caps.warning:
-        return total, (
-            "Together, the answers have weak protection, and the survey tells respondents so. Ask "
-            "fewer questions, lower “Questions per respondent”, or choose a smaller epsilon."
-        )
-    return total, ""
+    warnings = publication_warnings(asked, caps, similar=False)
+    if draft_check.epsilon > caps.survey:
+        warnings = [
+            "This is above the maximum: you cannot publish the survey like this.",
+            *warnings,
+        ]
+    return total, " ".join(warnings)
 
 
 def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:

@@ -14,6 +14,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.similar_texts import METHOD
 from survey.research.access import Route, Workspace
 from survey.research.builder.draft_editor import DraftPages, OpenDraft, progress
 from survey.research.builder.feedback import mistake_sentence, total_sentences
@@ -75,6 +76,8 @@ class _PublicationPages(DraftPages):
             obstacles=obstacles,
             recommendations=self._recommendations(slug, opened.content),
             total_sentences=total_sentences(draft_check, self._caps),
+            warnings=self._warnings(opened, draft_check),
+            method=METHOD,
             next_version=version,
         )
         return page, 422 if form.errors else 200

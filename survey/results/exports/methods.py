@@ -10,6 +10,7 @@ from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE
 from survey.mechanism import SubsetSelection
 from survey.mechanism.composition import format_epsilon
 from survey.methods import Section, interval_anchor, mechanism_anchor, references, sections
+from survey.questionnaire.privacy_loss import report_heading, report_sentences
 from survey.results.estimates.compute import shares_estimator
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
 from survey.results.estimates.table import EstimateRow
@@ -71,8 +72,8 @@ def methods_statement(result: SurveyResult) -> list[str]:
     return [
         "The respondents’ devices randomized every answer once, before sending it (local "
         "differential privacy). The server received and stored only the randomized reports. "
-        f"{describe_mechanisms(methods)} The total privacy loss of one complete response is "
-        f"epsilon {format_epsilon(survey.definition.epsilon)}.",
+        f"{report_heading(survey.definition.ratio)}. "
+        f"{report_sentences(survey.definition.ratio)} {describe_mechanisms(methods)}",
         f"Estimates are based on {result.n:,} released reports (release {result.release}). Shares "
         "were estimated by inverting the randomization: (f − q)/(p − q) for mechanisms with a "
         "single p and q. These estimates are unbiased and not clipped. "
@@ -93,7 +94,8 @@ def describe_mechanisms(methods: Sequence[QuestionMethods]) -> str:
         p = "" if method.p is None else f"p = {method.p:.4g}, "
         questions.setdefault((method.mechanism, p, method.epsilon), []).append(f"“{method.text}”")
     return " ".join(
-        f"{_join(texts)} used {mechanism} ({p}epsilon = {epsilon}{' each' * (len(texts) > 1)})."
+        f"{_join(texts)} used {mechanism} ({p}epsilon = {epsilon} for "
+        f"{'each' if len(texts) > 1 else 'this'} question alone)."
         for (mechanism, p, epsilon), texts in questions.items()
     )
 
@@ -139,6 +141,7 @@ def survey_facts(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
         ("Released reports", f"{n:,}"),
         ("State", survey.state),
         ("Total epsilon", format_epsilon(definition.epsilon)),
+        ("Privacy loss", report_sentences(definition.ratio)),
         ("Software", f"survey {__version__}"),
     ]
 

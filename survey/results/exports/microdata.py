@@ -232,7 +232,8 @@ def _readme_section(question: PublishedQuestion) -> str:
         listed = [f"  {len(names)} answers: see channels.json"]
     lines = [
         f"{question.id}: {question.text}",
-        f"  {MECHANISMS[question.mechanism]}, epsilon {format_epsilon(question.channel.epsilon)}",
+        f"  {MECHANISMS[question.mechanism]}, epsilon {format_epsilon(question.channel.epsilon)} "
+        "for this question alone",
         fill(_describe_code(question), README_WIDTH, initial_indent="  ", subsequent_indent="  "),
         *listed,
     ]

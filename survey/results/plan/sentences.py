@@ -126,7 +126,7 @@ def _per_100(chances: Range) -> str:
 def _bounds(question: PublishedQuestion) -> str:
     bounds = label(question, question.channel.ratio)
     return (
-        "One response changes the odds of a guess about someone by a factor of at most "
+        "This question alone changes the odds of a guess about someone by a factor of at most "
         f"{bounds.odds}: a suspicion of 10% becomes at most {bounds.from10}%, one of 50% at most "
         f"{bounds.from50}%."
     )

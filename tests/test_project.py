@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,13 +17,19 @@ from prometheus_client import CollectorRegistry
 from survey.cli import main
 from survey.ops.health import Check
 from survey.ops.metrics import Gauges, Metrics
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import KINDS
-from survey.settings import VARIABLES, Settings
+from survey.questionnaire.loading import load
+from survey.questionnaire.privacy_loss import Questions, publication_warnings
+from survey.settings import VARIABLES, Caps, Settings
 from tests.conftest import ROOT
 from tests.vectors import write
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEMO = "survey/demo/workplace.toml, example 1"
+"""The only documented survey above a factor of 20, until the demo asks a part of its questions."""
+
 TOP_LEVEL = {"pyproject.toml", "README.md", "LICENSE", "survey", "client_js", "tests", "deploy"}
 
 
@@ -73,6 +80,30 @@ def test_the_readmes_definitions_can_be_published(text, tmp_path):
         [sys.executable, "-m", "survey.cli", "check", str(file)], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
+
+
+def documented_definitions() -> Iterator[tuple[str, str]]:
+    """Yield the place and text of each definition in the documentation and the package."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md", "*.toml"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        examples = (
+            [text] if name.endswith(".toml") else re.findall(r"```toml\n(.*?)```", text, re.S)
+        )
+        for n, example in enumerate(examples, 1):
+            if re.search(r"^slug\s*=", example, re.M):
+                yield f"{name}, example {n}", example
+
+
+def test_every_documented_survey_has_an_odds_factor_of_at_most_20():
+    checked = [place for place, _ in documented_definitions() if place != DEMO]
+    assert len(checked) >= 3
+    for place, text in documented_definitions():
+        asked = Questions.of(freeze(load(text.encode(), "x.toml", Caps()), 1))
+        warnings = publication_warnings(asked, Caps())
+        assert place == DEMO or warnings == [], f"{place}: {warnings}"
 
 
 def test_the_readme_lists_every_question_type_and_mechanism():

@@ -24,11 +24,15 @@ NEARLY_EQUAL = 0.7
 """From this similarity on, researchers are warned. Chosen on the lists in
 `tests/questionnaire/rewordings.py`, which also states what it finds and misses."""
 
+WORDS_RAISE = 0.1
+"""Maximum by which common words raise the similarity above that of the letters."""
+
 METHOD = (
     "Capital letters, accents and punctuation are ignored. The similarity is the mean of two "
     "shares: that of the groups of three letters, and that of the words, which the texts have in "
-    f"common; long words count more. The warning begins at {NEARLY_EQUAL:.0%}. It cannot see that "
-    "different words mean the same."
+    "common; long words count more. The words raise it by at most 10 points, so that a short "
+    f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. It "
+    "cannot see that different words mean the same."
 )
 """The computation in words, for the pages that show its result."""
 
@@ -38,8 +42,10 @@ def similarity(first: str, second: str) -> float:
 
     The mean of the cosine of the counts of character trigrams within words, and of the overlap of
     the words. With w(x) = max(length - 2, 0)^2 as the weight of a word, the overlap is
-    w(A and B) / min(w(A), w(B)): a text that contains the other has overlap 1. A text of a single
-    word, or in a script without spaces, is compared by trigrams alone.
+    w(A and B) / min(w(A), w(B)): a text that contains the other has overlap 1. It raises the mean
+    by at most `WORDS_RAISE` above the cosine, because "Do you smoke?" is not "How many cigarettes
+    do you smoke a day?". A text of a single word, or in a script without spaces, is compared by
+    trigrams alone.
 
     >>> round(similarity("Did you EVER fall asleep at work?", "Did you fall asleep, at work?"), 2)
     0.96
@@ -50,7 +56,8 @@ def similarity(first: str, second: str) -> float:
     cosine = _cosine(a, b)
     if min(len(a.words), len(b.words)) < 2 or not min(a.weight, b.weight):
         return cosine
-    return (cosine + _weight(a.words & b.words) / min(a.weight, b.weight)) / 2
+    overlap = _weight(a.words & b.words) / min(a.weight, b.weight)
+    return min((cosine + overlap) / 2, cosine + WORDS_RAISE)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ DIFFERENT = {
         "Are you satisfied with your pay?",
         "Do you have children under 18?",
         "Did you vote in the last election?",
+        "Do you smoke?",
+        "How many cigarettes do you smoke a day?",
+        "Do you work?",
     ),
     "es": (
         "¿Ha tomado dinero de su empleador sin permiso?",

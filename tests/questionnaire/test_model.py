@@ -175,7 +175,9 @@ def test_researchers_are_warned_exactly_above_a_factor_of_20_and_a_question_abov
     two = 'text = "A?"\ntruth_probability = "5/6"', 'text = "Why?"\ntruth_probability = "{}"'
     for p, n_warnings in (("4/5", 0), ("401/500", 1)):  # 5 · 4 = 20, and a little more
         asked = questions(two[0], two[1].format(p), privacy="")
-        assert len(publication_warnings(asked, Caps())) == n_warnings, p
+        warnings = publication_warnings(asked, Caps())
+        assert len(warnings) == n_warnings, p
+        assert all("at most 21. Above 20, the survey warns" in text for text in warnings)
     assert log_rounded_up(Fraction(20)) <= Caps().warning < log_rounded_up(Fraction(20)) + 0.001
 
 

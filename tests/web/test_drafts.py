@@ -794,6 +794,10 @@ def test_nearly_equal_questions_are_named_before_publication_until_they_share_a_
     save(ada, translation, opened=opened, **{name: "Sueño"})
     questions = definition_from(content_of(store, slug))["pages"][0]["questions"]
     assert [question["topic"]["es"] for question in questions] == ["Sueño", "Sueño"]
+    # Deleted once, the translation does not come back from the other question.
+    save(ada, translation, opened=fields(ada.get(translation)), **{name: ""})
+    questions = definition_from(content_of(store, slug))["pages"][0]["questions"]
+    assert [question["topic"] for question in questions] == ["Sleep", "Sleep"]
 
 
 def test_only_surveys_of_ones_own_team_are_compared(ada, ben, researcher, store, small):

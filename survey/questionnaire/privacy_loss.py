@@ -94,7 +94,7 @@ def report_heading(ratio: Fraction) -> str:
     """Return the privacy loss of a whole report in one line; epsilon is rounded up to a tenth.
 
     >>> report_heading(Fraction(2697))
-    'Privacy loss of one complete response: ε 8 (weak)'
+    'Privacy loss of one complete response: ε 7.9 (weak)'
     """
     epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(ratio))))
     return (

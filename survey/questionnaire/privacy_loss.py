@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
@@ -209,9 +210,6 @@ def _tenths(tenths: int) -> str:
 
 # What a researcher should change before publishing
 
-PROPOSED_EPSILON = 2.9
-"""Maximum total epsilon of the number of questions that the builder proposes; a factor of 18.2."""
-
 LISTED_PAIRS = 10
 """Nearly equal pairs that are named; the others are counted."""
 
@@ -256,15 +254,26 @@ class Questions:
         return ratio_about(self._groups, self._ratios, self.drawn, names)
 
     @cached_property
-    def proposed_draw(self) -> int | None:
-        """The number of groups to ask each respondent; None if asking the present ones is fine.
+    def n_groups(self) -> int:
+        """The number of groups, of which each respondent is asked `drawn` or all."""
+        return len(self._groups)
 
-        The largest whose total epsilon is at most `PROPOSED_EPSILON`; 0 if one is too many.
+    @property
+    def share_asked(self) -> Fraction:
+        """The share of respondents who are asked a given question."""
+        return Fraction(min(self.drawn, self.n_groups), max(self.n_groups, 1))
+
+    def proposed_draw(self, caps: Caps) -> int | None:
+        """Return how many groups to ask each respondent; None if asking the present ones is fine.
+
+        The largest number that causes no warning, whichever groups are drawn; 0 if one is too many.
         """
-        if self.ratio <= WEAK_REPORT_ABOVE:
+        if not is_weak_report(self.ratio, caps):
             return None
-        fewer = range(1, min(self.drawn, len(self._groups)))
-        return sum(log_rounded_up(self.ratio_of(n)) <= PROPOSED_EPSILON for n in fewer)
+        fewer = range(1, min(self.drawn, self.n_groups))
+        return sum(
+            1 for _ in takewhile(lambda n: not is_weak_report(self.ratio_of(n), caps), fewer)
+        )
 
 
 def is_weak_report(ratio: Fraction, caps: Caps) -> bool:
@@ -290,13 +299,16 @@ def _weak_report(asked: Questions, caps: Caps) -> str:
         "one complete response changes the odds by a factor of at most "
         f"{odds_in_words(asked.ratio)}."
     )
-    if asked.ratio <= WEAK_REPORT_ABOVE:
-        return (
-            f"Little protection: {factor} Its total epsilon is above {caps.warning}, the limit of "
-            "this server. Ask fewer questions or choose a smaller epsilon."
+    if asked.ratio > WEAK_REPORT_ABOVE:
+        warning = (
+            f"Weak protection: {factor} Above {WEAK_REPORT_ABOVE}, the survey warns respondents."
         )
-    warning = f"Weak protection: {factor} Above {WEAK_REPORT_ABOVE}, the survey warns respondents."
-    if not (n := asked.proposed_draw):
+    else:
+        warning = (
+            f"Little protection: {factor} Its total epsilon is above {caps.warning}, from which "
+            "this server warns."
+        )
+    if not (n := asked.proposed_draw(caps)):
         return f"{warning} Choose a smaller epsilon for each question."
     return (
         f"{warning} Ask each person {n} question{'s' * (n > 1)}, chosen at random: total epsilon "

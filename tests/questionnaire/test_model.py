@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
+from math import prod
+from random import Random
 
 from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import (
-    PROPOSED_EPSILON,
     Bounds,
     Questions,
     labels,
@@ -188,20 +189,28 @@ def test_a_server_can_only_lower_the_threshold():
     assert publication_warnings(weak, Caps(warning=Decimal(20))) != []
 
 
-def test_the_proposed_number_of_questions_has_a_total_epsilon_of_at_most_2_9():
+def test_the_proposed_number_is_the_largest_whose_every_draw_stays_at_a_factor_of_20():
+    rng = Random(20)
+    for _ in range(30):
+        factors = [Fraction(rng.choice((2, 3, 4, 5, 9))) for _ in range(rng.randrange(3, 7))]
+        asked = questions(*(f'text = "{i}?"\ntruth_probability = "{r / (r + 1)}"'
+                            for i, r in enumerate(factors)), privacy="")  # fmt: skip
+        good = [
+            n
+            for n in range(1, len(factors) + 1)
+            if all(prod(drawn) <= 20 for drawn in combinations(factors, n))
+        ]
+        proposed = asked.proposed_draw(Caps())
+        assert (proposed or len(factors)) == max(good), factors
+        # A server that warns earlier proposes fewer.
+        assert (asked.proposed_draw(Caps(warning=Decimal("1.2"))) or 0) <= max(good)
     standard = questions(*(f'text = "{c}?"' for c in "ABCDE"))
-    assert standard.proposed_draw == 2
-    assert (
-        log_rounded_up(standard.ratio_of(2))
-        < PROPOSED_EPSILON
-        < log_rounded_up(standard.ratio_of(3))
-    )
     (warning,) = publication_warnings(standard, Caps())
     assert "Ask each person 2 questions, chosen at random: total epsilon 2.198" in warning
     drawn = questions(*(f'text = "{c}?"' for c in "ABCDE"), more="questions_per_person = 2")
-    assert (drawn.proposed_draw, publication_warnings(drawn, Caps())) == (None, [])
+    assert (drawn.proposed_draw(Caps()), publication_warnings(drawn, Caps())) == (None, [])
     hopeless = questions('text = "A?"', 'text = "Why?"', privacy='truth_probability = "99/100"')
-    assert hopeless.proposed_draw == 0
+    assert hopeless.proposed_draw(Caps()) == 0
     assert (
         "Choose a smaller epsilon for each question." in publication_warnings(hopeless, Caps())[0]
     )

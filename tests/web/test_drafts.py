@@ -6,12 +6,17 @@ import html
 import io
 import json
 import re
+from fractions import Fraction
+from itertools import combinations
+from math import prod
 
 import pytest
 
 from survey.collect.publication import close, publish
+from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import definition_from
 from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import load
 from survey.research.builder import publication
 from survey.settings import Caps
@@ -752,6 +757,8 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
     translated = {name: "نص" if name.endswith("-text") else value for name, value in opened.items()}
     response = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
     assert response.status_code == 302
+    assert "60 complete questions, each person is asked 9 of 60" in ada.get(f"{DRAFTS}/{slug}").text
+    assert do(ada, slug, "ask-all 0").status_code == 302
     assert "total epsilon 17.998 of at most 20" in ada.get(f"{DRAFTS}/{slug}").text
     outline = ada.get(f"{DRAFTS}/{slug}").text
     assert "Weak protection: one complete response" in outline
@@ -760,6 +767,7 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
 
 def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_20(ada, store):
     slug = begin(ada)
+    do(ada, slug, "ask-all 0")
     for n, text in enumerate(("Asleep?", "Hurt?", "Bullied?", "Robbed?")):
         path = add_question(ada, slug, "yes_no")
         response = save(ada, path, text=text, do="look")
@@ -772,6 +780,52 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert "Privacy loss of one complete response: ε 2.2 (moderate)." in page
     assert "Weak protection" not in page
     assert definition_from(content_of(store, slug))["questions_per_person"] == 2
+    # One click asks everybody all questions again, with a warning and the proposal.
+    assert "Ask everyone all questions" in page
+    assert do(ada, slug, "ask-all 0").status_code == 302
+    assert "Ask each person 2 of 4 questions" in ada.get(f"{DRAFTS}/{slug}").text
+
+
+def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(ada, store):
+    """Each type of question, added as the builder adds it; then one that is weak alone."""
+    slug = begin(ada)
+    for n, kind in enumerate((*KINDS, *KINDS)):
+        path = add_question(ada, slug, kind)
+        options = rows("Never", "Once", "Often") if "options" in KINDS[kind].fields else {}
+        ends = {"date": ("2020-01-01", "2020-12-31"), "number": ("0", "40")}.get(kind)
+        limits = {"low": ends[0], "high": ends[1]} if ends else {}
+        live = save(ada, path, text=f"{n + 1}?", do="look", **options, **limits).json["live"]
+        assert live["warning"] == ""
+        assert "(moderate)" in live["total"] or n == 0, live["total"]
+        save(ada, path, text=f"{n + 1}?", **options, **limits)
+        assert factor_shown(ada.get(f"{DRAFTS}/{slug}").text) <= 20
+    page = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Each person is asked 2 of 12 questions, drawn at random on the device." in page
+    assert "each question gets about 166 of 1,000 responses" in page
+    survey = check_draft(content_of(store, slug), Caps()).survey
+    assert survey.questions_per_person == 2
+    assert brute_force_ratio(survey) == survey.total_ratio <= 20
+    # Weak alone, so that even one question is too many: asked as little as possible, and announced.
+    save(ada, path, way="epsilon", value="3.5")
+    page = ada.get(f"{DRAFTS}/{slug}").text
+    assert factor_shown(page) == 34
+    assert "Weak protection: one complete response" in page
+    assert check_draft(content_of(store, slug), Caps()).survey.questions_per_person == 1
+
+
+def factor_shown(page: str) -> int:
+    """Return the factor of the whole report that a page leads with."""
+    match = re.search(
+        r"changes the odds of a guess about someone by a factor of at most (\d+)", page
+    )
+    assert match, page
+    return int(match[1])
+
+
+def brute_force_ratio(survey) -> Fraction:
+    """Return the largest product over all draws of the questions of a survey without conditions."""
+    ratios = [question.channel.ratio for question in survey.questions]
+    return max(map(prod, combinations(ratios, survey.drawn)))
 
 
 def test_nearly_equal_questions_are_named_before_publication_until_they_share_a_topic(ada, store):

@@ -15,12 +15,12 @@ from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.definition import Survey, groups_of
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
-from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent
+from survey.questionnaire.drafts.draft import AUTOMATIC, EMPTY_QUESTION, DraftContent
 from survey.questionnaire.drafts.form_messages import form_message
 from survey.questionnaire.error_messages import Place
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
-from survey.questionnaire.privacy_loss import Questions
+from survey.questionnaire.privacy_loss import Questions, is_weak_report
 from survey.questionnaire.texts import in_language
 from survey.questionnaire.validation import check, with_default_texts
 from survey.settings import Caps
@@ -49,26 +49,46 @@ class DraftCheck:
 
     `survey` is what it would publish, None while it has mistakes. `questions` are those without
     mistakes of their own, by key. `draws` is the number of questions that each respondent is asked,
-    as typed; None for all.
+    as typed or chosen automatically; None for all. `caps` are those of the check.
     """
 
     survey: Survey | None
     mistakes: tuple[Mistake, ...]
     questions: Mapping[int, BaseQuestion]
+    caps: Caps
     draws: int | None = None
 
     @cached_property
     def asked(self) -> Questions:
         """The questions without mistakes, and how many of them each respondent is asked."""
-        questions = tuple(self.questions.values())
-        n_groups = len(groups_of(questions))
-        is_partial = self.draws is not None and 1 <= self.draws < n_groups
-        return Questions(questions, self.draws if is_partial and self.draws else n_groups)
+        everything = _all_asked(self.questions)
+        is_partial = self.draws is not None and 1 <= self.draws < everything.n_groups
+        return replace(everything, drawn=self.draws) if is_partial and self.draws else everything
+
+    @cached_property
+    def recommended_draw(self) -> int | None:
+        """The number of questions to ask each respondent; None if asking all of them is fine.
+
+        The largest with which a whole report is not weak. If there is none, 1: as few as possible.
+        """
+        everything = _all_asked(self.questions)
+        draw = everything.proposed_draw(self.caps)
+        return None if draw is None or everything.n_groups < 2 else max(draw, 1)
+
+    @property
+    def proposed_draw(self) -> int | None:
+        """The number of questions that would be better than the present one; None or 0 if none."""
+        return self.asked.proposed_draw(self.caps)
 
     @property
     def ratio(self) -> Fraction:
         """e^epsilon of what one respondent sends about the questions without mistakes."""
         return self.asked.ratio
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether researchers are warned of a whole report."""
+        return is_weak_report(self.ratio, self.caps)
 
     @property
     def epsilon(self) -> float:
@@ -95,15 +115,25 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
     definition = definition_from(content)
     keys = [[question["key"] for question in page.questions] for page in content.pages]
     flat = [key for page in keys for key in page]
+    if content.survey["questions_per_person"] == AUTOMATIC:
+        valid = dict(_valid_questions(definition, content.own_language, flat, caps))
+        if draw := DraftCheck(None, (), valid, caps).recommended_draw:
+            definition["questions_per_person"] = draw
     try:
         survey = check(definition, caps)
     except DefinitionError as error:
         valid = dict(_valid_questions(definition, content.own_language, flat, caps))
         draws = definition.get("questions_per_person")
         draws = draws if isinstance(draws, int) else None
-        return DraftCheck(None, tuple(_mistakes(error, content)), valid, draws)
+        return DraftCheck(None, tuple(_mistakes(error, content)), valid, caps, draws)
     questions = dict(zip(flat, survey.questions, strict=True))
-    return DraftCheck(survey, (), questions, survey.questions_per_person)
+    return DraftCheck(survey, (), questions, caps, survey.questions_per_person)
+
+
+def _all_asked(questions: Mapping[int, BaseQuestion]) -> Questions:
+    """Return the questions of a survey that asks each respondent all of them."""
+    listed = tuple(questions.values())
+    return Questions(listed, len(groups_of(listed)))
 
 
 def _valid_questions(

@@ -14,6 +14,7 @@ from typing import Any
 
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts.draft import (
+    AUTOMATIC,
     EMPTY_PLAN,
     EMPTY_QUESTION,
     EMPTY_SURVEY,
@@ -42,12 +43,17 @@ NUMBERS = ("low", "high", "step", "max_ticks")
 
 
 def definition_from(content: DraftContent) -> dict[str, Any]:
-    """Return the draft in the form of a definition file, for `validation.check`."""
+    """Return the draft in the form of a definition file, for `validation.check`.
+
+    An automatic number of questions is left out: it depends on the channels, which only the check
+    knows (`check.check_draft`).
+    """
     survey = {
         name: _source_text(value, content) if name in SURVEY_TEXTS else value
         for name, value in content.survey.items()
     }
-    survey["questions_per_person"] = _parse_whole(content.survey["questions_per_person"])
+    draw = content.survey["questions_per_person"]
+    survey["questions_per_person"] = "" if draw == AUTOMATIC else _parse_whole(draw)
     pages = [
         {
             "title": _source_text(page.title, content),

@@ -43,6 +43,12 @@ EMPTY_QUESTION: Question = {
     **dict.fromkeys(("ask_question", "mechanism", "parameters", "way", "value"), ""),
 }
 
+AUTOMATIC = "auto"
+"""As `questions_per_person`: ask as many questions as keep a whole report from being weak.
+
+New drafts start with it, because a third question at the standard privacy level would change the
+odds by a factor of 27. The questions keep the privacy level that their author sees beside them."""
+
 EMPTY_SURVEY: Mapping[str, Any] = {
     "slug": "",
     "language": SOURCE,
@@ -125,7 +131,12 @@ class DraftContent:
     @classmethod
     def new(cls, title: str, slug: str) -> DraftContent:
         """Return a draft of one page without questions."""
-        survey = {**EMPTY_SURVEY, "title": {SOURCE: title}, "slug": slug}
+        survey = {
+            **EMPTY_SURVEY,
+            "title": {SOURCE: title},
+            "slug": slug,
+            "questions_per_person": AUTOMATIC,
+        }
         return cls(survey, (), (DraftPage(1, {}, ()),), EMPTY_PLAN, 1)
 
     @property

@@ -111,6 +111,11 @@ def ask_some(content: DraftContent, n: int) -> DraftContent:
     return replace(content, survey={**content.survey, "questions_per_person": str(n)})
 
 
+def ask_all(content: DraftContent) -> DraftContent:
+    """Ask each respondent all questions."""
+    return replace(content, survey={**content.survey, "questions_per_person": ""})
+
+
 def with_language(content: DraftContent, language: str) -> DraftContent:
     """Add a language for translations."""
     if language == content.own_language or language in content.languages:

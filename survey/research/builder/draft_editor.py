@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import DraftCheck, check_draft
-from survey.questionnaire.drafts.draft import DraftContent, Question
+from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent, Question
 from survey.questionnaire.drafts.edits import (
     LanguageSheet,
     Merge,
@@ -31,13 +31,16 @@ from survey.questionnaire.drafts.edits import (
 )
 from survey.questionnaire.kinds import BaseQuestion, kind_of
 from survey.questionnaire.privacy_loss import publication_warnings
+from survey.questionnaire.similar_texts import METHOD
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
 from survey.research.builder.feedback import (
+    draw_choices,
     errors_of,
     mark_fields,
     question_feedback,
+    sampling_sentences,
     total_sentences,
 )
 from survey.research.builder.plan import parse_plan
@@ -164,6 +167,21 @@ def routes(workspace: Workspace) -> list[Route]:
     ]
 
 
+@dataclass(frozen=True)
+class Protection:
+    """What researchers should know about the protection of a draft, and what one click changes.
+
+    `sampling` says how many questions each person is asked, empty if all; `proposed_draw` is a
+    better number, 0 if there is none, of `n_groups`.
+    """
+
+    warnings: list[str]
+    sampling: str
+    proposed_draw: int
+    n_groups: int
+    method: str = METHOD
+
+
 class DraftPages(Pages):
     """Base of the views of drafts."""
 
@@ -171,8 +189,8 @@ class DraftPages(Pages):
         super().__init__(workspace)
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
 
-    def _warnings(self, opened: OpenDraft, draft_check: DraftCheck) -> list[str]:
-        """Return what its researchers should know before they publish a draft."""
+    def _protection(self, opened: OpenDraft, draft_check: DraftCheck) -> Protection:
+        """Return what its researchers should know about a draft before they publish it."""
         members = self._store.members(opened.draft.slug)
         others = other_definitions(
             self._store,
@@ -180,7 +198,14 @@ class DraftPages(Pages):
             [member.researcher for member in members],
             self._gate.roles(),
         )
-        return publication_warnings(draft_check.asked, self._caps, others)
+        is_automatic = opened.content.survey["questions_per_person"] == AUTOMATIC
+        planned = parse_plan(opened.content.plan)
+        return Protection(
+            warnings=publication_warnings(draft_check.asked, self._caps, others),
+            sampling=sampling_sentences(draft_check, planned, is_automatic=is_automatic),
+            proposed_draw=draft_check.proposed_draw or 0,
+            n_groups=draft_check.asked.n_groups,
+        )
 
     def _change(self, slug: str, change: Callable[[DraftContent], DraftContent]) -> OpenDraft:
         return self._drafts.change(slug, self._gate.researcher().email, change)
@@ -195,7 +220,7 @@ class _EditorPages(DraftPages):
 
     def texts(self, slug: str) -> Any:
         """Edit the texts and settings of the survey."""
-        page = Page("texts", "drafts.texts", _form_of(forms.SurveyForm), {})
+        page = Page("texts", "drafts.texts", _survey_form, {})
         return self._sheet(slug, SurveySheet(), page)
 
     def plan(self, slug: str) -> Any:
@@ -378,7 +403,8 @@ def _plans(
     """Return every question without mistakes, with its planned precision."""
     planned, valid = parse_plan(content.plan), draft_check.questions
     questions = [valid[q["key"]] for q in content.questions if q["key"] in valid]
-    return [(q, question_plan(q, planned.n, planned.margin)) for q in questions]
+    share = draft_check.asked.share_asked
+    return [(q, question_plan(q, planned.n, planned.margin, share)) for q in questions]
 
 
 def _form_of(kind: type[forms.SheetForm]) -> MakeForm:
@@ -389,6 +415,15 @@ def _form_of(kind: type[forms.SheetForm]) -> MakeForm:
         return form
 
     return make
+
+
+def _survey_form(
+    _: DraftContent, draft_check: DraftCheck, values: Values, formdata: Any
+) -> forms.SheetForm:
+    form = forms.SurveyForm(formdata=formdata, data=values)
+    field = form.questions_per_person
+    field.choices = forms.choices(draw_choices(draft_check, str(field.data)))
+    return form
 
 
 def _question_form(

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from flask import url_for
 
-from survey.mechanism.composition import format_epsilon
-from survey.questionnaire.definition import groups_of
+from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
+from survey.questionnaire.drafts.draft import AUTOMATIC
 from survey.questionnaire.privacy_loss import (
+    WEAK_REPORT_ABOVE,
+    Questions,
+    odds_in_words,
     publication_warnings,
     report_heading,
     report_sentences,
+    strength,
 )
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
-from survey.results.plan.sentences import question_plan
+from survey.results.plan.sentences import Responses, question_plan
 from survey.settings import Caps
 
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")
@@ -53,7 +58,8 @@ def question_feedback(
     question = draft_check.questions.get(key)
     if question is None:
         return QuestionFeedback(total=total, warning=warning)
-    plan = question_plan(question, planned.n, planned.margin)
+    responses = Responses(planned.n, draft_check.asked.share_asked)
+    plan = question_plan(question, responses.n, planned.margin, responses.share)
     chart = ""
     if has_chart(question):
         # Without a formula, the chart shows the saved question; its epsilon in the address tells
@@ -63,7 +69,9 @@ def question_feedback(
             {"options": question.channel.options} if uses_formula else {"question": key}
         )
         epsilon = f"{question.channel.epsilon:.4f}"
-        chart = url_for("drafts.tradeoff", slug=slug, **design, epsilon=epsilon, n=planned.n)
+        chart = url_for(
+            "drafts.tradeoff", slug=slug, **design, epsilon=epsilon, n=responses.to_question
+        )
     texts = asdict(plan)
     p = texts.pop("p")
     texts["epsilon"] += "" if p is None else f", truth probability {p:.3f}"
@@ -76,10 +84,9 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
     if not n:
         return "No question is complete yet.", ""
     asked, ratio = draft_check.asked, draft_check.ratio
-    n_groups = len(groups_of(asked.questions))
     subject = f"{n} complete question{'s' * (n > 1)}"
-    if asked.drawn < n_groups:
-        subject += f", each person is asked {asked.drawn}"
+    if asked.drawn < asked.n_groups:
+        subject += f", each person is asked {asked.drawn} of {described_groups(asked)}"
     total = (
         f"{report_heading(ratio)}. {report_sentences(ratio)} ({subject}; total epsilon "
         f"{format_epsilon(draft_check.epsilon)} of at most {caps.survey}.)"
@@ -91,6 +98,60 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
             *warnings,
         ]
     return total, " ".join(warnings)
+
+
+def described_groups(asked: Questions) -> str:
+    """Return the number of groups from which the device draws, in words."""
+    if asked.n_groups == len(asked.questions):
+        return f"{asked.n_groups} questions"
+    return f"{asked.n_groups} (a question and all that depend on it count once)"
+
+
+def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automatic: bool) -> str:
+    """Return how many questions each person is asked, why, and its cost; empty if all are asked."""
+    asked = draft_check.asked
+    if asked.drawn >= asked.n_groups:
+        return ""
+    responses = Responses(planned.n, asked.share_asked)
+    everything = odds_in_words(asked.ratio_of(asked.n_groups))
+    separates = asked.drawn == 1 and asked.n_groups == len(asked.questions)
+    if not is_automatic:
+        reason = ""
+    elif draft_check.is_weak:
+        reason = "These are as few as possible. "
+    else:
+        reason = "This is the largest number that causes no warning, whichever are drawn. "
+    return (
+        f"Each person is asked {asked.drawn} of {described_groups(asked)}, drawn at random on the "
+        f"device. {reason}With all of them, one complete response would change the odds by a "
+        f"factor of up to {everything}. In return, each question gets about "
+        f"{responses.to_question:,} of {responses.n:,} responses"
+        f"{', and you cannot cross-tabulate them' if separates else ''}."
+    )
+
+
+def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:
+    """Return the choices of how many questions each person is asked, with the resulting factors.
+
+    Numbers that exceed the server's maximum are left out, except the `current` one.
+    """
+    asked, recommended = draft_check.asked, draft_check.recommended_draw
+    automatic = f"{recommended} of {asked.n_groups}" if recommended else "all"
+    choices = {
+        AUTOMATIC: f"Automatic: as many as cause no warning (now {automatic})",
+        "": f"All, {_described_ratio(asked.ratio_of(asked.n_groups))}",
+    }
+    for n in range(1, asked.n_groups):
+        ratio = asked.ratio_of(n)
+        if log_rounded_up(ratio) > draft_check.caps.survey:
+            break
+        note = ", recommended" if n == recommended else ""
+        choices[str(n)] = f"{n} of {asked.n_groups}, {_described_ratio(ratio)}{note}"
+    return {**choices, current: choices.get(current, current)}
+
+
+def _described_ratio(ratio: Fraction) -> str:
+    return f"factor {odds_in_words(ratio)} ({strength(ratio, WEAK_REPORT_ABOVE)})"
 
 
 def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:

@@ -152,7 +152,7 @@ class SurveyForm(SheetForm):
         choices=choices({"none": "No", "week": "By week, for trends", "day": "By day"}),
     )
     quick_exit = StringField("Destination of “Leave now”", [LINE])
-    questions_per_person = StringField("Questions per respondent", [LINE])
+    questions_per_person = SelectField("Questions per respondent", [LINE], validate_choice=False)
     allow_skip_logic = BooleanField(FIELD_NAMES["allow_skip_logic"])
     kiosk = BooleanField("For shared devices: store nothing on them")
 

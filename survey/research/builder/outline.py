@@ -21,7 +21,6 @@ from survey.questionnaire.drafts.draft import slug as slug_of
 from survey.questionnaire.drafts.edits import PageSheet
 from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.loading import parse, source_of
-from survey.questionnaire.similar_texts import METHOD
 from survey.questionnaire.validation import check
 from survey.research.access import Route, Workspace
 from survey.research.builder.draft_editor import DraftPages
@@ -42,6 +41,7 @@ EDITS: Mapping[str, Edit] = {
     "question-down": lambda content, key: edits.move_question(content, key, 1),
     "question-remove": edits.remove_question,
     "ask-some": edits.ask_some,
+    "ask-all": lambda content, _n: edits.ask_all(content),
 }
 """The edit of a page or question for each button of the outline; `ask-some` has a number."""
 
@@ -145,8 +145,7 @@ class _OutlinePages(DraftPages):
                 for page in opened.content.pages
             },
             total_sentences=total_sentences(draft_check, self._caps),
-            warnings=self._warnings(opened, draft_check),
-            method=METHOD,
+            protection=self._protection(opened, draft_check),
         )
 
     def edit(self, slug: str) -> Any:
@@ -183,8 +182,8 @@ class _OutlinePages(DraftPages):
             flash(f"Nothing was changed: {error}.")
         if new_key[0]:
             return redirect(url_for("drafts.question", slug=slug, key=new_key[0]))
-        if action == "ask-some":
-            return redirect(url_for("drafts.outline", slug=slug))
+        if action in ("ask-some", "ask-all"):
+            return redirect(url_for("drafts.outline", slug=slug, _anchor="protection"))
         anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None
         return redirect(url_for("drafts.outline", slug=slug, _anchor=anchor))
 

@@ -14,7 +14,6 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.similar_texts import METHOD
 from survey.research.access import Route, Workspace
 from survey.research.builder.draft_editor import DraftPages, OpenDraft, progress
 from survey.research.builder.feedback import mistake_sentence, total_sentences
@@ -76,8 +75,7 @@ class _PublicationPages(DraftPages):
             obstacles=obstacles,
             recommendations=self._recommendations(slug, opened.content),
             total_sentences=total_sentences(draft_check, self._caps),
-            warnings=self._warnings(opened, draft_check),
-            method=METHOD,
+            protection=self._protection(opened, draft_check),
             next_version=version,
         )
         return page, 422 if form.errors else 200

@@ -30,6 +30,9 @@ from survey.results.plan.compute import (
     value_range,
 )
 
+ALL = Fraction(1)
+"""The share of respondents who are asked a question of a survey without sampling."""
+
 LARGEST_NUMERATOR = 1_000
 """Up to this numerator, epsilon is also given as the logarithm of a fraction."""
 
@@ -47,8 +50,33 @@ class QuestionPlan:
     needed_epsilon: str
 
 
-def question_plan(question: BaseQuestion, n: int, margin: float) -> QuestionPlan:
-    """Return the plan for n responses and a desired margin, a fraction of one or of the range."""
+@dataclass(frozen=True)
+class Responses:
+    """The responses to a survey, of which a share includes a given question."""
+
+    n: int
+    share: Fraction = ALL
+
+    @property
+    def to_question(self) -> int:
+        """The expected number of responses to the question, at least 1."""
+        return max(math.floor(self.n * self.share), 1)
+
+    def __str__(self) -> str:
+        """Return the number in words, and how many of the responses include the question."""
+        if self.share == ALL:
+            return f"{self.n:,} responses"
+        return f"{self.n:,} responses, about {self.to_question:,} of them to this question"
+
+
+def question_plan(
+    question: BaseQuestion, n: int, margin: float, share: Fraction = ALL
+) -> QuestionPlan:
+    """Return the plan for n responses and a desired margin, a fraction of one or of the range.
+
+    `share` is the share of respondents who are asked the question.
+    """
+    responses = Responses(n, share)
     published = to_published(question)
     ratio = published.channel.ratio
     is_short = max(ratio.numerator, ratio.denominator) <= LARGEST_NUMERATOR
@@ -58,9 +86,9 @@ def question_plan(question: BaseQuestion, n: int, margin: float) -> QuestionPlan
         epsilon=f"epsilon {format_epsilon(published.channel.epsilon)}{logarithm}",
         chance=_chance(published),
         bounds=_bounds(published),
-        margins=_margins(published, n),
-        reports=_required_reports(published, margin),
-        needed_epsilon=_required_epsilon(question, published, n, margin),
+        margins=_margins(published, responses),
+        reports=_required_reports(published, margin, share),
+        needed_epsilon=_required_epsilon(question, published, responses, margin),
     )
 
 
@@ -132,20 +160,21 @@ def _bounds(question: PublishedQuestion) -> str:
     )
 
 
-def _margins(question: PublishedQuestion, n: int) -> str:
+def _margins(question: PublishedQuestion, responses: Responses) -> str:
+    n = responses.to_question
     if plans_mean(question):
         margin = _in_unit(question, mean_margin(question, n))
-        return f"With {n:,} responses, the margin of error of the mean is ±{margin}."
+        return f"With {responses}, the margin of error of the mean is ±{margin}."
     middle, rare = (_points(share_margin(question, n, share)) for share in SHARES)
     return (
-        f"With {n:,} responses, the margin of error is ±{middle} points for a share near 50% and "
+        f"With {responses}, the margin of error is ±{middle} points for a share near 50% and "
         f"±{rare} points for one near 10%."
     )
 
 
-def _required_reports(question: PublishedQuestion, margin: float) -> str:
+def _required_reports(question: PublishedQuestion, margin: float, share: Fraction) -> str:
     # The margin falls with the square root: n = n0 (margin(n0) / margin)^2.
-    n = math.ceil(BASE_REPORTS * (relative_margin(question, BASE_REPORTS) / margin) ** 2)
+    n = math.ceil(BASE_REPORTS * (relative_margin(question, BASE_REPORTS) / margin) ** 2 / share)
     goal = _describe_margin(question, margin)
     if n > LARGEST_N:
         return f"At this epsilon, no number of responses gives {goal}."
@@ -153,45 +182,47 @@ def _required_reports(question: PublishedQuestion, margin: float) -> str:
 
 
 def _required_epsilon(
-    question: BaseQuestion, published: PublishedQuestion, n: int, margin: float
+    question: BaseQuestion, published: PublishedQuestion, responses: Responses, margin: float
 ) -> str:
     """Return the setting that gives the margin; empty if the design has none.
 
     Generalized randomized response has a formula; other designs are searched.
     """
-    channel = published.channel
+    channel, n = published.channel, responses.to_question
     if question.design != "grr" or not isinstance(channel, SubsetSelection):
-        return _required_setting(question, published, n, margin)
+        return _required_setting(question, published, responses, margin)
     try:
         plan = required_epsilon(n, margin, k=channel.k)
     except DesignError:
         return ""
     if not plan.possible:
-        return _out_of_reach(published, n, margin, plan.margin)
+        return _out_of_reach(published, responses, margin, plan.margin)
     return (
-        f"For {_describe_margin(published, margin)} with {n:,} responses, set epsilon to "
+        f"For {_describe_margin(published, margin)} with {responses}, set epsilon to "
         f"{plan.epsilon:.2f} (truth probability {plan.p:.3f})."
     )
 
 
 def _required_setting(
-    question: BaseQuestion, published: PublishedQuestion, n: int, margin: float
+    question: BaseQuestion, published: PublishedQuestion, responses: Responses, margin: float
 ) -> str:
-    design = required_design(question, published, n, margin)
+    design = required_design(question, published, responses.to_question, margin)
     if design is None:
         return ""
     if not design.possible:
-        return _out_of_reach(published, n, margin, design.margin)
+        return _out_of_reach(published, responses, margin, design.margin)
     setting = f"epsilon to about {float(design.value):g}"
     if design.parameter != "epsilon":
         value = f"{float(design.value):.3g}"
         setting = f"{design.parameter} to about {value} (epsilon {design.epsilon:.2g})"
-    return f"For {_describe_margin(published, margin)} with {n:,} responses, set {setting}."
+    return f"For {_describe_margin(published, margin)} with {responses}, set {setting}."
 
 
-def _out_of_reach(question: PublishedQuestion, n: int, margin: float, smallest: float) -> str:
+def _out_of_reach(
+    question: PublishedQuestion, responses: Responses, margin: float, smallest: float
+) -> str:
     return (
-        f"With {n:,} responses, {_describe_margin(question, margin)} is not possible; the smallest "
+        f"With {responses}, {_describe_margin(question, margin)} is not possible; the smallest "
         f"margin is about {_describe_margin(question, smallest)}."
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, render_template, request, url_for
 
 from survey.errors import MissingPartError
-from survey.methods import interval_anchor, references, symbols, topics
+from survey.methods import interval_anchor, mechanism_anchor, references, symbols, topics
 from survey.research.access import Pages, Route, Section, Workspace, static_file
 from survey.research.downloads import download, file_name
 from survey.results.charts import is_clipped
@@ -51,7 +51,11 @@ def sections(workspace: Workspace) -> list[Section]:
     ]
     section = Section("reports", "/research", routes)
     section.app_context_processor(
-        lambda: {"methods_url": methods_url, "method_anchor": method_anchor}
+        lambda: {
+            "methods_url": methods_url,
+            "method_anchor": method_anchor,
+            "mechanism_anchor": mechanism_anchor,
+        }
     )
     return [section]
 

@@ -217,7 +217,7 @@ def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
     assert "10% becomes at most 40%" in live["bounds"]
     assert "With 1,000 responses, the margin of error is ±" in live["margins"]
     assert "For ±5.0 points, about" in live["reports"]
-    assert "total epsilon 1.792 of at most 20" in live["total"]
+    assert "Total epsilon 1.792; the maximum on this server is 20." in live["extent"]
     assert live["chart"].startswith(f"{DRAFTS}/{slug}/tradeoff.svg?")
     assert next(content_of(store, slug).questions)["value"] == ""
     chart = ada.get(live["chart"])
@@ -757,9 +757,9 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
     translated = {name: "نص" if name.endswith("-text") else value for name, value in opened.items()}
     response = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
     assert response.status_code == 302
-    assert "60 complete questions, each person is asked 9 of 60" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "60 complete questions; each person is asked 9 of 60" in ada.get(f"{DRAFTS}/{slug}").text
     assert do(ada, slug, "ask-all 0").status_code == 302
-    assert "total epsilon 17.998 of at most 20" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "Total epsilon 17.998; the maximum on this" in ada.get(f"{DRAFTS}/{slug}").text
     outline = ada.get(f"{DRAFTS}/{slug}").text
     assert "Weak protection: one complete response" in outline
     assert "1,760 more pairs of questions are nearly equal." in outline

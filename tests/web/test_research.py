@@ -349,9 +349,13 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
         "Privacy loss of one complete response: ε 3.6 (weak).",
         "by a factor of at most 36. A suspicion of 10% becomes at most 80%, one of 50% becomes",
         "This question alone: privacy moderate\n    (ε 1.792), odds factor at most 6",
-        "truth probability 0.750",
     ):
         assert words in page
+    # The mechanism is one click away: beside an estimate, its figures are misquoted.
+    assert "truth probability" not in page
+    assert page.count('/methods#mechanism-grr">Method<') == 2
+    alone = signed_in.get("/research/surveys/small/1/questions/fell_asleep").text
+    assert "truth probability 0.750" in alone
 
 
 def test_the_page_warns_that_an_open_link_can_be_used_repeatedly(signed_in, store, small):

@@ -20,7 +20,12 @@ from survey.questionnaire.drafts.form_messages import form_message
 from survey.questionnaire.error_messages import Place
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
-from survey.questionnaire.privacy_loss import Questions, is_weak_report
+from survey.questionnaire.privacy_loss import (
+    WEAK_QUESTION_ABOVE,
+    Questions,
+    is_weak_report,
+    strength,
+)
 from survey.questionnaire.texts import in_language
 from survey.questionnaire.validation import check, with_default_texts
 from survey.settings import Caps
@@ -89,6 +94,10 @@ class DraftCheck:
     def is_weak(self) -> bool:
         """Whether researchers are warned of a whole report."""
         return is_weak_report(self.ratio, self.caps)
+
+    def strength_of(self, name: str) -> str:
+        """Return the protection of a question alone in a word, by its id."""
+        return strength(self.asked.ratio_about(name), WEAK_QUESTION_ABOVE)
 
     @property
     def epsilon(self) -> float:

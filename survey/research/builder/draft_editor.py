@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from flask import Response, flash, jsonify, redirect, render_template, request, url_for
@@ -380,8 +380,7 @@ class _EditorPages(DraftPages):
         if "key" in page.variables:
             key, planned = page.variables["key"], parse_plan(content.plan)
             return question_feedback(slug, key, draft_check, planned, self._caps).form
-        total, warning = total_sentences(draft_check, self._caps)
-        return {"total": total, "warning": warning}
+        return asdict(total_sentences(draft_check, self._caps))
 
     def _mark(
         self, form: forms.SheetForm, draft_check: DraftCheck, content: DraftContent, page: Page

@@ -32,7 +32,10 @@ VERBS = ("is ", "has ", "must ", "lacks ", "does ")
 
 @dataclass(frozen=True)
 class QuestionFeedback:
-    """Privacy and precision of one question: a text per place on the page, empty on mistakes."""
+    """Privacy and precision of one question: a text per place on the page, empty on mistakes.
+
+    The fields from `total` to `warning` are the `Totals` of the whole survey.
+    """
 
     epsilon: str = ""
     chance: str = ""
@@ -41,6 +44,8 @@ class QuestionFeedback:
     reports: str = ""
     needed_epsilon: str = ""
     total: str = ""
+    examples: str = ""
+    extent: str = ""
     warning: str = ""
     chart: str = ""
 
@@ -54,10 +59,10 @@ def question_feedback(
     slug: str, key: int, draft_check: DraftCheck, planned: DraftPlan, caps: Caps
 ) -> QuestionFeedback:
     """Return the feedback beside a question."""
-    total, warning = total_sentences(draft_check, caps)
+    totals = asdict(total_sentences(draft_check, caps))
     question = draft_check.questions.get(key)
     if question is None:
-        return QuestionFeedback(total=total, warning=warning)
+        return QuestionFeedback(**totals)
     responses = Responses(planned.n, draft_check.asked.share_asked)
     plan = question_plan(question, responses.n, planned.margin, responses.share)
     chart = ""
@@ -75,21 +80,35 @@ def question_feedback(
     texts = asdict(plan)
     p = texts.pop("p")
     texts["epsilon"] += "" if p is None else f", truth probability {p:.3f}"
-    return QuestionFeedback(**texts, total=total, warning=warning, chart=chart)
+    return QuestionFeedback(**texts, **totals, chart=chart)
 
 
-def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Totals:
+    """What one complete response reveals.
+
+    `total` states the loss and its strength, `examples` the factor and two examples, `extent` what
+    the figures cover, and `warning` what to change.
+    """
+
+    total: str
+    examples: str = ""
+    extent: str = ""
+    warning: str = ""
+
+
+def total_sentences(draft_check: DraftCheck, caps: Caps) -> Totals:
     """Return the privacy loss of one complete response, and a warning when it is high."""
     n = len(draft_check.questions)
     if not n:
-        return "No question is complete yet.", ""
+        return Totals("No question is complete yet.")
     asked, ratio = draft_check.asked, draft_check.ratio
     subject = f"{n} complete question{'s' * (n > 1)}"
     if asked.drawn < asked.n_groups:
-        subject += f", each person is asked {asked.drawn} of {described_groups(asked)}"
-    total = (
-        f"{report_heading(ratio)}. {report_sentences(ratio)} ({subject}; total epsilon "
-        f"{format_epsilon(draft_check.epsilon)} of at most {caps.survey}.)"
+        subject += f"; each person is asked {asked.drawn} of {described_groups(asked)}"
+    extent = (
+        f"{subject}. Total epsilon {format_epsilon(draft_check.epsilon)}; the maximum on this "
+        f"server is {caps.survey}."
     )
     warnings = publication_warnings(asked, caps, similar=False)
     if draft_check.epsilon > caps.survey:
@@ -97,7 +116,8 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
             "This is above the maximum: you cannot publish the survey like this.",
             *warnings,
         ]
-    return total, " ".join(warnings)
+    total = f"{report_heading(ratio)}."
+    return Totals(total, report_sentences(ratio), extent, " ".join(warnings))
 
 
 def described_groups(asked: Questions) -> str:

@@ -9,20 +9,23 @@ from typing import Any
 from flask import flash, redirect, render_template, request, url_for
 from werkzeug.datastructures import FileStorage
 
+from survey.collect.publication import has_same_content
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError
 from survey.mechanism.composition import format_epsilon
+from survey.questionnaire.definition import Survey
+from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.loading import load
+from survey.questionnaire.loading import parse
 from survey.questionnaire.privacy_loss import (
     Questions,
     publication_warnings,
     report_heading,
     report_sentences,
 )
+from survey.questionnaire.validation import check
 from survey.research.access import (
-    Gate,
     Pages,
     Route,
     Section,
@@ -30,12 +33,12 @@ from survey.research.access import (
     other_definitions,
     static_file,
 )
+from survey.research.builder.outline import begin_draft
 from survey.research.forms import PublishForm
 from survey.results.charts import FORMATS
 from survey.results.estimates.table import describe_estimate, row_label
 from survey.results.number_format import percent
-from survey.settings import Settings
-from survey.store import PublishedSurvey, Store
+from survey.store import Role
 
 SURVEY_PAGES = (
     ("results.newest", "Results"),
@@ -101,16 +104,15 @@ class _SurveyPages(Pages):
         )
 
     def publish(self) -> Any:
-        """Publish a definition file, or list its mistakes."""
+        """Publish a definition file, or list its mistakes.
+
+        A file with warnings becomes a draft: its researchers read them before they publish.
+        """
         form = PublishForm()
         mistakes: list[tuple[str, str]] = []
         if form.validate_on_submit():
             try:
-                survey = _publish(self._store, form.file.data, self._settings, self._gate)
-                self._log.write("published", survey.slug, f"version {survey.version}")
-                for warning in self._warnings(survey):
-                    flash(warning)
-                return redirect(url_for("results.newest", slug=survey.slug))
+                return self._publish(form.file.data)
             except DefinitionError as error:
                 mistakes = error.mistakes
             except ConflictError as error:
@@ -118,12 +120,31 @@ class _SurveyPages(Pages):
         page = render_template("research/publish.html", form=form, mistakes=mistakes)
         return page, 422 if mistakes or form.errors else 200
 
-    def _warnings(self, survey: PublishedSurvey) -> list[str]:
-        """Return what its researchers should know about a survey published from a file."""
-        members = [member.researcher for member in self._store.members(survey.slug)]
+    def _publish(self, upload: FileStorage) -> Any:
+        definition = parse(upload.read(), upload.filename or "")
+        survey = check(definition, self._settings.caps)
+        newest = next(iter(self._store.versions(survey.slug)), None)
+        if newest and not self._gate.allows(survey.slug, "editor"):
+            raise ConflictError(
+                f'the slug "{survey.slug}" belongs to a survey that you cannot edit; '
+                "choose another slug"
+            )
+        is_known = newest is not None and has_same_content(survey, newest)
+        if not is_known and self._warnings(survey):
+            draft = begin_draft(self._workspace, draft_from(definition))
+            flash("Not published yet. Read the warnings first; you can publish below.")
+            return redirect(url_for("drafts.publish", slug=draft.slug))
+        team: dict[int, Role] = {self._gate.researcher().key: "owner"}
+        published = publish_survey(self._store, survey, utc_today(), team=team)
+        self._log.write("published", published.slug, f"version {published.version}")
+        return redirect(url_for("results.newest", slug=published.slug))
+
+    def _warnings(self, survey: Survey) -> list[str]:
+        """Return what researchers should know before they publish a survey from a file."""
+        members = {member.researcher for member in self._store.members(survey.slug)}
+        members.add(self._gate.researcher().key)
         others = other_definitions(self._store, survey.slug, members, self._gate.roles())
-        asked = Questions.of(survey.definition)
-        return publication_warnings(asked, self._settings.caps, others)
+        return publication_warnings(Questions.of(survey), self._settings.caps, others)
 
 
 def moment(seconds: int) -> str:
@@ -133,13 +154,3 @@ def moment(seconds: int) -> str:
     '1970-01-01 00:00 UTC'
     """
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) -> PublishedSurvey:
-    definition = load(upload.read(), upload.filename or "", settings.caps)
-    if store.versions(definition.slug) and not gate.allows(definition.slug, "editor"):
-        raise ConflictError(
-            f'the slug "{definition.slug}" belongs to a survey that you cannot edit; '
-            "choose another slug"
-        )
-    return publish_survey(store, definition, utc_today(), team={gate.researcher().key: "owner"})

@@ -21,6 +21,7 @@ from survey.app import create_app
 from survey.cli import main
 from survey.collect.publication import publish
 from survey.collect.release import release
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.research.sessions import Throttle
@@ -277,11 +278,43 @@ def test_a_shared_view_opens_with_its_options_after_signing_in(client, researche
     assert response.headers["Location"] == VIEW
 
 
+PROTECTED = SMALL.replace('"3/4"', '"3/5"')
+"""The small survey with whole reports of a factor of 9 instead of 36."""
+
+
 def test_a_definition_is_published_from_the_form(signed_in, store):
-    response = publish_file(signed_in, SMALL.encode())
+    response = publish_file(signed_in, PROTECTED.encode())
     assert response.status_code == 302
     assert store.versions("small")[0].state == "open"
     assert "A small survey" in signed_in.get("/research/").text
+
+
+def test_a_file_with_warnings_becomes_a_draft_that_can_be_published_unchanged(signed_in, store):
+    reworded = PROTECTED.replace(
+        "Did anybody press you to stay longer?", "Do you fall asleep at work?"
+    )
+    for text, warning in (
+        (SMALL, "one complete response changes the odds by a factor of at most 36"),
+        (PROTECTED.replace("3/5", "0.9"), "“Did you fall asleep at work?” alone changes the odds"),
+        (reworded, "“Did you fall asleep at work?” and “Do you fall asleep at work?” are nearly"),
+    ):
+        response = publish_file(signed_in, text.encode())
+        assert store.surveys() == [], text
+        page = html.unescape(signed_in.get(response.location).text)
+        assert warning in page
+        assert "Not published yet." in page
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page)[1]
+    send(signed_in, response.location, agreed="y", revision=revision)
+    (published,) = store.versions("small")
+    assert published.canonical == freeze(load(reworded.encode(), "s.toml", Caps()), 1).canonical
+    # A question of another survey of the team; its own earlier version does not count.
+    other = PROTECTED.replace('"small"', '"other"').replace("press you", "urge you")
+    response = publish_file(signed_in, other.encode())
+    page = html.unescape(signed_in.get(response.location).text)
+    assert (
+        "is nearly equal to “Did you fall asleep at work?” in the survey “A small survey”" in page
+    )
+    assert publish_file(signed_in, PROTECTED.encode()).location == "/research/surveys/small"
 
 
 def test_every_error_is_shown_and_nothing_is_published(signed_in, store):
@@ -295,7 +328,11 @@ def test_every_error_is_shown_and_nothing_is_published(signed_in, store):
 
 
 def test_publishing_the_same_definition_twice_is_rejected(signed_in):
-    publish_file(signed_in, SMALL.encode())
+    publish_file(signed_in, PROTECTED.encode())
+    assert "is already published" in publish_file(signed_in, PROTECTED.encode()).text
+
+
+def test_publishing_a_weak_definition_twice_is_rejected_before_the_warnings(signed_in, small):
     assert "is already published" in publish_file(signed_in, SMALL.encode()).text
 
 
@@ -595,7 +632,7 @@ def test_the_cache_of_results_has_a_maximum_size(store, small):
 
 @pytest.mark.security
 def test_markup_in_question_texts_is_escaped(signed_in, store):
-    attack = SMALL.replace("Did you fall asleep at work?", "<script>alert(1)</script>").replace(
+    attack = PROTECTED.replace("Did you fall asleep at work?", "<script>alert(1)</script>").replace(
         "Never", "<img src=x onerror=alert(1)>"
     )
     publish_file(signed_in, attack.encode())

@@ -112,16 +112,7 @@ class _OutlinePages(DraftPages):
         return next(name for n in count(2) if (name := f"{slug}-{n}") not in used)
 
     def _begin(self, content: DraftContent, team: Mapping[int, Role] | None = None) -> Any:
-        researcher = self._gate.researcher()
-        members: dict[int, Role] = {**(team or {}), researcher.key: "owner"}
-        for draft in self._store.drafts():
-            is_mine = (draft.author, draft.content) == (researcher.email, content.to_json())
-            if is_mine and time.time() - draft.at < TWICE_SECONDS:
-                return redirect(url_for("drafts.outline", slug=draft.slug))
-        draft = self._store.add_draft(
-            content.to_json(), researcher.email, int(time.time()), members
-        )
-        self._log.write("began a draft", draft.slug, content.title)
+        draft = begin_draft(self._workspace, content, team)
         return redirect(url_for("drafts.outline", slug=draft.slug))
 
     def outline(self, slug: str) -> str:
@@ -215,6 +206,21 @@ class _OutlinePages(DraftPages):
         self._log.write("deleted a draft", slug, title)
         flash(f"The draft of {title} was deleted.")
         return redirect(url_for("research.surveys"))
+
+
+def begin_draft(
+    workspace: Workspace, content: DraftContent, team: Mapping[int, Role] | None = None
+) -> Draft:
+    """Store a new draft of the signed-in researcher, or return the one of a repeated request."""
+    researcher, store = workspace.gate.researcher(), workspace.store
+    members: dict[int, Role] = {**(team or {}), researcher.key: "owner"}
+    for draft in store.drafts():
+        is_mine = (draft.author, draft.content) == (researcher.email, content.to_json())
+        if is_mine and time.time() - draft.at < TWICE_SECONDS:
+            return draft
+    draft = store.add_draft(content.to_json(), researcher.email, int(time.time()), members)
+    workspace.log.write("began a draft", draft.slug, content.title)
+    return draft
 
 
 def remove_draft(workspace: Workspace, draft: Draft, became: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -31,6 +32,8 @@ class Version:
     most           maximum number of reports; 0 for no limit
     sha256         SHA-256 of the definition, in hexadecimal
     epsilon        privacy loss of one complete report, rounded up
+    odds_factor    maximum factor by which one complete report changes the odds of a guess about
+                   its respondent: e to the power of the exact epsilon, rounded up
     languages      languages of the survey, its own first
     archived       whether the survey is hidden from researchers' lists
     release        number of the newest release; estimates change only with a new release
@@ -47,6 +50,7 @@ class Version:
     most: int
     sha256: str
     epsilon: float
+    odds_factor: int
     languages: tuple[str, ...]
     archived: bool
     release: int
@@ -147,6 +151,7 @@ def version_of(survey: PublishedSurvey, release: Release, *, archived: bool) -> 
         most=schedule.maximum,
         sha256=survey.sha256,
         epsilon=definition.epsilon,
+        odds_factor=math.ceil(definition.ratio),
         languages=definition.languages,
         archived=archived,
         release=release.number,

@@ -15,7 +15,7 @@ from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.kinds.multiple_choice import MultipleChoice
-from survey.questionnaire.privacy_loss import labels, odds_in_words
+from survey.questionnaire.privacy_loss import labels, odds_in_words, topic_bounds
 
 Reason = Literal["", "too_weak", "malformed", "other_definition"]
 
@@ -276,9 +276,14 @@ def check_label(node: Node, definition: Definition) -> Check:
     expected = {name: asdict(label) for name, label in labels(definition).items()}
     high, low = map(int, answer["total"]["ratio"])
     mismatches = [n for n, figures in expected.items() if answer["questions"].get(n) != figures]
+    topics = {topic: asdict(bounds) for topic, bounds in topic_bounds(definition).items()}
+    mismatches += [f"topic {name}" for name in topics if answer["topics"].get(name) != topics[name]]
     total = (Fraction(high, low), answer["total"]["odds"])
     if total != (definition.ratio, odds_in_words(definition.ratio)):
         mismatches.append("all questions together")
-    detail = f"frequencies and bounds of {len(expected)} questions and of all together"
+    detail = (
+        f"frequencies and bounds of {len(expected)} questions and of a whole report, which changes "
+        f"the odds by a factor of at most {answer['total']['odds']}"
+    )
     failure = f"the server computes other figures for {', '.join(mismatches[:3])}"
     return Check(GROUP, "figures of the label", not mismatches, failure if mismatches else detail)

@@ -265,7 +265,7 @@ function sortedKeys(_, value) {
   return Object.fromEntries(Object.entries(value).sort(([first], [second]) => (first < second ? -1 : 1)));
 }
 
-/** {} -> the figures of the label for each question and for all questions together. */
+/** {} -> the figures of the label for each question, for each topic and for a whole report. */
 function label() {
   const bounds = loss.bounds(allQuestions);
   const figures = allQuestions.map((question) => {
@@ -276,7 +276,11 @@ function label() {
   });
   const { numerator, denominator } = loss.totalRatio(survey);
   const total = { odds: loss.totalOddsFactor(survey), ratio: [String(numerator), String(denominator)] };
-  return { questions: Object.fromEntries(figures), total };
+  const topics = [...loss.topicRatios(survey)].map(([topic, ratio]) => [
+    topic,
+    { odds: loss.oddsFactor(ratio), ...loss.posteriorBounds(ratio) },
+  ]);
+  return { questions: Object.fromEntries(figures), topics: Object.fromEntries(topics), total };
 }
 
 /** {replaced, visitors} -> the requests, stored entries and remaining memory of each visit. */

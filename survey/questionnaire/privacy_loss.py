@@ -64,6 +64,11 @@ def strength(ratio: Fraction, weak_above: int) -> str:
     return "strong" if ratio <= STRONG_UP_TO else "moderate"
 
 
+def report_strength(ratio: Fraction) -> str:
+    """Return the protection of a whole report in a word."""
+    return strength(ratio, WEAK_REPORT_ABOVE)
+
+
 @dataclass(frozen=True)
 class Bounds:
     """What reports with a factor e^epsilon can reveal at most.
@@ -98,9 +103,7 @@ def report_heading(ratio: Fraction) -> str:
     'Privacy loss of one complete response: ε 7.9 (weak)'
     """
     epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(ratio))))
-    return (
-        f"Privacy loss of one complete response: ε {epsilon} ({strength(ratio, WEAK_REPORT_ABOVE)})"
-    )
+    return f"Privacy loss of one complete response: ε {epsilon} ({report_strength(ratio)})"
 
 
 def report_sentences(ratio: Fraction) -> str:
@@ -154,6 +157,12 @@ def strengths(definition: Definition) -> dict[str, str]:
         name: strength(ratio, WEAK_QUESTION_ABOVE)
         for name, ratio in definition.linked_ratios.items()
     }
+
+
+def any_weak(definition: Definition) -> bool:
+    """Whether respondents are warned: of a whole report, or of one of its questions."""
+    weakest = max(definition.linked_ratios.values())
+    return definition.ratio > WEAK_REPORT_ABOVE or weakest > WEAK_QUESTION_ABOVE
 
 
 def linked(definition: Definition) -> set[str]:

@@ -23,6 +23,7 @@ from survey.questionnaire.privacy_loss import (
     publication_warnings,
     report_heading,
     report_sentences,
+    report_strength,
 )
 from survey.questionnaire.validation import check
 from survey.research.access import (
@@ -74,6 +75,7 @@ def sections(workspace: Workspace) -> list[Section]:
             "format_epsilon": format_epsilon,
             "report_heading": report_heading,
             "report_sentences": report_sentences,
+            "report_strength": report_strength,
             "moment": moment,
             "gate": workspace.gate,
             "survey_pages": SURVEY_PAGES,

@@ -12,13 +12,12 @@ from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.drafts.draft import AUTOMATIC
 from survey.questionnaire.privacy_loss import (
-    WEAK_REPORT_ABOVE,
     Questions,
     odds_in_words,
     publication_warnings,
     report_heading,
     report_sentences,
-    strength,
+    report_strength,
 )
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
@@ -171,7 +170,7 @@ def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:
 
 
 def _described_ratio(ratio: Fraction) -> str:
-    return f"factor {odds_in_words(ratio)} ({strength(ratio, WEAK_REPORT_ABOVE)})"
+    return f"factor {odds_in_words(ratio)} ({report_strength(ratio)})"
 
 
 def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:

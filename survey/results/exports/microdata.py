@@ -27,6 +27,7 @@ from survey.mechanism.channel import Codes
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
+from survey.questionnaire.privacy_loss import any_weak, report_heading, report_sentences
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.results.question_statistics import truth_labels
@@ -42,6 +43,9 @@ README_WIDTH = 96
 MAX_LISTED_ANSWERS = 40
 """Questions with more answers, such as fine grids, refer to channels.json instead."""
 
+NO_PROOF = "A report never proves an answer: every report can result from every answer."
+WEAK = "Weak protection: a row can make an observer quite sure of an answer."
+
 README = """{title}
 {line}
 Randomized reports of the survey {slug}, version {version}: {n} rows, as of release {release}.
@@ -49,9 +53,8 @@ Definition (SHA-256): {sha256}
 
 What a row is
   The answers of one respondent, as the respondent's own device randomized them before sending.
-  A report never proves an answer: every report can result from every answer. All reports of one
-  respondent together have epsilon {epsilon}: whatever anybody believed before, a row changes the
-  odds of one set of answers against another by a factor of at most e to the power of epsilon.
+{loss}
+  {proof}
   Rows have no id, time or address, and their order was drawn at random for this file.
 
 How to use it
@@ -121,7 +124,14 @@ def readme(survey: PublishedSurvey, n: int, release: int) -> str:
         sha256=survey.sha256,
         n=f"{n:,}",
         release=release,
-        epsilon=format_epsilon(survey.definition.epsilon),
+        proof=WEAK if any_weak(survey.definition) else NO_PROOF,
+        loss=fill(
+            f"{report_heading(survey.definition.ratio)}. "
+            f"{report_sentences(survey.definition.ratio)}",
+            README_WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+        ),
         stratum=STRATUM,
         bucket=BUCKET,
     )

@@ -19,7 +19,7 @@ from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
-from survey.results.exports.microdata import report_cells, write_microdata
+from survey.results.exports.microdata import readme, report_cells, write_microdata
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
@@ -207,8 +207,11 @@ def test_spreadsheets_read_bits_as_text(every_type):
 def test_the_readme_states_everything_a_user_must_know(store, every_type):
     members, _ = open_file(store, every_type)
     text = members["README.txt"].decode("utf-8")
+    # Seven questions at epsilon 0.5, whose whole report is weak.
+    assert "never proves an answer" not in text
     for statement in (
-        "never proves an answer",
+        "Weak protection: a row can make an observer quite sure of an answer.",
+        "by a factor of at most 34.",
         "(f - q)/(p - q)",
         every_type.sha256,
         "200 rows",
@@ -218,6 +221,9 @@ def test_the_readme_states_everything_a_user_must_know(store, every_type):
     assert members["definition.json"] == every_type.canonical
     for question in every_type.definition.questions:
         assert f"\n{question.id}: {question.text}\n" in text
+    moderate = SMALL.replace('"3/4"', '"3/5"').replace('"small"', '"moderate"')
+    survey = publish(store, load(moderate.encode(), "s.toml", Caps()), TODAY)
+    assert "never proves an answer" in readme(survey, 25, 1)
 
 
 @pytest.mark.security

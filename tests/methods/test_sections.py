@@ -25,6 +25,8 @@ from survey.methods import (
     topics,
 )
 from survey.questionnaire.designs import DESIGNS
+from survey.questionnaire.privacy_loss import WEAK_REPORT_ABOVE
+from survey.questionnaire.similar_texts import NEARLY_EQUAL, WORDS_RAISE
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE
 from survey.results.estimates.histogram import MAX_CELLS
 from survey.results.estimates.table import FLAGS, MECHANISMS, NOT_ESTIMABLE
@@ -135,6 +137,8 @@ def test_the_constants_in_the_text_are_those_of_the_code():
         "median": (f"more than {MAX_CHANNEL_SIZE:,} probabilities",),
         "interval-fieller": (f"{QUARTER:g} of a report", f"{HALF:g} of a report"),
         "mechanism-hybrid": (f"epsilon {HYBRID_FROM}",),
+        "questions-per-person": (f"more than {WEAK_REPORT_ABOVE}, the survey warns",),
+        "nearly-equal": (f"similarity of {NEARLY_EQUAL} on", f"at most c plus {WORDS_RAISE}"),
         "strata": (f"fewer than {MINIMUM_REPORTS} released", f"“{OTHER_GROUPS}”"),
     }  # fmt: skip
     for anchor, texts in stated.items():

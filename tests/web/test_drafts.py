@@ -777,13 +777,18 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert "factor of at most 81" in ada.get(f"{DRAFTS}/{slug}/publish").text
     assert do(ada, slug, "ask-some 2").status_code == 302
     page = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Saved. Each person is asked 2 questions." in page
     assert "Privacy loss of one complete response: ε 2.2 (moderate)." in page
     assert "Weak protection" not in page
     assert definition_from(content_of(store, slug))["questions_per_person"] == 2
     # One click asks everybody all questions again, with a warning and the proposal.
     assert "Ask everyone all questions" in page
     assert do(ada, slug, "ask-all 0").status_code == 302
-    assert "Ask each person 2 of 4 questions" in ada.get(f"{DRAFTS}/{slug}").text
+    page = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Saved. Each person is asked all questions." in page
+    assert "Ask each person 2 of 4 questions" in page
+    do(ada, slug, "ask-some 0")
+    assert "Nothing was changed: each respondent must be asked" in ada.get(f"{DRAFTS}/{slug}").text
 
 
 def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(ada, store):

@@ -303,6 +303,8 @@ def test_a_file_with_warnings_becomes_a_draft_that_can_be_published_unchanged(si
         page = html.unescape(signed_in.get(response.location).text)
         assert warning in page
         assert "Not published yet." in page
+        # The remedy is one click away.
+        assert ("Ask each person 1 of 2 questions" in page) == (text != reworded), text
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page)[1]
     send(signed_in, response.location, agreed="y", revision=revision)
     (published,) = store.versions("small")

@@ -171,6 +171,10 @@ class _OutlinePages(DraftPages):
             self._drafts.change(slug, researcher.email, change)
         except (DesignError, NotFoundError) as error:
             flash(f"Nothing was changed: {error}.")
+        else:
+            if action in ("ask-some", "ask-all"):
+                number = f"{key} question{'s' * (key > 1)}" if key else "all questions"
+                flash(f"Saved. Each person is asked {number}.")
         if new_key[0]:
             return redirect(url_for("drafts.question", slug=slug, key=new_key[0]))
         if action in ("ask-some", "ask-all"):

@@ -15,6 +15,7 @@ from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, BaseQuestion, kind_
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
 from survey.questionnaire.limits import total_mistake
+from survey.questionnaire.privacy_loss import Questions
 from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
 from survey.respondent_texts import SOURCE, closest_language, say
 from survey.settings import Caps
@@ -288,6 +289,8 @@ def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
     if not mistakes:
         n_questions = max_questions_asked(survey.groups, survey.drawn)
         total = total_mistake(survey.total_ratio, n_questions, caps)
+        if total and (draw := Questions.of(survey).proposed_draw(caps)):
+            total += f"; or ask each person {draw} of them (questions_per_person = {draw})"
         mistakes = [(("pages",), total)] if total else []
     return mistakes
 

@@ -206,6 +206,11 @@ def test_a_total_epsilon_above_the_cap_is_rejected_with_the_nearest_allowed_valu
     assert "epsilon = 3.333 each" in words
     allowed = text.replace("epsilon = 4", "epsilon = 3.333")
     assert freeze(load(allowed.encode(), "x.toml", Caps()), 1).epsilon <= 20
+    # One question of epsilon 4 has a factor of 55, but one of 2.9 stays below 20.
+    assert "questions_per_person" not in words
+    many = text.replace("epsilon = 4", "epsilon = 2.9") + text[text.index("[[") :].replace("q", "r")
+    ((_, words),) = mistakes(many.replace("[[ruestions]]", "[[questions]]"))
+    assert "; or ask each person 1 of them (questions_per_person = 1)" in words
 
 
 def test_an_instance_can_cap_one_question():

@@ -777,7 +777,7 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert "factor of at most 81" in ada.get(f"{DRAFTS}/{slug}/publish").text
     assert do(ada, slug, "ask-some 2").status_code == 302
     page = ada.get(f"{DRAFTS}/{slug}").text
-    assert "Saved. Each person is asked 2 questions." in page
+    assert "Saved. Questions per person: 2." in page
     assert "Privacy loss of one complete response: ε 2.2 (moderate)." in page
     assert "Weak protection" not in page
     assert definition_from(content_of(store, slug))["questions_per_person"] == 2
@@ -816,6 +816,15 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     assert factor_shown(page) == 34
     assert "Weak protection: one complete response" in page
     assert check_draft(content_of(store, slug), Caps()).survey.questions_per_person == 1
+    # One click returns it to the standard level, and only it.
+    assert "Use the standard privacy level for the weak question" in page
+    before = list(content_of(store, slug).questions)
+    assert do(ada, slug, "standard-level 0").status_code == 302
+    page = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Each person is asked 2 of 12 questions" in page
+    assert "weak" not in page.partition("Page 1")[0].replace("The weak questions now", "")
+    after = list(content_of(store, slug).questions)
+    assert [q for q in after if q["key"] != before[-1]["key"]] == before[:-1]
 
 
 def factor_shown(page: str) -> int:

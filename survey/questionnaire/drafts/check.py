@@ -95,6 +95,15 @@ class DraftCheck:
         """Whether researchers are warned of a whole report."""
         return is_weak_report(self.ratio, self.caps)
 
+    @property
+    def weak_keys(self) -> tuple[int, ...]:
+        """The keys of the questions that are weak alone and would not be at the standard level."""
+        return tuple(
+            key
+            for key, question in self.questions.items()
+            if question.channel.ratio > WEAK_QUESTION_ABOVE
+        )
+
     def strength_of(self, name: str) -> str:
         """Return the protection of a question alone in a word, by its id."""
         return strength(self.asked.ratio_about(name), WEAK_QUESTION_ABOVE)

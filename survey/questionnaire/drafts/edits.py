@@ -6,7 +6,7 @@ that only one researcher changed keeps that change; a field that both changed is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -25,6 +25,9 @@ from survey.questionnaire.drafts.draft import (
 )
 from survey.questionnaire.kinds import kind_of
 from survey.questionnaire.texts import SURVEY_TEXTS
+
+NO_LEVEL: Mapping[str, str] = dict.fromkeys(("way", "value", "mechanism", "parameters"), "")
+"""The fields of a question that states no privacy level and thus has the standard one."""
 
 
 def add_page(content: DraftContent) -> DraftContent:
@@ -114,6 +117,17 @@ def ask_some(content: DraftContent, n: int) -> DraftContent:
 def ask_all(content: DraftContent) -> DraftContent:
     """Ask each respondent all questions."""
     return replace(content, survey={**content.survey, "questions_per_person": ""})
+
+
+def with_standard_level(content: DraftContent, keys: Collection[int]) -> DraftContent:
+    """Return some questions to the standard privacy level, with the mechanism of their type."""
+
+    def change(question: Question) -> Question:
+        return {**question, **NO_LEVEL} if question["key"] in keys else question
+
+    return content.map_pages(
+        lambda page: replace(page, questions=tuple(map(change, page.questions)))
+    )
 
 
 def with_language(content: DraftContent, language: str) -> DraftContent:
@@ -232,7 +246,7 @@ class QuestionSheet:
         }
         if values["type"] != old.get("type", values["type"]):
             # Another type has other mechanisms, so the standard privacy level applies again.
-            values = {**values, **dict.fromkeys(("way", "value", "mechanism", "parameters"), "")}
+            values = {**values, **NO_LEVEL}
         options, last_key = _merge_options(old, values["options"], content)
         question = {**old, **values, **texts, "options": options, "key": self.key}
         changed = replace(content, last_key=last_key).with_question(self.key, question)

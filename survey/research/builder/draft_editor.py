@@ -172,13 +172,14 @@ class Protection:
     """What researchers should know about the protection of a draft, and what one click changes.
 
     `sampling` says how many questions each person is asked, empty if all; `proposed_draw` is a
-    better number, 0 if there is none, of `n_groups`.
+    better number, 0 if there is none, of `n_groups`. `n_weak` questions are weak alone.
     """
 
     warnings: list[str]
     sampling: str
     proposed_draw: int
     n_groups: int
+    n_weak: int
     method: str = METHOD
 
 
@@ -205,6 +206,7 @@ class DraftPages(Pages):
             sampling=sampling_sentences(draft_check, planned, is_automatic=is_automatic),
             proposed_draw=draft_check.proposed_draw or 0,
             n_groups=draft_check.asked.n_groups,
+            n_weak=len(draft_check.weak_keys),
         )
 
     def _change(self, slug: str, change: Callable[[DraftContent], DraftContent]) -> OpenDraft:

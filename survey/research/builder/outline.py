@@ -45,6 +45,12 @@ EDITS: Mapping[str, Edit] = {
 }
 """The edit of a page or question for each button of the outline; `ask-some` has a number."""
 
+PROTECTION_EDITS: Mapping[str, str] = {
+    "ask-some": "Saved. Questions per person: {key}.",
+    "ask-all": "Saved. Each person is asked all questions.",
+    "standard-level": "Saved. The weak questions now have the standard privacy level.",
+}
+"""The buttons of the section on protection, and what they confirm."""
 
 ADDING = ("question-add", "question-copy", "page-add")
 """Buttons that add something: pressed twice, they would add two."""
@@ -155,16 +161,7 @@ class _OutlinePages(DraftPages):
         researcher, new_key = self._gate.researcher(), [0]
 
         def change(content: DraftContent) -> DraftContent:
-            if action == "question-add":
-                kind = request.form.get("type", "")
-                kind = kind if kind in TYPE_NAMES else DEFAULT_KIND.type
-                content, new_key[0] = edits.add_question(content, key, kind)
-            elif action == "question-copy":
-                content, new_key[0] = edits.duplicate_question(content, key)
-            elif action in EDITS:
-                content = EDITS[action](content, key)
-            else:
-                raise NotFoundError("the outline has no such button")
+            content, new_key[0] = self._edit(content, action, key)
             return content
 
         try:
@@ -172,15 +169,30 @@ class _OutlinePages(DraftPages):
         except (DesignError, NotFoundError) as error:
             flash(f"Nothing was changed: {error}.")
         else:
-            if action in ("ask-some", "ask-all"):
-                number = f"{key} question{'s' * (key > 1)}" if key else "all questions"
-                flash(f"Saved. Each person is asked {number}.")
+            if action in PROTECTION_EDITS:
+                flash(PROTECTION_EDITS[action].format(key=key))
         if new_key[0]:
             return redirect(url_for("drafts.question", slug=slug, key=new_key[0]))
-        if action in ("ask-some", "ask-all"):
+        if action in PROTECTION_EDITS:
             return redirect(url_for("drafts.outline", slug=slug, _anchor="protection"))
         anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None
         return redirect(url_for("drafts.outline", slug=slug, _anchor=anchor))
+
+    def _edit(self, content: DraftContent, action: str, key: int) -> tuple[DraftContent, int]:
+        """Return the draft after a button was pressed, and the key of a question that it added."""
+        if action == "question-add":
+            kind = request.form.get("type", "")
+            return edits.add_question(
+                content, key, kind if kind in TYPE_NAMES else DEFAULT_KIND.type
+            )
+        if action == "question-copy":
+            return edits.duplicate_question(content, key)
+        if action == "standard-level":
+            weak = check_draft(content, self._caps).weak_keys
+            return edits.with_standard_level(content, weak), 0
+        if action in EDITS:
+            return EDITS[action](content, key), 0
+        raise NotFoundError("the outline has no such button")
 
     def page(self, slug: str, key: int) -> Any:
         """Save the title of a page."""

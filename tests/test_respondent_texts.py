@@ -34,6 +34,7 @@ KEYS_FROM_THE_SERVER = ("refusal.",)
 KEYS_BUILT_ON_THE_DEVICE = (
     *(f"start.{name}" for name in ("consent", "ethics", "helpline", "contact")),
     *(f"waiting.{reason}" for reason in ("network", "busy", "many")),
+    *(f"label.{strength}" for strength in ("good", "moderate", "weak")),
 )
 
 

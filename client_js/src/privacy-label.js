@@ -2,22 +2,23 @@
  * The privacy label: what a report can say about an answer, in words and in a table.
  */
 
-import { element, quoted, surveyElement } from "./dom.js";
+import { element, paragraph, quoted, surveyElement } from "./dom.js";
 import { frequencies } from "./frequencies.js";
 import {
   boundIn,
   bounds,
-  isWeaklyProtected,
-  isWeakQuestion,
   leastProtected,
   oddsFactor,
   posteriorBounds,
   provesNothing,
+  questionStrength,
+  ratio,
+  reportStrength,
   topicRatios,
   totalOddsFactor,
   totalRatio,
 } from "./privacy-loss.js";
-import { namesOptions } from "./report-reader.js";
+import { namesOptions, saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
 import { figure, pieces, say } from "./texts.js";
 
@@ -37,7 +38,8 @@ import { figure, pieces, say } from "./texts.js";
  */
 export function frequencyParagraph(definition, question) {
   const { type, channel, options } = question;
-  if (!namesOptions(question)) return element("p", {}, say("label.everyReport"));
+  const promise = provesNothing(definition) ? [" ", say("label.notProof")] : [];
+  if (!namesOptions(question)) return element("p", {}, say("label.everyReport"), ...promise);
   const shares = frequencies(question);
   const [own, other] = options.map(({ label }) => quoted(definition, label));
   const values = {
@@ -58,6 +60,7 @@ export function frequencyParagraph(definition, question) {
           m: channel.m,
         })
       : pieces(frequencyKey(type, channel, options.length), values)),
+    ...promise,
     ...(definition.sampling ? [" ", say("label.ofAsked")] : []),
   );
 }
@@ -98,10 +101,16 @@ function isSampled(channel) {
 export function boundSentence(bound) {
   const { from10, from50 } = posteriorBounds(bound);
   return say(bound.linked ? "label.linkedBounds" : "label.bounds", {
+    strength: strengthText(questionStrength(bound)),
     factor: figure(oddsFactor(bound)),
     from10: suspicionText(from10),
     from50: suspicionText(from50),
   });
+}
+
+/** Grade the protection in a word. @param {import("./privacy-loss.js").Strength} strength */
+function strengthText(strength) {
+  return say(`label.${strength}`);
 }
 
 /** Say what a suspicion becomes; "100%" would say too much, because bounds round up. @param {number} percent */
@@ -129,7 +138,7 @@ export function leastProtectedExample(definition) {
     surveyElement("p", definition, weakest.text, { class: "asked" }),
     frequencyParagraph(definition, weakest),
     element("p", { class: "bound" }, boundSentence(bound)),
-    ...questionWarning(bound),
+    ...questionWarning(weakest, bound),
   );
 }
 
@@ -249,19 +258,47 @@ function percent(whole) {
 }
 
 /**
- * Say how much all lines together can change the odds, and warn if they are weakly protected.
+ * Say how much all lines together, and those about each topic, can change the odds, and warn if
+ * they are weakly protected.
  *
  * @param {Definition} definition
  * @returns {HTMLElement[]}
  */
 export function wholeReport(definition) {
-  const { from10, from50 } = posteriorBounds(totalRatio(definition));
-  const sentence = say("label.together", {
+  const total = totalRatio(definition);
+  const strength = reportStrength(total);
+  const { from10, from50 } = posteriorBounds(total);
+  const sentence = say("label.togetherBounds", {
     factor: figure(totalOddsFactor(definition)),
     from10: suspicionText(from10),
     from50: suspicionText(from50),
   });
-  return [element("p", { class: "bound whole" }, sentence), ...weaknessWarning(definition)];
+  const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
+  return [
+    element("p", { class: "bound whole" }, grade, ` ${sentence}`),
+    ...topicList(definition),
+    ...(strength === "weak" ? [paragraph(say("label.littleMeans"), "notice")] : []),
+  ];
+}
+
+/** List the topics of several questions; one question's own figure says as much. @param {Definition} definition */
+function topicList(definition) {
+  const all = questions(definition);
+  const isShared = (/** @type {string} */ topic) =>
+    all.filter((question) => question.topic === topic).length > 1;
+  const rows = [...topicRatios(definition)].filter(([topic]) => isShared(topic));
+  if (rows.length === 0) return [];
+  return [element("ul", { class: "topics" }, ...rows.map((row) => topicSentence(definition, row)))];
+}
+
+/** @param {Definition} definition @param {[string, import("./mechanism.js").Ratio]} row */
+function topicSentence(definition, [topic, topicRatio]) {
+  const words = pieces("label.topicTogether", {
+    topic: quoted(definition, topic),
+    strength: strengthText(questionStrength(topicRatio)),
+    factor: figure(oddsFactor(topicRatio)),
+  });
+  return element("li", {}, ...words);
 }
 
 /** Return the promise that no line is proof, where it is true enough. @param {Definition} definition */
@@ -269,22 +306,16 @@ export function noProof(definition) {
   return provesNothing(definition) ? [element("p", {}, say("start.noProof"))] : [];
 }
 
-/** Warn of a weakly protected question. @param {Bound} bound */
-export function questionWarning(bound) {
-  if (!isWeakQuestion(bound)) return [];
-  return [element("p", { class: "notice" }, say("label.weakQuestion"))];
-}
-
-/**
- * Warn if all lines together are weakly protected.
- *
- * @param {Definition} definition
- * @returns {HTMLElement[]}
- */
-function weaknessWarning(definition) {
-  if (!isWeaklyProtected(definition)) return [];
-  const warning = element("strong", {}, say("label.little"));
-  return [element("p", { class: "notice" }, warning, ` ${say("label.littleMeans")}`)];
+/** Warn of a weakly protected question. @param {Question} question @param {Bound} bound */
+export function questionWarning(question, bound) {
+  if (questionStrength(bound) !== "weak") return [];
+  // A question that only its linked questions weaken does not send the true answer more often.
+  const isWeakAlone = questionStrength(ratio(question.channel)) === "weak";
+  const warning =
+    isWeakAlone && saysAnswers(question) && question.type !== "multiple_choice"
+      ? say("label.weakAnswer", { times: figure(frequencies(question).ownShare) })
+      : say("label.weakQuestion");
+  return [paragraph(warning, "notice")];
 }
 
 /**

@@ -14,6 +14,7 @@ import { columnExtremes } from "./weight-table.js";
  * @typedef {import("./mechanism.js").Ratio} Ratio
  * @typedef {Ratio & {linked: boolean}} Bound  e^epsilon of one question; `linked`: it
  *   includes the linked questions
+ * @typedef {"good" | "moderate" | "weak"} Strength
  */
 
 /**
@@ -40,6 +41,9 @@ function differingBits({ m, s, alone, sampled }) {
   const D = Math.max(Math.min(m - alone, 2 * s), alone >= 1 ? s + 1 : 0, alone >= 2 ? 2 : 0);
   return BigInt(Math.min(sampled, D));
 }
+
+/** Up to this e^epsilon, protection is good. */
+const GOOD_UP_TO = 3n;
 
 /** Above this e^epsilon, a question, or a whole report, is weakly protected. */
 const WEAK_QUESTION_ABOVE = 9n;
@@ -168,21 +172,23 @@ export function totalOddsFactor(definition) {
 }
 
 /**
- * Whether all answers together are weakly protected.
- *
- * @param {Definition} definition
- */
-export function isWeaklyProtected(definition) {
-  return exceeds(totalRatio(definition), { numerator: WEAK_REPORT_ABOVE, denominator: 1n });
-}
-
-/**
- * Whether one question is weakly protected.
+ * Return the protection of one question, or of all questions about one topic.
  *
  * @param {Ratio} bound
  */
-export function isWeakQuestion(bound) {
-  return exceeds(bound, { numerator: WEAK_QUESTION_ABOVE, denominator: 1n });
+export function questionStrength(bound) {
+  return strength(bound, WEAK_QUESTION_ABOVE);
+}
+
+/** Return the protection of a whole report. @param {Ratio} total */
+export function reportStrength(total) {
+  return strength(total, WEAK_REPORT_ABOVE);
+}
+
+/** @param {Ratio} ratio @param {bigint} weakAbove @returns {Strength} */
+function strength(ratio, weakAbove) {
+  if (exceeds(ratio, { numerator: weakAbove, denominator: 1n })) return "weak";
+  return exceeds(ratio, { numerator: GOOD_UP_TO, denominator: 1n }) ? "moderate" : "good";
 }
 
 /**
@@ -191,8 +197,13 @@ export function isWeakQuestion(bound) {
  * @param {Definition} definition
  */
 export function provesNothing(definition) {
-  const all = bounds(definition.pages.flatMap((page) => page.questions));
-  return !isWeaklyProtected(definition) && ![...all.values()].some(isWeakQuestion);
+  const strengths = [
+    reportStrength(totalRatio(definition)),
+    ...[...bounds(definition.pages.flatMap((page) => page.questions)).values()].map(
+      questionStrength,
+    ),
+  ];
+  return !strengths.includes("weak");
 }
 
 /**

@@ -3,6 +3,7 @@
  */
 
 import { element, svgElement } from "./dom.js";
+import { provesNothing } from "./privacy-loss.js";
 import { saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
 import { say } from "./texts.js";
@@ -18,8 +19,10 @@ import { say } from "./texts.js";
  */
 export function randomStep(definition) {
   const isReplaced = questions(definition).every(saysAnswers);
+  // Weak protection does not make every true answer harmless.
+  const truthfully = provesNothing(definition) ? [say("start.truthfully"), " "] : [];
   return [
-    element("p", {}, isReplaced ? say("start.steps") : say("start.stepsByChance")),
+    element("p", {}, ...truthfully, isReplaced ? say("start.steps") : say("start.stepsByChance")),
     isReplaced
       ? randomStepDrawing(say("start.drawing"), replacementStrokes())
       : randomStepDrawing(say("start.drawingByChance"), chanceStrokes()),

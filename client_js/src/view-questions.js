@@ -205,7 +205,7 @@ function protection(definition, question, bound) {
     say("question.protection"),
     frequencyParagraph(definition, question),
     element("p", {}, boundSentence(bound)),
-    ...questionWarning(bound),
+    ...questionWarning(question, bound),
   );
 }
 

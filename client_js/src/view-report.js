@@ -3,7 +3,8 @@
  */
 
 import { element, listed, paragraph, surveyElement } from "./dom.js";
-import { noProof, wholeReport } from "./privacy-label.js";
+import { noProof, questionWarning, wholeReport } from "./privacy-label.js";
+import { boundIn, bounds, provesNothing } from "./privacy-loss.js";
 import { readCode, reportCodes, saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
 import { figure, say } from "./texts.js";
@@ -26,7 +27,7 @@ export function whatWasSent(definition, body, warning) {
   const isReadable = definition !== null && JSON.parse(body).definition === definition.id;
   return [
     ...(isReadable ? wholeReport(definition) : []),
-    paragraph(say(isReplaced(definition) ? "sent.whatMeans" : "sent.whatMeansByChance")),
+    paragraph(meaning(definition)),
     ...(isReadable ? noProof(definition) : []),
     paragraph(warning, "notice"),
     isReadable ? reportedList(definition, body) : paragraph(say("sent.unknown")),
@@ -40,6 +41,12 @@ export function whatWasSent(definition, body, warning) {
   ];
 }
 
+/** Say what the lines are; weakly protected ones may well be the answers. @param {MaybeDefinition} definition */
+function meaning(definition) {
+  if (definition !== null && !provesNothing(definition)) return say("sent.whatMeansWeak");
+  return isReplaced(definition) ? say("sent.whatMeans") : say("sent.whatMeansByChance");
+}
+
 /** Whether every line names an answer, true or random. @param {MaybeDefinition} definition */
 export function isReplaced(definition) {
   return definition !== null && questions(definition).every(saysAnswers);
@@ -48,6 +55,7 @@ export function isReplaced(definition) {
 /** @param {Definition} definition @param {string} body */
 function reportedList(definition, body) {
   const codes = reportCodes(body);
+  const allBounds = bounds(questions(definition));
   const rows = questions(definition).map((question, i) =>
     element(
       "div",
@@ -55,7 +63,7 @@ function reportedList(definition, body) {
       surveyElement("dt", definition, question.text),
       ...(definition.sampling && codes[i] === null
         ? [element("dd", {}, say("sent.notAsked"))]
-        : codeDescription(definition, question, codes[i])),
+        : codeDescription(definition, question, codes[i], boundIn(allBounds, question.id))),
     ),
   );
   return element("dl", { class: "answers reported" }, ...rows);
@@ -65,8 +73,9 @@ function reportedList(definition, body) {
  * @param {Definition} definition
  * @param {Question} question
  * @param {unknown} code
+ * @param {import("./privacy-loss.js").Bound} bound
  */
-function codeDescription(definition, question, code) {
+function codeDescription(definition, question, code, bound) {
   const line = readCode(question, code);
   if (line === null) return [element("dd", {}, say("sent.unreadable"))];
   const about =
@@ -78,7 +87,14 @@ function codeDescription(definition, question, code) {
       ? listed(definition, line.named)
       : [element("b", {}, line.place ? placeText(line.place) : say("sent.noneNamed"))];
   const note = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
-  return [...about, labelled(say("sent.reported"), names), element("dd", { class: "quiet" }, note)];
+  const warning = questionWarning(question, bound);
+  return [
+    ...about,
+    labelled(say("sent.reported"), names),
+    warning.length > 0
+      ? element("dd", { class: "warning" }, ...warning)
+      : element("dd", { class: "quiet" }, note),
+  ];
 }
 
 /** Show a report that names no option by its number. @param {{at: number, of: number}} place */

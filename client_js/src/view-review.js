@@ -5,11 +5,13 @@
 import { optOutLabel } from "./answers.js";
 import { button, element, heading, listed, surveyElement } from "./dom.js";
 import { answerTexts } from "./field.js";
-import { wholeReport } from "./privacy-label.js";
+import { questionWarning, wholeReport } from "./privacy-label.js";
+import { boundIn, bounds } from "./privacy-loss.js";
 import { say } from "./texts.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer
+ * @typedef {import("./privacy-loss.js").Bound} Bound
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./definition.js").Question} Question
@@ -33,6 +35,7 @@ import { say } from "./texts.js";
 export function reviewView(context) {
   const { definition, pages, onBack, onSend } = context;
   const questions = pages.flatMap((page) => page.questions);
+  const allBounds = bounds(definition.pages.flatMap((page) => page.questions));
   const content = element(
     "div",
     { class: "view review" },
@@ -40,21 +43,28 @@ export function reviewView(context) {
     heading(say("review.heading")),
     element("p", {}, say("review.intro")),
     ...wholeReport(definition),
-    element("dl", { class: "answers" }, ...questions.map((question) => row(context, question))),
+    element(
+      "dl",
+      { class: "answers" },
+      ...questions.map((question) => row(context, question, allBounds)),
+    ),
     element("p", {}, say("review.once")),
     button(say("review.send"), onSend),
   );
   return { content, title: definition.title };
 }
 
-/** @param {ReviewContext} context @param {Question} question */
-function row(context, question) {
+/** @param {ReviewContext} context @param {Question} question @param {Map<string, Bound>} allBounds */
+function row(context, question, allBounds) {
   const { definition, onChange } = context;
   return element(
     "div",
     { "data-question": question.id },
     surveyElement("dt", definition, question.text),
     element("dd", {}, ...answer(context, question)),
+    ...questionWarning(question, boundIn(allBounds, question.id)).map((warning) =>
+      element("dd", { class: "warning" }, warning),
+    ),
     element(
       "dd",
       { class: "change" },

@@ -140,7 +140,11 @@ function privacyLabel(definition, clientHash) {
   return element(
     "section",
     { class: "privacy", "aria-labelledby": "privacy-heading" },
-    element("h2", { id: "privacy-heading" }, say("start.heading")),
+    element(
+      "h2",
+      { id: "privacy-heading" },
+      provesNothing(definition) ? say("start.heading") : say("start.headingWeak"),
+    ),
     ...wholeReport(definition),
     ...randomStep(definition),
     ...noProof(definition),

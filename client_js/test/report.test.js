@@ -5,12 +5,13 @@ import { frequencies } from "../src/frequencies.js";
 import { perturb } from "../src/mechanism.js";
 import {
   bounds,
-  isWeaklyProtected,
   leastProtected,
   oddsFactor,
   posteriorBounds,
   provesNothing,
+  questionStrength,
   ratio,
+  reportStrength,
   totalOddsFactor,
   totalRatio,
 } from "../src/privacy-loss.js";
@@ -443,7 +444,7 @@ test("seven rewordings at p = 3/4 have the factor of the whole report, 2,187", (
   const reworded = ask(...Array(7).fill(channel(2, 3, 1)));
   assert.equal(totalOddsFactor(reworded), "2,187");
   assert.deepEqual(posteriorBounds(totalRatio(reworded)), { from10: 100, from50: 100 });
-  assert.equal(isWeaklyProtected(reworded), true);
+  assert.equal(reportStrength(totalRatio(reworded)), "weak");
   assert.equal(provesNothing(reworded), false);
 });
 
@@ -452,9 +453,25 @@ test("a question is weak exactly above 9, and no line is then called proof of no
   assert.equal(provesNothing(ask(channel(2, 90_001, 10_000))), false);
 });
 
-test("weak protection of a report begins exactly above 20", () => {
-  assert.equal(isWeaklyProtected(ask(channel(2, 20, 1))), false);
-  assert.equal(isWeaklyProtected(ask(channel(2, 200_001, 10_000))), true);
+test("protection is good up to 3, and weak above 9 for a question and above 20 for a report", () => {
+  const grades = (strength) =>
+    [30, 31, 90, 91, 200, 201].map((tenths) => strength(ratio(channel(2, tenths, 10))));
+  assert.deepEqual(grades(questionStrength), [
+    "good",
+    "moderate",
+    "moderate",
+    "weak",
+    "weak",
+    "weak",
+  ]);
+  assert.deepEqual(grades(reportStrength), [
+    "good",
+    "moderate",
+    "moderate",
+    "moderate",
+    "moderate",
+    "weak",
+  ]);
 });
 
 test("the least protected question has the greatest T/L, the first of equals", () => {

@@ -17,13 +17,14 @@ from playwright.sync_api import Page, expect
 
 from survey.collect.publication import close, publish
 from survey.questionnaire.loading import load
+from survey.respondent_texts import LANGUAGES, say
 from survey.settings import Caps
 from survey.store import Store
 from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
-from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, wait_until
+from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, long_unless, wait_until
 from tests.results.populations import add_people, shares_by_first_answer
 from tests.surveys import EVERY_TYPE, SAMPLED, SKIPS
 
@@ -210,6 +211,48 @@ def test_start_pages_with_skip_logic_and_sampling_fit(site, device_in_look, look
         page = device_in_look.open(site.link(site.publish(toml)))
         expect(page.get_by_role("button", name="Start")).to_be_visible()
         look(page, f"types-{name}-start")
+
+
+WEAK_IN_FOUR_LANGUAGES = """
+slug = "small"
+title = { en = "Your nights", es = "Sus noches", pt = "Suas noites", ar = "لياليك" }
+truth_probability = "3/4"
+prefer_not_to_say = false
+[[pages]]
+[[pages.questions]]
+id = "slept"
+type = "yes_no"
+text = { en = "Did you sleep?", es = "¿Durmió?", pt = "Você dormiu?", ar = "هل نمت؟" }
+topic = { en = "sleep", es = "el sueño", pt = "o sono", ar = "النوم" }
+[[pages.questions]]
+id = "asleep"
+type = "yes_no"
+text = { en = "Were you asleep?", es = "¿Dormía?", pt = "Estava dormindo?", ar = "هل كنت نائمًا؟" }
+topic = { en = "sleep", es = "el sueño", pt = "o sono", ar = "النوم" }
+[[pages.questions]]
+id = "drank"
+type = "yes_no"
+truth_probability = "99/100"
+text = { en = "Did you drink?", es = "¿Bebió?", pt = "Você bebeu?", ar = "هل شربت؟" }
+"""
+
+
+@pytest.mark.parametrize("language", long_unless(["ar"], LANGUAGES))
+def test_a_weak_label_fits_in_every_language(site, new_device, look, language):
+    device = new_device(locale=language).disable_retries()
+    page = device.open(site.link(site.publish(WEAK_IN_FOUR_LANGUAGES)))
+    expect(page.locator(".privacy")).to_be_visible()
+    look(page, f"label-start-{language}")
+    press(page, say(language, "start.button"))
+    for group in page.locator("fieldset").all():
+        group.locator("label.choice").first.tap()
+    press(page, say(language, "question.next"))
+    heading(page, say(language, "review.heading"))
+    look(page, f"label-review-{language}")
+    press(page, say(language, "review.send"))
+    heading(page, say(language, "sent.heading"))
+    page.locator("summary").click()
+    look(page, f"label-sent-{language}")
 
 
 def test_long_words_and_titles_wrap(site, device_in_look, look):

@@ -123,8 +123,7 @@ def test_the_bound_of_a_question_includes_all_linked_questions(page, site, devic
     expect(page.locator(".protection caption")).to_contain_text("the lines of all linked questions")
     expect(page.locator(".example")).to_contain_text(NIGHTS)
     expect(page.locator(".example")).to_contain_text(
-        "Together they change the odds about your answer by a factor of at most "
-        f"{nights[0]}. A suspicion"
+        f"They change the odds about your answer by a factor of at most {nights[0]}. A suspicion"
     )
     press(page, "Start")
     page.get_by_text("How this answer is protected").tap()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -182,14 +184,36 @@ def test_shuffled_options_vary_in_order_and_options_for_no_answer_stay_last(site
     assert len({tuple(order) for order in orders}) > 1
 
 
-def test_the_label_states_the_factor_of_seven_rewordings_before_that_of_one(site, device):
+def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_doubt(site, device):
     questions = "".join(
-        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q{i}?"\n' for i in range(7)
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q{i}?"\ntopic = "nights"\n'
+        for i in range(7)
     )
-    head = 'slug = "s"\ntitle = "S"\ntruth_probability = "3/4"\nprefer_not_to_say = false\n'
+    head = 'slug = "small"\ntitle = "S"\ntruth_probability = "3/4"\nprefer_not_to_say = false\n'
     page = device.open(site.link(site.publish(head + questions)))
-    label = page.locator(".privacy").inner_text()
-    assert 0 < label.index("at most 2,187") < label.index("at most 3.")
-    assert label.index("more than 99%") < label.index("This question alone")
-    assert "All your lines together are weakly protected." in label
-    assert "proves" not in label
+    heading(page, "S")
+    assert_weak(page.locator(".privacy").inner_text())
+    press(page, "Start")
+    for number in range(7):
+        page.get_by_text("How this answer is protected").nth(number).tap()
+        page.locator("fieldset").nth(number).locator("label.choice").first.tap()
+    assert "This question alone: good protection." in page.locator("main").inner_text()
+    assert "proof" not in page.locator("main").inner_text()
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    assert_weak(page.locator("main").inner_text())
+    press(page, "Send")
+    wait_sent(page)
+    page.get_by_text("See what was sent").tap()
+    assert_weak(page.locator(".details-body").inner_text())
+
+
+def assert_weak(text: str) -> None:
+    """Check that a text warns of the factor 2,187 before any other, and promises nothing."""
+    first, *_ = re.findall(r"factor of at most [\d,.]+\d", text)
+    assert first == "factor of at most 2,187"
+    assert "All your lines together: weak protection." in text
+    assert "Do not answer what could hurt you." in text
+    assert "All your lines about nights: weak protection, a factor of at most 2,187." in text
+    assert text.count("at most 3.") == text.count("This question alone")
+    assert not re.search("prove|proof|not your answers|truthfully", text)

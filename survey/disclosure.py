@@ -1,14 +1,18 @@
-"""The rule about small groups: results never describe fewer than 25 reports.
+"""The release policy: no two readable states of a group differ by fewer than 25 reports.
 
-A respondent in a very small group could be identified from its results. Every part of the program
-that releases, groups or exports reports imports the minimum and the merging rules from here.
+A respondent in a very small group could be identified from its results, and so could one whose
+report is the only difference between two results. Every part of the program that releases, groups,
+limits or exports reports imports the rule from here.
+
+The rule hides a respondent among other honest respondents. It hides nobody from an attacker who
+sends all other reports: against that, only the randomization on the device protects.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,84 +20,71 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MINIMUM_REPORTS = 25
-"""Smallest number of reports that are released together, and that a named group may have."""
+"""Number of reports that are released together, or a multiple of it; smallest named group."""
 
-OTHER_GROUPS = "other links"
-"""Name of the group that small strata are merged into; no stratum may have this name."""
+OTHER_GROUPS = "other groups"
+"""Name under which small groups are published together; no stratum may have this name."""
 
-Cell = tuple[str, str]
-"""A stratum and a bucket (the day or week of a release)."""
+FIRST_MONDAY = 4 * 86_400
+"""Monday, 1970-01-05, 00:00 UTC in seconds: release times are multiples of a period after it."""
 
 
-def merge_small_strata(sizes: Mapping[str, int]) -> dict[str, str]:
-    """Return the name under which results show each stratum, given its number of reports.
+def n_to_release(n_pending: int) -> int:
+    """Return how many of a group's pending reports a release publishes; 25 to 49 stay pending.
 
-    The smallest strata are merged until together they have enough reports. At least two strata
-    are merged: otherwise, subtracting the others from the total would reveal the one left out.
-
-    >>> merge_small_strata({"north": 400, "south": 300, "east": 20, "west": 3})
-    {'west': 'other links', 'east': 'other links', 'south': 'other links', 'north': 'north'}
-    >>> merge_small_strata({"": 7})
-    {'': ''}
+    >>> [n_to_release(n) for n in (0, 25, 49, 50, 74, 75, 10_000)]
+    [0, 0, 0, 25, 25, 50, 9975]
     """
-    if len(sizes) < 2:
-        return {stratum: stratum for stratum in sizes}
-    names: dict[str, str] = {}
-    merged = 0
-    for stratum, n in sorted(sizes.items(), key=lambda item: (item[1], item[0])):
-        is_small = n < MINIMUM_REPORTS or 0 < merged < MINIMUM_REPORTS
-        names[stratum] = OTHER_GROUPS if is_small else stratum
-        merged += n if is_small else 0
-    return names
+    return MINIMUM_REPORTS * max(n_pending // MINIMUM_REPORTS - 1, 0)
 
 
-def merge_small_groups(sizes: Mapping[Cell, int]) -> dict[Cell, Cell]:
-    """Return the stratum and bucket under which results show each cell, given its reports.
+def release_time(now: float, every: int) -> int:
+    """Return the latest release time up to `now`; times in seconds since 1970, UTC.
 
-    First, small strata are merged over all buckets as in `merge_small_strata`. Then neighbouring
-    buckets are merged until each stratum has either no reports or enough of them in every bucket.
-    No difference between totals of strata, buckets or cells then isolates fewer than the minimum.
-
-    >>> merge_small_groups({("", "2026-01-01"): 90, ("", "2026-01-02"): 40, ("", "2026-01-03"): 1})
-    {('', '2026-01-01'): ('', '2026-01-01'), ('', '2026-01-02'): ('', '2026-01-02/2026-01-03'), \
-('', '2026-01-03'): ('', '2026-01-02/2026-01-03')}
+    >>> release_time(1_795_485_599, 3600) == 1_795_485_600 - 3600, release_time(1_795_485_600, 3600)
+    (True, 1795485600)
     """
-    by_stratum: Counter[str] = Counter()
-    for (stratum, _), n in sizes.items():
-        by_stratum[stratum] += n
-    names = merge_small_strata(by_stratum)
-    by_bucket: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for (stratum, bucket), n in sizes.items():
-        by_bucket[bucket][names[stratum]] += n
-    spans = _merge_buckets(by_bucket)
-    return {(stratum, bucket): (names[stratum], spans[bucket]) for stratum, bucket in sizes}
+    return FIRST_MONDAY + (int(now) - FIRST_MONDAY) // every * every
 
 
-def _merge_buckets(by_bucket: Mapping[str, Counter[str]]) -> dict[str, str]:
-    """Return each bucket's name in results: its own, or that of the span it was merged into."""
-    spans: list[list[str]] = []
-    span: list[str] = []
-    for bucket in sorted(by_bucket):
-        span.append(bucket)
-        if _has_enough(by_bucket, span):
-            spans.append(span)
-            span = []
-    # Reports at the end that are too few join the spans before them.
-    while span and spans and not _has_enough(by_bucket, span):
-        span = spans.pop() + span
-    if span:
-        spans.append(span)
-    return {
-        bucket: span[0] if len(span) == 1 else f"{span[0]}/{span[-1]}"
-        for span in spans
-        for bucket in span
-    }
+def next_release(now: float, every: int) -> str:
+    """Return the next release time as text; times in seconds since 1970, UTC.
+
+    >>> next_release(1_795_485_599, 3600)
+    '2026-11-24 02:00 UTC'
+    """
+    moment = datetime.fromtimestamp(release_time(now, every) + every, UTC)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _has_enough(by_bucket: Mapping[str, Counter[str]], span: Sequence[str]) -> bool:
-    """Return whether each stratum has no reports, or enough of them, in these buckets."""
-    sizes = sum((by_bucket[bucket] for bucket in span), Counter[str]())
-    return all(n >= MINIMUM_REPORTS for n in sizes.values())
+def closing_names(pending: Mapping[str, int]) -> dict[str, str]:
+    """Return the name under which closing publishes each stratum, given its pending reports.
+
+    Strata with too few pending reports are published together, if they have enough together. A
+    stratum that the result lacks is not published. Releases leave enough pending in every stratum
+    that they publish, so that these strata keep their names.
+
+    >>> closing_names({"north": 30, "east": 20, "west": 3})
+    {'north': 'north'}
+    >>> closing_names({"north": 30, "east": 20, "west": 6})
+    {'north': 'north', 'east': 'other groups', 'west': 'other groups'}
+    """
+    small = [stratum for stratum, n in pending.items() if n < MINIMUM_REPORTS]
+    is_enough = sum(pending[stratum] for stratum in small) >= MINIMUM_REPORTS
+    names = {stratum: stratum for stratum in pending if stratum not in small}
+    return {**names, **dict.fromkeys(small, OTHER_GROUPS)} if is_enough else names
+
+
+def is_full(n_released: int, maximum: int) -> bool:
+    """Return whether a survey has reached its maximum, 0 for none, as far as releases show.
+
+    Every release leaves at least 25 reports pending, so they count as well. The number that is
+    pending now does not: a refused report would tell its sender whether another one has arrived.
+
+    >>> [is_full(n, 100) for n in (50, 75)], is_full(1000, 0)
+    ([False, True], False)
+    """
+    return 0 < maximum <= n_released + MINIMUM_REPORTS and n_released > 0
 
 
 def secure_permutation(n: int) -> NDArray[np.intp]:

@@ -68,6 +68,12 @@ class FullError(SurveyError):
     """A report for a survey that has reached its maximum number of reports."""
 
 
+class TestRunError(SurveyError):
+    """A report to a test run, which stores only simulated reports."""
+
+    __test__ = False
+
+
 class ConflictError(SurveyError):
     """A request that contradicts stored data."""
 
@@ -145,6 +151,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     ClosedError: HTTPStatus.GONE,
     NotOpenError: HTTPStatus.FORBIDDEN,
     ForbiddenError: HTTPStatus.FORBIDDEN,
+    TestRunError: HTTPStatus.FORBIDDEN,
     FullError: HTTPStatus.GONE,
     ReportTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

@@ -1,4 +1,4 @@
-"""The production server (granian) around the application, with the release loop beside it.
+"""The production server (granian) around the application, with the keeper beside it.
 
 On SIGTERM it accepts no more connections, commits and answers the requests it has accepted, and
 ends. On SIGHUP it replaces its workers, if new ones can start.
@@ -36,7 +36,7 @@ from granian.server.common import AbstractServer
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from survey.app import create_app
-from survey.collect.release import ReleaseLoop
+from survey.collect.release import Keeper
 from survey.errors import SurveyError
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.health import Internal, checks, internal_address, serve_inside
@@ -44,7 +44,7 @@ from survey.ops.logs import catch_all, configuration
 from survey.ops.metrics import Gauges
 from survey.respond.client import Client
 from survey.settings import Settings
-from survey.store import Store, open_store
+from survey.store import PrivateKeys, Store, open_store
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -84,10 +84,13 @@ def serve(
     port: int,
     workers: int,
     on_ready: Callable[[], None] = lambda: None,
+    *,
+    has_keeper: bool = True,
 ) -> None:
     """Serve until interrupted; the workers read their settings from the environment.
 
-    Only this parent process runs the release loop, whatever the number of workers.
+    With a keeper, this parent process holds the private keys and releases reports, whatever the
+    number of workers. Without one, `survey keeper` does that, best as another user.
     """
     check_port(address, port)
     refuse_unsafe(Deployment(settings, os.environ, address))
@@ -100,9 +103,11 @@ def serve(
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
     server.signal_handler_reload = Renewal(server, address)  # type: ignore[method-assign]
     stop = threading.Event()
-    releases = threading.Thread(target=ReleaseLoop(store, settings).run, args=[stop])
+    keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
+    releases = threading.Thread(target=keeper.run, args=[stop])
     ready = threading.Thread(target=_when_ready, args=[address, port, on_ready], daemon=True)
-    server.on_startup(releases.start)
+    if has_keeper:
+        server.on_startup(releases.start)
     server.on_startup(ready.start)
     try:
         catch_all()
@@ -160,7 +165,7 @@ def default_workers() -> int:
 
 
 def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
-    # A forked worker would inherit the release loop's connections in an unknown state.
+    # A forked worker would inherit the keeper's connections in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
     return Granian(
         "survey.server:worker",

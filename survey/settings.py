@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from survey.disclosure import MINIMUM_REPORTS
 from survey.errors import SettingsError
 
 MIN_SECRET_LENGTH = 32
@@ -55,8 +54,8 @@ class Settings:
     database: str = "sqlite:///survey.db"
     public_url: str = "http://127.0.0.1:8000"
     caps: Caps = Caps()
-    release_minimum: int = MINIMUM_REPORTS
-    release_seconds: int = 60
+    keys: str = "survey-keys"
+    release_every: int = 3_600
     password_cost: int = 3
     trusted_proxies: int = 0
     internal: str = ""
@@ -70,6 +69,11 @@ class Settings:
             host_and_port(self.internal)
         for name, variable in VARIABLES.items():
             variable.check(name, self)
+        if self.release_every < MIN_RELEASE_SECONDS and not self.opens_here_only:
+            raise SettingsError(
+                f"SURVEY_RELEASE_EVERY = {self.release_every} must be {MIN_RELEASE_SECONDS} or "
+                "more, unless SURVEY_PUBLIC_URL is a loopback address"
+            )
 
     @property
     def secure_cookies(self) -> bool:
@@ -94,8 +98,8 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Read the variables of `VARIABLES`; raise SettingsError for unknown SURVEY_* names.
 
-        >>> Settings.from_environment({"SURVEY_RELEASE_MINIMUM": "50"}).release_minimum
-        50
+        >>> Settings.from_environment({"SURVEY_RELEASE_EVERY": "86400"}).release_every
+        86400
         """
         variables = {
             name: text
@@ -150,6 +154,9 @@ class Variable:
             )
 
 
+MIN_RELEASE_SECONDS = 600
+"""Shortest time between releases of a public instance: coarse times hide when reports arrive."""
+
 SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
 MIN_CAP = Decimal("0.1")
 
@@ -175,13 +182,13 @@ VARIABLES: Mapping[str, Variable] = {
         (MIN_CAP, Decimal(20)),
         of_caps=True,
     ),
-    "SURVEY_RELEASE_MINIMUM": Variable(
-        "release_minimum",
-        "smallest number of reports released together",
-        (MINIMUM_REPORTS, 65_536),
+    "SURVEY_KEYS": Variable(
+        "keys", "directory of the private keys of pending reports; no backup may cover it"
     ),
-    "SURVEY_RELEASE_SECONDS": Variable(
-        "release_seconds", "longest time that enough reports are pending", (1, 86_400)
+    "SURVEY_RELEASE_EVERY": Variable(
+        "release_every",
+        f"seconds between release times; below {MIN_RELEASE_SECONDS} on loopback only",
+        (1, 7 * 86_400),
     ),
     "SURVEY_TRUSTED_PROXIES": Variable(
         "trusted_proxies", "number of proxies in front that add X-Forwarded-* headers", (0, 10)

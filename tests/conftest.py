@@ -31,9 +31,10 @@ from werkzeug.routing import Rule
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
-from survey.store import PublishedSurvey, Store, database_file, open_store
+from survey.store import PrivateKeys, PublishedSurvey, Store, database_file, open_store
 from tests.security_items import summary
 from tests.store.databases import KINDS, PostgresqlServer
+from tests.store.reports import add_spare_keys, write_spare_keys
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -171,7 +172,13 @@ def postgresql() -> Iterator[PostgresqlServer]:
 
 @pytest.fixture
 def sqlite_settings(tmp_path: Path) -> Settings:
-    return Settings(secret=SECRET, database=f"sqlite:///{tmp_path / 'survey.db'}", password_cost=1)
+    write_spare_keys(tmp_path / "keys")
+    return Settings(
+        secret=SECRET,
+        database=f"sqlite:///{tmp_path / 'survey.db'}",
+        keys=str(tmp_path / "keys"),
+        password_cost=1,
+    )
 
 
 @pytest.fixture
@@ -197,6 +204,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("migrated") / "survey.db"
     store = open_store(f"sqlite:///{file}")
     store.migrate()
+    add_spare_keys(store)
     store.close_connections()
     return file
 
@@ -211,6 +219,12 @@ def store(settings: Settings, migrated_file: Path) -> Iterator[Store]:
         shutil.copy(migrated_file, file)
     yield opened
     opened.close_connections()
+
+
+@pytest.fixture
+def keys(settings: Settings) -> PrivateKeys:
+    """Return the private keys of the test's database."""
+    return PrivateKeys(Path(settings.keys))
 
 
 @pytest.fixture
@@ -317,6 +331,7 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
             **os.environ,
             "SURVEY_SECRET": settings.secret,
             "SURVEY_DATABASE": settings.database,
+            "SURVEY_KEYS": settings.keys,
             "SURVEY_PUBLIC_URL": url,
             "SURVEY_PASSWORD_COST": "1",
             **variables,

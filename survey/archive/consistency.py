@@ -1,6 +1,7 @@
 """Check that a store agrees with itself: rebuild every count from the blocks and compare.
 
-The check reads one snapshot. Its memory grows with the number of questions, not of reports.
+The check reads one snapshot. Its memory grows with the numbers of questions and pending reports,
+not of released ones.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Row, Snapshot, Table
+from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Table
 
 PAGE, BLOCKS = 5_000, 16
 """Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
@@ -42,7 +43,7 @@ def rows(snapshot: Snapshot, name: str) -> Iterator[Row]:
 def key_of(table: Table, row: Row) -> Row:
     """Return the primary key of a row.
 
-    >>> key_of(TABLES["release"], (7, 3, 90))
+    >>> key_of(TABLES["release"], (7, 3, 90, 0))
     (7,)
     """
     return tuple(row[table.column_names.index(column)] for column in table.key)
@@ -50,9 +51,6 @@ def key_of(table: Table, row: Row) -> Row:
 
 MAX_MISTAKES = 1_000
 """The check stops after this many mistakes."""
-
-ID_BYTES = 16
-id_of = itemgetter(0, 1)
 
 UNKNOWN_SURVEY = "it has reports, but the survey does not exist"
 
@@ -195,54 +193,59 @@ def _read_block(row: Row, question: PublishedQuestion | None, column: Column) ->
 
 
 def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
-    """Yield the mistakes in pending reports: wrong lengths, unknown surveys, missing ids.
+    """Yield the mistakes in pending reports, as far as they show without a private key.
 
     No message states the number of pending reports, because that number must stay secret.
     """
-    mistakes: set[tuple[int, str]] = set()
-    n_ids: Counter[int] = Counter()
-    for row in rows(snapshot, "inbox"):
-        mistakes.update(_row_mistakes(surveys, row))
+    pending, mistakes = _pending_ids(snapshot, surveys)
+    n_released: Counter[int] = Counter()
     for page in pages(snapshot, "seen"):
-        n_ids.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
-    mistakes.update((key, UNKNOWN_SURVEY) for key in n_ids.keys() - surveys.keys())
-    mistakes.update(_pending_and_released(snapshot))
+        n_released.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
+        mistakes.update(
+            (key, "a pending report was released before") for key, _ in pending.keys() & set(page)
+        )
+    for page in pages(snapshot, "pending_id"):
+        for place in page:
+            if pending.pop(cast("tuple[int, bytes]", place), 0) != 1:
+                mistake = "an id is pending without its report, or with several"
+                mistakes.add((cast("int", place[0]), mistake))
+    mistakes.update((key, "a pending report has no id on record") for key, _ in pending)
+    mistakes.update((key, UNKNOWN_SURVEY) for key in n_released.keys() - surveys.keys())
     for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
-    yield from _missing_ids(surveys, n_ids)
+    yield from _missing_ids(surveys, n_released)
 
 
-def _row_mistakes(surveys: dict[int, SurveyVersion], row: Row) -> Iterator[tuple[int, str]]:
-    """Yield the mistakes of one pending report, each with the key of its survey."""
-    key, report_id, _, codes = cast("tuple[int, bytes, str, bytes]", row)
-    survey = surveys.get(key)
-    if survey is None:
-        yield key, UNKNOWN_SURVEY
-        return
-    if len(report_id) != ID_BYTES:
-        yield key, f"a pending report has an id of {len(report_id)} bytes, not {ID_BYTES}"
-    if survey.questions and len(codes) != survey.report_bytes:
-        yield key, f"a pending report has {len(codes)} bytes of codes, not {survey.report_bytes}"
-
-
-def _pending_and_released(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
-    """Yield the surveys with an id in both tables: such a report would be counted twice."""
-    pending_ids = map(id_of, rows(snapshot, "inbox"))
-    pending = next(pending_ids, None)
-    for page in pages(snapshot, "seen"):
-        released = set(page)
-        # Both tables are sorted by these two values, which are all columns of `seen`.
-        while pending is not None and pending <= page[-1]:
-            if pending in released:
-                yield pending[0], "a pending report was released before"
-            pending = next(pending_ids, None)
+def _pending_ids(
+    snapshot: Snapshot, surveys: dict[int, SurveyVersion]
+) -> tuple[Counter[tuple[int, bytes]], set[tuple[int, str]]]:
+    """Return how often each pending report is stored, and the mistakes of sealed batches."""
+    periods = {row[:2] for row in rows(snapshot, "sealing_key")}
+    pending: Counter[tuple[int, bytes]] = Counter()
+    mistakes: set[tuple[int, str]] = set()
+    for key, report_id, _, codes in rows(snapshot, "inbox"):
+        pending[cast("tuple[int, bytes]", (key, report_id))] += 1
+        survey = surveys.get(cast("int", key))
+        if survey and survey.questions and len(cast("bytes", codes)) != survey.report_bytes:
+            mistakes.add((cast("int", key), "a pending report has codes of a wrong length"))
+    for batch in map(Batch.from_row, rows(snapshot, "pending")):
+        pending.update((batch.survey, report_id) for report_id in batch.report_ids)
+        survey = surveys.get(batch.survey)
+        if (batch.survey, batch.period) not in periods:
+            mistakes.add((batch.survey, "a sealed batch has no key"))
+        if survey and survey.questions and (mistake := batch.mistake(survey.report_bytes)):
+            mistakes.add((batch.survey, mistake))
+    mistakes.update((key, UNKNOWN_SURVEY) for key, _ in pending if key not in surveys)
+    return pending, mistakes
 
 
 def _missing_ids(surveys: dict[int, SurveyVersion], n_ids: Counter[int]) -> Iterator[str]:
     """Yield surveys with missing ids: a repeated report would be counted twice."""
     for key, survey in surveys.items():
-        is_forgotten = survey.state == "closed" and not n_ids[key]
-        if survey.released is not None and n_ids[key] != survey.released and not is_forgotten:
+        if survey.released is None or n_ids[key] == survey.released:
+            continue
+        # Closing deletes reports that are too few to publish; later, all ids are forgotten.
+        if survey.state != "closed" or 0 < n_ids[key] < survey.released:
             yield (
                 f"{survey.name}: {n_ids[key]:,} ids are recorded as released, but "
                 f"{survey.released:,} reports were released"

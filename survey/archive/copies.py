@@ -7,34 +7,36 @@ run continues where the first one stopped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from survey.archive.consistency import CheckResult, check, key_of, pages
+from survey.archive.consistency import CheckResult, check, key_of, pages, rows
 from survey.errors import ConflictError, StoreError
-from survey.store import TABLES, Row, Snapshot, Store
+from survey.store import TABLES, Batch, PrivateKeys, Row, SealingKey, Snapshot, Store
 from survey.store.migrations import FIRST_STEP
+from survey.store.sealing import forget_unreadable, open_batch, require_key, seal
 from survey.store.sqlite import create_file, open_file
 
 Watch = Callable[[int, int], None]
 """Called repeatedly with the number of finished rows and the total."""
 
 
-def copy_store(source: Store, target: Store, watch: Watch) -> CheckResult:
+def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) -> CheckResult:
     """Copy a store that accepts no reports meanwhile into an empty one, or continue such a copy.
 
+    Pending reports are sealed again with new keys, which `keys` gets; the caller has locked it.
     Sessions are not copied, so everybody signs in again. Returns the result of the source's
     check. Raises ConflictError if the target contains anything that the source does not, or if
-    the source has changed during the copy, and StoreError if the source contradicts itself or
-    the target differs from what was written.
+    the source has changed during the copy, and StoreError if the source contradicts itself, a
+    private key is missing, or the target differs from what was written.
     """
     with source.snapshot() as snapshot:
-        result = copy_snapshot(snapshot, target, watch)
+        result = copy_snapshot(snapshot, target, watch, keys)
     # A new snapshot, because reports acknowledged during the copy would be lost with the source.
     with source.snapshot() as now:
-        if table := difference(now, target):
+        if table := difference(now, target, is_resealed=True):
             raise ConflictError(
                 f'the source has changed while it was copied (its table "{table}"): stop '
                 "serving from it, empty the target, and copy again"
@@ -42,25 +44,47 @@ def copy_store(source: Store, target: Store, watch: Watch) -> CheckResult:
     return result
 
 
-def copy_snapshot(source: Snapshot, target: Store, watch: Watch) -> CheckResult:
-    """Bring a target to the state of a snapshot and compare every row, as `copy_store` does."""
+def copy_snapshot(
+    source: Snapshot, target: Store, watch: Watch, keys: PrivateKeys | None = None
+) -> CheckResult:
+    """Bring a target to the state of a snapshot and compare every row, as `copy_store` does.
+
+    Without keys, sealed reports and their public keys are copied as they are.
+    """
+    is_resealed = keys is not None
     result = check(source).require_consistency()
     # An older database is in use and stays unchanged.
     if FIRST_STEP in target.pending_migrations():
         target.migrate()
-    total, copied = rows_to_copy(source, target), 0
-    for portion in portions(source, target):
+    total, copied = rows_to_copy(source, target, is_resealed=is_resealed), 0
+    for portion in portions(source, target, is_resealed=is_resealed):
         _refuse_foreign(portion)
-        if portion.missing:
+        if portion.missing and portion.table == "pending" and keys:
+            _seal_for(target, keys, source, portion.missing)
+        elif portion.missing:
             target.insert_rows(portion.table, portion.missing)
         copied += portion.n
         watch(copied, total)
-    if table := difference(source, target):
+    if table := difference(source, target, is_resealed=is_resealed):
         raise StoreError(f'the copy differs from what was written: its table "{table}" differs')
     return result
 
 
-def rows_to_copy(source: Snapshot, target: Store) -> int:
+def _seal_for(target: Store, keys: PrivateKeys, source: Snapshot, batches: Sequence[Row]) -> None:
+    """Seal the reports of batches with keys of the target, one new batch for each."""
+    periods = {row[:2]: SealingKey(*row) for row in rows(source, "sealing_key")}
+    current = {key.survey: key for key in target.sealing_keys()}
+    for batch in map(Batch.from_row, batches):
+        if batch.survey not in current:
+            key = SealingKey(batch.survey, 1, keys.create())
+            target.insert_rows("sealing_key", [(key.survey, key.period, key.public_key)])
+            current[batch.survey] = key
+        opened = open_batch(require_key(keys, periods[batch.survey, batch.period]), batch)
+        sealed = seal(current[batch.survey], opened, is_resealed=batch.is_resealed)
+        target.insert_rows("pending", [new.row for new in sealed])
+
+
+def rows_to_copy(source: Snapshot, target: Store, *, is_resealed: bool) -> int:
     """Return the number of rows of a copy; ConflictError before anything is written.
 
     This also reads the whole source, so that unreadable rows raise here.
@@ -70,15 +94,15 @@ def rows_to_copy(source: Snapshot, target: Store) -> int:
             if snapshot.rows(name, None, 1):
                 raise _foreign(name)
     n = 0
-    for portion in portions(source, target):
+    for portion in portions(source, target, is_resealed=is_resealed):
         _refuse_foreign(portion)
         n += portion.n
     return n
 
 
-def difference(source: Snapshot, target: Store) -> str | None:
+def difference(source: Snapshot, target: Store, *, is_resealed: bool) -> str | None:
     """Return the first table in which a target differs from the source, or None."""
-    for portion in portions(source, target):
+    for portion in portions(source, target, is_resealed=is_resealed):
         if portion.missing or portion.foreign:
             return portion.table
     return None
@@ -120,16 +144,27 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     return result
 
 
-def restore(file: Path, store: Store, watch: Watch) -> CheckResult:
+def restore(file: Path, store: Store, keys: PrivateKeys, watch: Watch) -> tuple[CheckResult, int]:
     """Restore a backup into an empty database, migrated or not.
 
-    Restoring the same file again continues an interrupted run. The file is not changed; a file
-    with an older schema is upgraded in a copy. Raises ConflictError if the database contains
-    anything else, and StoreError for a file that is not a store, has a newer schema, or
-    contradicts itself.
+    Returns the result of its check, and the number of pending reports whose private key is
+    destroyed: they are left out, and their ids and invitations are unused again, so that devices
+    can send them again. Restoring the same file again continues an interrupted run. The file is
+    not changed; a file with an older schema is upgraded in a copy. Raises ConflictError if the
+    database contains anything else, and StoreError for a file that is not a store, has a newer
+    schema, or contradicts itself.
     """
-    with open_file(file) as source, source.snapshot() as snapshot:
-        return copy_snapshot(snapshot, store, watch)
+    with open_file(file) as source, TemporaryDirectory() as directory:
+        if all(keys.find(key.public_key) for key in source.sealing_keys()):
+            with source.snapshot() as snapshot:
+                return copy_snapshot(snapshot, store, watch), 0
+        # In a copy, so that another run finds the same rows.
+        with create_file(Path(directory) / "readable.db") as readable:
+            with source.snapshot() as snapshot:
+                copy_snapshot(snapshot, readable, lambda *_: None)
+            n_lost = forget_unreadable(readable, keys)
+            with readable.snapshot() as snapshot:
+                return copy_snapshot(snapshot, store, watch), n_lost
 
 
 def _file_exists(file: Path) -> ConflictError:
@@ -170,12 +205,18 @@ class Portion:
     foreign: list[Row]
 
 
-def portions(source: Snapshot, target: Store) -> Iterator[Portion]:
+def portions(source: Snapshot, target: Store, *, is_resealed: bool) -> Iterator[Portion]:
     """Yield all copied rows of a source, compared with the current rows of the target.
 
-    The target can be written between two portions.
+    The target can be written between two portions. If pending reports are sealed again, batches
+    are compared without their keys and boxes.
     """
     for name in COPIED:
+        if is_resealed and name == "sealing_key":
+            continue
+        if is_resealed and name == "pending":
+            yield from _resealed_portions(source, target)
+            continue
         after: Row | None = None
         for page in pages(source, name):
             yield _portion(target, name, after, page)
@@ -184,6 +225,25 @@ def portions(source: Snapshot, target: Store) -> Iterator[Portion]:
             extra = snapshot.rows(name, after, 1)
         if extra:
             yield Portion(name, 0, [], extra)
+
+
+def _resealed_portions(source: Snapshot, target: Store) -> Iterator[Portion]:
+    """Yield the pending batches of a source, compared with those of the target by their ids."""
+    with target.snapshot() as snapshot:
+        foreign = {_readable_part(row): row for row in rows(snapshot, "pending")}
+    for page in pages(source, "pending"):
+        missing = [row for row in page if _readable_part(row) not in foreign]
+        for row in page:
+            foreign.pop(_readable_part(row), None)
+        yield Portion("pending", len(page), missing, [])
+    if foreign:
+        yield Portion("pending", 0, [], list(foreign.values()))
+
+
+def _readable_part(row: Row) -> tuple[int, str, bytes, bytes]:
+    """Return what a batch shows without a key, and keeps when it is sealed again."""
+    batch = Batch.from_row(row)
+    return batch.survey, batch.stratum, batch.ids, batch.invitations
 
 
 def _portion(target: Store, name: str, after: Row | None, page: list[Row]) -> Portion:

@@ -28,7 +28,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "results": ("estimate", "export", "simulate"),
     "plan": ("plan",),
     "server": (
-        *("config", "migrate", "serve", "release", "retention", "researcher"),
+        *("config", "migrate", "serve", "keeper", "release", "retention", "researcher"),
         *("backup", "restore", "check-store", "copy-store", "audit", "demo"),
     ),
 }

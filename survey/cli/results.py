@@ -14,11 +14,11 @@ import click
 import numpy as np
 
 from survey.cli import PATH, combine, configured_store, progress_bar, quantity
-from survey.collect.release import release, utc_today
+from survey.collect.release import utc_today
 from survey.collect.simulation import (
     Truth,
+    add_simulated,
     complete_shares,
-    send_reports,
     simulate_respondents,
     true_values,
 )
@@ -228,9 +228,8 @@ def simulate(
         survey = store.publish(definition, utc_today())
         respondents = simulate_respondents(definition, n, shares, np.random.default_rng())
         with progress_bar("simulating", n) as bar:
-            for stored in send_reports(store, survey, respondents):
+            for stored in add_simulated(store, survey, respondents):
                 bar.update(stored)
-        release(store, survey, 1)
         print_result(ResultCache(store).result(survey, options), form)
     if form == "text":
         click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))

@@ -1,4 +1,4 @@
-"""The operator's commands: configuration, server, accounts, releases, backups, audit and demo.
+"""The operator's commands: configuration, server, keeper, accounts, backups, audit and demo.
 
 Each command imports what it needs when it runs: a nightly `survey retention` loads no web server.
 """
@@ -27,7 +27,8 @@ from survey.errors import SettingsError, SurveyError
 
 if TYPE_CHECKING:
     from survey.archive import CheckResult, Watch
-    from survey.store import Store
+    from survey.collect.release import Keeper
+    from survey.store import PrivateKeys, Store
 
 MAX_SAMPLES = 10**9
 MAX_WORKERS = 64
@@ -79,7 +80,8 @@ def migrate() -> None:
     type=click.IntRange(1, MAX_WORKERS),
     help="Number of worker processes; default: one for each core, at most 4.",
 )
-def serve(address: str, port: int, workers: int | None) -> None:
+@click.option("--without-keeper", is_flag=True, help="Leave releases to `survey keeper`.")
+def serve(address: str, port: int, workers: int | None, without_keeper: bool) -> None:
     """Run the server. SIGHUP replaces its workers; SIGTERM stops it."""
     # Until there are workers, the default action of SIGHUP would end the starting server.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -92,7 +94,8 @@ def serve(address: str, port: int, workers: int | None) -> None:
         if sys.stdout.isatty():
             click.echo(f"listening on {address} port {port}; public URL {settings.public_url}")
 
-    server.serve(settings, address, port, workers or server.default_workers(), announce)
+    n_workers = workers or server.default_workers()
+    server.serve(settings, address, port, n_workers, announce, has_keeper=not without_keeper)
 
 
 @click.group()
@@ -146,20 +149,47 @@ def reset_researcher(email: str, password: str) -> None:
 
 
 @click.command()
-@click.argument("slug", required=False)
-def release(slug: str | None) -> None:
-    """Release the pending reports of SLUG, or of all surveys, where there are enough."""
-    from survey.collect.release import release as release_reports
-    from survey.store import find_survey
+def release() -> None:
+    """Do once what the keeper does: release the reports that are due, and nothing earlier."""
+    keeper, keys = _keeper()
+    with keys.lock():
+        click.echo(f"released {quantity(keeper.work(), 'report')}")
 
-    store, minimum = configured_store(), configured_settings().release_minimum
-    if slug:
-        find_survey(store, slug)
-    surveys = store.versions(slug) if slug else store.surveys()
-    n = sum(release_reports(store, survey, minimum) for survey in surveys)
-    if slug and not n:
-        raise SurveyError(f"nothing released: fewer than {minimum} reports are pending")
-    click.echo(f"released {n:,} reports")
+
+@click.command()
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Forget pending reports whose private key is lost, so that devices send them again.",
+)
+def keeper(take_over: bool) -> None:
+    """Hold the private keys and release reports until SIGTERM."""
+    from threading import Event
+
+    unit, keys = _keeper()
+    if take_over:
+        with keys.lock():
+            n = unit.take_over()
+        click.echo(f"forgot {quantity(n, 'pending report')} that no private key opens")
+        return
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    unit.run(stop)
+
+
+def _keeper() -> tuple[Keeper, PrivateKeys]:
+    """Return the keeper that the settings describe, and its keys."""
+    from survey.collect.release import Keeper
+
+    keys = _private_keys()
+    return Keeper(configured_store(), keys, configured_settings().release_every), keys
+
+
+def _private_keys() -> PrivateKeys:
+    from survey.store import PrivateKeys
+
+    return PrivateKeys(Path(configured_settings().keys))
 
 
 @click.command()
@@ -210,10 +240,14 @@ def restore(file: Path) -> None:
     """Restore a backup FILE into an empty database; run again to continue after an interruption."""
     from survey.archive import restore as restore_backup
 
-    store = configured_store()
     with _progress("restoring") as watch:
-        result = restore_backup(file, store, watch)
-    click.echo(f"restored {_describe(result)} released, and all pending reports")
+        result, n_lost = restore_backup(file, configured_store(), _private_keys(), watch)
+    click.echo(f"restored {_describe(result)} released, and the pending reports that can be read")
+    if n_lost:
+        click.echo(
+            f"{quantity(n_lost, 'pending report')} cannot be read: the private keys are destroyed. "
+            "Devices that still have these reports can send them again."
+        )
 
 
 @click.command()
@@ -222,17 +256,20 @@ def restore(file: Path) -> None:
 def copy_store(source: str, target: str) -> None:
     """Copy the database at the URL SRC to the empty database at the URL DST.
 
-    Stop the server that uses SRC first. Run again to continue after an interruption.
+    Stop the server and the keeper that use SRC first. Pending reports are sealed again with new
+    keys in SURVEY_KEYS. Run again to continue after an interruption.
     """
     from survey.archive import copy_store as copy_database
 
     if source == target:
         raise SurveyError("SRC and DST are the same database")
     stores = _open_argument(source, "SRC"), _open_argument(target, "DST")
-    with _progress("copying") as watch:
-        result = copy_database(*stores, watch)
+    keys = _private_keys()
+    with keys.lock(), _progress("copying") as watch:
+        result = copy_database(*stores, keys, watch)
     click.echo(f"copied {_describe(result)} released, and all pending reports; every row agrees")
-    click.echo("set SURVEY_DATABASE to DST before you start the server again")
+    click.echo("set SURVEY_DATABASE to DST, and run `survey keeper --take-over` before you start")
+    click.echo("the server again: it destroys the private keys that only SRC needs")
 
 
 @click.command()

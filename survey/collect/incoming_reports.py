@@ -21,6 +21,7 @@ from typing import Any
 
 from survey.collect.group_commit import Committer, Outcome
 from survey.collect.invitations import token_hash
+from survey.disclosure import is_full
 from survey.errors import (
     ChannelError,
     ClosedError,
@@ -33,7 +34,9 @@ from survey.errors import (
     ReportError,
     ReportTooLargeError,
     SurveyError,
+    TestRunError,
 )
+from survey.questionnaire import is_test_run
 from survey.questionnaire.definition import MAX_REPORT_BYTES, MAX_STRATUM_LENGTH, Definition
 from survey.store import GRACE, PublishedSurvey, Store, StoredReport
 
@@ -77,6 +80,8 @@ class Intake:
         """
         submission = parse(body)
         definition = self._definition(slug, submission.definition)
+        if is_test_run(slug):
+            raise TestRunError("this is a test run: it stores simulated reports only")
         report = accept(submission, definition)
         self._committer.add(Arrival(slug, submission.definition, report, today))
 
@@ -99,17 +104,15 @@ class Intake:
         outcomes: list[Outcome] = [None] * len(arrivals)
         reports: list[tuple[int, StoredReport]] = []
         places: list[int] = []
-        maxima: dict[int, int] = {}
         for place, arrival in enumerate(arrivals):
             try:
                 survey = _find_version(versions[arrival.slug], arrival.definition)
                 if not self._is_stored_late(arrival, survey, versions[arrival.slug][0]):
                     reports.append((survey.key, arrival.report))
                     places.append(place)
-                    maxima[survey.key] = survey.schedule.maximum
             except SurveyError as refusal:
                 outcomes[place] = refusal
-        verdicts = self._store.add_reports(reports, maxima) if reports else ()
+        verdicts = self._store.add_reports(reports) if reports else ()
         for place, verdict in zip(places, verdicts, strict=True):
             outcomes[place] = verdict
         accepted = sum(outcome is None for outcome in outcomes)
@@ -123,13 +126,13 @@ class Intake:
 
         A respondent whose acknowledgement was lost must learn that the report was stored.
         """
-        refusal = _outdated(survey, current, arrival.today) or schedule_refusal(
-            survey, arrival.today
+        error = _outdated(survey, current, arrival.today) or refusal(
+            self._store, survey, arrival.today
         )
-        if refusal is None:
+        if error is None:
             return False
-        if not self._store.has_report(survey.key, arrival.report):
-            raise refusal
+        if not self._store.has_report(survey.key, arrival.report.id):
+            raise error
         return True
 
 
@@ -154,23 +157,15 @@ def _outdated(survey: PublishedSurvey, current: PublishedSurvey, today: date) ->
 def refusal(store: Store, survey: PublishedSurvey, today: date) -> SurveyError | None:
     """Return why a survey accepts no new report today, or None if it does.
 
-    For pages: the store counts again while it adds a report, and never exceeds the maximum.
+    The answer changes with releases and days, never with an arriving report.
     """
-    maximum = survey.schedule.maximum
-    if error := schedule_refusal(survey, today):
-        return error
-    if maximum and store.n_released(survey.key) + store.n_pending(survey.key) >= maximum:
-        return FullError(f"this survey has its maximum of {maximum:,} reports")
-    return None
-
-
-def schedule_refusal(survey: PublishedSurvey, today: date) -> SurveyError | None:
-    """Return why a survey's state and days allow no new report today, or None if they do."""
     schedule = survey.schedule
     if survey.state == "closed" or (schedule.closes and today > schedule.closes):
         return ClosedError("this survey is closed and accepts no more reports")
     if schedule.opens and today < schedule.opens:
         return NotOpenError(schedule.opens)
+    if schedule.maximum and is_full(store.n_released(survey.key), schedule.maximum):
+        return FullError(f"this survey has reached its maximum of {schedule.maximum:,} reports")
     return None
 
 

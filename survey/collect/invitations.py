@@ -64,13 +64,14 @@ def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count:
         reason = error.errors(include_url=False)[0]["msg"]
         raise DesignError(f"stratum {stratum[:MAX_STRATUM_LENGTH]!a}: {reason}") from None
     if name == OTHER_GROUPS:
-        raise DesignError(f'"{name}" is the name of the merged small strata; choose another name')
+        raise DesignError(f'"{name}" is the name of small strata together; choose another name')
     n = store.n_invited(survey.key, name) + count
-    if name and n < MINIMUM_REPORTS:
+    if n < MINIMUM_REPORTS:
+        place = f'stratum "{name}"' if name else "this survey"
+        remedy = "Merge it with another" if name else "Invite more people"
         raise DesignError(
-            f'stratum "{name}" would have {n} people; {MINIMUM_REPORTS} are needed: among fewer, '
-            "reports could be linked to persons. Invite them without a stratum, or merge it "
-            "with another"
+            f"{place} would have {n} invitations; {MINIMUM_REPORTS} are needed: among fewer, "
+            f"reports could be linked to persons. {remedy}"
         )
     return name
 

@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import date, timedelta
 
-from survey.collect.release import release
-from survey.errors import ConflictError, DesignError, StoreBusyError
+from survey.errors import ConflictError, DesignError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
@@ -46,24 +45,12 @@ def has_same_content(survey: Survey, newest: PublishedSurvey) -> bool:
 
 
 def close(store: Store, slug: str, today: date) -> bool:
-    """Accept no more reports and release the pending ones; return whether anything changed.
+    """Accept no more reports; return whether anything changed.
 
-    Releases pending reports even if they are fewer than a release's minimum: otherwise nobody
-    could ever use them. To continue after an interruption, close again. The database is rewritten
-    at the end, so that its files do not show who came when.
+    The keeper then publishes the pending reports, as far as the release policy allows.
     """
     find_survey(store, slug)
-    versions = store.close_survey(slug, today)
-    n = sum(release(store, survey, 1, clock=lambda: today) for survey in store.versions(slug))
-    try:
-        store.vacuum()
-    except StoreBusyError as error:
-        raise StoreBusyError(
-            f"{slug} is closed and all its reports are released, but a reader, such as a backup, "
-            "keeps its tables from being rewritten without their history. The server will rewrite "
-            f"them later; or close the survey again when the reader has finished ({error})"
-        ) from None
-    return bool(versions or n)
+    return bool(store.close_survey(slug, today))
 
 
 def validate_schedule(schedule: Schedule) -> Schedule:

@@ -1,40 +1,61 @@
-"""Release pending reports: shuffle them into blocks and add them to the counts that are read.
+"""The keeper releases pending reports: it alone holds the private keys that open them.
 
-At least `release_minimum` reports are released together, so that results never change by a single
-respondent, and the order of arrival is lost.
+At fixed release times it publishes multiples of 25 reports of each group, chosen at random, and
+seals the others again under a new key. Pages and commands only set states that it executes.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from functools import partial
 from threading import Event
 from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.disclosure import secure_permutation
-from survey.errors import StoreBusyError, SurveyError
+from survey.disclosure import (
+    MINIMUM_REPORTS,
+    OTHER_GROUPS,
+    closing_names,
+    n_to_release,
+    release_time,
+    secure_permutation,
+)
+from survey.errors import ConflictError, StoreBusyError, SurveyError
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.settings import Settings
 from survey.store import (
     GRACE,
+    MAX_RELEASED,
     N_ASKED,
+    Batch,
     BlockColumn,
-    PendingReports,
+    ChosenReports,
+    PrivateKeys,
     PublishedSurvey,
     ReleaseContent,
+    SealingKey,
     Store,
+    StoredReport,
+)
+from survey.store.sealing import (
+    UNASSIGNED,
+    forget_unreadable,
+    open_batch,
+    require_key,
+    seal,
 )
 
 BLOCK_SIZE = 65_536
 """Reports per block; the last block of a stratum grows to this size before the next one."""
 
 POLL_SECONDS = 1.0
+
+SPARE_KEYS = 8
+"""Public keys that wait for surveys to be published, so that these accept reports at once."""
 
 REWRITE_SECONDS = 30.0
 """Pause before closed surveys' tables are rewritten again, after a reader prevented it."""
@@ -44,12 +65,18 @@ logger = logging.getLogger(__name__)
 Codes = NDArray[np.uint8]
 """One row per report with the codes of all questions, shape (n, bytes of a report)."""
 
-Clock = Callable[[], date]
+Clock = Callable[[], float]
+"""Returns the seconds since 1970, UTC."""
 
 
 def utc_today() -> date:
     """Return the current UTC date."""
     return datetime.now(UTC).date()
+
+
+def day_of(now: float) -> date:
+    """Return the UTC date of a time."""
+    return datetime.fromtimestamp(now, UTC).date()
 
 
 def bucket_of(survey: PublishedSurvey, released: date) -> str:
@@ -74,24 +101,21 @@ def bucket_of(survey: PublishedSurvey, released: date) -> str:
 
 
 def compose_release(
-    questions: Sequence[PublishedQuestion], groups: Sequence[PendingReports]
+    questions: Sequence[PublishedQuestion], chosen: ChosenReports
 ) -> ReleaseContent:
-    """Shuffle each stratum's pending reports together with its newest block, and count them.
+    """Shuffle reports together with the newest block of their stratum and bucket; count them.
 
     One permutation moves all codes of a report together, which keeps cross-tabs possible.
     """
-    columns: list[BlockColumn] = []
     counts: Counter[tuple[str, str, int, int]] = Counter()
     widths = [question.code_bytes for question in questions]
-    for group in groups:
-        rows = np.frombuffer(b"".join(group.codes), dtype=np.uint8).reshape(-1, sum(widths))
-        for number, column in enumerate(_columns(rows, widths)):
-            n_asked, supports = questions[number].count(column)
-            counts[group.stratum, group.bucket, number, N_ASKED] += n_asked
-            for option in np.flatnonzero(supports).tolist():
-                counts[group.stratum, group.bucket, number, option] += int(supports[option])
-        columns.extend(_blocks(group, rows, widths))
-    return ReleaseContent(columns, counts)
+    rows = np.frombuffer(b"".join(chosen.codes), dtype=np.uint8).reshape(-1, sum(widths))
+    for number, column in enumerate(_columns(rows, widths)):
+        n_asked, supports = questions[number].count(column)
+        counts[chosen.stratum, chosen.bucket, number, N_ASKED] += n_asked
+        for option in np.flatnonzero(supports).tolist():
+            counts[chosen.stratum, chosen.bucket, number, option] += int(supports[option])
+    return ReleaseContent(list(_blocks(chosen, rows, widths)), counts)
 
 
 def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
@@ -99,15 +123,15 @@ def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
     return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
-def _blocks(group: PendingReports, new: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
+def _blocks(chosen: ChosenReports, new: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
     """Yield blocks of the newest block's reports and the new ones, shuffled together."""
     number, rows = 0, new
-    if group.last is not None:
-        number = group.last.number
+    if chosen.last is not None:
+        number = chosen.last.number
         old = np.concatenate(
             [
                 np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
-                for column, width in zip(group.last.columns, widths, strict=True)
+                for column, width in zip(chosen.last.columns, widths, strict=True)
             ],
             axis=1,
         )
@@ -121,108 +145,290 @@ def _blocks(group: PendingReports, new: Codes, widths: Sequence[int]) -> Iterato
         block = number + start // BLOCK_SIZE
         for question, column in enumerate(_columns(part, widths)):
             yield BlockColumn(
-                group.stratum, group.bucket, question, block, len(part), column.tobytes()
+                chosen.stratum, chosen.bucket, question, block, len(part), column.tobytes()
             )
 
 
-def release(
-    store: Store, survey: PublishedSurvey, minimum: int, *, clock: Clock = utc_today
-) -> int:
-    """Release pending reports if there are at least `minimum`; return their number.
-
-    Works in portions, between which new reports are accepted, and stops after as many reports as
-    were pending at the start: under load there are always more.
-    """
-    n, n_pending = 0, store.n_pending(survey.key)
-    compose = partial(compose_release, survey.definition.questions)
-    while n < n_pending:
-        portion = store.release(survey.key, minimum, compose, bucket=bucket_of(survey, clock()))
-        if not portion:
-            break
-        n += portion
-    if n:
-        store.clean_up_after_release(survey.key)
-    return n
+def release_simulated(
+    store: Store,
+    survey: PublishedSurvey,
+    reports: Sequence[StoredReport],
+    stratum: str = "",
+    bucket: str = "",
+) -> None:
+    """Publish simulated reports at once: they belong to nobody and never are pending."""
+    content = _content(store, survey, reports, stratum, bucket)
+    store.release(survey.key, content, [report.id for report in reports])
 
 
-def is_due(n_pending: int, n_released: int, seconds: float, settings: Settings) -> bool:
-    """Return whether to release now: enough reports are pending, for long enough or 1% of all.
+def _content(
+    store: Store,
+    survey: PublishedSurvey,
+    reports: Iterable[StoredReport],
+    stratum: str,
+    bucket: str,
+) -> ReleaseContent:
+    codes = [report.codes for report in reports]
+    if not codes:
+        return ReleaseContent([], {})
+    last = store.last_block(survey.key, stratum, bucket)
+    return compose_release(survey.definition.questions, ChosenReports(stratum, bucket, codes, last))
 
-    >>> settings = Settings()
-    >>> [is_due(n, released, seconds, settings)
-    ...  for n, released, seconds in ((25, 0, 0.0), (24, 0, 99.0), (30, 10_000, 3.0))]
-    [True, False, False]
-    """
-    if n_pending < settings.release_minimum:
-        return False
-    return 100 * n_pending >= n_released or seconds >= settings.release_seconds
 
+class Keeper:
+    """Holds the private keys; releases, closes and seals again, whatever fails.
 
-class ReleaseLoop:
-    """Releases reports when they are due, as long as a server runs and whatever fails.
-
-    Several servers on one database each run a loop: the store admits one release at a time, and
-    released reports are no longer pending for the others.
+    One survey that fails does not hold up the others. After an interruption, the next pass seals
+    again what the interrupted one had left, and releases nothing of it before the next release
+    time: a crash delays a release, and never repeats one.
     """
 
-    def __init__(self, store: Store, settings: Settings, *, clock: Clock = utc_today) -> None:
+    def __init__(
+        self, store: Store, keys: PrivateKeys, every: int, *, clock: Clock = time.time
+    ) -> None:
         self._store = store
-        self._settings = settings
+        self._keys = keys
+        self._every = every
         self._clock = clock
-        self._last: dict[int, tuple[int, float]] = {}
         self._cleaned_up: date | None = None
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
 
     def run(self, stop: Event) -> None:
-        """Release once a second until `stop` is set; repeat what failed."""
-        while not stop.wait(POLL_SECONDS):
+        """Do all that is due once a second until `stop` is set; repeat what failed."""
+        is_waiting = False
+        while not stop.is_set():
             try:
-                self.release_due(monotonic())
-                self.clean_up(self._clock())
+                with self._keys.lock():
+                    is_waiting = False
+                    self._run_locked(stop)
+            except ConflictError as error:
+                # The server that this one replaces may still be ending.
+                if not is_waiting:
+                    logger.warning("no releases by this process: %s", error)
+                is_waiting = True
+            except SurveyError as error:
+                logger.warning("the private keys cannot be used", exc_info=error)
+            stop.wait(POLL_SECONDS)
+        self._store.close_connections()
+
+    def _run_locked(self, stop: Event) -> None:
+        while not stop.is_set():
+            try:
+                self.work()
             except SurveyError as error:
                 logger.warning("no release this time", exc_info=error)
             except Exception:
                 # The thread must survive a programming error: without it nothing is released.
                 logger.exception("no release this time")
-        self._store.close_connections()
+            stop.wait(POLL_SECONDS)
 
-    def release_due(self, now: float) -> int:
-        """Release every survey that is due at `now` (seconds); return the number of reports.
+    def work(self) -> int:
+        """Do all that is due now, and return the number of reports released.
 
-        If releases fail, raises the first error after all surveys had their turn.
+        The caller has locked the keys. If something fails, this raises the first error after all
+        surveys had their turn.
         """
+        now = self._clock()
         n, errors = 0, []
-        for survey in self._store.surveys():
+        surveys = self._store.surveys()
+        self._provide_keys(surveys)
+        try:
+            self._seal_plain_reports()
+        except SurveyError as error:
+            errors.append(error)
+        times = self._store.release_times()
+        periods = self._keys_by_survey()
+        for survey in surveys:
             try:
-                n += self._release_if_due(survey, now)
+                keys = periods.get(survey.key, [])
+                n += self._serve(survey, keys, times.get(survey.key, 0), now)
             except SurveyError as error:
                 errors.append(error)
+        self._destroy_keys({survey.key for survey in surveys if survey.state != "closed"})
+        self.clean_up(day_of(now))
         if errors:
             raise errors[0]
         return n
 
-    def _release_if_due(self, survey: PublishedSurvey, now: float) -> int:
-        if survey.is_over(self._clock()):
-            self._store.close_survey(survey.slug, self._clock())
-        n_pending = self._store.n_pending(survey.key)
-        if survey.state == "closed":
-            if not n_pending:
-                return 0
-            # A close was interrupted between its steps.
-            n = release(self._store, survey, 1, clock=self._clock)
-            self._store.vacuum()
-            return n
-        n_released = self._store.n_released(survey.key)
-        if self._last.get(survey.key, (-1, now))[0] != n_released:
-            # Another server may have released it: the pending reports came after that.
-            self._last[survey.key] = (n_released, now)
-        seconds = now - self._last[survey.key][1]
-        if not is_due(n_pending, n_released, seconds, self._settings):
-            return 0
-        n = release(self._store, survey, self._settings.release_minimum, clock=self._clock)
-        self._last[survey.key] = (n_released + n, now)
+    def take_over(self) -> int:
+        """Delete pending reports whose private key is lost; return their number.
+
+        Devices can then send them again. Also destroys private keys that the database lacks.
+        """
+        n = forget_unreadable(self._store, self._keys)
+        known = {key.public_key for key in self._store.sealing_keys()}
+        for unknown in set(self._keys.public_keys()) - known:
+            self._keys.destroy(unknown)
         return n
+
+    # -- keys
+
+    def _keys_by_survey(self) -> dict[int, list[SealingKey]]:
+        """Return the keys of each survey, oldest first."""
+        by_survey: dict[int, list[SealingKey]] = {}
+        for key in self._store.sealing_keys():
+            by_survey.setdefault(key.survey, []).append(key)
+        return by_survey
+
+    def _provide_keys(self, surveys: Iterable[PublishedSurvey]) -> None:
+        """Give a key to every survey that lacks one, and replenish the spare ones."""
+        by_survey = self._keys_by_survey()
+        for survey in surveys:
+            if survey.state != "closed" and survey.key not in by_survey:
+                self._store.rotate_key(survey.key, self._keys.create(), time=0)
+        for _ in range(SPARE_KEYS - len(by_survey.get(UNASSIGNED, []))):
+            self._store.add_spare_key(self._keys.create())
+
+    def _destroy_keys(self, accepting: set[int]) -> None:
+        """Destroy the private keys that no report needs any more, and forget their public keys."""
+        for survey, keys in self._keys_by_survey().items():
+            if survey == UNASSIGNED:
+                continue
+            for key in keys[:-1] if survey in accepting else keys:
+                # A transaction of its own, after the one that deleted the last sealed batch.
+                if not self._store.is_key_needed(key):
+                    self._keys.destroy(key.public_key)
+                    self._store.delete_key(key)
+
+    def _seal_plain_reports(self) -> None:
+        """Seal the reports that an earlier version has left unsealed."""
+        has_sealed = False
+        while True:
+            survey, reports = self._store.plain_reports(MAX_RELEASED)
+            if not reports:
+                break
+            keys = self._keys_by_survey().get(survey)
+            key = keys[-1] if keys else self._store.rotate_key(survey, self._keys.create(), time=0)
+            self._store.seal_plain_reports(key, reports)
+            has_sealed = True
+        if has_sealed:
+            # Deleted rows stay in free pages of the file until it is rewritten.
+            self._store.vacuum()
+
+    # -- releases
+
+    def _serve(
+        self, survey: PublishedSurvey, keys: Sequence[SealingKey], served: int, now: float
+    ) -> int:
+        """Do what is due for a survey; return the number of reports released."""
+        if survey.state == "closed":
+            return self._close(survey, keys, day_of(now)) if keys else 0
+        if survey.is_over(day_of(now)):
+            self._store.close_survey(survey.slug, day_of(now))
+            return 0
+        if len(keys) > 1:
+            # A rotation was interrupted.
+            self._drain(survey, keys, "", is_release=False)
+        due = release_time(now, self._every)
+        if due <= served or not keys:
+            return 0
+        sizes = self._store.pending_sizes(survey.key)
+        if not self._store.has_arrivals(survey.key) and not any(map(n_to_release, sizes.values())):
+            self._store.set_release_time(survey.key, due)
+            return 0
+        new_key = self._store.rotate_key(survey.key, self._keys.create(), due)
+        bucket = bucket_of(survey, day_of(now))
+        n = self._drain(survey, [*keys, new_key], bucket, is_release=True)
+        if n:
+            self._store.clean_up_after_release(survey.key)
+        return n
+
+    def _drain(
+        self,
+        survey: PublishedSurvey,
+        keys: Sequence[SealingKey],
+        bucket: str,
+        *,
+        is_release: bool,
+    ) -> int:
+        """Move all reports from older keys to the newest one, except those that are published.
+
+        Each portion publishes as many of its reports as the policy allows, chosen at random, and
+        hands the others to the next portion of the group.
+        """
+        *old, newest = keys
+        n_released = 0
+        for stratum in self._store.pending_sizes(survey.key):
+            carried: list[Batch] = []
+            while batches := self._store.batches(survey.key, stratum, old[-1].period, MAX_RELEASED):
+                opened = [*carried, *batches]
+                reports = self._open(keys, opened)
+                n = n_to_release(len(reports)) if is_release else 0
+                carried = self._publish(
+                    survey, opened, reports[:n], reports[n:], newest, (stratum, bucket)
+                )
+                carried = carried if is_release else []
+                n_released += n
+        return n_released
+
+    def _open(self, keys: Sequence[SealingKey], batches: Sequence[Batch]) -> list[StoredReport]:
+        """Return the reports of batches in random order."""
+        private_keys = {
+            key.period: require_key(self._keys, key)
+            for key in keys
+            if any(batch.period == key.period for batch in batches)
+        }
+        reports = [
+            report for batch in batches for report in open_batch(private_keys[batch.period], batch)
+        ]
+        return [reports[place] for place in secure_permutation(len(reports)).tolist()]
+
+    def _publish(
+        self,
+        survey: PublishedSurvey,
+        opened: Sequence[Batch],
+        chosen: Sequence[StoredReport],
+        others: Sequence[StoredReport],
+        key: SealingKey,
+        cell: tuple[str, str],
+    ) -> list[Batch]:
+        """Publish the chosen reports of opened batches; return the others' new batches."""
+        content = _content(self._store, survey, chosen, *cell)
+        remainder = seal(key, others, is_resealed=True)
+        ids = [report.id for report in chosen]
+        self._store.release(survey.key, content, ids, opened, remainder)
+        return remainder
+
+    def _close(self, survey: PublishedSurvey, keys: Sequence[SealingKey], today: date) -> int:
+        """Publish all that is pending of a closed survey, where the policy allows it."""
+        sizes = self._store.pending_sizes(survey.key)
+        names = closing_names(sizes)
+        bucket = bucket_of(survey, today)
+        n_released = 0
+        pool: list[Batch] = []
+        for stratum, size in sizes.items():
+            if names.get(stratum, stratum) != stratum:
+                pool += self._store.batches(survey.key, stratum, keys[-1].period, size)
+            elif stratum in names:
+                n_released += self._publish_all(survey, keys, (stratum, bucket), size)
+        if pool:
+            # In one transaction: half of a pool could be too small.
+            reports = self._open(keys, pool)
+            self._publish(survey, pool, reports, [], keys[-1], (OTHER_GROUPS, bucket))
+            n_released += len(reports)
+        self._store.delete_pending(survey.key)
+        return n_released
+
+    def _publish_all(
+        self,
+        survey: PublishedSurvey,
+        keys: Sequence[SealingKey],
+        cell: tuple[str, str],
+        remaining: int,
+    ) -> int:
+        """Publish all pending reports of a stratum in portions that are never too small."""
+        key = keys[-1]
+        n_released = 0
+        while remaining:
+            opened = self._store.batches(survey.key, cell[0], key.period, MAX_RELEASED)
+            if 0 < remaining - sum(batch.n for batch in opened) < MINIMUM_REPORTS:
+                opened = self._store.batches(survey.key, cell[0], key.period, remaining)
+            reports = self._open(keys, opened)
+            self._publish(survey, opened, reports, [], key, cell)
+            n_released += len(reports)
+            remaining -= len(reports)
+        return n_released
 
     def clean_up(self, today: date) -> None:
         """Remove what releases and closed surveys have left behind.

@@ -1,8 +1,8 @@
 """Simulated respondents, and test runs of drafts in which they answer.
 
 A test run is a separate survey. Deleting its draft deletes all of it.
-Simulated reports take the path of real ones: a device's randomization, the wire, the store, the
-release. No simulated report is ever added to a published survey.
+Simulated reports are randomized as on a device, checked as on arrival, and published at once. No
+simulated report is ever added to a published survey, and no real one to a test run.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from itertools import islice
 import numpy as np
 
 from survey.collect.incoming_reports import accept, parse
-from survey.collect.release import release
+from survey.collect.release import release_simulated
 from survey.errors import DesignError
 from survey.mechanism import Channel, secure_uniform_below
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, Survey, report_body
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import Answer
-from survey.store import Draft, PublishedSurvey, Store
-
-BATCH = 500
-"""Reports per transaction."""
+from survey.store import MAX_RELEASED, Draft, PublishedSurvey, Store
 
 MAX_SIMULATED = 5_000
 """Maximum of simulated respondents per request: a researcher waits for the page."""
@@ -161,15 +158,20 @@ def _true_value(question: PublishedQuestion, typed: Sequence[float], asked_share
 # Their reports
 
 
-def send_reports(
+def add_simulated(
     store: Store, survey: PublishedSurvey, respondents: Iterable[Sequence[Answer | None]]
 ) -> Iterator[int]:
-    """Make and store a report of each respondent; yield the number stored per transaction."""
+    """Make a report of each respondent and publish it; yield the number per transaction.
+
+    The reports take the path of real ones except for the pending state: nobody's arrival has to
+    be hidden, and they come in batches.
+    """
     remaining = iter(respondents)
-    while batch := list(islice(remaining, BATCH)):
+    while batch := list(islice(remaining, MAX_RELEASED)):
         bodies = (simulated_report(survey, answers) for answers in batch)
-        reports = [(survey.key, accept(parse(body), survey.definition)) for body in bodies]
-        yield sum(refusal is None for refusal in store.add_reports(reports))
+        reports = [accept(parse(body), survey.definition) for body in bodies]
+        release_simulated(store, survey, reports)
+        yield len(reports)
 
 
 def simulated_report(survey: PublishedSurvey, answers: Sequence[Answer | None]) -> bytes:
@@ -220,7 +222,7 @@ def remove_test_run(store: Store, draft: Draft, today: date) -> None:
 def add_test_responses(
     store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
 ) -> int:
-    """Let n simulated respondents answer a test run, release, and return how many were stored.
+    """Let n simulated respondents answer a test run; return how many reports were published.
 
     Raises DesignError for a survey that is no test run or is closed, or for a wrong number.
     """
@@ -233,6 +235,4 @@ def add_test_responses(
             f"The number of test responses must be from 1 to {MAX_SIMULATED:,} (found {n:,})"
         )
     respondents = simulate_respondents(survey.definition, n, shares, rng)
-    stored = sum(send_reports(store, survey, respondents))
-    release(store, survey, 1)
-    return stored
+    return sum(add_simulated(store, survey, respondents))

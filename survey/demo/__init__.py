@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import time
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,11 +15,10 @@ import click
 import numpy as np
 
 from survey import server
-from survey.collect.incoming_reports import Intake
 from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
-from survey.collect.release import ReleaseLoop, release, utc_today
-from survey.collect.simulation import simulated_report
+from survey.collect.release import utc_today
+from survey.collect.simulation import add_simulated
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism.simulation import truths
 from survey.questionnaire.canonical import freeze
@@ -34,6 +32,9 @@ from survey.store import PublishedSurvey, Store, open_store
 DEFINITION = Path(__file__).with_name("workplace.toml")
 EMAIL = "demo@example.org"
 DATABASE_FILES = ("demo.db", "demo.db-wal", "demo.db-shm")
+
+RELEASE_SECONDS = 60
+"""Time between releases: the demo's visitor wants to see one, and shares it with nobody."""
 
 OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
 
@@ -108,14 +109,6 @@ def set_login(store: Store, password_hash: str) -> None:
         store.add_researcher(EMAIL, password_hash)
 
 
-def respond(store: Store, survey: PublishedSurvey, n: int, today: date) -> Iterator[int]:
-    """Submit reports of n simulated respondents; yield the number of stored reports after each."""
-    intake = Intake(store)
-    for number, answers in enumerate(_respondents(survey.definition, n), 1):
-        intake.receive(survey.slug, simulated_report(survey, answers), today)
-        yield number
-
-
 def _respondents(definition: Definition, n: int) -> Iterator[tuple[Answer, ...]]:
     rng = np.random.default_rng()
     columns = []
@@ -145,7 +138,7 @@ def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_bro
         survey = prepare(store, utc_today())
         password = secrets.token_urlsafe(12)
         set_login(store, Passwords(settings.password_cost).hash(password))
-        _simulate(store, survey, settings, respondents)
+        _simulate(store, survey, respondents)
         store.close_connections()
 
         def show_links() -> None:
@@ -162,13 +155,15 @@ def _settings(directory: Path, port: int) -> Settings:
         SURVEY_SECRET=secrets.token_hex(32),
         SURVEY_DATABASE=f"sqlite:///{directory / 'demo.db'}",
         SURVEY_PUBLIC_URL=f"http://127.0.0.1:{port}",
+        SURVEY_KEYS=str(directory / "keys"),
+        SURVEY_RELEASE_EVERY=str(RELEASE_SECONDS),
     )
     return Settings.from_environment(os.environ)
 
 
-def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
-    """Add simulated respondents up to the number, and release reports as the server does."""
-    n_reports = store.n_released(survey.key) + store.n_pending(survey.key)
+def _simulate(store: Store, survey: PublishedSurvey, respondents: int) -> None:
+    """Add simulated respondents until the results have at least so many reports."""
+    n_reports = store.n_released(survey.key)
     if respondents <= n_reports:
         return
     if not is_unchanged(survey):
@@ -176,16 +171,10 @@ def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respond
             "The survey was changed or closed, so no respondents are added. --fresh starts over."
         )
         return
-    releases = ReleaseLoop(store, settings)
-    with click.progressbar(
-        respond(store, survey, respondents - n_reports, utc_today()),
-        length=respondents - n_reports,
-        label="Simulated respondents",
-    ) as reports:
-        for number in reports:
-            if number % 100 == 0:
-                releases.release_due(time.monotonic())
-    release(store, survey, settings.release_minimum)
+    n = respondents - n_reports
+    with click.progressbar(length=n, label="Simulated respondents") as bar:
+        for n_added in add_simulated(store, survey, _respondents(survey.definition, n)):
+            bar.update(n_added)
 
 
 def _links(survey: PublishedSurvey, settings: Settings, password: str, directory: Path) -> str:

@@ -5,6 +5,7 @@ The analyses themselves are declared in `survey.results.analyses`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
@@ -17,6 +18,7 @@ from wtforms import SubmitField
 
 from survey.collect.invitations import respondent_link
 from survey.collect.simulation import true_values
+from survey.disclosure import MINIMUM_REPORTS, next_release
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
@@ -324,7 +326,8 @@ class _AnalysisPages(Pages):
         """Return what every page of estimates shows above and around the figures."""
         definition = view.survey.definition
         return {
-            "release_minimum": self._settings.release_minimum,
+            "release_minimum": MINIMUM_REPORTS,
+            "next_release": next_release(time.time(), self._settings.release_every),
             "choices": links.option_choices(view.options),
             "versions": links.version_choices(view.options, versions),
             "closed": view.survey.state != "open",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import date
 from typing import Any
 
@@ -17,8 +18,8 @@ from survey.collect.invitations import (
 )
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import validate_schedule
-from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
+from survey.disclosure import MINIMUM_REPORTS, next_release
 from survey.errors import ClosedError, ConflictError, DesignError, StoreBusyError
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.builder.forms import DoForm
@@ -28,7 +29,6 @@ from survey.research.forms import (
     CloseForm,
     DeleteForm,
     InvitationsForm,
-    ReleaseForm,
     ScheduleForm,
 )
 from survey.results.exports.csv import links_csv
@@ -54,7 +54,6 @@ def sections(workspace: Workspace) -> list[Section]:
                 Route("GET", "/link.svg", "editor", pages.qr_code),
                 Route("POST", "/invite", "editor", pages.invite),
                 Route("POST", "/schedule", "editor", pages.schedule),
-                Route("POST", "/release", "editor", pages.release),
                 Route("POST", "/close", "owner", pages.close),
             ],
         ),
@@ -86,7 +85,6 @@ class _CollectionPages(Pages):
                 closes=schedule.closes,
                 most=schedule.maximum or None,
             ),
-            "release": ReleaseForm(formdata=None),
             "close": CloseForm(formdata=None),
             **rejected,
         }
@@ -101,7 +99,8 @@ class _CollectionPages(Pages):
             n_invited=n_invited,
             by_stratum={group.name: tally.n for group, tally in split_by_link(tallies).items()},
             by_bucket={group.name: tally.n for group, tally in split_by_period(tallies).items()},
-            minimum=self._settings.release_minimum,
+            minimum=MINIMUM_REPORTS,
+            next_release=next_release(time.time(), self._settings.release_every),
             plan=self._store.plan(survey.key),
             archived=slug in self._store.archived_slugs(),
             lifecycle={"archive": ArchiveForm(formdata=None), "delete": DeleteForm(formdata=None)},
@@ -151,25 +150,6 @@ class _CollectionPages(Pages):
         flash("The dates and the response limit have been saved.")
         return redirect(url_for("collection.overview", slug=slug))
 
-    def release(self, slug: str) -> Any:
-        """Release the pending reports, if there are enough."""
-        if not ReleaseForm().validate_on_submit():
-            return self._page(slug), 422
-        versions = self._store.versions(slug)
-        n = sum(
-            release_reports(self._store, survey, self._settings.release_minimum)
-            for survey in versions
-        )
-        self._log.write("released", slug, f"{n} reports")
-        if n:
-            flash(f"{n:,} responses were released.")
-        else:
-            flash(
-                "Nothing was released: every group has fewer than "
-                f"{self._settings.release_minimum} pending responses."
-            )
-        return redirect(url_for("collection.overview", slug=slug))
-
     def close(self, slug: str) -> Any:
         """Close the survey permanently; its short name must be typed."""
         form = CloseForm()
@@ -178,7 +158,7 @@ class _CollectionPages(Pages):
             return self._page(slug, close=form), 422
         close_survey(self._store, slug, utc_today())
         self._log.write("closed", slug)
-        flash(f"{slug} is closed. All its responses are released.")
+        flash(f"{slug} is closed. Its last responses are released within a few seconds.")
         return redirect(url_for("collection.overview", slug=slug))
 
     def archive(self, slug: str) -> Any:

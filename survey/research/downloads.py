@@ -13,6 +13,7 @@ from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectChoice
 from wtforms.validators import InputRequired
 
+from survey.disclosure import MINIMUM_REPORTS
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
 from survey.questionnaire.privacy_loss import is_weak_report
@@ -94,7 +95,7 @@ class _MicrodataPages(Pages):
             survey=survey,
             definition=survey.definition,
             is_weakly_protected=is_weak_report(survey.definition.ratio, self._settings.caps),
-            release_minimum=self._settings.release_minimum,
+            release_minimum=MINIMUM_REPORTS,
             released=self._store.n_released(survey.key),
             form=form,
         )

@@ -100,7 +100,6 @@ def button_form(label: str) -> type[FlaskForm]:
 
 SignOutForm = button_form("Sign out")
 InviteResearcherForm = button_form("Create link for a new researcher")
-ReleaseForm = button_form("Release pending responses")
 ArchiveForm = button_form("Archive")
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from survey.disclosure import merge_small_groups, merge_small_strata
 from survey.errors import NotFoundError
 from survey.results.question_statistics import defines_groups, truth_labels
 from survey.store import PublishedSurvey, Store, Tally
@@ -105,11 +104,8 @@ def tallies_by_link(store: Store, survey: PublishedSurvey) -> dict[str, Tally]:
 
 
 def stratum_names(tallies: Tallies) -> dict[str, str]:
-    """Return the name under which results show each stratum; small strata share one."""
-    sizes: dict[str, int] = {}
-    for (stratum, _), tally in tallies.items():
-        sizes[stratum] = sizes.get(stratum, 0) + tally.n
-    return {stratum: name or OPEN_LINK for stratum, name in merge_small_strata(sizes).items()}
+    """Return the name under which results show each stratum."""
+    return {stratum: stratum or OPEN_LINK for stratum, _ in tallies}
 
 
 def split_by_link(tallies: Tallies) -> dict[Group, Tally]:
@@ -121,16 +117,12 @@ def split_by_link(tallies: Tallies) -> dict[Group, Tally]:
 
 
 def split_by_period(tallies: Tallies, length: str = AS_STORED) -> dict[Group, Tally]:
-    """Return the counts of each release period in order; empty if the survey stores none.
-
-    A period with few reports of one link is merged with its neighbours.
-    """
+    """Return the counts of each release period in order; empty if the survey stores none."""
     if {bucket for _, bucket in tallies} <= {""}:
         return {}
-    names = merge_small_groups({key: tally.n for key, tally in tallies.items()})
 
     def period_of(key: tuple[str, str]) -> Group:
-        period = lengthen(names[key][1], length)
+        period = lengthen(key[1], length)
         return Group(PERIOD, period, period)
 
     return _merge(tallies, period_of)

@@ -25,14 +25,14 @@ from survey.store.releases import (
     MAX_RELEASED,
     N_ASKED,
     BlockColumn,
-    Compose,
+    ChosenReports,
     LastBlock,
-    PendingReports,
     Release,
     ReleaseContent,
     Tally,
 )
 from survey.store.schema import TABLES, Table
+from survey.store.sealing import Batch, PrivateKeys, SealingKey
 from survey.store.surveys import GRACE, INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
 from survey.store.transactions import Row, StoredReport
 
@@ -46,15 +46,16 @@ __all__ = [
     "TABLES",
     "Action",
     "ApiToken",
+    "Batch",
     "BlockColumn",
+    "ChosenReports",
     "ColleagueLink",
-    "Compose",
     "Draft",
     "LastBlock",
     "LoginSession",
     "Member",
-    "PendingReports",
     "Plan",
+    "PrivateKeys",
     "PublishedSurvey",
     "Release",
     "ReleaseContent",
@@ -62,6 +63,7 @@ __all__ = [
     "Role",
     "Row",
     "Schedule",
+    "SealingKey",
     "SecondFactor",
     "Snapshot",
     "State",

@@ -11,11 +11,12 @@ from survey.store.people import People, Teams
 from survey.store.releases import Releases
 from survey.store.reports import Reports
 from survey.store.schema import Table, find_table
+from survey.store.sealing import SealedReports
 from survey.store.surveys import Surveys
 from survey.store.transactions import Row, Transaction
 
 
-class Store(Surveys, Reports, Releases, People, Teams, Drafts):
+class Store(Surveys, Reports, SealedReports, Releases, People, Teams, Drafts):
     """All surveys, reports and accounts of an instance, in a database of either kind.
 
     Each method is one transaction. It raises StoreBusyError if the same call may work later,

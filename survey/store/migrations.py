@@ -72,6 +72,42 @@ _COLLEAGUE_LINK_WITHOUT_MAKER = Table(
     key=("token_hash",),
 )
 
+_RELEASE_WITHOUT_TIME = Table(
+    "release",
+    tuple(column for column in schema.RELEASE.columns if column.name != "time"),
+    key=("survey",),
+)
+
+_SEALING_CHANGES: Mapping[Dialect, Sequence[str]] = {
+    "sqlite": (
+        "ALTER TABLE release ADD COLUMN time INTEGER NOT NULL DEFAULT 0",
+        "DROP TRIGGER published_definition_is_not_deleted_before_its_reports",
+        """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
+        BEFORE DELETE ON survey
+        WHEN EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM pending WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM pending_id WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM seen WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+        BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END""",
+    ),
+    "postgresql": (
+        "ALTER TABLE release ADD COLUMN time bigint NOT NULL DEFAULT 0",
+        """CREATE OR REPLACE FUNCTION refuse_a_deletion_before_the_reports() RETURNS trigger
+        LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM pending WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM pending_id WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM seen WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+            THEN RAISE EXCEPTION 'a survey is deleted after its reports, never before'
+                USING ERRCODE = 'integrity_constraint_violation';
+            END IF;
+            RETURN OLD;
+        END $$""",
+    ),
+}
+
 STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m001_foundation": (
         schema.SURVEY,
@@ -79,7 +115,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         schema.SEEN,
         schema.BLOCK,
         schema.COUNTS,
-        schema.RELEASE,
+        _RELEASE_WITHOUT_TIME,
         schema.RESEARCHER,
         schema.LOGIN_SESSION,
         FROZEN_DEFINITIONS,
@@ -105,6 +141,14 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         schema.ARCHIVED,
         schema.SIGN_IN_TRY,
         schema.DELETED,
+    ),
+    "m006_sealing": (
+        schema.SEALING_KEY,
+        schema.PENDING,
+        schema.PENDING_ID,
+        _SEALING_CHANGES,
+        # The keeper seals the reports of the inbox; sent again, they are known by their ids.
+        "INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox ORDER BY survey, id",
     ),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
@@ -136,7 +180,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m005_workspace; run: survey migrate
+    survey.errors.StoreError: the database lacks m006_sealing; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -149,7 +193,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m009"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m009, \
-this program knows steps up to m005_workspace
+this program knows steps up to m006_sealing
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

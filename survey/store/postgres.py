@@ -22,7 +22,7 @@ from psycopg_pool import ConnectionPool
 from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_schema, pending_steps, statements
-from survey.store.transactions import Row, StoredReport, Transaction, Values
+from survey.store.transactions import Row, Transaction, Values
 
 BUSY_SECONDS = 5
 """Longest wait for a connection or a lock; shorter than every server's worker timeout."""
@@ -55,7 +55,8 @@ SURVEY_LOCKS = 0x7375727600000000
 MIGRATION_LOCK = 0x7375727665790000
 """The advisory lock with which one process at a time changes the schema."""
 
-REPORT_TABLES = ("inbox", "seen", "block", "counts", "release", "invitation")
+PENDING_TABLES = ("inbox", "pending", "pending_id")
+REPORT_TABLES = (*PENDING_TABLES, "seen", "block", "counts", "release", "invitation")
 
 LOCK_TIMEOUT = "200ms"
 """Longest wait of a rewrite for a reader: everybody who comes later waits behind it."""
@@ -63,18 +64,21 @@ LOCK_TIMEOUT = "200ms"
 ATTEMPTS, PAUSE_SECONDS = 5, 0.3
 """Number of attempts to rewrite all tables, and the pause in which others go first."""
 
-# Runs after the survey is locked, so that it sees every release that ended before.
-INSERT_PENDING = b"""
-INSERT INTO inbox (survey, id, stratum, codes)
-SELECT survey, id, stratum, codes
-FROM unnest(%b::bigint[], %b::bytea[], %b::text[], %b::bytea[])
-    AS new (survey, id, stratum, codes)
+# Runs after the survey is locked, so that it sees every closing that ended before.
+INSERT_IDS = b"""
+INSERT INTO pending_id (survey, id)
+SELECT survey, id FROM unnest(%b::bigint[], %b::bytea[]) AS new (survey, id)
 WHERE EXISTS (SELECT 1 FROM survey WHERE key = new.survey AND state <> 'closed')
     AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.survey = new.survey AND seen.id = new.id)
 ORDER BY survey, id
 ON CONFLICT (survey, id) DO NOTHING
 RETURNING survey, id
 """
+
+DELETE_IDS = b"DELETE FROM pending_id WHERE survey = %b AND id = ANY (%b::bytea[])"
+WRITE_IDS = (
+    "INSERT INTO {} (survey, id) SELECT %b, id FROM unnest(%b::bytea[]) AS new (id) ORDER BY id"
+)
 
 
 class _Transaction(Transaction):
@@ -100,16 +104,17 @@ class _Transaction(Transaction):
                 affected.append(cursor.rowcount)
         return affected
 
-    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
+    def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         # All transactions insert in the order of the ids and so never wait for each other.
-        columns = [
-            [survey for survey, _ in reports],
-            [report.id for _, report in reports],
-            [report.stratum for _, report in reports],
-            [report.codes for _, report in reports],
-        ]
-        rows = self._connection.execute(INSERT_PENDING, columns, binary=True).fetchall()
+        columns = [[survey for survey, _ in ids], [report_id for _, report_id in ids]]
+        rows = self._connection.execute(INSERT_IDS, columns, binary=True).fetchall()
         return cast("set[tuple[int, bytes]]", set(rows))
+
+    def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:
+        self._connection.execute(DELETE_IDS, [survey, [*released, *kept]])
+        for table, ids in (("seen", released), ("pending_id", kept)):
+            statement = SQL(WRITE_IDS).format(Identifier(table))
+            self._connection.execute(statement, [survey, list(ids)])
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -233,8 +238,9 @@ class PostgresStore(Store):
         """Remove the order of arrival from the tables' files.
 
         A heap keeps rows, even deleted ones, in the order in which they came. A spent invitation
-        has the number of the transaction that stored its report. Therefore the inbox is rewritten
-        in the order of its random ids, and one transaction rewrites all spent invitations.
+        has the number of the transaction that stored its sealed report. Therefore pending batches
+        are rewritten in the order of their random ids, and one transaction rewrites all spent
+        invitations.
 
         Waits only for moments: a reader would block every writer. `retry_clean_up` repeats what
         failed, in this process or another.
@@ -242,7 +248,7 @@ class PostgresStore(Store):
         release = self._release_numbers().get(survey, 0)
         with suppress(StoreBusyError), self._open_hurried() as connection:
             self._rewrite_invitations(connection, survey)
-            _rewrite(connection, ["inbox"])
+            _rewrite(connection, PENDING_TABLES)
             self._clean_releases[survey] = release
 
     @contextmanager
@@ -276,6 +282,8 @@ class PostgresStore(Store):
         row = self._row(
             "SELECT 1 WHERE "
             "(pg_relation_size('inbox') > 0 AND NOT EXISTS (SELECT 1 FROM inbox)) OR "
+            "(pg_relation_size('pending') > 0 AND NOT EXISTS (SELECT 1 FROM pending)) OR "
+            "(pg_relation_size('pending_id') > 0 AND NOT EXISTS (SELECT 1 FROM pending_id)) OR "
             "(pg_relation_size('seen') > 0 AND NOT EXISTS (SELECT 1 FROM seen))"
         )
         return row is not None

@@ -1,25 +1,24 @@
 """Releases: pending reports become blocks and counts, and only these are ever read.
 
-A report is either pending or released: a release locks its survey, and nobody adds reports to it
-meanwhile. Reading the counts takes the same time for any number of reports; blocks are streamed.
+A report is either pending or released: one transaction publishes it and replaces its sealed
+batch. Reading the counts takes the same time for any number of reports; blocks are streamed.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from survey.disclosure import MINIMUM_REPORTS, Cell, merge_small_groups, secure_permutation
 from survey.errors import NotFoundError
 from survey.store.schema import BLOCK, COUNTS
+from survey.store.sealing import Batch, delete_batches, insert_batches
 from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:
-    from survey.questionnaire.kinds import PublishedQuestion
     from survey.store.surveys import PublishedSurvey
 
 
@@ -28,6 +27,9 @@ N_ASKED = -1
 
 MAX_RELEASED = 8_192
 """Most reports that one transaction releases: it must hold the write lock only for moments."""
+
+Cell = tuple[str, str]
+"""A stratum and a bucket (the day or week of a release)."""
 
 Counts = dict[tuple[int, int], int]
 """Number of released reports by question and place."""
@@ -42,8 +44,8 @@ class LastBlock:
 
 
 @dataclass(frozen=True)
-class PendingReports:
-    """Pending reports of a stratum that go into a bucket, in random order, and its last block."""
+class ChosenReports:
+    """Codes of reports that a release publishes in a stratum and bucket, and its last block."""
 
     stratum: str
     bucket: str
@@ -75,10 +77,6 @@ class ReleaseContent:
     counts: Mapping[tuple[str, str, int, int], int]
 
 
-Compose = Callable[[Sequence[PendingReports]], ReleaseContent]
-"""Shuffles pending reports into blocks and counts them."""
-
-
 @dataclass(frozen=True)
 class Tally:
     """Released counts of a survey, of all strata together or of one.
@@ -105,33 +103,45 @@ class Release:
 class Releases(Transactions):
     """The part of a `Store` that releases reports and reads released ones."""
 
+    def last_block(self, survey: int, stratum: str, bucket: str) -> LastBlock | None:
+        """Return the newest block of a stratum and bucket, or None if there is none."""
+        with self._read() as transaction:
+            return _read_last_block(transaction, survey, stratum, bucket)
+
     def release(
         self,
         survey: int,
-        minimum: int,
-        compose: Compose,
-        *,
-        bucket: str = "",
-        maximum: int = MAX_RELEASED,
-    ) -> int:
-        """Release a portion of the stratum with the most pending reports; return its size.
+        content: ReleaseContent,
+        ids: Sequence[bytes],
+        opened: Sequence[Batch] = (),
+        remainder: Sequence[Batch] = (),
+    ) -> None:
+        """Publish the reports with these ids; replace their batches by the remainder.
 
-        `compose` makes blocks and counts of the portion. Strata are released separately:
-        otherwise, comparing the results before and after would isolate the few reports of a
-        small stratum.
-
-        Returns 0 if every stratum has fewer than `minimum` pending reports. Otherwise the portion
-        has up to about `maximum` reports, and leaves either none or at least `minimum` behind.
+        Raises ConflictError, and changes nothing, if somebody else has replaced one of the opened
+        batches.
         """
+        kept = [report_id for batch in remainder for report_id in batch.report_ids]
         with self._write() as transaction:
             transaction.lock(survey)
-            stratum, n_pending = _largest_stratum(transaction, survey)
-            n = portion_size(n_pending, minimum, maximum)
-            if n:
-                last_id, pending = _read_pending(transaction, survey, stratum, bucket, n)
-                _write_content(transaction, survey, compose([pending]))
-                _move_ids(transaction, survey, stratum, last_id, n)
-        return n
+            delete_batches(transaction, opened)
+            insert_batches(transaction, remainder)
+            transaction.move_ids(survey, ids, kept)
+            if ids:
+                _write_content(transaction, survey, content)
+                transaction.execute(
+                    "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?",
+                    [len(ids), survey],
+                )
+
+    def release_times(self) -> dict[int, int]:
+        """Return the release time, in seconds since 1970, up to which each survey was served."""
+        rows = self._rows("SELECT survey, time FROM release")
+        return {int(survey): int(time) for survey, time in rows}
+
+    def set_release_time(self, survey: int, time: int) -> None:
+        """Record that a survey was served at a release time at which nothing was due."""
+        self._execute("UPDATE release SET time = ? WHERE survey = ?", [time, survey])
 
     def _release_numbers(self) -> dict[int, int]:
         """Return the number of releases of each survey that has any."""
@@ -201,43 +211,6 @@ class Releases(Transactions):
                     ]
 
 
-def portion_size(n_pending: int, minimum: int, maximum: int) -> int:
-    """Return how many pending reports to release at once, so that portions have equal sizes.
-
-    >>> [portion_size(n, 25, 16_384) for n in (24, 25, 16_384, 16_385, 65_536)]
-    [0, 25, 16384, 8193, 16384]
-    """
-    minimum = max(minimum, 1)
-    if n_pending < minimum:
-        return 0
-    # The fewest portions of `maximum` reports, but none below `minimum`; sizes are rounded up.
-    portions = min(-(-n_pending // maximum), n_pending // minimum)
-    return -(-n_pending // portions)
-
-
-def _largest_stratum(transaction: Transaction, survey: int) -> tuple[str, int]:
-    """Return the stratum with the most pending reports, and their number."""
-    row = transaction.row(
-        "SELECT stratum, count(*) FROM inbox WHERE survey = ? GROUP BY stratum "
-        "ORDER BY count(*) DESC, stratum LIMIT 1",
-        [survey],
-    )
-    return (row[0], int(row[1])) if row else ("", 0)
-
-
-def _read_pending(
-    transaction: Transaction, survey: int, stratum: str, bucket: str, n: int
-) -> tuple[bytes, PendingReports]:
-    """Return the first `n` reports of a stratum by their random ids, and the last of these ids."""
-    rows = transaction.rows(
-        "SELECT id, codes FROM inbox WHERE survey = ? AND stratum = ? ORDER BY id LIMIT ?",
-        [survey, stratum, n],
-    )
-    codes = [code for _, code in rows]
-    last = _read_last_block(transaction, survey, stratum, bucket)
-    return rows[-1][0], PendingReports(stratum, bucket, codes, last)
-
-
 def _read_last_block(
     transaction: Transaction, survey: int, stratum: str, bucket: str
 ) -> LastBlock | None:
@@ -267,20 +240,6 @@ def _write_content(transaction: Transaction, survey: int, content: ReleaseConten
         f"{COUNTS.insert} ON CONFLICT (survey, stratum, bucket, question, option) "
         "DO UPDATE SET n = counts.n + excluded.n",
         [(survey, *place, n) for place, n in content.counts.items()],
-    )
-
-
-def _move_ids(transaction: Transaction, survey: int, stratum: str, last_id: bytes, n: int) -> None:
-    """Delete released reports from the inbox and keep only their ids, in their random order."""
-    released = (survey, stratum, last_id)
-    transaction.execute(
-        "INSERT INTO seen (survey, id) "
-        "SELECT survey, id FROM inbox WHERE survey = ? AND stratum = ? AND id <= ? ORDER BY id",
-        released,
-    )
-    transaction.execute("DELETE FROM inbox WHERE survey = ? AND stratum = ? AND id <= ?", released)
-    transaction.execute(
-        "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey]
     )
 
 
@@ -368,48 +327,7 @@ def read_microdata(store: Releases, survey: PublishedSurvey) -> tuple[Tally, Ite
     questions = survey.definition.questions
     while True:
         before = store.tally(survey.key)
-        sizes = {cell: tally.n for cell, tally in store.tallies(survey.key).items()}
         blocks = store.block_columns(survey.key, range(len(questions)))
         first = list(islice(blocks, 1))
         if store.tally(survey.key).release == before.release:
-            return before, merge_small_blocks(chain(first, blocks), sizes, questions)
-
-
-def merge_small_blocks(
-    blocks: Iterator[Block], sizes: Mapping[Cell, int], questions: Sequence[PublishedQuestion]
-) -> Iterator[Block]:
-    """Yield blocks with the names of their groups; merged blocks come at the end."""
-    groups = merge_small_groups(sizes)
-    n_cells = Counter(groups.values())
-    small_blocks: defaultdict[Cell, list[Block]] = defaultdict(list)
-    for block in blocks:
-        cell = block[0].stratum, block[0].bucket
-        group = groups[cell]
-        # One block of a large cell is enough to hide the reports of the small cells in.
-        is_small = sizes[cell] < MINIMUM_REPORTS
-        if n_cells[group] > 1 and (is_small or not _has_large_cell(small_blocks[group], sizes)):
-            small_blocks[group].append(block)
-        else:
-            yield [replace(column, stratum=group[0], bucket=group[1]) for column in block]
-    for group, parts in small_blocks.items():
-        if parts:
-            yield _merge(parts, group, questions)
-
-
-def _has_large_cell(blocks: Sequence[Block], sizes: Mapping[Cell, int]) -> bool:
-    cells = ((block[0].stratum, block[0].bucket) for block in blocks)
-    return any(sizes[cell] >= MINIMUM_REPORTS for cell in cells)
-
-
-def _merge(blocks: Sequence[Block], group: Cell, questions: Sequence[PublishedQuestion]) -> Block:
-    """Return one block of all reports, in an order that does not show where each came from."""
-    import numpy as np
-
-    n = sum(block[0].n for block in blocks)
-    order = secure_permutation(n)
-    columns = []
-    for index, question in enumerate(questions):
-        stored = np.frombuffer(b"".join(block[index].data for block in blocks), dtype=np.uint8)
-        codes = stored.reshape(n, question.code_bytes)[order]
-        columns.append(BlockColumn(*group, index, 0, n, codes.tobytes()))
-    return columns
+            return before, chain(first, blocks)

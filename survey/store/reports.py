@@ -1,68 +1,57 @@
-"""Pending reports and invitations: many reports per transaction, each stored exactly once."""
+"""Arriving reports and invitations: many reports per transaction, each stored exactly once."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from survey.errors import (
     ClosedError,
     ConflictError,
-    FullError,
     InvitationError,
     NotFoundError,
+    StoreBusyError,
     StoreError,
     SurveyError,
 )
 from survey.store.schema import INVITATION
+from survey.store.sealing import SealingKey, current_key, insert_batches, seal
 from survey.store.transactions import REGISTRY, StoredReport, Transaction, Transactions
 
 Addressed = tuple[int, StoredReport]
 """A report with the key of its survey."""
 
-Verdicts = dict[Addressed, SurveyError | None]
-"""For each report, None if it is stored, or the error with which it is refused."""
+Verdicts = dict[tuple[int, bytes], SurveyError | None]
+"""For each survey and id, None if the report is stored, or the error with which it is refused."""
 
 
 class Reports(Transactions):
     """The part of a `Store` that accepts reports and issues invitations."""
 
-    def add_reports(
-        self, reports: Sequence[Addressed], maxima: Mapping[int, int] | None = None
-    ) -> list[SurveyError | None]:
-        """Store as many reports as possible, in one transaction that is durable on return.
+    def add_reports(self, reports: Sequence[Addressed]) -> list[SurveyError | None]:
+        """Seal and store as many reports as possible, in a transaction that is durable on return.
 
-        Returns one verdict per report: None if it is stored, now or earlier; ClosedError if its
-        survey is closed; FullError if the survey has its maximum of reports; ConflictError if its
-        id belongs to another report (as long as that is known); InvitationError if its invitation
-        is unknown, spent, or for another stratum; StoreError if the database refuses it. A report
-        and its invitation's being spent are one transaction.
-
-        `maxima` maps surveys to their maximum numbers of reports. Reports are counted once per
-        call, and no other process adds any until it returns, so that no maximum is exceeded.
+        Returns one verdict per report: None if its id is stored, now or earlier; ClosedError if
+        its survey is closed; InvitationError if its invitation is unknown, spent, or for another
+        stratum; StoreBusyError if its survey has no key yet; StoreError if the database refuses
+        it. A report and its invitation's being spent are one transaction.
 
         Raises StoreBusyError if the database cannot be used. Then nothing is stored, unless the
         connection broke during the commit: reports that are sent again are recognized.
         """
-        limits = {survey: n for survey, n in (maxima or {}).items() if n}
         try:
             with self._write() as transaction:
-                verdicts = _add(transaction, reports, limits)
+                verdicts = _add(transaction, reports)
         except StoreError:
             # The database refuses one of the reports: only that one shall fail.
             with self._write() as transaction:
-                verdicts = _add_one_by_one(transaction, reports, limits)
-        return [verdicts[item] for item in reports]
+                verdicts = _add_one_by_one(transaction, reports)
+        return [verdicts[survey, report.id] for survey, report in reports]
 
-    def has_report(self, survey: int, report: StoredReport) -> bool:
-        """Return whether a report is stored; raise ConflictError if its id has other codes."""
-        with self._read() as transaction:
-            return _is_known(transaction, survey, report)
-
-    def n_pending(self, survey: int) -> int:
-        """Return the number of pending reports: for releases and limits, never for readers."""
+    def has_report(self, survey: int, report_id: bytes) -> bool:
+        """Return whether a report is stored, pending or released."""
         with self._lookup() as transaction:
-            return _n_pending(transaction, survey)
+            return _is_known(transaction, survey, report_id)
 
     def n_invited(self, survey: int, stratum: str) -> int:
         """Return the number of invitations issued for a stratum."""
@@ -101,165 +90,100 @@ class Reports(Transactions):
                 raise ConflictError("one of these invitations was issued before")
 
 
-def _add(
-    transaction: Transaction, reports: Sequence[Addressed], limits: Mapping[int, int]
-) -> Verdicts:
-    """Add reports as if one came after the other, with few statements for all of them."""
-    rooms = _lock(transaction, reports, limits)
-    # Copies of the same report are one report and get one verdict.
-    distinct = list(dict.fromkeys(reports))
-    sizes = Counter(survey for survey, _ in distinct)
-    nearly_full = {survey for survey, room in rooms.items() if sizes[survey] > room}
+def _add(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
+    """Add reports as if one came after the other, with few statements for all of them.
+
+    Copies of a report, and other reports with its id, are one report and get one verdict: codes
+    are sealed, and a different answer to a copy would reveal them.
+    """
+    distinct: dict[tuple[int, bytes], StoredReport] = {}
+    for survey, report in reports:
+        distinct.setdefault((survey, report.id), report)
+    keys = _lock(transaction, {survey for survey, _ in distinct})
+    inserted = transaction.insert_ids([place for place in distinct if place[0] in keys])
+    refused = _spend(transaction, [(survey, distinct[survey, i]) for survey, i in inserted])
+    accepted: defaultdict[int, list[StoredReport]] = defaultdict(list)
     verdicts: Verdicts = {}
-    for item in distinct:
-        if item[0] in nearly_full:
-            verdicts[item] = _add_single(transaction, item, rooms, limits)
-    remaining = [item for item in distinct if item[0] not in nearly_full]
-    while remaining:
-        batch, remaining = _split_independent(remaining)
-        verdicts.update(_add_independent(transaction, batch))
+    for place, report in distinct.items():
+        if place in refused:
+            verdicts[place] = refused[place]
+        elif place in inserted:
+            verdicts[place] = None
+            accepted[place[0]].append(report)
+        else:
+            verdicts[place] = _explain_refusal(transaction, *place)
+    for survey, new in accepted.items():
+        insert_batches(transaction, seal(keys[survey], new))
     return verdicts
 
 
-def _lock(
-    transaction: Transaction, reports: Sequence[Addressed], limits: Mapping[int, int]
-) -> dict[int, int]:
-    """Lock the surveys of reports; return how many more each survey with a limit accepts.
+def _lock(transaction: Transaction, surveys: Iterable[int]) -> dict[int, SealingKey]:
+    """Lock surveys; return their current keys, without those that have none.
 
-    A survey with a limit is locked alone: two transactions that counted at the same time could
-    exceed its maximum together. All lock in the same order and so never wait for each other.
+    The keeper changes a key under the exclusive lock: every report sealed with the old key is
+    stored before that. All lock in the same order and so never wait for each other.
     """
-    for survey in sorted({survey for survey, _ in reports}):
-        transaction.lock(survey, shared=survey not in limits)
-    return {
-        survey: limits[survey] - _n_stored(transaction, survey)
-        for survey in {survey for survey, _ in reports}
-        if survey in limits
-    }
+    keys = {}
+    for survey in sorted(surveys):
+        transaction.lock(survey, shared=True)
+        if key := current_key(transaction, survey):
+            keys[survey] = key
+    return keys
 
 
-def _add_one_by_one(
-    transaction: Transaction, reports: Sequence[Addressed], limits: Mapping[int, int]
-) -> Verdicts:
-    rooms = _lock(transaction, reports, limits)
+def _add_one_by_one(transaction: Transaction, reports: Sequence[Addressed]) -> Verdicts:
     verdicts: Verdicts = {}
-    for item in dict.fromkeys(reports):
+    for survey, report in reports:
+        if (survey, report.id) in verdicts:
+            continue
         try:
             with transaction.savepoint():
-                verdicts[item] = _add_single(transaction, item, rooms, limits)
+                verdicts.update(_add(transaction, [(survey, report)]))
         except StoreError as refusal:
-            verdicts[item] = refusal
+            verdicts[survey, report.id] = refusal
     return verdicts
 
 
-def _add_single(
-    transaction: Transaction, item: Addressed, rooms: dict[int, int], limits: Mapping[int, int]
-) -> SurveyError | None:
-    """Add a report if its survey has room, and count it; a report that is known is accepted."""
-    survey, report = item
-    if survey not in rooms:
-        return _add_independent(transaction, [item])[item]
-    try:
-        if _is_known(transaction, survey, report):
-            return None
-    except ConflictError as conflict:
-        return conflict
-    if rooms[survey] <= 0:
-        return FullError(f"this survey has its maximum of {limits[survey]:,} reports")
-    verdict = _add_independent(transaction, [item])[item]
-    rooms[survey] -= verdict is None
-    return verdict
-
-
-def _split_independent(reports: Iterable[Addressed]) -> tuple[list[Addressed], list[Addressed]]:
-    """Return the first report of each id and invitation, and those that must wait for them."""
-    names_before: set[tuple[int, bytes]] = set()
-    first: list[Addressed] = []
-    later: list[Addressed] = []
-    for survey, report in reports:
-        names = {(survey, report.id)}
-        if report.invitation:
-            names.add((survey, report.invitation))
-        (first if names_before.isdisjoint(names) else later).append((survey, report))
-        names_before |= names
-    return first, later
-
-
-def _add_independent(transaction: Transaction, reports: Sequence[Addressed]) -> Verdicts:
-    inserted = transaction.insert_pending(reports)
-    verdicts: Verdicts = {}
-    invited = []
-    for survey, report in reports:
-        if (survey, report.id) not in inserted:
-            verdicts[survey, report] = _explain_refusal(transaction, survey, report)
-            continue
-        verdicts[survey, report] = None
-        if report.invitation:
-            invited.append((survey, report))
-    if invited:
-        verdicts.update(_spend(transaction, invited))
-    return verdicts
-
-
-def _spend(transaction: Transaction, invited: Sequence[Addressed]) -> Verdicts:
+def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
     """Spend the invitations of reports just added; remove reports whose invitation is invalid."""
     # All transactions spend in the same order and so never wait for each other.
-    invited = sorted(invited, key=lambda item: (item[0], item[1].invitation))
+    invited = sorted(
+        ((survey, report) for survey, report in reports if report.invitation),
+        key=lambda item: (item[0], item[1].invitation, item[1].id),
+    )
     spent = transaction.execute_many(
         "UPDATE invitation SET spent = 1 "
         "WHERE survey = ? AND token_hash = ? AND stratum = ? AND spent = 0",
         [(survey, report.invitation, report.stratum) for survey, report in invited],
     )
-    refused = [item for item, n in zip(invited, spent, strict=True) if not n]
-    transaction.execute_many(
-        "DELETE FROM inbox WHERE survey = ? AND id = ?",
-        [(survey, report.id) for survey, report in refused],
-    )
+    refused = [
+        (survey, report.id) for (survey, report), n in zip(invited, spent, strict=True) if not n
+    ]
+    transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", refused)
     return {
-        item: InvitationError("this invitation is unknown, already used, or for another link")
-        for item in refused
+        place: InvitationError("this invitation is unknown, already used, or for another link")
+        for place in refused
     }
 
 
-def _explain_refusal(
-    transaction: Transaction, survey: int, report: StoredReport
-) -> SurveyError | None:
-    """Return None for a report that is known, or else the reason why it was not inserted."""
-    try:
-        if _is_known(transaction, survey, report):
-            return None
-    except ConflictError as conflict:
-        return conflict
+def _explain_refusal(transaction: Transaction, survey: int, report_id: bytes) -> SurveyError | None:
+    """Return None for a report that is known, or else the reason why it was not added."""
+    if _is_known(transaction, survey, report_id):
+        return None
     state = transaction.row("SELECT state FROM survey WHERE key = ?", [survey])
     if state is None or state[0] == "closed":
         return ClosedError("this survey is closed and accepts no more reports")
-    return StoreError("the database did not store this report and gave no reason")
+    return StoreBusyError("this survey has no key for its reports yet; send it again in a moment")
 
 
-def _is_known(transaction: Transaction, survey: int, report: StoredReport) -> bool:
-    """Return whether a report with this id is stored.
-
-    Raises ConflictError if a different pending report has the id.
-    """
-    pending = transaction.row(
-        "SELECT stratum, codes FROM inbox WHERE survey = ? AND id = ?", [survey, report.id]
+def _is_known(transaction: Transaction, survey: int, report_id: bytes) -> bool:
+    place = (survey, report_id)
+    row = transaction.row(
+        "SELECT 1 FROM seen WHERE survey = ? AND id = ? "
+        "UNION ALL SELECT 1 FROM pending_id WHERE survey = ? AND id = ?",
+        [*place, *place],
     )
-    if pending is not None:
-        if pending != (report.stratum, report.codes):
-            raise ConflictError("a different report with this report_id is already stored")
-        return True
-    row = transaction.row("SELECT 1 FROM seen WHERE survey = ? AND id = ?", [survey, report.id])
     return row is not None
-
-
-def _n_pending(transaction: Transaction, survey: int) -> int:
-    return transaction.integer("SELECT count(*) FROM inbox WHERE survey = ?", [survey])
-
-
-def _n_stored(transaction: Transaction, survey: int) -> int:
-    """Return the number of reports of a survey, pending or released."""
-    released = transaction.row("SELECT n FROM release WHERE survey = ?", [survey])
-    return (int(released[0]) if released else 0) + _n_pending(transaction, survey)
 
 
 def _n_invited(transaction: Transaction, survey: int, stratum: str) -> int:

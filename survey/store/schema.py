@@ -133,6 +133,7 @@ SCHEDULE = Table(
     (_SURVEY, _text("opens"), _text("closes"), _integer("most", "CHECK (most >= 0)")),
     key=("survey",),
 )
+# Reports that earlier versions stored unsealed; the keeper seals them and leaves it empty.
 INBOX = Table(
     "inbox",
     (
@@ -143,7 +144,35 @@ INBOX = Table(
     ),
     key=("survey", "id"),
 )
+# Apart from the ids of released reports: those are written in random order, all of a release at
+# once, so that neither place nor transaction shows who came when.
+PENDING_ID = Table(
+    "pending_id",
+    (_SURVEY_OF_REPORT, _bytes("id", postgresql="CHECK (octet_length(id) = 16)")),
+    key=("survey", "id"),
+)
 SEEN = Table("seen", (_SURVEY_OF_REPORT, _bytes("id")), key=("survey", "id"))
+# No reference to the survey: the keys of a deleted survey stay until the keeper destroys them.
+SEALING_KEY = Table(
+    "sealing_key",
+    (_integer("survey"), _integer("period"), _bytes("public_key")),
+    key=("survey", "period", "public_key"),
+)
+PENDING = Table(
+    "pending",
+    (
+        _SURVEY_OF_REPORT,
+        _bytes("batch"),
+        _integer("period"),
+        _text("stratum"),
+        _integer("is_resealed", "CHECK (is_resealed IN (0, 1))"),
+        _bytes("ids"),
+        _bytes("invitations"),
+        _bytes("box"),
+    ),
+    key=("survey", "batch"),
+    postgresql=("ALTER TABLE pending ALTER COLUMN box SET STORAGE EXTERNAL",),
+)
 BLOCK = Table(
     "block",
     (
@@ -156,7 +185,7 @@ BLOCK = Table(
         _bytes("data"),
     ),
     key=("survey", "stratum", "bucket", "question", "block"),
-    # Random codes do not compress, and trying to costs more than the release itself.
+    # Random codes do not compress, nor does ciphertext: trying to costs more than the release.
     postgresql=("ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL",),
 )
 COUNTS = Table(
@@ -171,7 +200,11 @@ COUNTS = Table(
     ),
     key=("survey", "stratum", "bucket", "question", "option"),
 )
-RELEASE = Table("release", (_SURVEY, _integer("number"), _integer("n")), key=("survey",))
+RELEASE = Table(
+    "release",
+    (_SURVEY, _integer("number"), _integer("n"), _integer("time", "DEFAULT 0")),
+    key=("survey",),
+)
 INVITATION = Table(
     "invitation",
     (
@@ -258,9 +291,9 @@ LOGIN_SESSION = Table(
 TABLES = {
     table.name: table
     for table in (
-        SURVEY, SCHEDULE, INBOX, SEEN, BLOCK, COUNTS, RELEASE, INVITATION, RESEARCHER, ADMIN,
-        SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK, DRAFT, API_TOKEN, PLAN, ARCHIVED,
-        DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
+        SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, SEEN, BLOCK, COUNTS, RELEASE,
+        INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
+        DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

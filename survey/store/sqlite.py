@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from survey.errors import NotFoundError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
-from survey.store.transactions import Row, StoredReport, Transaction, Values
+from survey.store.transactions import Row, Transaction, Values
 
 if TYPE_CHECKING:
     import sqlite_utils
@@ -54,9 +54,8 @@ TRANSIENT_ERRORS = {
 }
 """Primary result codes after which the same call may work later, such as a full disk."""
 
-INSERT_PENDING = """
-INSERT INTO inbox (survey, id, stratum, codes)
-SELECT :survey, :id, :stratum, :codes
+INSERT_ID = """
+INSERT INTO pending_id (survey, id) SELECT :survey, :id
 WHERE EXISTS (SELECT 1 FROM survey WHERE key = :survey AND state <> 'closed')
     AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = :survey AND id = :id)
 ON CONFLICT (survey, id) DO NOTHING
@@ -79,21 +78,18 @@ class _Transaction(Transaction):
         execute = self._connection.execute
         return [execute(statement, row).rowcount for row in rows]
 
-    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
+    def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         execute = self._connection.execute
         return {
-            (survey, report.id)
-            for survey, report in reports
-            if execute(
-                INSERT_PENDING,
-                {
-                    "survey": survey,
-                    "id": report.id,
-                    "stratum": report.stratum,
-                    "codes": report.codes,
-                },
-            ).rowcount
+            (survey, report_id)
+            for survey, report_id in ids
+            if execute(INSERT_ID, {"survey": survey, "id": report_id}).rowcount
         }
+
+    def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:  # noqa: ARG002  a table without rowid has no order but its key's
+        rows = [(survey, report_id) for report_id in sorted(released)]
+        self._connection.executemany("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
+        self._connection.executemany("INSERT INTO seen (survey, id) VALUES (?, ?)", rows)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -236,7 +232,7 @@ class SqliteStore(Store):
     # -- traces of a release
 
     def clean_up_after_release(self, survey: int) -> None:  # noqa: ARG002  the log has all surveys
-        """Empty the write-ahead log, which contains single reports in the order of arrival.
+        """Empty the write-ahead log, which contains sealed reports in the order of arrival.
 
         Never waits: a reader would block every writer. `retry_clean_up` repeats what failed.
         """

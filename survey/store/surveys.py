@@ -9,9 +9,10 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from survey.errors import ConflictError, NotFoundError, StoreError
-from survey.questionnaire import TEST_RUN_PREFIX
+from survey.questionnaire import is_test_run
 from survey.store.people import Role, add_team, delete_team, team_slug
 from survey.store.schema import ARCHIVED, DELETED, PLAN, RELEASE, SCHEDULE, SURVEY
+from survey.store.sealing import take_spare_key
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 if TYPE_CHECKING:
@@ -22,8 +23,14 @@ State = Literal["open", "superseded", "closed"]
 GRACE = timedelta(days=7)
 """How long the previous version accepts reports, and a closed survey recognizes copies of them."""
 
-SURVEY_TABLES = ("inbox", "seen", "block", "counts", "invitation", "schedule", "plan", "release")
-"""Tables with rows of one version of a survey, by its key; its reports come first."""
+SURVEY_TABLES = (
+    *("inbox", "pending", "pending_id", "seen", "block", "counts"),
+    *("invitation", "schedule", "plan", "release"),
+)
+"""Tables with rows of one version of a survey, by its key; its reports come first.
+
+Its public keys stay until the keeper has destroyed their private keys.
+"""
 
 INCOMPLETE_COPY = (
     "a copy or a restore into this database was interrupted: "
@@ -80,7 +87,7 @@ class PublishedSurvey:
     @property
     def is_test_run(self) -> bool:
         """Whether it is the test run of a draft, which is deleted with all its reports."""
-        return self.slug.startswith(TEST_RUN_PREFIX)
+        return is_test_run(self.slug)
 
     @property
     def team(self) -> str:
@@ -123,7 +130,8 @@ class Surveys(Transactions):
             slug, version, canonical = definition.slug, definition.version, definition.canonical
             day, sha256 = today.isoformat(), definition.sha256
             transaction.execute(SURVEY.insert, [key, slug, version, canonical, sha256, "open", day])
-            transaction.execute(RELEASE.insert, [key, 0, 0])
+            transaction.execute(RELEASE.insert, [key, 0, 0, 0])
+            take_spare_key(transaction, key)
             _set_schedule(transaction, key, schedule)
             if version == 1:
                 add_team(transaction, slug, team or {})
@@ -208,7 +216,7 @@ class Surveys(Transactions):
                     DELETED.insert, ["survey", key, slug, version, sha256, today.isoformat()]
                 )
             # The team of a test run belongs to its draft, and stays.
-            if not slug.startswith(TEST_RUN_PREFIX):
+            if not is_test_run(slug):
                 delete_team(transaction, slug)
                 # A later survey of the same name must not show this log; administrators keep it.
                 transaction.execute(

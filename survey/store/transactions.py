@@ -22,10 +22,10 @@ REGISTRY = 0
 
 @dataclass(frozen=True)
 class StoredReport:
-    """All that is stored of a report before its release: a random id of 16 bytes and its codes.
+    """A report: a random id of 16 bytes, and its codes, which are sealed before they are stored.
 
     `invitation` is the SHA-256 of the invitation's token, empty for an open link. It is spent
-    together with the report and is not stored with it.
+    together with the report.
     """
 
     id: bytes
@@ -69,11 +69,15 @@ class Transaction(ABC):
         """Write once per row, in order; return the number of rows that each affected."""
 
     @abstractmethod
-    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
-        """Add new reports of open surveys to the inbox; return the keys of those added.
+    def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+        """Record ids of new pending reports of open surveys; return those that were recorded.
 
-        Skips reports whose id is pending or released already, and closed or missing surveys.
+        Skips ids that are known, and closed or missing surveys. No id may occur twice.
         """
+
+    @abstractmethod
+    def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:
+        """Record ids as those of released reports, and write the ids that stay pending again."""
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:

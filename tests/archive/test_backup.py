@@ -9,14 +9,13 @@ import threading
 import pytest
 
 from survey.archive import backup, check, restore
-from survey.collect.release import release
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.store import PublishedSurvey, Store, open_store
 from tests.archive.interruption import check_progress, run_killed
 from tests.archive.whole_store import contents, copied_rows, fill
 from tests.conftest import wait_until
 from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
-from tests.store.reports import add, random_reports, report
+from tests.store.reports import add, keeper_at, publish_pending, random_reports, report
 from tests.store.test_migrations import create_schema
 from tests.store.test_migrations import fill as fill_m001
 
@@ -77,20 +76,48 @@ def test_a_backup_is_one_file_readable_by_its_owner_with_every_row_but_sessions(
     copy.close_connections()
 
 
-def test_a_restored_store_equals_the_original_and_recognizes_its_reports(filled, small, file, new):
+def test_a_restored_store_equals_the_original_and_recognizes_its_reports(
+    filled, small, file, new, keys
+):
     store, _ = new
     backup(filled, file, check_progress)
     before = file.read_bytes()
-    result = restore(file, store, check_progress)
-    assert (result.surveys, result.reports) == (1, 44)
+    result, n_lost = restore(file, store, keys, check_progress)
+    assert (result.surveys, result.reports, n_lost) == (1, 44, 0)
     assert contents(store) == copied_rows(filled)
     assert store.tallies(small.key) == filled.tallies(small.key)
     for number in range(4):
         again = report(number, stratum="north", invitation=number.to_bytes(32, "big"))
-        assert store.has_report(small.key, again)
+        assert store.has_report(small.key, again.id)
     add(store, small, random_reports(30))
-    assert release(store, small, 25) == 45
+    assert publish_pending(store, small, 25) == 45
     assert (file.read_bytes(), files_beside(file)) == (before, ["backup.db"])
+
+
+@pytest.mark.security
+def test_a_restore_leaves_out_what_no_key_opens_so_that_devices_send_it_again(
+    store, small, settings, keys, file, new
+):
+    tokens = [bytes([n]) * 32 for n in range(60)]
+    store.add_invitations(small.key, "north", tokens)
+    invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(60)]
+    add(store, small, [*invited, *random_reports(30)])
+    keeper_at(store, settings, 1).work()
+    add(store, small, random_reports(3))
+    backup(store, file, check_progress)
+    add(store, small, random_reports(1))
+    # A period later, the keys that the backup needs are destroyed.
+    keeper_at(store, settings, 2).work()
+    copy, _ = new
+    for _ in range(2):
+        result, n_lost = restore(file, copy, keys, check_progress)
+        assert (result.reports, n_lost) == (25, 35 + 33)
+    assert copy.n_pending(small.key) == 0
+    with copy.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
+    keeper_at(copy, settings, 3).work()
+    add(copy, small, invited)
+    assert copy.n_pending(small.key) == 35
 
 
 def test_a_backup_never_replaces_a_file(filled, file):
@@ -135,7 +162,7 @@ def test_a_backup_under_load_contains_every_report_acknowledged_before_it_began(
             batch = random_reports(10)
             add(server, small, batch)
             acknowledged.extend(batch)
-            release(server, small, 25)
+            publish_pending(server, small, 25)
         server.close_connections()
 
     server = threading.Thread(target=serve)
@@ -161,7 +188,7 @@ def _check_backup(file, survey: PublishedSurvey, reports: list[object]) -> None:
     copy = open_store(f"sqlite:///{file}")
     with copy.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
-    assert all(copy.has_report(survey.key, item) for item in reports)
+    assert all(copy.has_report(survey.key, item.id) for item in reports)
     total = copy.n_released(survey.key) + copy.n_pending(survey.key)
     assert total >= len(reports)
     assert total % 10 == 0
@@ -171,43 +198,46 @@ def _check_backup(file, survey: PublishedSurvey, reports: list[object]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("settings", KINDS, indirect=True)
 @pytest.mark.parametrize("new", KINDS, indirect=True)
-def test_a_killed_restore_continues_when_it_is_repeated(filled, file, new):
+def test_a_killed_restore_continues_when_it_is_repeated(filled, file, new, keys):
     store, url = new
     backup(filled, file, check_progress)
     for commits in (0, 5):
-        run_killed(commits, "restore", str(file), SURVEY_DATABASE=url)
+        run_killed(
+            commits, "restore", str(file), SURVEY_DATABASE=url, SURVEY_KEYS=str(keys.directory)
+        )
         half = contents(store)
         assert bool(half["survey"]) == (commits > 0)
         assert half["release"] == []
-    restore(file, store, check_progress)
+    restore(file, store, keys, check_progress)
     assert contents(store) == copied_rows(filled)
 
 
-def test_a_backup_is_not_restored_into_a_database_with_other_rows(filled, file, sqlite_store):
+def test_a_backup_is_not_restored_into_a_database_with_other_rows(filled, file, sqlite_store, keys):
     store = sqlite_store
     backup(filled, file, check_progress)
     store.migrate()
     store.add_researcher("eve@example.org", "hash")
     before = contents(store)
     with pytest.raises(ConflictError, match=r'not empty: its table "researcher"'):
-        restore(file, store, check_progress)
+        restore(file, store, keys, check_progress)
     assert contents(store) == before
 
 
-def test_restoring_upgrades_a_backup_of_an_older_schema(file, sqlite_store):
+def test_restoring_upgrades_a_backup_of_an_older_schema(file, sqlite_store, keys):
     store = sqlite_store
     older = f"sqlite:///{file}"
     create_schema("m001", older)
     before = fill_m001(older)
     bytes_before = file.read_bytes()
-    restore(file, store, check_progress)
+    restore(file, store, keys, check_progress)
     rows = contents(store)
+    rows["release"] = [row[:3] for row in rows["release"]]
     assert {table: rows[table] for table in before} == before
     assert rows["invitation"] == []
     assert (file.read_bytes(), files_beside(file)) == (bytes_before, ["backup.db"])
 
 
-def test_a_backup_of_a_newer_schema_is_rejected_by_name(filled, file, sqlite_store):
+def test_a_backup_of_a_newer_schema_is_rejected_by_name(filled, file, sqlite_store, keys):
     store = sqlite_store
     backup(filled, file, check_progress)
     DirectAccess(f"sqlite:///{file}").run(
@@ -215,27 +245,27 @@ def test_a_backup_of_a_newer_schema_is_rejected_by_name(filled, file, sqlite_sto
         "VALUES ('survey', 'm999_everything', '')"
     )
     with pytest.raises(StoreError, match="newer version: it has m999_everything"):
-        restore(file, store, check_progress)
+        restore(file, store, keys, check_progress)
     assert store.pending_migrations() != []
 
 
-def test_a_damaged_backup_is_rejected_before_anything_is_written(filled, file, sqlite_store):
+def test_a_damaged_backup_is_rejected_before_anything_is_written(filled, file, sqlite_store, keys):
     store = sqlite_store
     backup(filled, file, check_progress)
     content = bytearray(file.read_bytes())
     content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
     file.write_bytes(content)
     with pytest.raises(StoreError):
-        restore(file, store, check_progress)
+        restore(file, store, keys, check_progress)
     assert store.pending_migrations() or not any(contents(store).values())
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all, but a text of some length" * 90])
-def test_a_file_that_is_not_a_backup_is_rejected(content, tmp_path, file, sqlite_store):
+def test_a_file_that_is_not_a_backup_is_rejected(content, tmp_path, file, sqlite_store, keys):
     store = sqlite_store
     with pytest.raises(NotFoundError, match="there is no file"):
-        restore(file, store, check_progress)
+        restore(file, store, keys, check_progress)
     file.write_bytes(content)
     with pytest.raises(StoreError, match=r"not a store|not a database"):
-        restore(file, store, check_progress)
+        restore(file, store, keys, check_progress)
     assert not (tmp_path / "new.db").exists()

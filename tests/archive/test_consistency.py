@@ -9,13 +9,12 @@ import pytest
 
 from survey.archive import check
 from survey.collect.publication import publish
-from survey.collect.release import compose_release, release
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import StoredReport, open_store
 from tests.archive.whole_store import fill
 from tests.conftest import TODAY
-from tests.store.reports import add, random_reports
+from tests.store.reports import add, keeper_at, publish_pending, random_reports
 from tests.surveys import EVERY_DESIGN
 
 
@@ -60,14 +59,15 @@ def test_every_type_of_question_is_consistent_over_many_releases(store, sampled)
         )
         add(store, survey, [StoredReport(number.to_bytes(16, "big"), "", codes)])
         if number % 30 == 29:
-            release(store, survey, 25)
+            publish_pending(store, survey, 25)
     result = check_store(store)
     assert (result.reports, result.mistakes) == (90, ())
 
 
-def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small):
+def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small, settings):
     filled.close_survey("small", TODAY)
-    filled.release(small.key, 1, lambda groups: compose_release(small.definition.questions, groups))
+    keeper_at(filled, settings).work()
+    assert check_store(filled).mistakes == ()
     filled.forget_ids(small.key)
     assert check_store(filled).mistakes == ()
 
@@ -136,7 +136,19 @@ def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small):
         (
             "UPDATE inbox SET codes = ?",
             [b"\x00\x01\x02"],
-            "a pending report has 3 bytes of codes, not 2",
+            "a pending report has codes of a wrong length",
+        ),
+        ("UPDATE pending SET box = ?", [bytes(99)], "a sealed batch has a box of a wrong length"),
+        ("UPDATE pending SET ids = ?", [bytes(15)], "ids of a wrong length"),
+        ("UPDATE pending SET invitations = ?", [bytes(31)], "invitations of a wrong length"),
+        ("UPDATE pending SET period = 7", [], "a sealed batch has no key"),
+        ("DELETE FROM pending_id", [], "a pending report has no id on record"),
+        ("DELETE FROM pending", [], "an id is pending without its report"),
+        (
+            "INSERT INTO pending SELECT survey, ?, period, stratum, 0, ids, invitations, box "
+            "FROM pending WHERE stratum = 'north'",
+            [bytes(16)],
+            "an id is pending without its report, or with several",
         ),
     ],
 )
@@ -156,7 +168,7 @@ def test_a_check_reads_one_snapshot_while_reports_arrive_and_are_released(store,
         server = open_store(settings.database)
         while not stop.is_set():
             add(server, small, random_reports(30))
-            release(server, small, 25)
+            publish_pending(server, small, 25)
         server.close_connections()
 
     server = threading.Thread(target=serve)

@@ -16,7 +16,7 @@ from survey.store import (
     Snapshot,
     Store,
 )
-from tests.store.reports import add, random_reports, release_in_order, report
+from tests.store.reports import add, publish_pending, random_reports, report
 
 
 def fill(store: Store, survey: PublishedSurvey) -> None:
@@ -24,11 +24,15 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     tokens = [number.to_bytes(32, "big") for number in range(10)]
     store.add_invitations(survey.key, "north", tokens)
     invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(4)]
-    add(store, survey, [*random_reports(40), *invited])
-    store.release(survey.key, 20, release_in_order, bucket="2026-W47", maximum=22)
-    store.release(survey.key, 20, release_in_order, bucket="2026-W48", maximum=22)
-    store.release(survey.key, 1, release_in_order, bucket="2026-W48")
-    add(store, survey, random_reports(15))
+    add(store, survey, random_reports(22))
+    publish_pending(store, survey, bucket="2026-W47", minimum=1)
+    add(store, survey, [*random_reports(18), *invited])
+    publish_pending(store, survey, bucket="2026-W48", minimum=1)
+    unsealed = random_reports(1)[0]
+    add(store, survey, [*random_reports(15), report(9, stratum="north", invitation=tokens[9])])
+    # An earlier version has left this one.
+    store.insert_rows("inbox", [(survey.key, unsealed.id, "", unsealed.codes)])
+    store.insert_rows("pending_id", [(survey.key, unsealed.id)])
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), maximum=500))
     store.add_researcher("ada@example.org", "hash")
     store.count_attempt([(b"hash", 10)], 5, 900)
@@ -66,3 +70,9 @@ def contents(store: Store, limit: int = 1000) -> dict[str, list[Row]]:
 def copied_rows(store: Store) -> dict[str, list[Row]]:
     """Return all rows that a copy keeps: neither sessions nor attempts to sign in."""
     return {**contents(store), "login_session": [], "sign_in_try": []}
+
+
+def without_boxes(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """Return rows without what changes when pending reports are sealed again."""
+    readable = sorted((row[0], row[3], row[5], row[6]) for row in rows["pending"])
+    return {**rows, "sealing_key": [], "pending": readable}

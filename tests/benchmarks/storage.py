@@ -25,7 +25,7 @@ import numpy as np
 from survey.app import create_app
 from survey.archive import backup, check
 from survey.collect.publication import publish
-from survey.collect.release import BLOCK_SIZE, release
+from survey.collect.release import BLOCK_SIZE
 from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism.channel import Codes, Integers
 from survey.questionnaire.loading import load
@@ -36,6 +36,7 @@ from survey.store import N_ASKED, PublishedSurvey, Store, StoredReport, open_sto
 from tests.benchmarks.ingestion import postgresql
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import DirectAccess
+from tests.store.reports import publish_pending
 from tests.web.researchers import sign_in
 
 QUESTIONS, OPTIONS = 10, 8
@@ -193,7 +194,7 @@ def measure_release(kind: str, url: str) -> None:
     survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps(survey=200)), today())
     rng = np.random.default_rng(1)
     add_pending(store, survey, rng, BLOCK_SIZE // 2)
-    release(store, survey, 25)
+    publish_pending(store, survey, 25)
     releases = []
     for _ in range(TURNS):
         add_pending(store, survey, rng, N_RELEASED)
@@ -208,7 +209,7 @@ def measure_release(kind: str, url: str) -> None:
 
         store.release = timed  # type: ignore[method-assign]
         start = time.perf_counter()
-        assert release(store, survey, 25) == N_RELEASED
+        assert publish_pending(store, survey, 25) == N_RELEASED
         total = time.perf_counter() - start
         store.release = original  # type: ignore[method-assign]
         releases.append((max(durations), len(durations), total))

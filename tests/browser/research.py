@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page
 
-from survey.collect.release import release
 from survey.mechanism import BitVector
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.browser.conftest import Device
 from tests.conftest import EMAIL, PASSWORD, TODAY
+from tests.store.reports import publish_pending
 
 
 def sign_in(device: Device, url: str, path: str = "/research/") -> Page:
@@ -44,7 +44,7 @@ def add_released(
     store.add_reports(
         [(survey.key, StoredReport(os.urandom(16), stratum, codes)) for codes in codes_of_all]
     )
-    release(store, survey, 25, clock=lambda: day)
+    publish_pending(store, survey, 25, day=day)
 
 
 @cache

@@ -46,6 +46,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m003_schedules",
         "m004_accounts",
         "m005_workspace",
+        "m006_sealing",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

@@ -13,9 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.collect.release import release
 from tests.conftest import ROOT
-from tests.store.reports import add, random_reports
+from tests.store.reports import add, publish_pending, random_reports
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def run(monkeypatch, settings):
 @pytest.fixture
 def filled(store, small):
     add(store, small, random_reports(40))
-    release(store, small, 25)
+    publish_pending(store, small, 25)
     add(store, small, random_reports(7))
     return store
 

@@ -10,7 +10,6 @@ import pytest
 
 from survey.collect.incoming_reports import Intake
 from survey.collect.publication import publish
-from survey.collect.release import release
 from survey.errors import ReportError
 from survey.mechanism import secure_uniform_below
 from survey.questionnaire.definition import report_body
@@ -19,6 +18,7 @@ from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 from tests.cases import each_case
 from tests.conftest import TODAY
+from tests.store.reports import publish_pending
 from tests.surveys import EVERY_DESIGN
 
 ANSWERS = {
@@ -67,7 +67,7 @@ def test_released_counts_are_those_of_the_reports_for_every_type(store, every_ty
     reports = [codes_of(every_type) for _ in range(N)]
     for codes in reports:
         send(store, every_type, codes)
-    assert release(store, every_type, 25) == N
+    assert publish_pending(store, every_type, 25) == N
     tally = store.tally(every_type.key)
     assert tally.n_asked == [N] * len(every_type.definition.questions)
     for i, question in enumerate(every_type.definition.questions):
@@ -81,7 +81,7 @@ def test_a_block_contains_the_shuffled_codes_of_a_question(store, every_type):
     reports = [codes_of(every_type) for _ in range(N)]
     for codes in reports:
         send(store, every_type, codes)
-    release(store, every_type, 25)
+    publish_pending(store, every_type, 25)
     for i, question in enumerate(every_type.definition.questions):
         ((block,),) = store.block_columns(every_type.key, [i])
         width = question.code_bytes
@@ -93,7 +93,7 @@ def test_a_second_release_adds_to_the_block_of_the_first_for_every_type(store, e
     for _ in range(2):
         for _ in range(N):
             send(store, every_type, codes_of(every_type))
-        release(store, every_type, 25)
+        publish_pending(store, every_type, 25)
     tally = store.tally(every_type.key)
     for i, question in enumerate(every_type.definition.questions):
         ((block,),) = store.block_columns(every_type.key, [i])
@@ -106,7 +106,7 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
     for i in range(N):
         question_ids = {"works", "hours", "mood", "group" if i % 2 else "why"}
         send(store, sampled, codes_of(sampled, question_ids))
-    release(store, sampled, 25)
+    publish_pending(store, sampled, 25)
     tally = store.tally(sampled.key)
     n_asked = dict(zip((q.id for q in sampled.definition.questions), tally.n_asked, strict=True))
     assert n_asked == {

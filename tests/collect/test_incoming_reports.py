@@ -50,11 +50,11 @@ class HeldStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def add_reports(self, reports, maxima=None):
+    def add_reports(self, reports):
         self.groups.append(len(reports))
         self.started.release()
         assert self.allowed.acquire(timeout=WAIT)
-        return self._store.add_reports(reports, maxima)
+        return self._store.add_reports(reports)
 
 
 @pytest.fixture

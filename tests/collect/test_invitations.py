@@ -100,9 +100,9 @@ def test_strata_below_25_people_are_refused_and_later_invitations_are_added(stor
     assert store.n_invited(small.key, "north") == 26
 
 
-@pytest.mark.parametrize("name", ["other links", "a\nb", "a\x00b", "\u202eabc", "n" * 61])
+@pytest.mark.parametrize("name", ["other groups", "a\nb", "a\x00b", "\u202eabc", "n" * 61])
 def test_a_stratum_that_cannot_be_displayed_is_refused(store, small, name):
-    with pytest.raises(DesignError, match=r"stratum|other links"):
+    with pytest.raises(DesignError, match=r"stratum|other groups"):
         validate_stratum(store, small, name, 30)
 
 

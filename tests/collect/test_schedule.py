@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from survey.cli import main
 from survey.collect.incoming_reports import Intake
 from survey.collect.publication import publish, validate_schedule
-from survey.collect.release import ReleaseLoop
 from survey.errors import ClosedError, DesignError, FullError, NotOpenError
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Schedule, find_survey
 from tests.collect.test_incoming_reports import body
 from tests.conftest import SECRET, SMALL, TODAY
+from tests.store.reports import add, keeper_at, random_reports
 
 DAY = timedelta(days=1)
 
@@ -28,8 +28,7 @@ DAY = timedelta(days=1)
         (Schedule(opens=TODAY), TODAY, None),
         (Schedule(closes=TODAY), TODAY, None),
         (Schedule(closes=TODAY), TODAY + DAY, ClosedError),
-        (Schedule(opens=TODAY, closes=TODAY, maximum=1), TODAY, None),
-        (Schedule(maximum=3), TODAY, None),
+        (Schedule(opens=TODAY, closes=TODAY, maximum=100), TODAY, None),
     ],
 )
 def test_reports_are_accepted_from_the_first_day_to_the_last(store, small, schedule, today, error):
@@ -43,18 +42,24 @@ def test_reports_are_accepted_from_the_first_day_to_the_last(store, small, sched
     assert store.n_pending(small.key) == 0
 
 
-def test_a_full_survey_refuses_new_reports_and_acknowledges_stored_ones(store, small):
-    store.set_schedule(small.key, Schedule(maximum=2))
+@pytest.mark.security
+def test_the_limit_takes_effect_at_a_release_and_acknowledges_stored_reports(
+    store, small, settings
+):
+    """An attacker who fills the survey learns nothing from the first refusal."""
+    store.set_schedule(small.key, Schedule(maximum=60))
     intake = Intake(store)
     first = body(small)
-    for report in (first, body(small)):
-        intake.receive("small", report, TODAY)
-    with pytest.raises(FullError, match="maximum of 2 reports"):
+    intake.receive("small", first, TODAY)
+    add(store, small, random_reports(89))
+    intake.receive("small", body(small), TODAY)
+    assert keeper_at(store, settings, 1).work() == 50
+    with pytest.raises(FullError, match="maximum of 60 reports"):
         intake.receive("small", body(small), TODAY)
     intake.receive("small", first, TODAY)
-    store.set_schedule(small.key, Schedule(maximum=3))
+    store.set_schedule(small.key, Schedule(maximum=80))
     intake.receive("small", body(small), TODAY)
-    assert store.n_pending(small.key) == 3
+    assert store.n_pending(small.key) == 42
 
 
 def test_a_report_stored_by_the_last_day_is_acknowledged_when_it_is_resent_later(store, small):
@@ -68,14 +73,13 @@ def test_a_report_stored_by_the_last_day_is_acknowledged_when_it_is_resent_later
 
 def test_a_survey_whose_last_day_has_passed_is_closed_by_the_server(store, small, settings):
     store.set_schedule(small.key, Schedule(closes=TODAY))
-    Intake(store).receive("small", body(small), TODAY)
-    for today, state, n_pending in ((TODAY, "open", 1), (TODAY + DAY, "closed", 1)):
-        ReleaseLoop(store, settings, clock=lambda today=today: today).release_due(0)
+    add(store, small, random_reports(30))
+    for hour, state in ((0, "open"), (24, "closed")):
+        keeper_at(store, settings, hour).work()
         assert find_survey(store, "small").state == state
-        assert store.n_pending(small.key) == n_pending
-    ReleaseLoop(store, settings, clock=lambda: TODAY + DAY).release_due(0)
-    assert store.n_pending(small.key) == 0
-    assert store.n_released(small.key) == 1
+        assert store.n_pending(small.key) == 30
+    keeper_at(store, settings, 24).work()
+    assert (store.n_pending(small.key), store.n_released(small.key)) == (0, 30)
 
 
 def test_a_new_version_inherits_the_schedule_of_the_previous_one(store, small):

@@ -62,6 +62,6 @@ def check_stored_once(
     """Check that acknowledged reports are stored, and that few others and no duplicates are."""
     assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
     for body in acknowledged:
-        assert store.has_report(survey.key, stored_report(body))
+        assert store.has_report(survey.key, stored_report(body).id)
     n_stored = store.n_pending(survey.key) + store.n_released(survey.key)
     assert len(acknowledged) <= n_stored <= len(acknowledged) + max_unacknowledged

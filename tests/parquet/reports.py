@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.collect.publication import publish
-from survey.collect.release import release
 from survey.mechanism import BitVector
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
@@ -15,6 +14,7 @@ from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.conftest import TODAY
 from tests.results.test_every_type import QUESTIONS
+from tests.store.reports import publish_pending
 
 LONG_OPTIONS = ", ".join(f'{{id = "o{i}", label = "{i}"}}' for i in range(21))
 LONG_QUESTIONS = {
@@ -62,7 +62,7 @@ def fill(
         ]
     )
     assert refused == [None] * n
-    assert release(store, survey, minimum) == n
+    assert publish_pending(store, survey, minimum) == n
 
 
 def stored_codes(

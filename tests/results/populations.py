@@ -7,11 +7,11 @@ import os
 import numpy as np
 
 from survey.collect.publication import publish
-from survey.collect.release import release
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.conftest import SMALL, TODAY
+from tests.store.reports import publish_pending
 
 SHARES = np.array([[0.20, 0.10, 0.02], [0.20, 0.35, 0.03], [0.05, 0.03, 0.02]])
 """True joint shares of (yes, no, prefer not to say) by (never, once, often); they add up to 1."""
@@ -42,7 +42,7 @@ def add_people(
     store.add_reports(
         [(survey.key, StoredReport(os.urandom(16), stratum, row.tobytes())) for row in rows]
     )
-    release(store, survey, 25)
+    publish_pending(store, survey, 25)
 
 
 def shares_by_first_answer(first: float) -> np.ndarray:

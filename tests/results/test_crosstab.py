@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.collect.release import release
 from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
@@ -25,6 +24,7 @@ from survey.results.request import IntervalOptions
 from survey.store import StoredReport
 from tests.parquet.reports import fill, published
 from tests.parquet.test_counting import supported
+from tests.store.reports import publish_pending
 
 
 def cross(store, survey, names, options=None):
@@ -158,7 +158,7 @@ def test_identical_reports_have_a_table_but_no_test(store, n):
         for number in range(n)
     ]
     store.add_reports(rows)
-    release(store, survey, 25)
+    publish_pending(store, survey, 25)
     result = cross(store, survey, ["choice", "mood"])
     assert result.test is None
     assert (result.is_suppressed) == (n == 30)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from survey.collect.release import release
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import conditional_difference, crosstab, difference, independence
 from survey.results.difference.chart import difference_chart
@@ -19,6 +18,7 @@ from tests.conftest import SMALL
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.populations import add_people, published, shares_by_first_answer
+from tests.store.reports import publish_pending
 
 
 def between(store, survey, name, a, b, options=None):
@@ -129,7 +129,7 @@ def test_small_groups_are_compared_as_one_group(store, small):
              for i in range(13)]
         )  # fmt: skip
     # Release all pending reports, as closing the survey does.
-    release(store, small, 1)
+    publish_pending(store, small, 1)
     assert [group.name for group in list_groups(store, small)["Groups"]] == ["north", "other links"]
     with pytest.raises(NotFoundError):
         find_group(store, small, "link:east")

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from survey.store import open_store
+from tests.store.reports import add_spare_keys
 
 KINDS = ("sqlite", "postgresql")
 ERRORS = (sqlite3.Error, psycopg.Error)
@@ -48,6 +49,7 @@ class PostgresqlServer:
         self._copy("unmigrated", "migrated")
         store = open_store(self.url("migrated"))
         store.migrate()
+        add_spare_keys(store)
         store.close_connections()
 
     def stop_immediately(self) -> None:

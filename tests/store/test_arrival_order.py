@@ -13,12 +13,12 @@ import pytest
 
 from survey.collect import release as releasing
 from survey.collect.publication import close
-from survey.collect.release import compose_release, release
+from survey.collect.release import compose_release
 from survey.disclosure import secure_permutation
-from survey.store import LastBlock, PendingReports, StoredReport, database_file
+from survey.store import ChosenReports, LastBlock, StoredReport, database_file
 from tests.conftest import TODAY
 from tests.order import dependence
-from tests.store.reports import add
+from tests.store.reports import add, keeper_at, publish_pending
 from tests.store.test_close import OCTET
 
 N, TIED = 10_000, 21_000
@@ -47,7 +47,7 @@ def interleave(n):
 def release_block(n=N) -> np.ndarray:
     """Return the arrival ranks of reports in the order of a released block."""
     pending = [(256 * i // n).to_bytes(1, "big") for i in range(n)]
-    columns = list(compose_release([OCTET], [PendingReports("", "", pending, None)]).columns)
+    columns = list(compose_release([OCTET], ChosenReports("", "", pending, None)).columns)
     return np.frombuffer(b"".join(column.data for column in columns), np.uint8).astype(int)
 
 
@@ -82,9 +82,9 @@ def test_no_arrival_order_can_be_computed_because_each_permutation_is_new(monkey
 
 def test_no_arrival_order_separates_new_reports_from_the_block_they_join():
     n = 20_000
-    old = compose_release([OCTET], [PendingReports("", "", [b"\x00"] * n, None)]).columns[0].data
+    old = compose_release([OCTET], ChosenReports("", "", [b"\x00"] * n, None)).columns[0].data
     merged = (
-        compose_release([OCTET], [PendingReports("", "", [b"\x01"] * n, LastBlock(0, [old]))])
+        compose_release([OCTET], ChosenReports("", "", [b"\x01"] * n, LastBlock(0, [old])))
         .columns[0]
         .data
     )
@@ -121,7 +121,7 @@ def positions_by_storage(settings, ids, direct_access) -> dict[str, tuple[list[i
         positions = first_positions(content, ids)
         return {"the files": (list(positions.values()), [arrival[id_] for id_ in positions])}
     positions = {}
-    for table in ("inbox", "seen"):
+    for table in ("pending_id", "seen"):
         rows = direct_access.run(f"SELECT id FROM {table} ORDER BY ctid")
         positions[table] = (list(range(len(rows))), [arrival[id_] for (id_,) in rows])
     return positions
@@ -135,12 +135,13 @@ def test_no_arrival_order_is_in_the_files_or_heaps_after_a_release_and_after_clo
     pending_positions = positions_by_storage(settings, ids, direct_access)
     # The statistic detects the order of pending reports.
     assert max(dependence(*pair) for pair in pending_positions.values() if pair[0]) > 0.02
-    assert release(store, small, 25) == TIED
+    assert publish_pending(store, small, 25) == TIED
     for name, (positions, arrivals) in positions_by_storage(settings, ids, direct_access).items():
         assert len(arrivals) in (0, TIED), name
         assert not arrivals or dependence(positions, arrivals) < 0.02, name
     assert dependence(np.arange(TIED), released_codes(store, small)) < 0.02
     close(store, "small", TODAY)
+    keeper_at(store, settings).work()
     for name, (positions, arrivals) in positions_by_storage(settings, ids, direct_access).items():
         assert not arrivals or dependence(positions, arrivals) < 0.02, name
     assert dependence(np.arange(TIED), released_codes(store, small)) < 0.02
@@ -151,5 +152,5 @@ def test_no_arrival_order_remains_after_two_releases(store, small):
     """The second release mixes its reports with those of the first."""
     for code in (0, 1):
         add(store, small, [StoredReport(os.urandom(16), "", bytes([code, 0])) for _ in range(TIED)])
-        assert release(store, small, 25) == TIED
+        assert publish_pending(store, small, 25) == TIED
     assert dependence(np.arange(2 * TIED), released_codes(store, small)) < 0.02

@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from survey.collect.publication import close, publish
-from survey.collect.release import ReleaseLoop
 from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
@@ -22,7 +21,7 @@ from survey.store import StoredReport, open_store, postgres
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.order import dependence
 from tests.store.databases import PostgresqlServer
-from tests.store.reports import add, random_reports, release_in_order, report
+from tests.store.reports import add, keeper_at, publish_pending, random_reports, report
 from tests.store.test_reports import REFUSING
 from tests.store.test_sqlite import FORKING
 
@@ -121,21 +120,24 @@ def test_a_restarted_server_is_used_again_and_no_acknowledged_report_is_lost():
 
 
 def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored(
-    store, small, postgresql
+    store, small, postgresql, monkeypatch
 ):
-    def break_connections(groups):
-        with postgresql.administrator() as connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE application_name = 'survey'"
-            )
-        return release_in_order(groups)
+    def break_connections(survey, content, ids, *batches):
+        with store._write() as transaction:
+            with postgresql.administrator() as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'survey'"
+                )
+            transaction.move_ids(survey, ids, [])
 
     add(store, small, random_reports(30))
-    with pytest.raises(StoreBusyError):
-        store.release(small.key, 25, break_connections)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "release", break_connections)
+        with pytest.raises(StoreBusyError):
+            publish_pending(store, small)
     assert (store.n_pending(small.key), store.n_released(small.key)) == (30, 0)
-    assert store.release(small.key, 25, release_in_order) == 30
+    assert publish_pending(store, small) == 30
 
 
 def test_a_missing_server_is_busy(monkeypatch, tmp_path):
@@ -150,7 +152,7 @@ def test_a_missing_server_is_busy(monkeypatch, tmp_path):
 def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, direct_access):
     with direct_access.connection() as blocker:
         blocker.execute("BEGIN")
-        blocker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
+        blocker.execute("LOCK TABLE pending IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreBusyError, match="lock timeout"):
             store.add_reports([(small.key, report(1))])
         blocker.execute("ROLLBACK")
@@ -181,6 +183,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m003_schedules",
             "m004_accounts",
             "m005_workspace",
+            "m006_sealing",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()
@@ -232,7 +235,7 @@ def test_a_store_on_a_file_does_not_import_psycopg():
 
 
 @pytest.mark.security
-def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, direct_access):
+def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, settings, direct_access):
     """Neither `ctid` (place in the heap) nor `xmin` (transaction) reveals the order of arrival."""
     n = 20_000
     reports = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(n)]
@@ -240,17 +243,18 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, direct
     arrival = {item.id: place // 100 for place, item in enumerate(reports)}
     for start in range(0, n, 100):
         add(store, small, reports[start : start + 100])
-    before = direct_access.run("SELECT id FROM inbox ORDER BY ctid")
+    before = direct_access.run("SELECT id FROM pending_id ORDER BY ctid")
     assert dependence(range(n), [arrival[id_] for (id_,) in before]) > 0.4
-    assert store.release(small.key, 25, release_in_order, maximum=n // 2) == n // 2
+    assert publish_pending(store, small, 25, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
-    for table in ("inbox", "seen"):
+    for table in ("pending_id", "seen"):
         rows = direct_access.run(f"SELECT id FROM {table} ORDER BY ctid")
         assert len(rows) == n // 2
         assert dependence(range(n // 2), [arrival[id_] for (id_,) in rows]) < 0.02
     assert len(direct_access.run("SELECT DISTINCT xmin::text FROM seen")) == 1
     close(store, "small", TODAY)
-    assert direct_access.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    keeper_at(store, settings).work()
+    assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
 
 
 @pytest.mark.security
@@ -265,9 +269,9 @@ def test_after_a_release_no_invitation_reveals_its_report_or_when_it_was_spent(
         numbers = range(start, start + group_size)
         reports = [report(i, stratum="north", invitation=tokens[i]) for i in numbers]
         add(store, small, reports)
-    linked = "SELECT count(*) FROM invitation JOIN inbox ON invitation.xmin = inbox.xmin"
+    linked = "SELECT count(*) FROM invitation JOIN pending_id ON invitation.xmin = pending_id.xmin"
     assert direct_access.run(linked) == [(n * group_size,)]  # the link that a release removes
-    assert store.release(small.key, 25, release_in_order, maximum=n // 2) == n // 2
+    assert publish_pending(store, small, 25, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
     assert direct_access.run(linked) == [(0,)]
     spent = direct_access.run(
@@ -278,7 +282,7 @@ def test_after_a_release_no_invitation_reveals_its_report_or_when_it_was_spent(
     assert dependence(range(n), [order[token] for token, _ in spent]) < 0.02
     # After another report, one transaction rewrites all spent invitations again.
     add(store, small, [report(n, stratum="north", invitation=tokens[n])])
-    store.release(small.key, 25, release_in_order)
+    publish_pending(store, small, 25)
     store.clean_up_after_release(small.key)
     spent = direct_access.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")
     assert len(spent) == 1
@@ -286,20 +290,20 @@ def test_after_a_release_no_invitation_reveals_its_report_or_when_it_was_spent(
 
 @pytest.mark.security
 def test_the_next_server_rewrites_the_tables_after_a_killed_release(
-    store, small, settings, direct_access
+    store, small, settings, direct_access, monkeypatch
 ):
     tokens = [number.to_bytes(32, "big") for number in range(60)]
     store.add_invitations(small.key, "north", tokens)
     for number in range(60):
         add(store, small, [report(number, stratum="north", invitation=tokens[number])])
-    assert (
-        store.release(small.key, 25, release_in_order) == 60
-    )  # without the clean-up, as in a power failure
-    assert direct_access.run("SELECT pg_relation_size('inbox')") != [(0,)]
+    with monkeypatch.context() as patch:  # as in a power failure
+        patch.setattr(store, "clean_up_after_release", lambda survey: None)
+        assert publish_pending(store, small, 25) == 60
+    assert direct_access.run("SELECT pg_relation_size('pending')") != [(0,)]
     server = open_store(settings.database)
-    ReleaseLoop(server, settings).clean_up(TODAY)
+    keeper_at(server, settings).clean_up(TODAY)
     server.close_connections()
-    assert direct_access.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
     assert len(direct_access.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")) == 1
 
 
@@ -310,13 +314,14 @@ def test_the_server_rewrites_tables_after_a_close_that_a_reader_prevented(
     add(store, small, random_reports(40))
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM inbox, seen").fetchone()
-        with pytest.raises(StoreBusyError, match="closed and all its reports are released"):
-            close(store, "small", TODAY)
+        reader.execute("SELECT count(*) FROM pending, seen").fetchone()
+        close(store, "small", TODAY)
+        keeper_at(store, settings).work()
+        assert store.tally(small.key).n == 40
         reader.execute("ROLLBACK")
     node = direct_access.run("SELECT pg_relation_filenode('seen')")
     server = open_store(settings.database)
-    ReleaseLoop(server, settings).clean_up(TODAY)
+    keeper_at(server, settings).clean_up(TODAY)
     server.close_connections()
     assert direct_access.run("SELECT pg_relation_filenode('seen')") != node
     assert not store.has_free_pages()
@@ -326,14 +331,14 @@ def test_a_reader_does_not_block_the_clean_up_which_is_repeated_later(store, sma
     add(store, small, random_reports(30))
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM inbox").fetchone()
-        assert store.release(small.key, 25, release_in_order) == 30
+        reader.execute("SELECT count(*) FROM pending").fetchone()
+        assert publish_pending(store, small, 25) == 30
         store.clean_up_after_release(small.key)
         reader.execute("ROLLBACK")
     assert store.has_free_pages()
     store.retry_clean_up()
     assert not store.has_free_pages()
-    assert direct_access.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
 
 
 @pytest.mark.security
@@ -343,16 +348,16 @@ def test_the_log_of_the_database_server_contains_nothing_of_a_report(
     for statement in REFUSING["postgresql"]:
         direct_access.run(statement)
     secret = bytes.fromhex("c0ffee") * 5 + b"\x01"
-    bad = StoredReport(secret, "planted-stratum", b"\xee\xee")
+    bad = StoredReport(secret[:15] + b"\x02", "planted-stratum", b"\xee\xee")
     good = StoredReport(secret, "planted-stratum", b"\x00\x01")
     start = postgresql.log.stat().st_size
     store.add_reports([(small.key, bad), (small.key, report(1))])
     store.add_reports([(small.key, good), (small.key, good)])
     with direct_access.connection() as blocker:
         blocker.execute("BEGIN")
-        blocker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
+        blocker.execute("LOCK TABLE pending IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreBusyError):
-            store.add_reports([(small.key, good)])
+            store.add_reports([(small.key, StoredReport(secret[::-1], "", b"\x00\x01"))])
         blocker.execute("ROLLBACK")
     lines = postgresql.log.read_bytes()[start:].lower()
     assert b"a page is damaged" in lines

@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from survey.collect.publication import close
-from survey.collect.release import ReleaseLoop, release
 from survey.errors import StoreBusyError, StoreError
 from survey.store import open_store, sqlite
 from survey.store.sqlite import WriteLock
 from tests.conftest import ROOT, TODAY
-from tests.store.reports import add, random_reports, report
+from tests.store.reports import add, keeper_at, publish_pending, random_reports, report
 from tests.store.writers import has_waiting_writer
 
 HOLDING = """
@@ -49,10 +48,10 @@ one, other = StoredReport(bytes(16), "", bytes(2)), StoredReport(b"\\1" * 16, ""
 assert store.add_reports([(key, one)]) == [None]
 child = os.fork()
 if child == 0:
-    ended = store.add_reports([(key, other)]) == [None] and store.has_report(key, one)
+    ended = store.add_reports([(key, other)]) == [None] and store.has_report(key, one.id)
     os._exit(0 if ended else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert store.has_report(key, other) and store.n_pending(key) == 2
+assert store.has_report(key, other.id) and store.n_pending(key) == 2
 store.close_connections()
 """
 
@@ -93,10 +92,11 @@ def test_every_connection_waits_for_the_disk(store, small):
 @pytest.mark.security
 def test_only_the_owner_can_read_the_database(path, store, small):
     add(store, small, [report(1)])
-    assert {file.name for file in path.parent.iterdir()} == {
+    files = list(path.parent.glob(f"{path.name}*"))
+    assert {file.name for file in files} == {
         path.name + end for end in ("", "-wal", "-shm", ".lock", ".door")
     }
-    for file in path.parent.iterdir():
+    for file in files:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
@@ -128,30 +128,33 @@ def test_insert_or_replace_does_not_replace_a_definition(direct_access, small):
 
 @pytest.mark.security
 def test_report_tables_have_no_time_no_address_and_no_order(direct_access, store):
-    for table in ("inbox", "seen", "block", "counts", "invitation"):
+    for table in ("inbox", "pending", "pending_id", "seen", "block", "counts", "invitation"):
         ((statement,),) = direct_access.run("SELECT sql FROM sqlite_master WHERE name = ?", [table])
         assert "WITHOUT ROWID" in statement
         names = {row[1] for row in direct_access.run(f"PRAGMA table_info({table})")}
         assert names <= {
             *("survey", "id", "stratum", "codes", "bucket", "question", "block", "n", "data"),
-            *("option", "token_hash", "spent"),
+            *("option", "token_hash", "spent", "batch", "period", "is_resealed", "ids"),
+            *("invitations", "box"),
         }
 
 
 @pytest.mark.security
-def test_no_single_report_is_left_in_the_files_after_close(store, path, small):
+def test_no_single_report_is_left_in_the_files_after_close(store, path, small, settings):
     reports = random_reports(60)
     add(store, small, reports)
     close(store, "small", TODAY)
+    keeper_at(store, settings).work()
     store.forget_ids(small.key)
     store.vacuum()
-    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    files = [file for file in path.parent.iterdir() if file.is_file()]
+    content = b"".join(file.read_bytes() for file in files)
     assert not [item for item in reports if item.id in content]
 
 
 def test_rewriting_leaves_no_free_pages(store, small):
     add(store, small, random_reports(3000))
-    assert release(store, small, 25) == 3000
+    assert publish_pending(store, small, 25) == 3000
     assert store.has_free_pages()
     store.vacuum()
     assert not store.has_free_pages()
@@ -164,8 +167,8 @@ def test_a_reader_does_not_block_a_release_and_the_log_is_emptied_later(
     log = path.with_name(path.name + "-wal")
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM inbox").fetchone()
-        assert release(store, small, 25) == 30
+        reader.execute("SELECT count(*) FROM seen").fetchone()
+        assert publish_pending(store, small, 25) == 30
         assert log.stat().st_size > 0
     store.retry_clean_up()
     assert log.stat().st_size == 0
@@ -176,17 +179,17 @@ def test_a_reader_does_not_block_a_release_and_the_log_is_emptied_later(
 def test_the_server_empties_the_log_after_another_process_s_release(
     store, small, path, settings, direct_access, ended
 ):
-    loop = ReleaseLoop(store, settings)
+    loop = keeper_at(store, settings)
     loop.clean_up(TODAY)
     command_store = open_store(settings.database)
     add(command_store, small, [report(number) for number in range(30)])
     log = path.with_name(path.name + "-wal")
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM inbox").fetchone()
+        reader.execute("SELECT count(*) FROM seen").fetchone()
         if ended == "killed":
             command_store.clean_up_after_release = lambda survey: None
-        assert release(command_store, small, 25) == 30
+        assert publish_pending(command_store, small, 25) == 30
         # The command's process ends here and forgets the clean-up that it missed.
         command_store.close_connections()
         assert log.stat().st_size > 0

@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 
-from survey.collect.release import release
 from survey.estimator import crosstab
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.sentences import caveats, paper_sentences
@@ -18,6 +17,7 @@ from survey.results.crosstab.table import SHADES, shades
 from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
 from survey.store import StoredReport
+from tests.store.reports import publish_pending
 from tests.web.researchers import sign_in
 
 PAGE = "/research/surveys/small/explore"
@@ -40,7 +40,7 @@ def add_related(store, small, n, together=0.8):
     store.add_reports(
         [(small.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
     )
-    release(store, small, 25)
+    publish_pending(store, small, 25)
 
 
 def names_of(small) -> str:

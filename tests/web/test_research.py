@@ -20,7 +20,6 @@ from flask import request, url_for
 from survey.app import create_app
 from survey.cli import main
 from survey.collect.publication import publish
-from survey.collect.release import release
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
@@ -32,6 +31,7 @@ from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released as add_reports
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, TODAY
+from tests.store.reports import publish_pending
 from tests.web.researchers import send, sign_in, token
 
 
@@ -50,7 +50,7 @@ def add_released(store, small, n, share=0.5):
     store.add_reports(
         [(small.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
     )
-    release(store, small, 25)
+    publish_pending(store, small, 25)
 
 
 def publish_file(client, content, name="s.toml"):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import publish
-from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
 from survey.questionnaire.loading import load
 from survey.results.charts import FORMATS
@@ -24,6 +23,7 @@ from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
 from tests.cases import each_case
 from tests.conftest import SMALL, TODAY
+from tests.store.reports import publish_pending
 from tests.web.researchers import sign_in
 
 BASE = "/research/surveys/small"
@@ -108,11 +108,11 @@ def test_page_and_csv_have_the_same_groups_and_numbers(reader, daily, address, c
 
 def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
     add_pending(store, small, {"": 900, "north": 40, "east": 6, "west": 20})
-    release(store, small, 25)
+    publish_pending(store, small, 25)
     names = [line[0] for line in table_of(reader.get(f"{BASE}/1/links").text)]
     assert not any(name.startswith(OTHER_GROUPS) for name in names)
     # Release all remaining reports, as closing the survey does.
-    release(store, small, 1)
+    publish_pending(store, small, 1)
     page = reader.get(f"{BASE}/1/links").text
     names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
     assert names == ["all groups", "north", OPEN_LINK, OTHER_GROUPS]

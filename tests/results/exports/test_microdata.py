@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import publish
-from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
@@ -24,6 +23,7 @@ from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
 from tests.conftest import SMALL, TODAY
+from tests.store.reports import publish_pending
 from tests.surveys import EVERY_TYPE
 
 ONE_QUESTION_EACH = SMALL.replace(
@@ -155,7 +155,7 @@ def test_two_files_of_an_open_survey_never_isolate_a_few_reports_of_a_group(stor
             store.add_reports(
                 [(small.key, StoredReport(os.urandom(16), stratum, code)) for code in codes]
             )
-        release(store, small, 25)
+        publish_pending(store, small, 25)
         return Counter(row["_stratum"] for row in open_file(store, small)[1])
 
     first = arrive({"north": 100, "west": 10, "east": 30})
@@ -178,7 +178,7 @@ def test_small_groups_are_combined(store, small):
         )
     ]
     store.add_reports(reports)
-    release(store, small, 1)
+    publish_pending(store, small, 1)
     _, rows = open_file(store, small)
     # Groups of nine and three are too small together, so the next smallest is merged as well.
     assert Counter(row["_stratum"] for row in rows) == {"north": 400, OTHER_GROUPS: 72}
@@ -189,7 +189,7 @@ def test_a_question_that_was_not_asked_is_an_empty_cell(store):
     first, second = survey.definition.questions
     codes = [first.encode(1) + second.encode(None), first.encode(None) + second.encode(2)] * 20
     store.add_reports([(survey.key, StoredReport(os.urandom(16), "", code)) for code in codes])
-    release(store, survey, 25)
+    publish_pending(store, survey, 25)
     members, rows = open_file(store, survey)
     pairs = Counter((row[first.id], row[second.id]) for row in rows)
     assert pairs == {("1", ""): 20, ("", "2"): 20}

@@ -1,0 +1,479 @@
+"""Sealed pending reports: ciphertext in the database, private keys in files outside of it.
+
+Each survey has its own key pair per period. A commit stores one sealed box per survey and group;
+only the keeper, which has the directory of private keys, opens it. Beside a box only random ids
+and the hashes of spent invitations are readable, each in the order of their values.
+
+The boxes are libsodium's sealed boxes (an ephemeral X25519 key, XSalsa20-Poly1305):
+https://doc.libsodium.org/public-key_cryptography/sealed_boxes
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, PublicKey, SealedBox
+
+from survey.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
+from survey.store.schema import PENDING, SEALING_KEY
+from survey.store.transactions import Row, StoredReport, Transaction, Transactions
+
+ID_BYTES, HASH_BYTES, KEY_BYTES = 16, 32, 32
+
+BOX_OVERHEAD = 48
+"""Bytes that a sealed box adds to its content: the ephemeral public key and the authenticator."""
+
+UNASSIGNED = 0
+"""The survey of spare keys, which wait for a survey to be published; no survey has this key."""
+
+
+PAGE = 64
+"""Batches that are read at once: each has up to as many reports as a commit."""
+
+_NEXT_BATCHES = (
+    f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
+    "WHERE survey = ? AND stratum = ? AND period <= ? AND batch > ? ORDER BY batch LIMIT ?"
+)
+
+
+@dataclass(frozen=True)
+class SealingKey:
+    """A public key of a survey; the newest period of the survey seals arriving reports."""
+
+    survey: int
+    period: int
+    public_key: bytes
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pending reports of one survey and group in one sealed box.
+
+    `ids` and `invitations` are concatenated and sorted; `is_resealed` tells a rotation's batch
+    from a commit's.
+    """
+
+    survey: int
+    batch: bytes
+    period: int
+    stratum: str
+    is_resealed: bool
+    ids: bytes
+    invitations: bytes
+    box: bytes
+
+    @classmethod
+    def from_row(cls, row: Row) -> Batch:
+        """Return the batch in a row of its table."""
+        survey, batch, period, stratum, is_resealed, *content = row
+        return cls(survey, batch, period, stratum, bool(is_resealed), *content)
+
+    @property
+    def row(self) -> Row:
+        """The row of its table."""
+        return (
+            *(self.survey, self.batch, self.period, self.stratum, int(self.is_resealed)),
+            *(self.ids, self.invitations, self.box),
+        )
+
+    @property
+    def report_ids(self) -> list[bytes]:
+        """The ids of the reports."""
+        return list(_split(self.ids, ID_BYTES))
+
+    @property
+    def n(self) -> int:
+        """The number of reports."""
+        return len(self.ids) // ID_BYTES
+
+    def mistake(self, report_bytes: int) -> str | None:
+        """Return what is wrong with the lengths of a batch whose reports have so many bytes."""
+        if len(self.batch) != ID_BYTES or not self.ids or len(self.ids) % ID_BYTES:
+            return "a sealed batch has an id or report ids of a wrong length"
+        n_invited, rest = divmod(len(self.invitations), HASH_BYTES)
+        if rest or n_invited not in (0, self.n):
+            return "a sealed batch has invitations of a wrong length"
+        if len(self.box) != BOX_OVERHEAD + self.n * (ID_BYTES + report_bytes) + len(
+            self.invitations
+        ):
+            return "a sealed batch has a box of a wrong length"
+        return None
+
+
+def seal(
+    key: SealingKey, reports: Sequence[StoredReport], *, is_resealed: bool = False
+) -> list[Batch]:
+    """Seal reports in one box per group, and apart if they have invitations."""
+
+    def kind(report: StoredReport) -> tuple[str, bool]:
+        return report.stratum, bool(report.invitation)
+
+    box = SealedBox(PublicKey(key.public_key))
+    # Sorted by their random ids, so that a box does not keep the order of arrival.
+    ordered = sorted(reports, key=lambda report: (*kind(report), report.id))
+    batches = []
+    for (stratum, _), group in groupby(ordered, key=kind):
+        members = list(group)
+        content = b"".join(report.id + report.invitation + report.codes for report in members)
+        batches.append(
+            Batch(
+                *(key.survey, secrets.token_bytes(ID_BYTES), key.period, stratum, is_resealed),
+                ids=b"".join(report.id for report in members),
+                invitations=b"".join(sorted(report.invitation for report in members)),
+                box=box.encrypt(content),
+            )
+        )
+    return batches
+
+
+def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
+    """Return the reports in a box; raise StoreError if the key or the box is wrong."""
+    try:
+        content = SealedBox(private_key).decrypt(batch.box)
+    except CryptoError:
+        raise StoreError("a sealed batch cannot be opened with the key of its period") from None
+    length = len(content) // batch.n
+    codes_from = ID_BYTES + (HASH_BYTES if batch.invitations else 0)
+    return [
+        StoredReport(
+            id=content[start : start + ID_BYTES],
+            stratum=batch.stratum,
+            codes=content[start + codes_from : start + length],
+            invitation=content[start + ID_BYTES : start + codes_from],
+        )
+        for start in range(0, len(content), length)
+    ]
+
+
+class SealedReports(Transactions):
+    """The part of a `Store` that keeps public keys and sealed batches, mostly for the keeper."""
+
+    def sealing_keys(self) -> list[SealingKey]:
+        """Return all public keys by survey and period; spare ones have the survey `UNASSIGNED`."""
+        rows = self._rows(
+            "SELECT survey, period, public_key FROM sealing_key ORDER BY survey, period, public_key"
+        )
+        return [SealingKey(*row) for row in rows]
+
+    def add_spare_key(self, public_key: bytes) -> None:
+        """Store a public key that the next published survey takes."""
+        with self._write() as transaction:
+            transaction.execute(SEALING_KEY.insert, [UNASSIGNED, 0, public_key])
+
+    def rotate_key(self, survey: int, public_key: bytes, time: int) -> SealingKey:
+        """Seal all further reports of a survey with a new key, for the release at `time`.
+
+        On return, no transaction seals with an older key any more.
+        """
+        with self._write() as transaction:
+            transaction.lock(survey)
+            current = current_key(transaction, survey)
+            period = current.period + 1 if current else 1
+            transaction.execute(SEALING_KEY.insert, [survey, period, public_key])
+            transaction.execute(
+                "UPDATE release SET time = ? WHERE survey = ? AND time < ?", [time, survey, time]
+            )
+        return SealingKey(survey, period, public_key)
+
+    def delete_key(self, key: SealingKey) -> None:
+        """Forget a public key whose private key is destroyed; ConflictError if a box needs it."""
+        with self._write() as transaction:
+            if _is_needed(transaction, key):
+                raise ConflictError("a sealed batch still needs this key")
+            transaction.execute(
+                "DELETE FROM sealing_key WHERE survey = ? AND period = ? AND public_key = ?",
+                [key.survey, key.period, key.public_key],
+            )
+
+    def is_key_needed(self, key: SealingKey) -> bool:
+        """Return whether pending reports are sealed with a key."""
+        with self._lookup() as transaction:
+            return _is_needed(transaction, key)
+
+    def n_pending(self, survey: int) -> int:
+        """Return the number of pending reports: for the keeper and tests, never for readers."""
+        return sum(self.pending_sizes(survey).values())
+
+    def pending_sizes(self, survey: int) -> dict[str, int]:
+        """Return the number of pending reports of each stratum that has any."""
+        rows = self._rows(
+            "SELECT stratum, CAST(sum(length(ids)) AS BIGINT) FROM pending "
+            "WHERE survey = ? GROUP BY stratum ORDER BY stratum",
+            [survey],
+        )
+        return {str(stratum): int(n) // ID_BYTES for stratum, n in rows}
+
+    def has_arrivals(self, survey: int) -> bool:
+        """Return whether reports have arrived since the survey's last rotation."""
+        row = self._row(
+            "SELECT 1 FROM pending WHERE survey = ? AND is_resealed = 0 LIMIT 1", [survey]
+        )
+        return row is not None
+
+    def batches(self, survey: int, stratum: str, until: int, n: int) -> list[Batch]:
+        """Return batches sealed up to the period `until`, in random order, with n or more reports.
+
+        There are fewer if no more are pending.
+        """
+        batches: list[Batch] = []
+        size = 0
+        with self._read() as transaction:
+            while size < n:
+                after = batches[-1].batch if batches else b""
+                rows = transaction.rows(_NEXT_BATCHES, [survey, stratum, until, after, PAGE])
+                for batch in map(Batch.from_row, rows):
+                    batches.append(batch)
+                    size += batch.n
+                    if size >= n:
+                        break
+                if len(rows) < PAGE:
+                    break
+        return batches
+
+    def delete_pending(self, survey: int) -> None:
+        """Delete the pending reports of a closed survey that are too few to be published.
+
+        Their ids stay known as long as those of released reports.
+        """
+        with self._write() as transaction:
+            transaction.lock(survey)
+            transaction.execute(
+                "INSERT INTO seen (survey, id) "
+                "SELECT survey, id FROM pending_id WHERE survey = ? ORDER BY id",
+                [survey],
+            )
+            for table in ("pending", "pending_id"):
+                transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [survey])  # noqa: S608
+
+    def forget_pending(self, key: SealingKey) -> int:
+        """Delete the pending reports that were sealed with a key that is lost; return their number.
+
+        Their ids and invitations become unused again, so that devices can send them again.
+        """
+        with self._write() as transaction:
+            transaction.lock(key.survey)
+            rows = transaction.rows(
+                "SELECT ids, invitations FROM pending WHERE survey = ? AND period = ?",
+                [key.survey, key.period],
+            )
+            ids = [part for row in rows for part in _split(row[0], ID_BYTES)]
+            invitations = [part for row in rows for part in _split(row[1], HASH_BYTES)]
+            transaction.execute_many(
+                "DELETE FROM pending_id WHERE survey = ? AND id = ?",
+                [(key.survey, report_id) for report_id in ids],
+            )
+            transaction.execute_many(
+                "UPDATE invitation SET spent = 0 WHERE survey = ? AND token_hash = ?",
+                [(key.survey, token) for token in invitations],
+            )
+            transaction.execute(
+                "DELETE FROM pending WHERE survey = ? AND period = ?", [key.survey, key.period]
+            )
+            transaction.execute(
+                "DELETE FROM sealing_key WHERE survey = ? AND period = ? AND public_key = ?",
+                [key.survey, key.period, key.public_key],
+            )
+        return len(ids)
+
+    def plain_reports(self, n: int) -> tuple[int, list[StoredReport]]:
+        """Return a survey with reports that an earlier version stored unsealed, and n of them."""
+        first = self._row("SELECT survey FROM inbox ORDER BY survey LIMIT 1")
+        if first is None:
+            return UNASSIGNED, []
+        rows = self._rows(
+            "SELECT id, stratum, codes FROM inbox WHERE survey = ? ORDER BY id LIMIT ?",
+            [first[0], n],
+        )
+        return int(first[0]), [StoredReport(*row) for row in rows]
+
+    def seal_plain_reports(self, key: SealingKey, reports: Sequence[StoredReport]) -> None:
+        """Replace unsealed reports by sealed ones."""
+        with self._write() as transaction:
+            transaction.lock(key.survey)
+            deleted = transaction.execute_many(
+                "DELETE FROM inbox WHERE survey = ? AND id = ?",
+                [(key.survey, report.id) for report in reports],
+            )
+            require_all_deleted(deleted)
+            insert_batches(transaction, seal(key, reports))
+
+
+def current_key(transaction: Transaction, survey: int) -> SealingKey | None:
+    """Return the key that seals a survey's arriving reports, or None if it has none yet."""
+    row = transaction.row(
+        "SELECT survey, period, public_key FROM sealing_key WHERE survey = ? "
+        "ORDER BY period DESC LIMIT 1",
+        [survey],
+    )
+    return SealingKey(*row) if row else None
+
+
+def take_spare_key(transaction: Transaction, survey: int) -> None:
+    """Give a new survey a spare key; without one, it accepts reports once the keeper has acted."""
+    spare = current_key(transaction, UNASSIGNED)
+    if spare is not None:
+        transaction.execute(
+            "UPDATE sealing_key SET survey = ?, period = 1 WHERE survey = ? AND public_key = ?",
+            [survey, UNASSIGNED, spare.public_key],
+        )
+
+
+def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
+    """Insert sealed batches."""
+    transaction.execute_many(PENDING.insert, [batch.row for batch in batches])
+
+
+def delete_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
+    """Delete batches; raise ConflictError if another keeper has deleted one of them."""
+    require_all_deleted(
+        transaction.execute_many(
+            "DELETE FROM pending WHERE survey = ? AND batch = ?",
+            [(batch.survey, batch.batch) for batch in batches],
+        )
+    )
+
+
+def require_all_deleted(deleted: Sequence[int]) -> None:
+    """Raise ConflictError unless each statement has deleted its row: a report counts only once."""
+    if any(n != 1 for n in deleted):
+        raise ConflictError("another keeper has released or sealed the same reports")
+
+
+def _is_needed(transaction: Transaction, key: SealingKey) -> bool:
+    row = transaction.row(
+        "SELECT 1 FROM pending WHERE survey = ? AND period = ? LIMIT 1", [key.survey, key.period]
+    )
+    return row is not None
+
+
+def _split(joined: bytes, size: int) -> Iterator[bytes]:
+    return (joined[start : start + size] for start in range(0, len(joined), size))
+
+
+class PrivateKeys:
+    """The private keys in a directory that no backup, snapshot or database log covers.
+
+    Each key is a file named after its public key. A new file and its name are on the disk before
+    `create` returns; a destroyed one is overwritten on the disk before its name is removed.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Admit one keeper to this directory; raise ConflictError if there is another one."""
+        with self._named_errors():
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+            if self.directory.stat().st_mode & 0o077:
+                raise SettingsError(
+                    f"other users may read the private keys in {self.directory}: "
+                    f"chmod 700 {self.directory}"
+                )
+            descriptor = os.open(self.directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConflictError(
+                    f"another keeper uses the private keys in {self.directory}"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def create(self) -> bytes:
+        """Make a key pair and write its private key to the disk; return the public key."""
+        private_key = PrivateKey.generate()
+        public_key = bytes(private_key.public_key)
+        path = self._path(public_key)
+        with self._named_errors():
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            try:
+                os.write(descriptor, bytes(private_key))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._synchronize_names()
+        return public_key
+
+    def find(self, public_key: bytes) -> PrivateKey | None:
+        """Return the private key of a public one, or None if this directory lacks it."""
+        try:
+            with self._named_errors():
+                secret = self._path(public_key).read_bytes()
+        except NotFoundError:
+            return None
+        # After a crash of the machine a file may be empty or overwritten.
+        if len(secret) != KEY_BYTES or bytes(PrivateKey(secret).public_key) != public_key:
+            return None
+        return PrivateKey(secret)
+
+    def destroy(self, public_key: bytes) -> None:
+        """Overwrite and delete a private key; one that does not exist is destroyed already."""
+        path = self._path(public_key)
+        with suppress(NotFoundError), self._named_errors():
+            descriptor = os.open(path, os.O_WRONLY)
+            try:
+                os.write(descriptor, bytes(KEY_BYTES))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            path.unlink()
+            self._synchronize_names()
+
+    def public_keys(self) -> list[bytes]:
+        """Return the public keys of all private keys in the directory."""
+        with self._named_errors():
+            names = sorted(path.stem for path in self.directory.glob("*.key"))
+        return [bytes.fromhex(name) for name in names if re.fullmatch("[0-9a-f]{64}", name)]
+
+    def _path(self, public_key: bytes) -> Path:
+        return self.directory / f"{public_key.hex()}.key"
+
+    def _synchronize_names(self) -> None:
+        descriptor = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise NotFoundError(f"there is no {error.filename}") from None
+        except OSError as error:
+            raise StoreBusyError(
+                f"the private keys in {self.directory} cannot be used: {error.strerror}"
+            ) from error
+
+
+def require_key(keys: PrivateKeys, key: SealingKey) -> PrivateKey:
+    """Return the private key of a survey's public key; raise StoreError if it is lost."""
+    private_key = keys.find(key.public_key)
+    if private_key is None:
+        raise StoreError(
+            "the private key of pending reports is missing; if it is lost for good, "
+            "`survey keeper --take-over` lets devices send these reports again"
+        )
+    return private_key
+
+
+def forget_unreadable(store: SealedReports, keys: PrivateKeys) -> int:
+    """Delete pending reports whose private key is lost; return their number."""
+    return sum(
+        store.forget_pending(key)
+        for key in store.sealing_keys()
+        if keys.find(key.public_key) is None
+    )

@@ -1,0 +1,339 @@
+"""The keeper on both databases: release times, multiples of 25, rotation, closing, lost keys."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from survey.collect.publication import close, publish
+from survey.collect.release import SPARE_KEYS
+from survey.disclosure import OTHER_GROUPS, n_to_release
+from survey.errors import (
+    ConflictError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    SurveyError,
+)
+from survey.questionnaire.loading import load
+from survey.settings import Caps
+from survey.store import PrivateKeys, StoredReport, open_store
+from tests.conftest import SMALL, TODAY
+from tests.store.reports import add, keeper_at, random_reports, report
+
+# -- the policy
+
+
+def test_a_release_publishes_a_multiple_of_25_and_leaves_25_to_49_pending(store, settings, small):
+    sent, released = Counter(), 0
+    for hour, n in enumerate((24, 25, 1, 0, 49, 3, 330), 1):
+        batch = random_reports(n)
+        add(store, small, batch)
+        sent.update(item.codes for item in batch)
+        expected = n_to_release(store.n_pending(small.key))
+        assert keeper_at(store, settings, hour).work() == expected
+        released += expected
+        assert store.n_released(small.key) == released == store.tally(small.key).n
+        assert store.n_pending(small.key) < 50
+    assert (released, store.n_pending(small.key)) == (400, 32)
+    close(store, "small", TODAY)
+    assert keeper_at(store, settings, 8).work() == 32
+    assert store.n_pending(small.key) == 0
+    pairs: Counter[bytes] = Counter()
+    for columns in store.block_columns(small.key, [0, 1]):
+        pairs.update(bytes(pair) for pair in zip(*(c.data for c in columns), strict=True))
+    assert pairs == sent
+
+
+@pytest.mark.security
+def test_nothing_is_released_between_two_release_times(store, settings, small):
+    add(store, small, random_reports(80))
+    assert keeper_at(store, settings, 1).work() == 50
+    for minutes in (0, 1, 30, 59):
+        add(store, small, random_reports(100))
+        # A keeper that has just started knows no more than one that ran.
+        assert keeper_at(store, settings, 1 + minutes / 60).work() == 0
+    assert store.newest_release(small.key).number == 1
+    assert keeper_at(store, settings, 2).work() == 400
+
+
+@pytest.mark.security
+def test_the_report_of_a_victim_may_stay_pending_or_not_whatever_the_ids(store, settings, small):
+    """An attacker chooses ids: without a random choice the last id would always stay pending."""
+    outcomes = set()
+    victim = StoredReport(b"\xff" * 16, "", b"\2\2")
+    for hour in range(1, 60):
+        survey = publish_copy(store, f"copy-{hour}")
+        add(store, survey, [victim, *(report(n) for n in range(49))])
+        keeper_at(store, settings, hour).work()
+        outcomes.add(store.tally(survey.key).counts[0][2])
+        if outcomes == {0, 1}:
+            return
+    raise AssertionError(outcomes)
+
+
+def test_an_inbox_larger_than_a_portion_is_released_in_multiples_of_25(
+    store, settings, small, monkeypatch
+):
+    monkeypatch.setattr("survey.collect.release.MAX_RELEASED", 100)
+    for _ in range(30):
+        add(store, small, random_reports(41))
+    steps, write = [], store.release
+
+    def record(survey, content, ids, *args):
+        write(survey, content, ids, *args)
+        steps.append(len(ids))
+
+    monkeypatch.setattr(store, "release", record)
+    assert keeper_at(store, settings, 1).work() == 1200
+    assert store.n_pending(small.key) == 30
+    assert len(steps) >= 10
+    assert {n % 25 for n in steps} == {0}
+    assert (len(store.batches(small.key, "", 9, 99)), store.tally(small.key).n) == (1, 1200)
+
+
+def test_a_large_inbox_is_published_completely_at_closing(store, settings, small, monkeypatch):
+    monkeypatch.setattr("survey.collect.release.MAX_RELEASED", 100)
+    add(store, small, random_reports(90))
+    add(store, small, random_reports(23))
+    store.close_survey("small", TODAY)
+    assert keeper_at(store, settings, 1).work() == 113
+    assert store.newest_release(small.key).number in (1, 2)
+
+
+# -- closing
+
+
+def test_closing_publishes_groups_and_pools_those_that_are_too_small(store, settings, small):
+    sizes = {"north": 60, "east": 12, "west": 14, "south": 30}
+    for stratum, n in sizes.items():
+        add(store, small, random_reports(n, stratum))
+    add(store, small, random_reports(70))
+    keeper_at(store, settings, 1).work()
+    assert {key: t.n for key, t in store.tallies(small.key).items()} == {
+        ("", ""): 25,
+        ("north", ""): 25,
+    }
+    store.close_survey("small", TODAY)
+    keeper_at(store, settings, 1).work()
+    assert {key: t.n for key, t in store.tallies(small.key).items()} == {
+        ("", ""): 70,
+        ("north", ""): 60,
+        ("south", ""): 30,
+        (OTHER_GROUPS, ""): 26,
+    }
+
+
+@pytest.mark.security
+def test_closing_deletes_the_reports_of_groups_that_are_too_small_even_together(
+    store, settings, small, direct_access
+):
+    add(store, small, random_reports(1, "north"))
+    add(store, small, random_reports(23))
+    close(store, "small", TODAY)
+    assert keeper_at(store, settings).work() == 0
+    assert store.tally(small.key).n == store.n_pending(small.key) == 0
+    assert direct_access.run("SELECT count(*) FROM sealing_key WHERE survey <> 0") == [(0,)]
+
+
+def test_a_superseded_version_keeps_its_remainder_until_the_survey_closes(store, settings, small):
+    add(store, small, random_reports(60))
+    second = publish(store, load(SMALL.replace("Two", "2").encode(), "s.toml", Caps()), TODAY)
+    add(store, second, random_reports(26))
+    assert keeper_at(store, settings, 1).work() == 25
+    assert keeper_at(store, settings, 2).work() == 0
+    close(store, "small", TODAY)
+    assert keeper_at(store, settings, 2).work() == 35 + 26
+
+
+# -- keys
+
+
+def own_keys(store, survey) -> list[bytes]:
+    return [key.public_key for key in store.sealing_keys() if key.survey == survey.key]
+
+
+def test_a_rotation_seals_the_rest_again_and_destroys_the_old_key(store, settings, small):
+    keys = PrivateKeys(Path(settings.keys))
+    add(store, small, random_reports(7))
+    add(store, small, random_reports(30, "north"))
+    (first,) = own_keys(store, small)
+    keeper_at(store, settings, 1).work()
+    (second,) = own_keys(store, small)
+    assert keys.find(first) is None
+    assert first.hex() not in str(list(keys.directory.iterdir()))
+    assert store.pending_sizes(small.key) == {"": 7, "north": 30}
+    assert [len(store.batches(small.key, name, 9, 99)) for name in ("", "north")] == [1, 1]
+    # Without arrivals there is nothing to seal again.
+    keeper_at(store, settings, 2).work()
+    assert own_keys(store, small) == [second]
+    add(store, small, random_reports(1))
+    keeper_at(store, settings, 3).work()
+    assert own_keys(store, small) != [second]
+
+
+def test_reports_survive_a_failure_at_every_step_of_a_rotation(store, settings, small, monkeypatch):
+    """After each failure a new keeper finishes: nothing is lost, doubled or released again."""
+    monkeypatch.setattr("survey.collect.release.MAX_RELEASED", 40)
+    n_sent, n_before, n_failures = 0, 0, 0
+    for hour in range(1, 16):
+        for _ in range(5):
+            add(store, small, random_reports(30))
+        n_sent += 150
+        with monkeypatch.context() as patch:
+            fail_after(patch, store, hour)
+            try:
+                keeper_at(store, settings, hour).work()
+            except StoreBusyError:
+                n_failures += 1
+                patch.undo()
+                has_released = store.n_released(small.key) > n_before
+                assert not (keeper_at(store, settings, hour).work() and has_released)
+        assert store.n_released(small.key) + store.n_pending(small.key) == n_sent
+        assert (store.n_released(small.key) - n_before) % 25 == 0
+        n_before = store.n_released(small.key)
+        assert len(own_keys(store, small)) == 1
+    assert n_failures >= 8
+    close(store, "small", TODAY)
+    keeper_at(store, settings, 16).work()
+    assert store.tally(small.key).n == n_sent
+
+
+def fail_after(patch: pytest.MonkeyPatch, store, n: int) -> None:
+    """Let the n-th step that changes the database or the keys fail, before or after its effect."""
+    steps = count(2)
+
+    def wrap(step):
+        def fail(*args, **kwargs):
+            number = next(steps)
+            if number == n:
+                raise StoreBusyError("an interruption before the step")
+            outcome = step(*args, **kwargs)
+            if number == n - 1 and n % 2:
+                raise StoreBusyError("an interruption after the step")
+            return outcome
+
+        return fail
+
+    for name in ("rotate_key", "release", "delete_key", "is_key_needed"):
+        patch.setattr(store, name, wrap(getattr(store, name)))
+    for name in ("create", "destroy"):
+        original = getattr(PrivateKeys, name)
+        patch.setattr(PrivateKeys, name, wrap(original))
+
+
+def test_reports_whose_key_is_lost_can_be_sent_again(store, settings, small):
+    tokens = [bytes([n]) * 32 for n in range(30)]
+    store.add_invitations(small.key, "north", tokens)
+    invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(30)]
+    add(store, small, [*invited, *random_reports(5)])
+    other = publish_copy(store, "other")
+    add(store, other, random_reports(60))
+    keys = PrivateKeys(Path(settings.keys))
+    keys.destroy(*own_keys(store, small))
+    keeper = keeper_at(store, settings, 1)
+    with pytest.raises(StoreError, match="take-over"):
+        keeper.work()
+    # The other survey was served all the same.
+    assert store.n_released(other.key) == 25
+    assert keeper.take_over() == 35
+    assert store.n_pending(small.key) == 0
+    assert keeper_at(store, settings, 2).work() == 0
+    add(store, small, invited)
+    assert keeper_at(store, settings, 3).work() == 0
+    assert store.pending_sizes(small.key) == {"north": 30}
+
+
+def test_a_survey_published_without_a_spare_key_gets_one(store, settings):
+    for key in store.sealing_keys():
+        store.delete_key(key)
+    survey = publish_copy(store, "keyless")
+    (refusal,) = store.add_reports([(survey.key, report(1))])
+    assert isinstance(refusal, StoreBusyError)
+    keeper_at(store, settings).work()
+    add(store, survey, [report(1)])
+    assert len([key for key in store.sealing_keys() if not key.survey]) == SPARE_KEYS
+
+
+def test_one_keeper_at_a_time_uses_a_directory_of_keys(store, settings):
+    keys = PrivateKeys(Path(settings.keys))
+    with keys.lock(), pytest.raises(ConflictError, match="another keeper"), keys.lock():
+        pass
+    keys.directory.chmod(0o750)
+    with pytest.raises(SettingsError, match="chmod 700"), keys.lock():
+        pass
+
+
+def test_keepers_with_copies_of_the_keys_release_every_report_once(store, settings, small):
+    """Two hosts with mirrored keys: the lock of the directory keeps neither from working."""
+    for _ in range(20):
+        add(store, small, random_reports(40))
+    mirror = Path(settings.keys).with_name("mirror")
+    copytree(settings.keys, mirror)
+    stores = [open_store(settings.database) for _ in range(2)]
+    hosts = [replace(settings, keys=str(keys)) for keys in (settings.keys, mirror)]
+    start = threading.Barrier(2)
+
+    def work(place: int) -> None:
+        for hour in range(1, 5):
+            start.wait(20)
+            with suppress(SurveyError):
+                keeper_at(stores[place], hosts[place], hour).work()
+        stores[place].close_connections()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, range(2)))
+    n = store.n_released(small.key)
+    assert (n % 25, n + store.n_pending(small.key), store.tally(small.key).n) == (0, 800, n)
+
+
+# -- the loop
+
+
+@pytest.mark.parametrize("error", [StoreBusyError("disk full"), ZeroDivisionError("a mistake")])
+def test_the_keeper_survives_and_logs_every_error(store, settings, monkeypatch, caplog, error):
+    stop, calls = threading.Event(), []
+
+    def fail_twice() -> int:
+        calls.append(1)
+        if len(calls) == 3:
+            stop.set()
+            return 0
+        raise error
+
+    keeper = keeper_at(store, settings)
+    monkeypatch.setattr(keeper, "work", fail_twice)
+    monkeypatch.setattr("survey.collect.release.POLL_SECONDS", 0.001)
+    runner = threading.Thread(target=keeper.run, args=[stop])
+    runner.start()
+    runner.join(20)
+    assert len(calls) == 3
+    assert caplog.text.count("no release this time") == 2
+
+
+def test_reports_of_an_earlier_version_are_sealed_and_released(
+    store, settings, small, direct_access
+):
+    plain = random_reports(60)
+    for item in plain:
+        values = [small.key, item.id, item.stratum, item.codes]
+        direct_access.run("INSERT INTO inbox VALUES (?, ?, ?, ?)", values)
+        direct_access.run("INSERT INTO pending_id VALUES (?, ?)", values[:2])
+    assert keeper_at(store, settings, 1).work() == 25
+    assert direct_access.run("SELECT count(*) FROM inbox") == [(0,)]
+    assert store.n_pending(small.key) == 35
+    add(store, small, plain)
+    assert store.n_pending(small.key) == 35
+
+
+def publish_copy(store, slug: str):
+    content = SMALL.replace('"small"', f'"{slug}"').encode()
+    return publish(store, load(content, "copy.toml", Caps()), TODAY)

@@ -318,7 +318,7 @@ def _weak_report(asked: Questions, caps: Caps) -> str:
             "this server warns."
         )
     if not (n := asked.proposed_draw(caps)):
-        return f"{warning} Choose a smaller epsilon for each question."
+        return f"{warning} Choose a smaller epsilon for the questions that reveal most."
     return (
         f"{warning} Ask each person {n} question{'s' * (n > 1)}, chosen at random: total epsilon "
         f"{format_epsilon(log_rounded_up(asked.ratio_of(n)))}, a factor of at most "

@@ -212,5 +212,6 @@ def test_the_proposed_number_is_the_largest_whose_every_draw_stays_at_a_factor_o
     hopeless = questions('text = "A?"', 'text = "Why?"', privacy='truth_probability = "99/100"')
     assert hopeless.proposed_draw(Caps()) == 0
     assert (
-        "Choose a smaller epsilon for each question." in publication_warnings(hopeless, Caps())[0]
+        "Choose a smaller epsilon for the questions that reveal most."
+        in publication_warnings(hopeless, Caps())[0]
     )

@@ -791,6 +791,34 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert "Nothing was changed: each respondent must be asked" in ada.get(f"{DRAFTS}/{slug}").text
 
 
+def test_the_number_of_questions_is_merged_like_other_fields(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
+    add_two_questions(ada, slug)
+    texts = f"{DRAFTS}/{slug}/texts"
+
+    def number() -> str:
+        return content_of(store, slug).survey["questions_per_person"]
+
+    opened = fields(ada.get(texts))
+    assert opened["questions_per_person"] == "auto"
+    assert ben.post(f"{DRAFTS}/{slug}/edit", data={"do": "ask-some 1"}).status_code >= 400
+    assert number() == "auto"  # without the token of its page, the button changes nothing
+    do(ben, slug, "ask-some 1")
+    save(ada, texts, opened=opened, title="Nights")
+    assert (number(), content_of(store, slug).title) == ("1", "Nights")
+    clash = save(ada, texts, opened=opened, questions_per_person="")
+    assert clash.status_code == 409
+    assert "wrote in the meantime:</b>" in clash.text
+    assert "<q>1 of 2, factor 3 (strong)</q>" in clash.text
+    assert number() == "1"
+    # A number that no longer fits stays in the form and is reported.
+    save(ada, texts, questions_per_person="2")
+    page = ada.get(texts).text
+    assert '<option selected value="2">2</option>' in page
+    assert "is not fewer than the 2 questions" in page
+
+
 def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(ada, store):
     """Each type of question, added as the builder adds it; then one that is weak alone."""
     slug = begin(ada)

@@ -2,6 +2,7 @@
  * Takes one report to its acknowledgment and shows the view of each state on that way.
  */
 
+import { totalRatio } from "./privacy-loss.js";
 import { createPause, forgetFiles, sendReport, sendUntilAnswered } from "./transport.js";
 import {
   damagedView,
@@ -17,6 +18,8 @@ import {
  * @typedef {import("./outbox.js").Entry} Entry
  * @typedef {import("./outbox.js").Outbox} Outbox
  * @typedef {import("./display.js").Display} Display
+ * @typedef {import("./earlier-surveys.js").Earlier} Earlier
+ * @typedef {import("./earlier-surveys.js").EarlierSurveys} EarlierSurveys
  * @typedef {import("./transport.js").Later} Later
  * @typedef {import("./view-delivery.js").Attempt} Attempt
  * @typedef {import("./visit.js").Survey} Survey
@@ -35,9 +38,10 @@ const STORAGE_DELAY = 100;
  * @param {Display} parts.display
  * @param {Outbox} parts.outbox
  * @param {Survey | null} parts.survey  null when the definition did not load
+ * @param {EarlierSurveys} parts.earlierSurveys
  * @param {() => void} parts.reload
  */
-export function createDelivery({ slug, display, outbox, survey, reload }) {
+export function createDelivery({ slug, display, outbox, survey, earlierSurveys, reload }) {
   const definition = () => survey?.definition ?? null;
   const pause = createPause(window);
   const send = (/** @type {string} */ body) => sendReport(fetch, `/s/${slug}/reports`, body);
@@ -53,7 +57,8 @@ export function createDelivery({ slug, display, outbox, survey, reload }) {
     outbox.accepted(body);
     forgetFiles(fetch, `/s/${slug}/sent`);
     const { durable } = outbox;
-    const actions = { onRemove: remove, onNext: reload };
+    const memory = createOffer();
+    const actions = { onRemove: remove, onNext: reload, memory };
     display.show(() => sentView({ definition: definition(), body, durable, earlier, ...actions }));
   }
 
@@ -77,8 +82,33 @@ export function createDelivery({ slug, display, outbox, survey, reload }) {
     };
   }
 
-  /** Another tab may have removed the trace, or made a report since; then that report is resumed. */
-  const remove = () => resume(outbox.removeTrace(), false);
+  /** Create the offer to remember the survey just answered; null where nothing is remembered. */
+  function createOffer() {
+    const answered = survey?.definition;
+    if (!answered || answered.kiosk || !outbox.durable) return null;
+    /** @type {Earlier | null | undefined} */
+    let earlier;
+    return {
+      /** Return what the device remembers, null after forgetting, undefined before the choice. */
+      read: () => earlier,
+      remember() {
+        earlier = earlierSurveys.add(totalRatio(answered));
+      },
+      forget() {
+        earlierSurveys.forget();
+        earlier = null;
+      },
+    };
+  }
+
+  /**
+   * Forget this survey and the numbers of all surveys: a person who presses the button wants no
+   * trace. Another tab may have made a report since; then that report is resumed.
+   */
+  function remove() {
+    earlierSurveys.forget();
+    resume(outbox.removeTrace(), false);
+  }
 
   /** @param {Extract<Entry, {state: "refused"}>} entry @param {boolean} earlier */
   function showRefused(entry, earlier) {
@@ -132,4 +162,7 @@ export function createDelivery({ slug, display, outbox, survey, reload }) {
   return { begin, resume, isSending: () => isSending };
 }
 
-/** @typedef {ReturnType<typeof createDelivery>} Delivery */
+/**
+ * @typedef {ReturnType<typeof createDelivery>} Delivery
+ * @typedef {{read: () => Earlier | null | undefined, remember: () => void, forget: () => void}} Offer
+ */

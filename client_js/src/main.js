@@ -7,6 +7,7 @@ import { translateDefinition } from "./definition-translation.js";
 import { createDelivery } from "./delivery.js";
 import { createDisplay, toolbar } from "./display.js";
 import { element } from "./dom.js";
+import { createEarlierSurveys } from "./earlier-surveys.js";
 import { restartWhenIdle } from "./idle-restart.js";
 import { parseLink, parseSlug } from "./link.js";
 import { createOutbox } from "./outbox.js";
@@ -21,6 +22,7 @@ import { createVisit } from "./visit.js";
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./delivery.js").Delivery} Delivery
+ * @typedef {import("./earlier-surveys.js").EarlierSurveys} EarlierSurveys
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  * @typedef {import("./sampling.js").Drawn} Drawn
  * @typedef {import("./visit.js").Survey} Survey
@@ -57,7 +59,9 @@ async function open() {
   const isFresh = definition?.kiosk && onDevice.read().state === "empty";
   const outbox = isFresh ? createOutbox(null, slug) : onDevice;
   const survey = definition && createSurvey(definition);
-  const delivery = createDelivery({ slug, display, outbox, survey, reload });
+  // A shared device must not tell one person what another has answered.
+  const earlierSurveys = createEarlierSurveys(definition?.kiosk ? null : deviceStorage());
+  const delivery = createDelivery({ slug, display, outbox, survey, earlierSurveys, reload });
   isSending = delivery.isSending;
   const entry = outbox.read();
   // A link that could not be opened stays as it is, so that the person can try it again.
@@ -65,7 +69,7 @@ async function open() {
   if (!survey) showPageToolbar();
   if (entry.state !== "empty") delivery.resume(entry, false);
   else if (!survey) display.show(() => obstacleView(obstacle(error)));
-  else startVisit(survey, outbox.durable, delivery);
+  else startVisit(survey, outbox.durable, delivery, earlierSurveys);
 }
 
 /** Remove the token from the address, where the next person could find and use it. */
@@ -169,8 +173,13 @@ function fingerprint(hash) {
   return element("code", { title: hash }, hash.slice(0, 16));
 }
 
-/** @param {Survey} survey @param {boolean} durable @param {Delivery} delivery */
-function startVisit(survey, durable, delivery) {
+/**
+ * @param {Survey} survey
+ * @param {boolean} durable
+ * @param {Delivery} delivery
+ * @param {EarlierSurveys} earlierSurveys
+ */
+function startVisit(survey, durable, delivery, earlierSurveys) {
   /** @type {(answers: Answers, drawn: Drawn) => void} */
   const onSend = (answers, drawn) => sendAnswers({ answers, drawn, survey }, delivery);
   const visit = createVisit({
@@ -178,6 +187,7 @@ function startVisit(survey, durable, delivery) {
     display,
     getRandomValues,
     start: { clientHash, link, durable },
+    earlierSurveys,
     onSend,
     onError: (error) => display.show(() => obstacleView(obstacle(error))),
   });

@@ -181,7 +181,7 @@ function canStore(storage, room) {
  * @param {() => T} action
  * @returns {T | undefined}
  */
-function attempt(action) {
+export function attempt(action) {
   try {
     return action();
   } catch {

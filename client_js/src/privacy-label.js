@@ -15,8 +15,8 @@ import {
   ratio,
   reportStrength,
   topicRatios,
-  totalOddsFactor,
   totalRatio,
+  wholeFactor,
 } from "./privacy-loss.js";
 import { namesOptions, saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
@@ -28,6 +28,7 @@ import { figure, pieces, say } from "./texts.js";
  * @typedef {import("./mechanism.js").Channel} Channel
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./mechanism.js").Ratio} Ratio
  */
 
 /**
@@ -212,7 +213,7 @@ function protectionRow(definition, question, bound) {
   return tableRow(surveyElement("th", definition, question.text, heading), shares, bound);
 }
 
-/** @param {Definition} definition @param {string} topic @param {import("./mechanism.js").Ratio} ratio */
+/** @param {Definition} definition @param {string} topic @param {Ratio} ratio */
 function topicRow(definition, topic, ratio) {
   const heading = pieces("label.topic", { topic: quoted(definition, topic) });
   return tableRow(element("th", { scope: "row", role: "rowheader" }, ...heading), [], ratio);
@@ -221,7 +222,7 @@ function topicRow(definition, topic, ratio) {
 /**
  * @param {HTMLElement} heading
  * @param {string[]} shares  empty if they do not exist
- * @param {import("./mechanism.js").Ratio} bound
+ * @param {Ratio} bound
  */
 function tableRow(heading, shares, bound) {
   const columns = columnTexts();
@@ -265,18 +266,22 @@ function percent(whole) {
  * @returns {HTMLElement[]}
  */
 export function wholeReport(definition) {
-  const total = totalRatio(definition);
+  const [figures, ...warning] = totalProtection(totalRatio(definition));
+  return [figures, ...topicList(definition), ...warning];
+}
+
+/** Say how much lines together can change the odds, and warn if they are weakly protected. @param {Ratio} total */
+export function totalProtection(total) {
   const strength = reportStrength(total);
   const { from10, from50 } = posteriorBounds(total);
   const sentence = say("label.togetherBounds", {
-    factor: figure(totalOddsFactor(definition)),
+    factor: figure(wholeFactor(total)),
     from10: suspicionText(from10),
     from50: suspicionText(from50),
   });
   const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
   return [
     element("p", { class: "bound whole" }, grade, ` ${sentence}`),
-    ...topicList(definition),
     ...(strength === "weak" ? [paragraph(say("label.littleMeans"), "notice")] : []),
   ];
 }

@@ -167,7 +167,11 @@ export function posteriorBounds({ numerator, denominator }) {
  * @returns {string}
  */
 export function totalOddsFactor(definition) {
-  const { numerator, denominator } = totalRatio(definition);
+  return wholeFactor(totalRatio(definition));
+}
+
+/** Return an odds factor as a whole number, rounded up. @param {Ratio} ratio */
+export function wholeFactor({ numerator, denominator }) {
   return grouped(ceilDivide(numerator, denominator));
 }
 
@@ -234,7 +238,7 @@ export function totalRatio({ pages, sampling }) {
 }
 
 /** @param {Ratio[]} ratios @returns {Ratio} */
-function productOf(ratios) {
+export function productOf(ratios) {
   return {
     numerator: ratios.reduce((product, { numerator }) => product * numerator, 1n),
     denominator: ratios.reduce((product, { denominator }) => product * denominator, 1n),

@@ -14,12 +14,14 @@ import {
   surveyText,
 } from "./dom.js";
 import { isoDayText } from "./field-date.js";
-import { count, say, sayOf } from "./texts.js";
+import { wholeFactor } from "./privacy-loss.js";
+import { count, figure, say, sayOf } from "./texts.js";
 import { isReplaced, whatWasSent } from "./view-report.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition-loader.js").Obstacle} Obstacle
+ * @typedef {import("./delivery.js").Offer} Offer
  * @typedef {import("./transport.js").Refusal} Refusal
  * @typedef {import("./dom.js").View} View
  * @typedef {Definition | null} MaybeDefinition  null if only a stored report is left of the survey
@@ -99,8 +101,9 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
  * @param {boolean} of.earlier
  * @param {() => void} of.onRemove
  * @param {() => void} of.onNext  start for the next person on a shared device
+ * @param {Offer | null} of.memory  null where nothing is remembered
  */
-export function sentView({ definition, body, durable, earlier, onRemove, onNext }) {
+export function sentView({ definition, body, durable, earlier, onRemove, onNext, memory }) {
   const { thanks } = definition ?? { thanks: "" };
   const surveyThanks = paragraphs(thanks, surveyText(definition, thanks));
   const closing = definition?.kiosk ? handOver(onNext) : markNotice(durable, onRemove);
@@ -112,8 +115,53 @@ export function sentView({ definition, body, durable, earlier, onRemove, onNext 
     ...(surveyThanks.length > 0 ? surveyThanks : [paragraph(say("sent.thanks"))]),
     disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
     ...closing,
+    ...(memory ? [memorySection(memory)] : []),
     ...helpAndContact(definition),
   );
+}
+
+/** Offer to remember this survey on the device, and to forget it. @param {Offer} memory */
+function memorySection(memory) {
+  return element(
+    "section",
+    { class: "passage memory", "aria-labelledby": "memory-heading" },
+    element("h2", { id: "memory-heading" }, say("memory.heading")),
+    ...memoryChoice(memory),
+  );
+}
+
+/** @param {Offer} memory @returns {HTMLElement[]} */
+function memoryChoice(memory) {
+  const earlier = memory.read();
+  /** @type {(choose: () => void) => (event: MouseEvent) => void} */
+  const onPress =
+    (choose) =>
+    ({ currentTarget }) => {
+      choose();
+      const section = /** @type {Element} */ (currentTarget).closest("section");
+      const [title] = section?.children ?? [];
+      const parts = memoryChoice(memory);
+      section?.replaceChildren(title, ...parts);
+      // The pressed button is gone, and with it the focus.
+      parts[0].focus();
+    };
+  if (earlier === undefined) {
+    return [
+      element("p", {}, say("memory.offer")),
+      element("p", {}, say("memory.stores")),
+      button(say("memory.remember"), onPress(memory.remember), { class: "button second" }),
+    ];
+  }
+  const status = { role: "status", tabindex: "-1" };
+  if (earlier === null) return [element("p", status, say("memory.forgotten"))];
+  const stored = say("memory.stored", {
+    surveys: count("count.surveys", earlier.surveys),
+    factor: figure(wholeFactor(earlier.total)),
+  });
+  return [
+    element("p", status, stored),
+    button(say("memory.forget"), onPress(memory.forget), { class: "button second" }),
+  ];
 }
 
 /** Show help line and contact. @param {MaybeDefinition} definition */

@@ -7,16 +7,18 @@ import {
   leastProtectedExample,
   noProof,
   protectionTable,
+  totalProtection,
   unprotectedList,
   wholeReport,
 } from "./privacy-label.js";
-import { provesNothing } from "./privacy-loss.js";
+import { productOf, provesNothing, totalRatio } from "./privacy-loss.js";
 import { questions, sampledCounts } from "./sampling.js";
 import { randomStep } from "./start-illustration.js";
 import { count, say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./earlier-surveys.js").Earlier} Earlier
  * @typedef {import("./link.js").Link} Link
  * @typedef {import("./dom.js").View} View
  */
@@ -60,6 +62,31 @@ export function startView({ definition, clientHash, link, durable, onStart }) {
     ...passage(definition, "contact"),
   );
   return { content, title };
+}
+
+/**
+ * Warn after Start that this survey adds to the ones that the device remembers. It comes after Start,
+ * because the start page is open to everybody who opens the link on this device.
+ *
+ * @param {object} of
+ * @param {Definition} of.definition
+ * @param {Earlier} of.earlier
+ * @param {() => void} of.onContinue
+ * @param {() => void} of.onForget
+ * @returns {View}
+ */
+export function addUpView({ definition, earlier, onContinue, onForget }) {
+  const surveys = count("count.surveys", earlier.surveys);
+  const content = element(
+    "div",
+    { class: "view add-up" },
+    heading(say("memory.warning")),
+    element("p", {}, say("memory.before", { surveys })),
+    ...totalProtection(productOf([earlier.total, totalRatio(definition)])),
+    button(say("question.next"), onContinue),
+    button(say("memory.forget"), onForget, { class: "button second" }),
+  );
+  return { content, title: definition.title };
 }
 
 /** @param {Definition} definition */

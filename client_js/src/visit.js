@@ -9,13 +9,14 @@ import { encodeBase64url } from "./report-encoding.js";
 import { questions, shuffleOptions } from "./sampling.js";
 import { questionView } from "./view-questions.js";
 import { reviewView } from "./view-review.js";
-import { startView } from "./view-start.js";
+import { addUpView, startView } from "./view-start.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Page} Page
+ * @typedef {import("./earlier-surveys.js").EarlierSurveys} EarlierSurveys
  * @typedef {import("./link.js").Link} Link
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  * @typedef {import("./sampling.js").Drawn} Drawn
@@ -33,10 +34,19 @@ import { startView } from "./view-start.js";
  * @param {GetRandomValues} parts.getRandomValues
  * @param {{clientHash: string, link: Link, durable: boolean}} parts.start  what the start page says;
  *   `durable`: whether this browser stores anything for the page
+ * @param {EarlierSurveys} parts.earlierSurveys
  * @param {(answers: Answers, drawn: Drawn) => void} parts.onSend
  * @param {(error: unknown) => void} parts.onError
  */
-export function createVisit({ survey, display, getRandomValues, start, onSend, onError }) {
+export function createVisit({
+  survey,
+  display,
+  getRandomValues,
+  start,
+  earlierSurveys,
+  onSend,
+  onError,
+}) {
   const nameOf = createNames(survey.definition, getRandomValues);
   /** @type {Record<string, Answer>} */
   let answers = Object.create(null);
@@ -49,6 +59,7 @@ export function createVisit({ survey, display, getRandomValues, start, onSend, o
   /** @type {Map<string, number[]>} */
   let orders = new Map();
   let reviewed = false;
+  let isWarned = false;
 
   function forget() {
     for (const question of Object.keys(answers)) delete answers[question];
@@ -60,7 +71,22 @@ export function createVisit({ survey, display, getRandomValues, start, onSend, o
   }
 
   function begin() {
-    display.show(() => startView({ ...survey, ...start, onStart: showFirstPage }));
+    display.show(() => startView({ ...survey, ...start, onStart: warnOrStart }));
+  }
+
+  /** Warn a person whose device remembers other surveys, until they have read it once. */
+  function warnOrStart() {
+    const earlier = isWarned ? null : earlierSurveys.read();
+    if (earlier === null) return showFirstPage();
+    const onContinue = () => {
+      isWarned = true;
+      showFirstPage();
+    };
+    const onForget = () => {
+      earlierSurveys.forget();
+      showFirstPage();
+    };
+    display.show(() => addUpView({ ...survey, earlier, onContinue, onForget }));
   }
 
   /** Draw the questions once; a person who could draw again could choose. */

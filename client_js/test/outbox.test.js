@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createEarlierSurveys } from "../src/earlier-surveys.js";
 import { createOutbox } from "../src/outbox.js";
 import { sendReport, sendUntilAnswered } from "../src/transport.js";
 import { deviceStorage } from "./support.js";
@@ -248,3 +249,39 @@ for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
     assert.deepEqual(bodies, Array(5).fill(BODY));
   });
 }
+
+const odds = (numerator, denominator = 1n) => ({ numerator, denominator });
+
+test("the memory of earlier surveys is a count and a factor that is rounded up to two digits", () => {
+  const storage = deviceStorage();
+  const earlierSurveys = createEarlierSurveys(storage);
+  assert.equal(earlierSurveys.read(), null);
+  earlierSurveys.add(odds(27n, 10n));
+  assert.deepEqual([...storage.entries], [["survey-memory", '{"surveys":1,"factor":"3"}']]);
+  assert.deepEqual(earlierSurveys.add(odds(2187n)), { surveys: 2, total: odds(6600n) });
+  assert.deepEqual([...storage.entries], [["survey-memory", '{"surveys":2,"factor":"6600"}']]);
+  earlierSurveys.add(odds(3n ** 200n));
+  assert.deepEqual(createEarlierSurveys(storage).read(), { surveys: 3, total: odds(10n ** 30n) });
+  earlierSurveys.forget();
+  assert.deepEqual([...storage.entries], []);
+});
+
+test("a damaged memory of earlier surveys, or none, is no memory", () => {
+  for (const stored of [
+    "",
+    "{",
+    "null",
+    "[]",
+    '{"surveys":0,"factor":"3"}',
+    '{"surveys":1.5,"factor":"3"}',
+    '{"surveys":1,"factor":3}',
+    '{"surveys":1,"factor":"0"}',
+    '{"surveys":1,"factor":"123"}',
+    '{"surveys":1,"factor":"1e9"}',
+  ]) {
+    const storage = deviceStorage();
+    storage.setItem("survey-memory", stored);
+    assert.equal(createEarlierSurveys(storage).read(), null, stored);
+  }
+  assert.equal(createEarlierSurveys(null).add(odds(3n)), null);
+});

@@ -253,6 +253,12 @@ def test_a_weak_label_fits_in_every_language(site, new_device, look, language):
     heading(page, say(language, "sent.heading"))
     page.locator("summary").click()
     look(page, f"label-sent-{language}")
+    press(page, say(language, "memory.remember"))
+    look(page, f"label-remembered-{language}")
+    page = device.open(site.link(site.publish(WEAK_IN_FOUR_LANGUAGES)))
+    press(page, say(language, "start.button"))
+    heading(page, say(language, "memory.warning"))
+    look(page, f"label-add-up-{language}")
 
 
 def test_long_words_and_titles_wrap(site, device_in_look, look):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -64,6 +65,51 @@ def test_a_visit_stores_only_the_mark_and_requests_only_this_host(site, device):
     headers = report.all_headers()
     assert "cookie" not in headers
     assert "referer" not in headers
+
+
+MEMORY = "survey-memory"
+
+
+def test_a_device_remembers_earlier_surveys_only_if_asked_and_warns_after_start(site, device):
+    first, second = site.publish(), site.publish()
+    page = device.open(site.link(first))
+    answer_and_send(page)
+    wait_sent(page)
+    assert MEMORY not in stored_entries(page)
+    press(page, "Remember on this device")
+    expect(page.get_by_text("This device remembers 1 survey, a factor of")).to_be_focused()
+    assert json.loads(stored_entries(page)[MEMORY]) == {"surveys": 1, "factor": "36"}
+    page = device.open(site.link(second))
+    heading(page, "A small survey")
+    assert "several surveys" not in page.content().lower().partition("<script")[0]
+    press(page, "Start")
+    heading(page, "Several surveys add up")
+    main = page.locator("main")
+    expect(main).to_contain_text("you answered 1 survey on this site")
+    expect(main).to_contain_text("together: weak protection. They change the odds about your")
+    expect(main).to_contain_text("answers by a factor of at most 1,296.")
+    press(page, "Continue")
+    heading(page, "First page")
+    page.reload()
+    press(page, "Start")
+    press(page, "Forget these numbers")
+    heading(page, "First page")
+    assert MEMORY not in stored_entries(page)
+
+
+def test_forgetting_a_survey_forgets_the_numbers_of_all_surveys(site, device):
+    page = device.open(site.link(site.publish()))
+    answer_and_send(page)
+    for name in ("Remember on this device", "Forget these numbers"):
+        press(page, name)
+    expect(page.get_by_text("This device does not store these numbers.")).to_be_focused()
+    assert MEMORY not in stored_entries(page)
+    page = device.open(site.link(site.publish()))
+    answer_and_send(page)
+    press(page, "Remember on this device")
+    press(page, "Forget this on this device")
+    heading(page, "Forgotten")
+    assert MEMORY not in stored_entries(page)
 
 
 def test_no_answer_of_the_server_sets_a_cookie(site, device):

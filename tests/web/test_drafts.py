@@ -835,6 +835,17 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     page = ada.get(f"{DRAFTS}/{slug}").text
     assert "Each person is asked 2 of 12 questions, drawn at random on the device." in page
     assert "each question gets about 166 of 1,000 responses" in page
+    plan = words_of(ada.get(f"{DRAFTS}/{slug}/plan").text)
+    assert "1 Ask 1 question of each person strong, factor 3 25% 83 ±30.4" in plan
+    assert "2 recommended Now moderate, factor 9 50% 166 ±21.5" in plan
+    assert (
+        "All 12 Ask 12 questions of each person weak, factor 529,355 more than 99% 1,000 ±8.8"
+        in plan
+    )
+    back = do(ada, slug, "ask-some 3", plan="1")
+    assert back.location.endswith("/plan#draws")
+    assert "3 Now weak, factor 27" in words_of(ada.get(back.location).text)
+    save(ada, f"{DRAFTS}/{slug}/texts", questions_per_person="auto")
     survey = check_draft(content_of(store, slug), Caps()).survey
     assert survey.questions_per_person == 2
     assert brute_force_ratio(survey) == survey.total_ratio <= 20
@@ -853,6 +864,11 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     assert "weak" not in page.partition("Page 1")[0].replace("The weak questions now", "")
     after = list(content_of(store, slug).questions)
     assert [q for q in after if q["key"] != before[-1]["key"]] == before[:-1]
+
+
+def words_of(page: str) -> str:
+    """Return the text of a page without tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 def factor_shown(page: str) -> int:

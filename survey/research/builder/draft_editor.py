@@ -37,6 +37,7 @@ from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
 from survey.research.builder.feedback import (
     draw_choices,
+    draw_rows,
     errors_of,
     mark_fields,
     question_feedback,
@@ -350,6 +351,11 @@ class _EditorPages(DraftPages):
             author=opened.draft.author,
             feedback=self._feedback(slug, page, content, draft_check),
             plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
+            draws=(
+                draw_rows(draft_check, parse_plan(content.plan))
+                if isinstance(form, forms.PlanForm)
+                else []
+            ),
             topics=list(content.topics),
             **page.variables,
         )

@@ -12,6 +12,7 @@ from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.drafts.draft import AUTOMATIC
 from survey.questionnaire.privacy_loss import (
+    Bounds,
     Questions,
     odds_in_words,
     publication_warnings,
@@ -22,8 +23,12 @@ from survey.questionnaire.privacy_loss import (
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
+from survey.results.plan.compute import relative_margin, to_published
 from survey.results.plan.sentences import Responses, question_plan
 from survey.settings import Caps
+
+LISTED_DRAWS = 6
+"""Rows of the table of questions per person; beyond it only the relevant numbers."""
 
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")
 """First words of mistakes that continue the name of their field."""
@@ -147,6 +152,60 @@ def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automa
         f"{responses.to_question:,} of {responses.n:,} responses"
         f"{', and you cannot cross-tabulate them' if separates else ''}."
     )
+
+
+@dataclass(frozen=True)
+class DrawRow:
+    """Privacy beside precision if each person is asked `n` of the groups of linked questions.
+
+    responses  the expected number of responses to each question
+    margin     the widest margin of error, in points of a share or in per cent of a range
+    """
+
+    n: int
+    factor: str
+    strength: str
+    from10: int
+    responses: int
+    margin: float
+    is_current: bool
+    is_recommended: bool
+
+
+def draw_rows(draft_check: DraftCheck, planned: DraftPlan) -> list[DrawRow]:
+    """Return the numbers of questions to choose from; none if there is nothing to choose.
+
+    The first few, and those around the present and the recommended number.
+    """
+    asked, recommended = draft_check.asked, draft_check.recommended_draw or 0
+    if asked.n_groups < 2:
+        return []
+    # Questions with equal channels have equal margins.
+    published = [to_published(question) for question in draft_check.questions.values()]
+    distinct = {question.channel: question for question in published}.values()
+    near = {asked.drawn, *range(recommended - 1, recommended + 2)}
+    rows = []
+    for n in range(1, asked.n_groups + 1):
+        ratio = asked.ratio_of(n)
+        if log_rounded_up(ratio) > draft_check.caps.survey:
+            break
+        if n > LISTED_DRAWS and n not in near and n != asked.n_groups:
+            continue
+        share = Fraction(n, asked.n_groups)
+        responses = Responses(planned.n, share).to_question
+        rows.append(
+            DrawRow(
+                n=n,
+                factor=odds_in_words(ratio),
+                from10=Bounds.of(ratio).from10,
+                strength=report_strength(ratio),
+                responses=responses,
+                margin=100 * max(relative_margin(question, responses) for question in distinct),
+                is_current=n == asked.drawn,
+                is_recommended=n == (recommended or asked.n_groups),
+            )
+        )
+    return rows
 
 
 def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:

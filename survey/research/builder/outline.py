@@ -173,6 +173,8 @@ class _OutlinePages(DraftPages):
                 flash(PROTECTION_EDITS[action].format(key=key))
         if new_key[0]:
             return redirect(url_for("drafts.question", slug=slug, key=new_key[0]))
+        if action in PROTECTION_EDITS and "plan" in request.form:
+            return redirect(url_for("drafts.plan", slug=slug, _anchor="draws"))
         if action in PROTECTION_EDITS:
             return redirect(url_for("drafts.outline", slug=slug, _anchor="protection"))
         anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None

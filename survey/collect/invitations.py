@@ -56,8 +56,14 @@ def new_tokens(count: int) -> list[str]:
 def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: int) -> str:
     """Return the name of a stratum for which `count` more invitations are to be issued.
 
-    Raises DesignError for a name that cannot be displayed, or if the stratum would be too small.
+    Raises DesignError for a name that cannot be displayed, if the stratum would be too small, or if
+    the survey is for shared devices.
     """
+    if survey.definition.kiosk:
+        raise DesignError(
+            f"{survey.slug} is for shared devices, on which the next person could use an "
+            "invitation; publish a version for personal devices (kiosk = false) to invite people"
+        )
     try:
         name = _STRATUM.validate_python(stratum)
     except ValidationError as error:

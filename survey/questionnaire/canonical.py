@@ -80,6 +80,7 @@ def read_definition(canonical: bytes) -> Definition:
         bucket=form.get("bucket", "none"),
         languages=(form["language"], *form.get("translations", ())),
         access=form.get("access", "open"),
+        kiosk=form.get("kiosk", False),
         groups=tuple(map(tuple, groups)),
         drawn=sampling["draw"] if sampling else len(groups),
         questions=tuple(read_question(q, nullable=sampling is not None) for q in questions),

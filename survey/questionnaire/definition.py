@@ -118,7 +118,7 @@ class Definition:
     `groups` are the questions that are drawn together, of which each respondent is asked `drawn`;
     without question sampling both cover all questions. `bucket` says how much of a release's date
     is stored: "none", the "day" or the "week". `languages` starts with the survey's own. `access`
-    is "open" to everybody with the link, or by "invitation".
+    is "open" to everybody with the link, or by "invitation". `kiosk` is for shared devices.
     """
 
     canonical: bytes
@@ -133,6 +133,7 @@ class Definition:
     bucket: str
     languages: tuple[str, ...]
     access: str
+    kiosk: bool
 
     @cached_property
     def sha256(self) -> str:

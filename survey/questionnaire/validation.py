@@ -283,9 +283,18 @@ def repeated_labels(raw: Mapping[str, Any]) -> Iterator[Mistake]:
             labels.add(folded)
 
 
+SHARED_AND_INVITED = (
+    'needs access = "open": an invitation belongs to one person, and the next person on a shared '
+    "device could use it"
+)
+"""Why a survey is for shared devices or by invitation, but not both."""
+
+
 def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
     """Return what is wrong between questions that are each right."""
     mistakes = [*_skip_logic(survey), *_sampling(survey)]
+    if survey.kiosk and survey.access == "invitation":
+        mistakes.append((("kiosk",), SHARED_AND_INVITED))
     if not mistakes:
         n_questions = max_questions_asked(survey.groups, survey.drawn)
         total = total_mistake(survey.total_ratio, n_questions, caps)

@@ -17,6 +17,7 @@ from tests.browser.respondent import (
     wait_sent,
     wait_waiting,
 )
+from tests.browser.test_traces import NOTHING, STORES
 from tests.conftest import SMALL
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -31,18 +32,31 @@ def survey(site):
 
 def test_a_shared_device_stores_nothing_and_the_next_person_starts_again(site, survey, device):
     page = device.open(site.link(survey))
-    expect(page.get_by_text("People share this device.")).to_be_visible()
+    expect(page.get_by_text("So nothing prevents a second report")).to_be_visible()
     for _ in range(2):
         answer_and_send(page)
         wait_sent(page)
         assert stored_entries(page) == {}
-        expect(page.get_by_text("Forget this on this device")).to_have_count(0)
+        assert page.evaluate(STORES) == NOTHING
+        assert device.context.cookies() == []
+        expect(page.get_by_text("so nothing prevents a second report.")).to_be_visible()
+        for name in ("Forget this on this device", "Remember on this device"):
+            expect(page.get_by_text(name)).to_have_count(0)
         press(page, "Start for the next person")
         heading(page, "A small survey")
         assert page.locator("pre").count() == 0
     first, second = (json.loads(body)["report_id"] for body in device.bodies)
     assert first != second
     assert site.store.n_pending(survey.key) == 2
+
+
+def test_a_shared_device_tells_nobody_about_surveys_that_it_remembers(site, survey, device):
+    page = device.open(site.link(site.publish()))
+    answer_and_send(page)
+    press(page, "Remember on this device")
+    page = device.open(site.link(survey))
+    press(page, "Start")
+    heading(page, "First page")
 
 
 def test_a_shared_device_stores_a_waiting_report_only_in_the_page_and_shows_a_message(

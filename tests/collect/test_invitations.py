@@ -100,6 +100,17 @@ def test_strata_below_25_people_are_refused_and_later_invitations_are_added(stor
     assert store.n_invited(small.key, "north") == 26
 
 
+@pytest.mark.security
+def test_no_invitation_to_a_survey_for_shared_devices_is_issued(store, run, tmp_path):
+    definition = load(f"kiosk = true\n{SMALL}".encode(), "s.toml", Caps())
+    shared = publish(store, definition, TODAY)
+    refused = run("invite", "small", "--count", "30", "--csv", "links.csv")
+    assert refused.exit_code == 1
+    assert "small is for shared devices" in refused.stderr
+    assert not (tmp_path / "links.csv").exists()
+    assert store.n_invited(shared.key, "") == 0
+
+
 @pytest.mark.parametrize("name", ["other groups", "a\nb", "a\x00b", "\u202eabc", "n" * 61])
 def test_a_stratum_that_cannot_be_displayed_is_refused(store, small, name):
     with pytest.raises(DesignError, match=r"stratum|other groups"):

@@ -196,6 +196,16 @@ def test_all_mistakes_are_listed_at_once():
     ]
 
 
+@pytest.mark.security
+def test_a_survey_is_for_shared_devices_or_by_invitation_but_not_both():
+    for keys in ("kiosk = true", 'access = "invitation"'):
+        load(f"{keys}\n{SMALL}".encode(), "s.toml", Caps())
+    with pytest.raises(DefinitionError) as raised:
+        load(f'kiosk = true\naccess = "invitation"\n{SMALL}'.encode(), "s.toml", Caps())
+    (mistake,) = str(raised.value).splitlines()
+    assert 'kiosk: needs access = "open": an invitation belongs to one person' in mistake
+
+
 def test_a_total_epsilon_above_the_cap_is_rejected_with_the_nearest_allowed_value():
     text = 'slug = "s"\ntitle = "S"\nepsilon = 4\n' + "".join(
         f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(6)

@@ -19,6 +19,7 @@ SOURCES = {
     "every type": surveys.EVERY_TYPE,
     "skips": surveys.SKIPS,
     "sampled": surveys.SAMPLED,
+    "shared": f"kiosk = true\n{SMALL}",
     "languages": """
 slug = "sprachen"
 language = "de"
@@ -27,7 +28,6 @@ introduction = {de = "Kurz.", en = "Short."}
 consent = "Ja"
 access = "invitation"
 bucket = "week"
-kiosk = true
 theme = "plum"
 quick_exit = "https://example.org/"
 epsilon = 0.5

@@ -32,6 +32,7 @@ FOLDER = Path(__file__).parent
 PINNED: dict[str, Any] = json.loads((FOLDER / "published_bytes.json").read_text("utf-8"))
 RESPONDENTS = 12
 SEED = 20261123
+SHARED = "kiosk = true\n"
 
 
 @cache
@@ -42,9 +43,15 @@ def definitions() -> tuple[Definition, ...]:
 
 def frozen(entry: dict[str, Any]) -> Definition:
     """Publish a pinned file under its original limits."""
-    question, survey = map(Decimal, entry["caps"])
-    caps = Caps(question=question, survey=survey)
-    return freeze(load(entry["source"].encode(), f"pinned.{entry['format']}", caps), 1)
+    question, whole = map(Decimal, entry["caps"])
+    source = entry["source"]
+    # Invitations to shared devices were allowed when some of the files were published.
+    is_shared = SHARED in source and 'access = "invitation"' in source
+    source = source.replace(SHARED, "") if is_shared else source
+    name, caps = f"pinned.{entry['format']}", Caps(question=question, survey=whole)
+    survey = load(source.encode(), name, caps)
+    shared = survey.model_copy(update={"kiosk": survey.kiosk or is_shared})
+    return freeze(shared.translated(survey.translations), 1)
 
 
 def surveys_with_reports() -> list[tuple[dict[str, Any], Definition]]:

@@ -643,6 +643,19 @@ def test_a_closed_test_run_accepts_no_responses_and_can_be_recreated(ada, store)
     assert (test_run.state, store.n_released(test_run.key)) == ("open", 50)
 
 
+@pytest.mark.security
+def test_the_builder_says_why_shared_devices_exclude_invitations(ada):
+    slug = begin(ada)
+    save(ada, add_question(ada, slug, "yes_no"), text="Did you sleep?")
+    path = f"{DRAFTS}/{slug}/texts"
+    reason = "is for surveys that everyone with the link can answer: an invitation belongs to one"
+    save(ada, path, access="open", kiosk="y")
+    assert reason not in ada.get(path).text
+    save(ada, path, access="invitation", kiosk="y")
+    assert reason in ada.get(path).text
+    assert reason in ada.get(f"{DRAFTS}/{slug}/publish").text
+
+
 def test_a_definition_file_becomes_a_draft_or_its_errors_are_listed(ada, store):
     def upload(text: str):
         page = ada.get(f"{DRAFTS}/new")

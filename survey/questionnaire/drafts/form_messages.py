@@ -134,6 +134,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         f"{_SKIPPED} requires “{FIELD_NAMES['does_not_apply']}” to be ticked, because "
         "skipped questions are sent as this answer",
     ),
+    (r'^needs access = "open": ', "is for surveys that everyone with the link can answer: "),
     (
         r"write (prefer_not_to_say|does_not_apply) = false to leave it out",
         lambda match: f"untick “{FIELD_NAMES[match[1]]}” to leave it out",

@@ -81,6 +81,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "SURVEY_SECRET": SECRET,
             "SURVEY_DATABASE": database,
             "SURVEY_PUBLIC_URL": url,
+            "SURVEY_KEYS": str(tmp_path_factory.mktemp("keys")),
             "SURVEY_PASSWORD_COST": "1",
         },
         stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -38,7 +38,13 @@ from survey.questionnaire.definition import (
     total_ratio_of,
 )
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.similar_texts import AnyQuestion, similar_pairs, similar_to_others
+from survey.questionnaire.similar_texts import (
+    AnyQuestion,
+    Texts,
+    question_texts,
+    similar_pairs,
+    similar_to_others,
+)
 from survey.settings import Caps
 
 # The privacy label
@@ -227,19 +233,21 @@ LISTED_PAIRS = 10
 class Questions:
     """The questions of a draft or a definition, of which each respondent is asked some.
 
-    `drawn` counts the groups of linked questions that one respondent is asked.
+    `drawn` counts the groups of linked questions that one respondent is asked. `texts` are those
+    of the questions in all languages.
     """
 
     questions: Sequence[AnyQuestion]
     drawn: int
+    texts: Texts = field(default_factory=dict)
 
     @classmethod
     def of(cls, survey: Survey | Definition) -> Questions:
         """Return the questions of a survey or of its published form."""
         questions: tuple[AnyQuestion, ...] = tuple(survey.questions)
-        if isinstance(survey, Definition) and not survey.is_sampled:
-            return cls(questions, len(questions))
-        return cls(questions, survey.drawn)
+        is_complete = isinstance(survey, Definition) and not survey.is_sampled
+        drawn = len(questions) if is_complete else survey.drawn
+        return cls(questions, drawn, question_texts(survey))
 
     @cached_property
     def _groups(self) -> list[list[str]]:
@@ -343,7 +351,7 @@ def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[s
         f"“{first.text}” and “{second.text}” are nearly equal. Together they change the odds by a "
         f"factor of at most {odds_in_words(asked.ratio_about(first.id, second.id))}. Give both "
         "the same topic, so that respondents see this, or remove one."
-        for first, second in similar_pairs(asked.questions)
+        for first, second in similar_pairs(asked.questions, asked.texts)
     ]
     across = [
         f"“{question.text}” is nearly equal to “{other.text}” in the survey “{definition.title}”. "
@@ -351,7 +359,9 @@ def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[s
         f"{odds_in_words(asked.ratio_about(question.id) * definition.linked_ratios[other.id])}. "
         "Ask other people, remove the question, or give it the topic that the other survey uses."
         for definition in others
-        for question, other in similar_to_others(asked.questions, definition.questions)
+        for question, other in similar_to_others(
+            asked.questions, definition.questions, asked.texts, question_texts(definition)
+        )
     ]
     pairs = [*within, *across]
     n_more = len(pairs) - LISTED_PAIRS

@@ -7,15 +7,17 @@ words, and misses paraphrases with other words.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
+from survey.questionnaire.definition import Definition, Survey
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 
 AnyQuestion = BaseQuestion | PublishedQuestion
@@ -100,25 +102,58 @@ def _cosine(a: _Profile, b: _Profile) -> float:
 
 Pair = tuple[AnyQuestion, AnyQuestion]
 
+Texts = Mapping[str, Mapping[str, str]]
+"""The texts of a survey's questions: language, then question id, to text."""
 
-def similar_pairs(questions: Sequence[AnyQuestion]) -> Iterator[Pair]:
+NO_TEXTS: Texts = {}
+
+
+def question_texts(survey: Survey | Definition) -> Texts:
+    """Return the texts of all questions in all languages of a survey."""
+    own = {question.id: question.text for question in survey.questions}
+    if isinstance(survey, Survey):
+        translations = {
+            language: {question.id: question.text for question in translated.questions}
+            for language, translated in survey.translations.items()
+        }
+        return {survey.language: own, **translations}
+    texts: dict[str, Mapping[str, str]] = {survey.languages[0]: own}
+    for language, form in json.loads(survey.canonical).get("translations", {}).items():
+        translated = (question["text"] for page in form["pages"] for question in page["questions"])
+        texts[language] = dict(zip(own, translated, strict=True))
+    return texts
+
+
+def similar_pairs(questions: Sequence[AnyQuestion], texts: Texts = NO_TEXTS) -> Iterator[Pair]:
     """Yield the pairs of nearly equal questions of one survey that share no topic."""
-    return (pair for pair in combinations(questions, 2) if _is_similar(*pair))
+    return (
+        (first, second)
+        for first, second in combinations(questions, 2)
+        if _is_similar(first, second, texts, texts)
+    )
 
 
 def similar_to_others(
-    questions: Sequence[AnyQuestion], others: Sequence[AnyQuestion]
+    questions: Sequence[AnyQuestion],
+    others: Sequence[AnyQuestion],
+    texts: Texts = NO_TEXTS,
+    texts_of_others: Texts = NO_TEXTS,
 ) -> Iterator[Pair]:
     """Yield the pairs of a question and a nearly equal one of another survey, without a topic."""
     return (
         (question, other)
         for question in questions
         for other in others
-        if _is_similar(question, other)
+        if _is_similar(question, other, texts, texts_of_others)
     )
 
 
-def _is_similar(first: AnyQuestion, second: AnyQuestion) -> bool:
+def _is_similar(first: AnyQuestion, second: AnyQuestion, of_first: Texts, of_second: Texts) -> bool:
+    """Compare the texts in the surveys' own languages, and in every language that both have."""
     if first.topic and first.topic == second.topic:
         return False
-    return similarity(first.text, second.text) >= NEARLY_EQUAL
+    pairs = {(first.text, second.text)} | {
+        (of_first[language].get(first.id, ""), of_second[language].get(second.id, ""))
+        for language in of_first.keys() & of_second.keys()
+    }
+    return any(similarity(*pair) >= NEARLY_EQUAL for pair in pairs)

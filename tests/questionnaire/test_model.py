@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from math import prod
 from random import Random
 
 from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.definition import Definition
+from survey.questionnaire.definition import Definition, Survey
 from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import (
     Bounds,
@@ -163,6 +163,31 @@ def test_nearly_equal_questions_are_named_until_they_share_a_topic():
     assert publication_warnings(different, Caps()) == [warning]
     one_asked = questions(*ASLEEP, more="questions_per_person = 1")
     assert "by a factor of at most 3. Give" in publication_warnings(one_asked, Caps())[0]
+
+
+def test_nearly_equal_questions_of_other_surveys_are_found_in_any_common_language():
+    """Own languages differ; the comparison reads the translations of both."""
+
+    def survey(slug: str, language: str, text: str) -> Survey:
+        source = (
+            f'slug = "{slug}"\ntitle = "{slug}"\nlanguage = "{language}"\nepsilon = 1\n'
+            f'[[questions]]\nid = "{slug}"\ntype = "yes_no"\ntext = {text}\n'
+        )
+        return load(source.encode(), "s.toml", Caps())
+
+    english = survey(
+        "a", "en", '{ en = "Did you fall asleep at work?", es = "¿Se durmió en el trabajo?" }'
+    )
+    spanish = survey("b", "es", '"¿Se durmió usted en el trabajo?"')
+    arabic = survey("c", "ar", '{ ar = "هل نمت؟", en = "Did you ever fall asleep at work?" }')
+    surveys = {"en": english, "es": spanish, "ar": arabic}
+    definitions = {language: freeze(survey, 1) for language, survey in surveys.items()}
+    pairs = {
+        (first, second)
+        for first, second in permutations(surveys, 2)
+        if publication_warnings(Questions.of(surveys[first]), Caps(), [definitions[second]])
+    }
+    assert pairs == {("en", "es"), ("es", "en"), ("en", "ar"), ("ar", "en")}
 
 
 def test_researchers_are_warned_exactly_above_a_factor_of_20_and_a_question_above_9():

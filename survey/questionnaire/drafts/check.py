@@ -26,6 +26,7 @@ from survey.questionnaire.privacy_loss import (
     is_weak_report,
     strength,
 )
+from survey.questionnaire.similar_texts import question_texts
 from survey.questionnaire.texts import in_language
 from survey.questionnaire.validation import check, with_default_texts
 from survey.settings import Caps
@@ -67,6 +68,8 @@ class DraftCheck:
     def asked(self) -> Questions:
         """The questions without mistakes, and how many of them each respondent is asked."""
         everything = _all_asked(self.questions)
+        if self.survey is not None:
+            everything = replace(everything, texts=question_texts(self.survey))
         is_partial = self.draws is not None and 1 <= self.draws < everything.n_groups
         return replace(everything, drawn=self.draws) if is_partial and self.draws else everything
 

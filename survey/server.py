@@ -73,7 +73,9 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 WAKE_UP = signal.SIGURG
 """A signal without a meaning here; it is ignored where no handler is set."""
 
-START_CHECK = "from survey.server import check_start; check_start({address!r})"
+START_CHECK = (
+    "from survey.server import check_start; check_start({address!r}, has_keeper={has_keeper!r})"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +95,7 @@ def serve(
     number of workers. Without one, `survey keeper` does that, best as another user.
     """
     check_port(address, port)
-    refuse_unsafe(Deployment(settings, os.environ, address))
+    refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
     store = open_store(settings.database)
     store.check_complete()
     store.close_connections()
@@ -101,7 +103,7 @@ def serve(
     # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
-    server.signal_handler_reload = Renewal(server, address)  # type: ignore[method-assign]
+    server.signal_handler_reload = Renewal(server, address, has_keeper=has_keeper)  # type: ignore[method-assign]
     stop = threading.Event()
     keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
     releases = threading.Thread(target=keeper.run, args=[stop])
@@ -331,10 +333,11 @@ class Renewal:
     replaced by workers that end at once, they would take the server with them.
     """
 
-    def __init__(self, server: AbstractServer[Any], address: str) -> None:
+    def __init__(self, server: AbstractServer[Any], address: str, *, has_keeper: bool) -> None:
         self._renew: Callable[[], None] = server.signal_handler_reload
+        check = START_CHECK.format(address=address, has_keeper=has_keeper)
         # -P: import nothing from the current folder.
-        self._command = [sys.executable, "-P", "-c", START_CHECK.format(address=address)]
+        self._command = [sys.executable, "-P", "-c", check]
         self._lock = threading.Lock()
 
     def __call__(self, *_: object) -> None:
@@ -354,8 +357,8 @@ class Renewal:
             self._renew()
 
 
-def check_start(address: str) -> None:
+def check_start(address: str, *, has_keeper: bool) -> None:
     """Do everything that a server does before it serves, with the current settings and code."""
     settings = Settings.from_environment(os.environ)
-    refuse_unsafe(Deployment(settings, os.environ, address))
+    refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
     create_app(settings)

@@ -46,14 +46,21 @@ def config() -> None:
     """Inspect the configuration of this server."""
 
 
+without_keeper_option = click.option(
+    "--without-keeper", is_flag=True, help="Leave releases to `survey keeper`."
+)
+
+
 @config.command("check")
 @address_option
-def check_config(address: str) -> None:
+@without_keeper_option
+def check_config(address: str, without_keeper: bool) -> None:
     """List unsafe settings and their remedies; exit 1 if the server would not start."""
     from survey.ops.config_check import Deployment, database_findings, findings
 
     settings = configured_settings()
-    problems = [*database_findings(settings), *findings(Deployment(settings, os.environ, address))]
+    deployment = Deployment(settings, os.environ, address, has_keeper=not without_keeper)
+    problems = [*database_findings(settings), *findings(deployment)]
     for problem in problems:
         word = "refused" if problem.is_fatal else "advice"
         click.echo(f"{word}: {problem.setting}: {problem.problem}\n         {problem.remedy}")
@@ -80,7 +87,7 @@ def migrate() -> None:
     type=click.IntRange(1, MAX_WORKERS),
     help="Number of worker processes; default: one for each core, at most 4.",
 )
-@click.option("--without-keeper", is_flag=True, help="Leave releases to `survey keeper`.")
+@without_keeper_option
 def serve(address: str, port: int, workers: int | None, without_keeper: bool) -> None:
     """Run the server. SIGHUP replaces its workers; SIGTERM stops it."""
     # Until there are workers, the default action of SIGHUP would end the starting server.
@@ -166,6 +173,9 @@ def keeper(take_over: bool) -> None:
     """Hold the private keys and release reports until SIGTERM."""
     from threading import Event
 
+    from survey.ops.config_check import Deployment, refuse_unsafe_keeper
+
+    refuse_unsafe_keeper(Deployment(configured_settings(), os.environ))
     unit, keys = _keeper()
     if take_over:
         with keys.lock():

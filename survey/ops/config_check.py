@@ -13,6 +13,7 @@ from survey.errors import SettingsError, SurveyError
 from survey.ops.health import free_megabytes, internal_address
 from survey.settings import SECRET_FILE, Settings, is_loopback
 from survey.store import database_file, open_store
+from survey.store.sqlite import file_mode
 
 OFF = ("", "0", "false", "no")
 """Values with which FLASK_DEBUG is off; Python's own two variables are on with any text."""
@@ -33,11 +34,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Deployment:
-    """How an instance will run: its settings, its environment, the address it listens on."""
+    """How an instance will run: its settings, its environment, the address it listens on.
+
+    `has_keeper` is false for a server whose keeper is a unit of its own.
+    """
 
     settings: Settings
     environment: Mapping[str, str]
     address: str = "127.0.0.1"
+    has_keeper: bool = True
 
 
 def findings(deployment: Deployment) -> list[Finding]:
@@ -62,7 +67,17 @@ def database_findings(settings: Settings) -> list[Finding]:
 
 def refuse_unsafe(deployment: Deployment) -> None:
     """Raise SettingsError with all fatal findings, for a server that is about to start."""
-    fatal = [finding for finding in findings(deployment) if finding.is_fatal]
+    _refuse(findings(deployment))
+
+
+def refuse_unsafe_keeper(deployment: Deployment) -> None:
+    """Raise SettingsError with the fatal findings for a keeper, which needs no secret."""
+    checks = (_private_keys, _readable_files, _folders)
+    _refuse([finding for check in checks for finding in check(deployment)])
+
+
+def _refuse(findings: Iterable[Finding]) -> None:
+    fatal = [finding for finding in findings if finding.is_fatal]
     if fatal:
         lines = (f"{finding.setting}: {finding.problem}; {finding.remedy}" for finding in fatal)
         raise SettingsError("\n".join(lines))
@@ -101,21 +116,78 @@ def _plain_http(deployment: Deployment) -> Iterable[Finding]:
 
 
 def _readable_files(deployment: Deployment) -> Iterable[Finding]:
-    """Check that only the owner can read the files of an SQLite database."""
+    """Check that only the owner, or the group that shares it, can read an SQLite database."""
     if (path := database_file(deployment.settings.database)) is None:
         return
     # The database writes beside the file itself, not beside a link to it.
     file = path.resolve()
+    allowed = file_mode(file.parent) if file.parent.is_dir() else 0o600
     for path in (file, *(Path(f"{file}-{kind}") for kind in ("wal", "shm"))):
         if path.exists() and not path.is_file():
             yield Finding("SURVEY_DATABASE", f"{path} is not a file", "name a file", is_fatal=True)
-        elif _mode(path) & GROUP_AND_OTHERS:
+        elif _mode(path) & GROUP_AND_OTHERS & ~allowed:
             yield Finding(
                 "SURVEY_DATABASE",
                 f"other users of this machine can read or change {path}",
-                f"run: chmod 600 {path}",
+                f"run: chmod {allowed:o} {path}",
                 is_fatal=True,
             )
+        elif _mode(path) & allowed != allowed and path.exists():
+            yield Finding(
+                "SURVEY_DATABASE",
+                f"the keeper's user cannot read and change {path}: nothing is released",
+                f"run: chmod {allowed:o} {path}",
+            )
+
+
+def _private_keys(deployment: Deployment) -> Iterable[Finding]:
+    """Check the directory of private keys: whoever reads one can read pending reports."""
+    directory = Path(deployment.settings.keys).absolute()
+    is_missing = not os.path.lexists(directory)
+    is_usable = os.access(directory, os.R_OK | os.W_OK | os.X_OK)
+    if is_missing and not directory.parent.is_dir():
+        yield Finding(
+            "SURVEY_KEYS",
+            f"there is no directory {directory.parent} for the private keys",
+            "mount the volume for the keys, or name another directory",
+            is_fatal=True,
+        )
+    elif not is_missing and not directory.is_dir():
+        yield Finding("SURVEY_KEYS", f"{directory} is not a directory", "name one", is_fatal=True)
+    elif _mode(directory) & GROUP_AND_OTHERS:
+        yield Finding(
+            "SURVEY_KEYS",
+            f"other users of this machine can read the private keys in {directory}",
+            f"run: chmod 700 {directory}",
+            is_fatal=True,
+        )
+    elif deployment.has_keeper and not is_missing and not is_usable:
+        yield Finding(
+            "SURVEY_KEYS",
+            f"this user cannot use the private keys in {directory}",
+            "give the directory to this user; or serve, and check, with --without-keeper",
+            is_fatal=True,
+        )
+    elif not deployment.has_keeper and is_usable:
+        yield Finding(
+            "SURVEY_KEYS",
+            f"the server can read the private keys in {directory} without releasing anything",
+            "run `survey keeper` as another user, and give the directory to that user",
+        )
+    database = database_file(deployment.settings.database)
+    if database and _device(database.absolute()) == _device(directory):
+        yield Finding(
+            "SURVEY_KEYS",
+            "private keys and database are on one file system: an image of it reveals both",
+            "mount a volume of its own, which no backup or snapshot covers, for the keys",
+        )
+
+
+def _device(path: Path) -> int:
+    """Return the file system that contains a path, or will contain it."""
+    return next(
+        folder.stat().st_dev for folder in (path, *path.parents) if os.access(folder, os.F_OK)
+    )
 
 
 def _mode(path: Path) -> int:
@@ -261,6 +333,6 @@ def _user(_: Deployment) -> Iterable[Finding]:
 
 
 CHECKS: tuple[Callable[[Deployment], Iterable[Finding]], ...] = (
-    *(_secret, _debug, _plain_http, _readable_files, _secret_file, _folders, _internal),
-    *(_public, _postgresql, _strength, _retention, _disk, _user),
+    *(_secret, _debug, _plain_http, _readable_files, _private_keys, _secret_file, _folders),
+    *(_internal, _public, _postgresql, _strength, _retention, _disk, _user),
 )

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import stat
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -223,11 +224,16 @@ class SqliteStore(Store):
             return pending_steps(read_applied_steps(connection))
 
     def _create_file(self) -> None:
-        """Create the file for its owner only; SQLite gives its other files the same mode."""
+        """Create the file with the rights of `file_mode`; SQLite's other files get the same."""
         if not (directory := self.path.parent).is_dir():
             # A mistyped path must not create a second, empty database in new directories.
             raise StoreError(f"there is no directory {directory}; create it first")
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        is_new = not self.path.exists()
+        file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        if is_new:
+            # The umask would restrict the mode of the creation.
+            os.fchmod(file, file_mode(directory))
+        os.close(file)
 
     # -- traces of a release
 
@@ -280,6 +286,16 @@ def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[Transaction]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def file_mode(directory: Path) -> int:
+    """Return the mode of a database's files: for their owner only, unless a group shares them.
+
+    The keeper and the server are users of one group and share a database in a directory that
+    this group can write to and that gives new files to the group (its setgid bit).
+    """
+    shared = stat.S_ISGID | stat.S_IWGRP
+    return 0o660 if directory.stat().st_mode & shared == shared else 0o600
 
 
 class _Connection(sqlite3.Connection):
@@ -407,10 +423,10 @@ class WriteLock:
     """
 
     def __init__(self, database: Path) -> None:
-        owner = database.stat()
+        rights = database.stat()
         self._threads = threading.Lock()
-        self._door = FileLock(database.with_name(database.name + ".door"), owner)
-        self._lock = FileLock(database.with_name(database.name + ".lock"), owner)
+        self._door = FileLock(database.with_name(database.name + ".door"), rights)
+        self._lock = FileLock(database.with_name(database.name + ".lock"), rights)
 
     @contextmanager
     def acquire(self, seconds: float) -> Iterator[None]:
@@ -433,16 +449,19 @@ class WriteLock:
 
 
 class FileLock:
-    """An exclusive lock on a file that only its owner can open; one thread uses it at a time."""
+    """An exclusive lock on a file with a database's rights; one thread uses it at a time."""
 
-    def __init__(self, path: Path, owner: os.stat_result) -> None:
+    def __init__(self, path: Path, database: os.stat_result) -> None:
         self._path = path
         self._wait: LockWait | None = None
         self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         weakref.finalize(self, os.close, self._file)
+        own = os.fstat(self._file)
         if os.geteuid() == 0:
             # A command of root must not lock out the server that owns the database.
-            os.fchown(self._file, owner.st_uid, owner.st_gid)
+            os.fchown(self._file, database.st_uid, database.st_gid)
+        if os.geteuid() in (0, own.st_uid):
+            os.fchmod(self._file, stat.S_IMODE(database.st_mode) & 0o660)
 
     def acquire(self, deadline: float) -> None:
         """Sleep until the lock is free; raise StoreBusyError if it is not by `deadline`."""

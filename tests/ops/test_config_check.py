@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from survey.errors import SettingsError
-from survey.ops.config_check import Deployment, findings, refuse_unsafe
+from survey.ops.config_check import (
+    Deployment,
+    findings,
+    refuse_unsafe,
+    refuse_unsafe_keeper,
+)
 from survey.ops.health import internal_address
 from survey.settings import Settings
 from tests.cases import each_case
@@ -19,7 +24,7 @@ PUBLIC = "https://survey.example.org"
 LOOPBACK = {"trusted_proxies": 0, "public_url": "http://127.0.0.1:8000"}
 
 
-def deployment(address="127.0.0.1", environment=None, **settings) -> Deployment:
+def deployment(address="127.0.0.1", environment=None, *, has_keeper=True, **settings) -> Deployment:
     usual = {
         "secret": SECRET,
         "public_url": PUBLIC,
@@ -27,8 +32,9 @@ def deployment(address="127.0.0.1", environment=None, **settings) -> Deployment:
         "internal": "127.0.0.1:9464",
         "retention_days": 365,
         "database": "sqlite:////nowhere/at/all.db",
+        "keys": "/dev/shm/survey-keys",
     }
-    return Deployment(Settings(**(usual | settings)), environment or {}, address)
+    return Deployment(Settings(**(usual | settings)), environment or {}, address, has_keeper)
 
 
 def fatal_settings(instance: Deployment) -> list[str]:
@@ -135,6 +141,61 @@ def test_boot_refuses_a_database_below_a_folder_that_anybody_can_change(tmp_path
         folder.chmod(0o1777)  # the sticky bit: users may replace only their own files
         assert fatal_settings(instance) == []
         folder.chmod(0o755)
+
+
+@pytest.mark.security
+def test_a_group_may_share_a_database_only_in_a_directory_that_it_shares(tmp_path):
+    file = tmp_path / "survey.db"
+    file.touch()
+    instance = deployment(database=f"sqlite:///{file}")
+    by_mode = {}
+    tmp_path.chmod(0o2770)
+    for mode in (0o600, 0o640, 0o660, 0o664):
+        file.chmod(mode)
+        by_mode[mode] = (fatal_settings(instance), advised_settings(instance))
+    name = "SURVEY_DATABASE"
+    unusable, safe, refused = ([], [name]), ([], []), ([name], [])
+    assert by_mode == {0o600: unusable, 0o640: unusable, 0o660: safe, 0o664: refused}
+    file.chmod(0o660)
+    for mode in (0o770, 0o2750, 0o2700):
+        tmp_path.chmod(mode)
+        with pytest.raises(SettingsError, match="chmod 600"):
+            refuse_unsafe(instance)
+
+
+@pytest.mark.security
+def test_boot_refuses_private_keys_that_others_can_read(tmp_path):
+    keys = tmp_path / "keys"
+    instance = deployment(keys=str(keys))
+    assert fatal_settings(instance) == []  # The keeper creates the directory.
+    keys.mkdir()
+    for mode, expected in ((0o700, []), *((m, ["SURVEY_KEYS"]) for m in (0o710, 0o750, 0o707))):
+        keys.chmod(mode)
+        assert fatal_settings(instance) == expected
+    with pytest.raises(SettingsError, match=f"chmod 700 {keys}$"):
+        refuse_unsafe_keeper(instance)
+    for path in (tmp_path / "unmounted" / "keys", tmp_path / "file"):
+        (tmp_path / "file").touch(mode=0o600)
+        assert fatal_settings(deployment(keys=str(path))) == ["SURVEY_KEYS"]
+
+
+@pytest.mark.security
+def test_private_keys_that_a_server_without_a_keeper_can_use_get_advice(tmp_path):
+    keys = tmp_path / "keys"
+    keys.mkdir(mode=0o700)
+    database = "postgresql://survey@127.0.0.1/survey"
+    for has_keeper, expected in ((True, []), (False, ["SURVEY_KEYS"])):
+        instance = deployment(keys=str(keys), database=database, has_keeper=has_keeper)
+        assert (fatal_settings(instance), advised_settings(instance)) == ([], expected)
+
+
+@pytest.mark.security
+def test_private_keys_on_the_database_s_file_system_get_advice(tmp_path):
+    keys, database = str(tmp_path / "keys"), f"sqlite:///{tmp_path / 'survey.db'}"
+    assert advised_settings(deployment(keys=keys, database=database)) == ["SURVEY_KEYS"]
+    server = "postgresql://survey@127.0.0.1/survey"
+    assert advised_settings(deployment(keys=keys, database=server)) == []
+    assert advised_settings(deployment(database=database)) == []
 
 
 @pytest.mark.security

@@ -100,6 +100,23 @@ def test_only_the_owner_can_read_the_database(path, store, small):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.security
+def test_a_group_shares_the_database_in_a_directory_that_it_shares(tmp_path):
+    """The keeper and the server are different users: each must write what the other created."""
+    tmp_path.chmod(0o2770)
+    old = os.umask(0o077)
+    try:
+        shared = open_store(f"sqlite:///{tmp_path / 'survey.db'}")
+        shared.migrate()
+        shared.add_spare_key(bytes(32))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        os.umask(old)
+        shared.close_connections()
+    assert len(modes) == 5
+    assert set(modes.values()) == {0o660}
+
+
 def test_a_missing_or_outdated_database_is_refused_with_the_command_to_run(tmp_path):
     missing = open_store(f"sqlite:///{tmp_path / 'none.db'}")
     assert missing.pending_migrations()

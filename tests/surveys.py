@@ -538,3 +538,108 @@ truth_probability = "0.6"
 """
 
 SAMPLING = {"two": TWO, "ten": _sampling("ten", 2, 10), "twelve": _sampling("twelve", 6, 12)}
+
+
+# Eight questions that everybody is asked, for benchmarks and pictures
+
+WORKPLACE = r'''
+slug = "workplace"
+title = "Your working conditions"
+introduction = """
+Thank you for taking a few minutes. We ask eight questions about your work over the last twelve \
+months. Some of them are delicate; that is why your device randomizes every answer before it \
+leaves.
+
+This is a demonstration. Its other respondents are simulated."""
+contact = "Questions about this survey: the works council, room 12."
+helpline = "If you need to talk to somebody now, call your local helpline."
+thanks = """
+Thank you. The results will be shown to everybody at the next works meeting."""
+
+[[pages]]
+title = "Safety and health"
+
+[[pages.questions]]
+id = "injured"
+type = "yes_no"
+text = "In the last 12 months, were you hurt at work and did not report it?"
+help = "Count any injury that needed more than a plaster."
+epsilon = 0.8
+
+[[pages.questions]]
+id = "sick_at_work"
+type = "single_choice"
+text = "How often did you work although you were ill?"
+epsilon = 0.8
+options = [
+  { id = "never", label = "Never" },
+  { id = "once", label = "Once" },
+  { id = "several", label = "Several times" },
+]
+
+[[pages]]
+title = "How people treat each other"
+
+[[pages.questions]]
+id = "bullied"
+type = "yes_no"
+text = "Were you bullied at work in the last 12 months?"
+help = "Bullying is behaviour that is meant to hurt or humiliate, again and again."
+epsilon = 0.8
+
+[[pages.questions]]
+id = "harassed"
+type = "yes_no"
+text = "Did somebody at work touch or speak to you in a sexual way that you did not want?"
+prefer_not_to_say = false
+epsilon = 0.7
+
+[[pages.questions]]
+id = "support"
+type = "multiple_choice"
+text = "When things are hard, who at work supports you?"
+none_of_these = "Nobody"
+epsilon = 1.8
+options = [
+  { id = "colleagues", label = "Colleagues" },
+  { id = "manager", label = "My manager" },
+  { id = "council", label = "The works council" },
+  { id = "doctor", label = "The company doctor" },
+]
+
+[[pages]]
+title = "Hours and the future"
+
+[[pages.questions]]
+id = "unpaid_overtime"
+type = "number"
+text = "How many hours of unpaid overtime do you work in a usual week?"
+help = "If it is more than 30 hours, write 30."
+low = 0
+high = 30
+unit = "hours"
+epsilon = 1.3
+
+[[pages.questions]]
+id = "satisfaction"
+type = "scale"
+text = "All in all, how satisfied are you with your work?"
+epsilon = 1.2
+prefer_not_to_say = false
+options = [
+  { id = "completely_dissatisfied", label = "Completely dissatisfied" },
+  { id = "very_dissatisfied", label = "Very dissatisfied" },
+  { id = "rather_dissatisfied", label = "Rather dissatisfied" },
+  { id = "neither", label = "Neither" },
+  { id = "rather_satisfied", label = "Rather satisfied" },
+  { id = "very_satisfied", label = "Very satisfied" },
+  { id = "completely_satisfied", label = "Completely satisfied" },
+]
+
+[[pages.questions]]
+id = "leaving"
+type = "yes_no"
+text = "Are you looking for another job?"
+prefer_not_to_say = false
+epsilon = 0.5
+'''

@@ -313,7 +313,7 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
 @port_option
 @click.option(
     "--respondents",
-    default=2000,
+    default=80_000,
     show_default=True,
     type=click.IntRange(0, 1_000_000),
     help="Number of simulated respondents.",

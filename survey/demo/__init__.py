@@ -1,4 +1,4 @@
-"""`survey demo`: a survey whose simulated respondents send reports by the path of real ones."""
+"""`survey demo`: a survey with simulated respondents, whose reports are published at once."""
 
 from __future__ import annotations
 
@@ -17,49 +17,30 @@ import numpy as np
 from survey import server
 from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
-from survey.collect.release import utc_today
-from survey.collect.simulation import add_simulated
+from survey.collect.release import release_simulated, utc_today
+from survey.demo.respondents import SHIFTS, simulate
 from survey.errors import ConflictError, NotFoundError
-from survey.mechanism.simulation import truths
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, Survey
-from survey.questionnaire.kinds.base import Answer
 from survey.questionnaire.loading import load_file
 from survey.research.credentials import Passwords
 from survey.settings import Caps, Settings
-from survey.store import PublishedSurvey, Store, open_store
+from survey.store import MAX_RELEASED, PublishedSurvey, Store, StoredReport, open_store
 
 DEFINITION = Path(__file__).with_name("workplace.toml")
 EMAIL = "demo@example.org"
+ID_BYTES = 16
 DATABASE_FILES = ("demo.db", "demo.db-wal", "demo.db-shm")
 
 RELEASE_SECONDS = 60
 """Time between releases: the demo's visitor wants to see one, and shares it with nobody."""
 
-OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
-
-TRUE_SHARES: Mapping[str, Mapping[Answer, float]] = {
-    "injured": dict(enumerate((0.20, 0.68, 0.12))),
-    "sick_at_work": dict(enumerate((0.34, 0.24, 0.30, 0.12))),
-    "bullied": dict(enumerate((0.18, 0.67, 0.15))),
-    "harassed": dict(enumerate((0.16, 0.84))),
-    "support": {
-        (0,): 0.20,
-        (0, 1): 0.16,
-        (0, 2): 0.08,
-        (0, 1, 2): 0.04,
-        (1,): 0.10,
-        (2,): 0.08,
-        (1, 3): 0.05,
-        (3,): 0.06,
-        (4,): 0.15,
-        (5,): 0.08,
-    },
-    "unpaid_overtime": {**dict(enumerate(OVERTIME)), 12: 0.03, 15: 0.02, 20: 0.01, 31: 0.02},
-    "satisfaction": dict(enumerate((0.08, 0.10, 0.14, 0.14, 0.18, 0.23, 0.13))),
-    "leaving": dict(enumerate((0.34, 0.66))),
+EXAMPLES: Mapping[str, str] = {
+    "Cross-tabulation": "explore?first=bullied&second=leaving",
+    "Difference": "explore/difference?question=leaving&a=link:Night+shift&b=link:Day+shift",
+    "Regression": "explore/regression?question=leaving&predictor=bullied&predictor=link",
 }
-"""Fictitious true answers of the simulated respondents, with their shares."""
+"""Analyses to look at, with their addresses below the survey's dashboard."""
 
 
 @contextmanager
@@ -94,7 +75,7 @@ def prepare(store: Store, today: date) -> PublishedSurvey:
 
 
 def is_unchanged(survey: PublishedSurvey) -> bool:
-    """Return whether the survey is open and has the questions that `TRUE_SHARES` answers."""
+    """Return whether the survey is open and has the questions that `simulate` answers."""
     return (
         survey.state == "open"
         and survey.definition.canonical == freeze(load(), survey.version).canonical
@@ -109,14 +90,20 @@ def set_login(store: Store, password_hash: str) -> None:
         store.add_researcher(EMAIL, password_hash)
 
 
-def _respondents(definition: Definition, n: int) -> Iterator[tuple[Answer, ...]]:
-    rng = np.random.default_rng()
-    columns = []
-    for question in definition.questions:
-        answers, shares = zip(*TRUE_SHARES[question.id].items(), strict=True)
-        indices = np.concatenate(list(truths(shares, n, rng)))
-        columns.append([answers[i] for i in indices.tolist()])
-    yield from zip(*columns, strict=True)
+def respond(
+    store: Store, survey: PublishedSurvey, n: int, rng: np.random.Generator
+) -> Iterator[int]:
+    """Publish the reports of n simulated respondents; yield the number per transaction."""
+    for start in range(0, n, MAX_RELEASED):
+        population = simulate(min(MAX_RELEASED, n - start), rng)
+        codes = population.reports(survey.definition, rng)
+        for shift, name in enumerate(SHIFTS):
+            reports = [
+                StoredReport(os.urandom(ID_BYTES), name, row.tobytes())
+                for row in codes[population.shifts == shift]
+            ]
+            release_simulated(store, survey, reports, name)
+            yield len(reports)
 
 
 def default_directory() -> Path:
@@ -173,16 +160,18 @@ def _simulate(store: Store, survey: PublishedSurvey, respondents: int) -> None:
         return
     n = respondents - n_reports
     with click.progressbar(length=n, label="Simulated respondents") as bar:
-        for n_added in add_simulated(store, survey, _respondents(survey.definition, n)):
+        for n_added in respond(store, survey, n, np.random.default_rng()):
             bar.update(n_added)
 
 
 def _links(survey: PublishedSurvey, settings: Settings, password: str, directory: Path) -> str:
     dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"
+    examples = "".join(f"{name:20}{dashboard}/{path}\n" for name, path in EXAMPLES.items())
     return (
         f"\nAnswer the survey   {respondent_link(survey, settings.public_url)}\n"
         f"Dashboard           {dashboard}\n"
         f"  sign in with      {EMAIL}  {password}\n"
-        f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n\n"
+        f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n"
+        f"{examples}\n"
         f"The data is in {directory}. Press Ctrl-C to stop."
     )

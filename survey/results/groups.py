@@ -65,7 +65,7 @@ EVERYONE = Group()
 
 def link_group(name: str) -> Group:
     """Return the group of respondents of a collection link."""
-    return Group(LINK, name, f"group {name}")
+    return Group(LINK, name, f"group “{name}”")
 
 
 def list_groups(store: Store, survey: PublishedSurvey) -> dict[str, Sequence[Group]]:

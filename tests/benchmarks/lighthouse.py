@@ -28,8 +28,8 @@ from survey.settings import Caps
 from survey.store import open_store
 from tests.conftest import ROOT, SECRET, TODAY, free_port, wait_until
 from tests.deploy.proxy import write_certificate
+from tests.surveys import WORKPLACE
 
-SURVEY = ROOT / "survey/demo/workplace.toml"
 MIN_SCORES = {"accessibility": 100, "best-practices": 95, "performance": 95}
 MAX_INTERACTIVE_SECONDS = 2.0
 MAX_BYTES = 45 * 1024
@@ -37,11 +37,11 @@ MAX_BYTES = 45 * 1024
 
 @contextmanager
 def served_survey(directory: Path) -> Iterator[str]:
-    """Serve the demo's survey over TLS and HTTP/2; yield its link."""
+    """Serve a survey of eight questions over TLS and HTTP/2; yield its link."""
     database = f"sqlite:///{directory / 'survey.db'}"
     store = open_store(database)
     store.migrate()
-    survey = publish(store, load(SURVEY.read_bytes(), SURVEY.name, Caps()), TODAY)
+    survey = publish(store, load(WORKPLACE.encode(), "workplace.toml", Caps()), TODAY)
     write_certificate(directory / "tls", "localhost")
     port = free_port()
     url = f"https://localhost:{port}"

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from survey import demo
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Check
 from survey.mechanism import SubsetSelection, grr
@@ -23,6 +22,7 @@ from survey.mechanism.channel import Integers
 from survey.mechanism.simulation import CHUNK, population
 from survey.respond.client import Client
 from tests.conftest import ROOT, node_path
+from tests.surveys import WORKPLACE, publish
 
 ROUNDS = 7
 ANSWERS_IN_NODE = 5_000_000
@@ -124,12 +124,12 @@ def measure_audit(title: str, work: Callable[[], list[Check]], target: float) ->
 
 def main() -> None:
     auditor = Auditor(Client.load().files, node_path())
-    channels = [question.channel for question in demo.definition().questions]
+    channels = [question.channel for question in publish(WORKPLACE).questions]
     coin = grr(2, "3/4")
     measure_client()
     measure_simulation()
     measure_audit(
-        f"(c) every draw of the demo's {len(channels)} questions",
+        f"(c) every draw of {len(channels)} questions about work",
         lambda: auditor.enumeration(channels),
         MAX_ENUMERATION_SECONDS,
     )

@@ -24,17 +24,13 @@ from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
-from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, long_unless, wait_until
+from tests.conftest import PASSWORD, SMALL, TODAY, long_unless, wait_until
 from tests.results.populations import add_people, shares_by_first_answer
-from tests.surveys import EVERY_TYPE, SAMPLED, SKIPS
+from tests.surveys import EVERY_TYPE, SAMPLED, SKIPS, WORKPLACE
 
 pytestmark = pytest.mark.web
 
-WORKPLACE = (
-    (ROOT / "survey/demo/workplace.toml")
-    .read_text(encoding="utf-8")
-    .replace('slug = "workplace"', 'slug = "small"\nbucket = "day"')
-)
+DAILY_WORKPLACE = WORKPLACE.replace('slug = "workplace"', 'slug = "small"\nbucket = "day"')
 LONG = (
     SMALL.replace("Did you fall asleep at work?", "Donaudampfschifffahrtsgesellschaft" * 4)
     .replace(
@@ -113,7 +109,7 @@ def look(tmp_path) -> Callable[[Page, str], None]:
 
 
 def test_respondents_pages_fit_and_every_target_is_large_enough(site, device_in_look, look):
-    survey = site.publish(WORKPLACE)
+    survey = site.publish(DAILY_WORKPLACE)
     page = device_in_look.open(site.link(survey))
     heading(page, "Your working conditions")
     look(page, "respond-start")
@@ -339,7 +335,7 @@ CORE = ("workplace/1", "workplace/1/questions/injured", "workplace/explore", "wo
 def test_respondents_pages_pass_the_accessibility_rules(serve, store, researcher, new_device, look):
     url, device = serve(), new_device()
     device.context.add_init_script(AXE_SCRIPT)
-    toml = WORKPLACE.replace('slug = "small"', 'slug = "workplace"')
+    toml = DAILY_WORKPLACE.replace('slug = "small"', 'slug = "workplace"')
     survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 2400)
     page = sign_in(device, url)
@@ -426,7 +422,7 @@ def look_at_tokens(page: Page, url: str, look: Callable[[Page, str], None]) -> N
 def fill(store: Store) -> None:
     """Publish a large survey, a small one with long words and a closed one with few reports."""
     surveys = (
-        *(("workplace", WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)),
+        *(("workplace", DAILY_WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)),
         ("heat", SMALL, 4000),
     )
     for name, toml, n in surveys:

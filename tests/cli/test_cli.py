@@ -345,8 +345,8 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
         assert "Your working conditions" in page.read().decode()
     with opener.open(table) as download:
         rows = list(csv.DictReader(io.StringIO(download.read().decode())))
-    # Each report contains one of the six options of the question with sampled options.
-    assert {row["n_reports"] for row in rows if row["question_id"] != "support"} == {"600"}
+    # Each respondent is asked two of the eight questions.
+    assert all(0 < int(row["n_reports"]) < 300 for row in rows)
     assert len({row["question_id"] for row in rows}) == 8
     assert {int(row["n_options"]) for row in rows} >= {2, 7}
     process.send_signal(signal.SIGINT)
@@ -355,7 +355,7 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
     again = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
     (survey,) = again.surveys()
     assert again.tally(survey.key).n == 600
-    assert survey.definition.epsilon <= 8
+    assert survey.definition.ratio <= 20
     again.close_connections()
 
 

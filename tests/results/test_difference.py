@@ -56,7 +56,7 @@ def test_the_difference_of_two_groups_is_estimated_from_their_counts(store, two_
 
 def test_sentences_name_the_groups_and_each_kind_of_group_has_its_own_caveat(store, two_groups):
     by_group = between(store, two_groups, "fell_asleep", "link:north", "link:south")
-    assert "of respondents of the group north" in paper_sentences(by_group)[0]
+    assert "of respondents of the group “north”" in paper_sentences(by_group)[0]
     assert "differed between" in paper_sentences(by_group)[1]
     assert any("assigned at random" in text for text in caveats(by_group))
     never, once = "answer:pressure:never", "answer:pressure:once"

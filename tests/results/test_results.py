@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.canonical import freeze
 from survey.results.crosstab.table import CrosstabRow
@@ -145,17 +144,6 @@ def small_row():
     counts = [[900, 1300, 800], [1000, 1100, 900]]
     row = SurveyResult(survey, Tally(1, 3000, [3000, 3000], counts), NOW).rows[0]
     return replace(row, estimate=-0.25)
-
-
-def test_the_demo_has_8_questions_that_can_be_answered_as_simulated_and_epsilon_at_most_8():
-    definition = demo.definition()
-    assert len(definition.questions) >= 8
-    assert definition.epsilon <= 8
-    assert [question.id for question in definition.questions] == list(demo.TRUE_SHARES)
-    for question in definition.questions:
-        shares = demo.TRUE_SHARES[question.id]
-        assert sum(shares.values()) == pytest.approx(1)
-        assert len({question.truth(answer) for answer in shares}) == len(shares)
 
 
 @pytest.mark.parametrize("kind", [CrosstabRow, DifferenceRow, WeightingRow, RegressionRow])

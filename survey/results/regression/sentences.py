@@ -78,8 +78,7 @@ def predictor_label(row: RegressionRow) -> str:
     """Return the category that a coefficient compares with the reference, or "Intercept"."""
     if not row.predictor_id:
         return "Intercept"
-    group = "group " if row.predictor_id == GROUP else ""
-    return f"{group}{row.predictor_option_label}"
+    return row.predictor_option_label
 
 
 def predictor_text(result: RegressionResult, predictor: str) -> str:
@@ -120,7 +119,7 @@ def _coefficient_sentence(result: RegressionResult, row: RegressionRow) -> str:
 def _comparison_phrase(result: RegressionResult, row: RegressionRow) -> str:
     category, reference = row.predictor_option_label, row.reference_option_label
     if row.predictor_id == GROUP:
-        return f"respondents of the group {category} as for {reference}"
+        return f"respondents of the group “{category}” as for “{reference}”"
     return (
         f"those who answered “{category}” to “{predictor_text(result, row.predictor_id)}” as for "
         f"those who answered “{reference}”"

@@ -1,0 +1,137 @@
+"""The demo: what it asks, and whether its respondents are enough to show every result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+import pytest
+from werkzeug.datastructures import MultiDict
+
+from survey import demo
+from survey.cli.server import demo as command
+from survey.demo.respondents import SHIFTS, simulate
+from survey.results.analyses import CROSSTAB, DIFFERENCE, REGRESSION
+from survey.results.estimates.compute import estimate_question
+from survey.results.estimates.result import ResultCache
+from survey.results.request import DEFAULT_OPTIONS
+from survey.store import open_store
+from tests.conftest import TODAY
+
+N_RESPONDENTS = next(option.default for option in command.params if option.name == "respondents")
+N_PENDING = 49
+"""Reports that a release may leave pending in each group."""
+
+SEEDS = 20
+ANALYSES = {"Cross-tabulation": CROSSTAB, "Difference": DIFFERENCE, "Regression": REGRESSION}
+
+
+class Figures(NamedTuple):
+    """What a researcher sees in the demo: suppressed results, and the associations."""
+
+    suppressed: Sequence[str]
+    table_p_value: float
+    difference: tuple[float, float]
+    odds_ratio: tuple[float | None, float | None]
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether nothing is suppressed and every example shows its association."""
+        shows_associations = (
+            self.table_p_value < 0.01 and self.difference[0] > 0 and (self.odds_ratio[0] or 0) > 1
+        )
+        return not self.suppressed and shows_associations
+
+    def __str__(self) -> str:
+        low, high = (100 * end for end in self.difference)
+        odds = ["undetermined" if end is None else f"{end:.1f}" for end in self.odds_ratio]
+        return (
+            f"suppressed: {', '.join(self.suppressed) or 'nothing'}; table: p = "
+            f"{self.table_p_value:.2g}; difference: {low:.1f} to {high:.1f} points; odds ratio: "
+            f"{odds[0]} to {odds[1]}"
+        )
+
+
+def demo_figures(directory: Path, seed: int) -> Figures:
+    """Run the demo's respondents, without those who may be pending, and analyse their reports."""
+    store = open_store(f"sqlite:///{directory / f'{seed}.db'}")
+    store.migrate()
+    survey = demo.prepare(store, TODAY)
+    n = N_RESPONDENTS - N_PENDING * len(SHIFTS)
+    rng = np.random.default_rng(seed)
+    assert sum(demo.respond(store, survey, n, rng)) == n
+    cache = ResultCache(store)
+    rows: dict[str, Sequence[Any]] = {
+        question.rows[0].question_id: question.rows
+        for question in cache.result(survey, DEFAULT_OPTIONS).questions
+    }
+    results = {}
+    for name, analysis in ANALYSES.items():
+        query = MultiDict(parse_qsl(urlsplit(demo.EXAMPLES[name]).query))
+        request = analysis.parse(query, {})
+        results[name] = analysis.compute(cache, survey, request, DEFAULT_OPTIONS)
+        rows[name] = results[name].rows
+    store.close_connections()
+    (increase,) = (row for row in rows["Difference"] if row.option_id == "yes")
+    (bullied,) = (row for row in rows["Regression"] if row.predictor_option_id == "yes")
+    return Figures(
+        [name for name in rows if any(row.flag == "suppressed" for row in rows[name])],
+        results["Cross-tabulation"].test.p_value,
+        (increase.conf_low, increase.conf_high),
+        (bullied.conf_low, bullied.conf_high),
+    )
+
+
+def test_the_demo_asks_everybody_a_part_of_8_questions_whose_answers_change_odds_by_at_most_20():
+    definition = demo.definition()
+    assert len(definition.questions) >= 8
+    assert definition.drawn < len(definition.questions)
+    assert definition.ratio <= 20
+    types = {question.type for question in definition.questions}
+    assert types >= {"yes_no", "single_choice", "multiple_choice", "scale", "number"}
+
+
+def test_estimates_from_the_simulated_reports_are_close_to_the_simulated_answers():
+    definition, rng = demo.definition(), np.random.default_rng(1)
+    population = simulate(80_000, rng)
+    codes = population.reports(definition, rng)
+    assert list(population.answers) == [question.id for question in definition.questions]
+    stops = np.cumsum([question.code_bytes for question in definition.questions])
+    n_drawn = 0
+    for question, column in zip(
+        definition.questions, np.split(codes, stops[:-1], axis=1), strict=True
+    ):
+        n_asked, counts = question.count(column)
+        n_drawn += n_asked
+        answers = population.answers[question.id]
+        estimates = estimate_question(question, n_asked, counts.tolist(), DEFAULT_OPTIONS)
+        if question.kind.is_numeric:
+            values = answers[answers < question.grid.points]
+            errors = [(estimates.mean.estimate - values.mean()) / estimates.mean.std_error]
+        else:
+            n_options = len(question.options)
+            ticks = answers if question.kind.is_multiple else np.eye(n_options)[answers]
+            errors = (estimates.shares.estimate - ticks.mean(axis=0)) / estimates.shares.std_error
+        assert np.abs(errors).max() < 4, question.id
+    assert n_drawn == definition.drawn * len(codes)
+
+
+@pytest.mark.slow
+def test_the_demo_shows_every_estimate_and_its_example_analyses(tmp_path):
+    figures = demo_figures(tmp_path, seed=1)
+    print(figures)
+    assert figures.are_complete, figures
+
+
+@pytest.mark.web  # 20 simulations take half a minute
+def test_almost_every_demo_shows_every_estimate_and_its_example_analyses(tmp_path):
+    n_complete = 0
+    for seed in range(SEEDS):
+        figures = demo_figures(tmp_path, seed)
+        print(f"seed {seed}: {figures}")
+        n_complete += figures.are_complete
+    print(f"{n_complete} of {SEEDS} complete")
+    assert n_complete >= SEEDS - 1

@@ -16,7 +16,7 @@ from survey.archive.consistency import CheckResult, check, key_of, pages, rows
 from survey.errors import ConflictError, StoreError
 from survey.store import TABLES, Batch, PrivateKeys, Row, SealingKey, Snapshot, Store
 from survey.store.migrations import FIRST_STEP
-from survey.store.sealing import forget_unreadable, open_batch, require_key, seal
+from survey.store.sealed_reports import forget_unreadable, open_batch, require_key, seal
 from survey.store.sqlite import create_file, open_file
 
 Watch = Callable[[int, int], None]

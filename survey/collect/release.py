@@ -41,7 +41,7 @@ from survey.store import (
     Store,
     StoredReport,
 )
-from survey.store.sealing import (
+from survey.store.sealed_reports import (
     UNASSIGNED,
     forget_unreadable,
     open_batch,

@@ -32,7 +32,7 @@ from survey.store.releases import (
     Tally,
 )
 from survey.store.schema import TABLES, Table
-from survey.store.sealing import Batch, PrivateKeys, SealingKey
+from survey.store.sealed_reports import Batch, PrivateKeys, SealingKey
 from survey.store.surveys import GRACE, INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
 from survey.store.transactions import Row, StoredReport
 

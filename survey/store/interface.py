@@ -11,7 +11,7 @@ from survey.store.people import People, Teams
 from survey.store.releases import Releases
 from survey.store.reports import Reports
 from survey.store.schema import Table, find_table
-from survey.store.sealing import SealedReports
+from survey.store.sealed_reports import SealedReports
 from survey.store.surveys import Surveys
 from survey.store.transactions import Row, Transaction
 

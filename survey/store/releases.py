@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from survey.errors import NotFoundError
 from survey.store.schema import BLOCK, COUNTS
-from survey.store.sealing import Batch, delete_batches, insert_batches
+from survey.store.sealed_reports import Batch, delete_batches, insert_batches
 from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:

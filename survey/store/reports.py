@@ -15,7 +15,7 @@ from survey.errors import (
     SurveyError,
 )
 from survey.store.schema import INVITATION
-from survey.store.sealing import SealingKey, current_key, insert_batches, seal
+from survey.store.sealed_reports import SealingKey, current_key, insert_batches, seal
 from survey.store.transactions import REGISTRY, StoredReport, Transaction, Transactions
 
 Addressed = tuple[int, StoredReport]

@@ -12,7 +12,7 @@ from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire import is_test_run
 from survey.store.people import Role, add_team, delete_team, team_slug
 from survey.store.schema import ARCHIVED, DELETED, PLAN, RELEASE, SCHEDULE, SURVEY
-from survey.store.sealing import take_spare_key
+from survey.store.sealed_reports import take_spare_key
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 if TYPE_CHECKING:

@@ -29,10 +29,10 @@ from flask import Flask
 from survey.app import create_app
 from survey.collect import incoming_reports
 from survey.collect.publication import publish
-from survey.collect.release import ReleaseLoop
+from survey.collect.release import Keeper
 from survey.questionnaire.loading import load
-from survey.settings import Caps, Settings
-from survey.store import open_store
+from survey.settings import Caps
+from survey.store import PrivateKeys, open_store
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
 LOAD = ROOT / "tests/benchmarks/load.lua"
@@ -43,6 +43,10 @@ DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
 
 NOOP, GROUP, SINGLE = "empty response", "group commit", "commit per report"
 PLAIN = "commit per report, plain SQLite"
+UNSEALED = "unsealed, earlier checkout"
+MIN_SEALED_RATIO, MAX_SEALED_P99 = 0.90, 1.2
+"""Targets for the ratios of sealed ingestion to that of an earlier checkout."""
+
 MIN_RATIOS = {"gthread": 0.50, "granian": 0.25}
 """Targets for the ratio of durable ingestion to empty responses."""
 
@@ -184,10 +188,13 @@ def postgresql(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def release_reports(url: str) -> Iterator[None]:
-    """Release pending reports in a background thread."""
+def keep(url: str, keys: Path) -> Iterator[None]:
+    """Run a keeper in a background thread, which releases every 10 seconds."""
     store, stop = open_store(url), threading.Event()
-    loop = threading.Thread(target=ReleaseLoop(store, Settings()).run, args=[stop])
+    private_keys = PrivateKeys(keys)
+    with private_keys.lock():
+        Keeper(store, private_keys, 10).work()
+    loop = threading.Thread(target=Keeper(store, private_keys, 10).run, args=[stop])
     loop.start()
     try:
         yield
@@ -197,8 +204,51 @@ def release_reports(url: str) -> Iterator[None]:
         store.close_connections()
 
 
+PUBLISH_BASE = """
+import sys, threading
+from datetime import UTC, datetime
+from survey.collect.publication import publish
+from survey.collect.release import ReleaseLoop
+from survey.questionnaire.loading import load
+from survey.settings import Caps, Settings
+from survey.store import open_store
+store = open_store(sys.argv[1])
+store.migrate()
+definition = load(sys.stdin.read().encode(), "load.toml", Caps())
+survey = publish(store, definition, datetime.now(UTC).date())
+print(survey.sha256, survey.definition.report_bytes, flush=True)
+ReleaseLoop(store, Settings()).run(threading.Event())
+"""
+
+
 @contextmanager
-def run_case(case: Case, database: str) -> Iterator[Trial]:
+def run_base(case: Case, database: str, base: Path) -> Iterator[Trial]:
+    """Run the server of an earlier checkout, which stored reports unsealed, with its releases."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    variables = {"SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database, "SURVEY_PUBLIC_URL": url}
+    environment = {**os.environ, **variables, "PYTHONPATH": str(base)}
+    releases = subprocess.Popen(
+        [sys.executable, "-c", PUBLISH_BASE, database],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=base, env=environment,
+    )  # fmt: skip
+    assert releases.stdin is not None
+    assert releases.stdout is not None
+    releases.stdin.write(DEFINITION)
+    releases.stdin.close()
+    sha256, length = releases.stdout.readline().split()
+    server = subprocess.Popen(case.command(port), text=True, cwd=base, env=environment)
+    try:
+        wait_until_up(url, server)
+        yield Trial(case, url, [sha256, ",".join("0" * 10), length])
+    finally:
+        for process in (server, releases):
+            process.terminate()
+            process.wait(30)
+
+
+@contextmanager
+def run_case(case: Case, database: str, keys: Path) -> Iterator[Trial]:
     """Run the case's server over a separate database with a published survey."""
     store = open_store(database)
     store.migrate()
@@ -213,7 +263,7 @@ def run_case(case: Case, database: str) -> Iterator[Trial]:
     length = str(survey.definition.report_bytes)
     try:
         wait_until_up(url, server)
-        with release_reports(database):
+        with keep(database, keys):
             yield (trial := Trial(case, url, [survey.sha256, ",".join("0" * 10), length]))
     finally:
         server.terminate()
@@ -225,7 +275,9 @@ def run_case(case: Case, database: str) -> Iterator[Trial]:
     store.close_connections()
 
 
-def measure(cases: Sequence[Case], rounds: int, seconds: int, connections: int) -> list[Trial]:
+def measure(
+    cases: Sequence[Case], rounds: int, seconds: int, connections: int, base: Path | None
+) -> list[Trial]:
     """Run all servers at once and load them in turn, so that other load affects all alike."""
     with ExitStack() as stack:
         scratch = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
@@ -236,7 +288,11 @@ def measure(cases: Sequence[Case], rounds: int, seconds: int, connections: int) 
             if case.database == "postgresql":
                 (directory := scratch / str(number)).mkdir()
                 database = stack.enter_context(postgresql(directory))
-            trials.append(stack.enter_context(run_case(case, database)))
+            if case.work == UNSEALED and base:
+                trials.append(stack.enter_context(run_base(case, database, base)))
+                continue
+            keys = scratch / f"keys-{number}"
+            trials.append(stack.enter_context(run_case(case, database, keys)))
         for _ in range(rounds):
             for trial in trials:
                 trial.load(connections, seconds)
@@ -272,6 +328,12 @@ def print_ratios(trials: Sequence[Trial]) -> None:
         if single := by_case.get((work, "sqlite")):
             print_ratio(f"group commit / {work}", group, single, "per_second", ">= 2")
             print_ratio("  ratio of p99", group, single, "p99_ms", "<= 0.25")
+    for database in ("sqlite", "postgresql"):
+        sealed, unsealed = by_case.get((GROUP, database)), by_case.get((UNSEALED, database))
+        if sealed and unsealed:
+            label = f"{database}: sealed / unsealed"
+            print_ratio(label, sealed, unsealed, "per_second", f">= {MIN_SEALED_RATIO:.2f}")
+            print_ratio("  ratio of p99", sealed, unsealed, "p99_ms", f"<= {MAX_SEALED_P99}")
     if postgres := by_case.get((GROUP, "postgresql")):
         print_ratio("PostgreSQL / SQLite", postgres, group, "per_second", ">= 0.70")
 
@@ -285,6 +347,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", nargs="*", default=[], help="single, postgresql")
+    parser.add_argument(
+        "--base", type=Path, help="a checkout of cf27217, which stored reports unsealed"
+    )
     options = parser.parse_args()
     print(
         f"{options.connections} connections, 10 questions, {options.seconds} s, "
@@ -295,13 +360,17 @@ def main() -> None:
             for threads in options.threads:
                 kinds = [(NOOP, "sqlite"), (GROUP, "sqlite"), (SINGLE, "sqlite"), (PLAIN, "sqlite")]
                 kinds.append((GROUP, "postgresql"))
+                if options.base:
+                    kinds += [(UNSEALED, "sqlite"), (UNSEALED, "postgresql")]
                 cases = [
                     Case(server, workers, threads, database, work)
                     for work, database in kinds
                     if not ("single" in options.without and work in (SINGLE, PLAIN))
                     and database not in options.without
                 ]
-                trials = measure(cases, options.rounds, options.seconds, options.connections)
+                trials = measure(
+                    cases, options.rounds, options.seconds, options.connections, options.base
+                )
                 print_figures(trials)
                 print_ratios(trials)
 

@@ -3,7 +3,8 @@
 The survey has ten questions of eight options, on SQLite and on PostgreSQL. The benchmark measures
 the first dashboard after a release, a cross-tab from stored blocks and from chunked bincounts of
 the same columns in memory, bytes per answer, a rebuild of all counts, a backup, and how long a
-release of 65,536 reports holds the write lock. It inserts blocks as restoring a backup does.
+release and rotation of 65,536 and 10^6 pending reports hold the write lock. It inserts blocks as
+restoring a backup does.
 """
 
 from __future__ import annotations
@@ -21,27 +22,37 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from survey.app import create_app
 from survey.archive import backup, check
 from survey.collect.publication import publish
-from survey.collect.release import BLOCK_SIZE
+from survey.collect.release import BLOCK_SIZE, Keeper
+from survey.disclosure import n_to_release
 from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism.channel import Codes, Integers
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.results.joint_counts import joint_counts
 from survey.settings import Caps, Settings
-from survey.store import N_ASKED, PublishedSurvey, Store, StoredReport, open_store
+from survey.store import (
+    N_ASKED,
+    PrivateKeys,
+    PublishedSurvey,
+    Store,
+    StoredReport,
+    open_store,
+)
 from tests.benchmarks.ingestion import postgresql
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import DirectAccess
-from tests.store.reports import publish_pending
 from tests.web.researchers import sign_in
 
 QUESTIONS, OPTIONS = 10, 8
 TURNS = 5
 N_RELEASED = 65_536
+COMMIT = 64
+"""Reports of one commit under load, and so of one sealed box."""
 
 MAX_DASHBOARD_RATIO, MAX_CROSSTAB_RATIO, MAX_BYTES, MAX_MS = 1.2, 1.3, 1.1, 150
 
@@ -187,43 +198,59 @@ def check_all(store: Store) -> None:
         assert check(snapshot).mistakes == ()
 
 
-def measure_release(kind: str, url: str) -> None:
-    """Print the longest transaction of a release that starts with half a block."""
+def measure_release(kind: str, url: str, keys: Path, n_pending: int, turns: int) -> None:
+    """Print the longest write transaction of a release that starts with half a block."""
     store = open_store(url)
     store.migrate()
+    private_keys = PrivateKeys(keys)
+    hour = 0
+
+    def work() -> int:
+        nonlocal hour
+        hour += 1
+        with private_keys.lock():
+            return Keeper(store, private_keys, 3600, clock=lambda: 3600.0 * hour).work()
+
     survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps(survey=200)), today())
+    work()
     rng = np.random.default_rng(1)
     add_pending(store, survey, rng, BLOCK_SIZE // 2)
-    publish_pending(store, survey, 25)
+    work()
     releases = []
-    for _ in range(TURNS):
-        add_pending(store, survey, rng, N_RELEASED)
+    for _ in range(turns):
+        add_pending(store, survey, rng, n_pending)
         durations: list[float] = []
-        original = store.release
-
-        def timed(*arguments, original=original, durations=durations, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("release", "rotate_key", "delete_key"):
+                patch.setattr(store, name, timed(getattr(store, name), durations))
+            expected = n_to_release(store.n_pending(survey.key))
             start = time.perf_counter()
-            n = original(*arguments, **options)
-            durations.append(time.perf_counter() - start)
-            return n
-
-        store.release = timed  # type: ignore[method-assign]
-        start = time.perf_counter()
-        assert publish_pending(store, survey, 25) == N_RELEASED
-        total = time.perf_counter() - start
-        store.release = original  # type: ignore[method-assign]
+            assert work() == expected
+            total = time.perf_counter() - start
         releases.append((max(durations), len(durations), total))
-    longest, portions, total = sorted(releases)[TURNS // 2]
-    label = f"{kind}: release of {N_RELEASED:,} in {portions} transactions, the longest"
+    longest, portions, total = sorted(releases)[turns // 2]
+    label = f"{kind}: release of {n_pending:,} in {portions} transactions, the longest"
     print_line(label, 1000 * longest, "ms", 1000 * longest / MAX_MS, 1.0)
     print_line(f"{kind}: the whole release", 1000 * total, "ms", None, None)
     store.close_connections()
 
 
+def timed(step: Callable[..., object], durations: list[float]) -> Callable[..., object]:
+    """Return a step that records how long each call of it takes."""
+
+    def run(*arguments: object) -> object:
+        start = time.perf_counter()
+        outcome = step(*arguments)
+        durations.append(time.perf_counter() - start)
+        return outcome
+
+    return run
+
+
 def add_pending(store: Store, survey: PublishedSurvey, rng: np.random.Generator, n: int) -> None:
     codes = rng.integers(0, OPTIONS, (n, QUESTIONS), dtype=np.uint8)
-    for start in range(0, n, 4096):
-        rows = codes[start : start + 4096]
+    for start in range(0, n, COMMIT):
+        rows = codes[start : start + COMMIT]
         reports = [(survey.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
         assert not any(store.add_reports(reports))
 
@@ -246,8 +273,12 @@ def main() -> None:
             (directory := scratch / f"pg{name}").mkdir()
             return str(stack.enter_context(postgresql(directory)))
 
-        measure_release("SQLite", f"sqlite:///{scratch / 'release.db'}")
-        measure_release("PostgreSQL", server("release"))
+        for n, turns in ((N_RELEASED, TURNS), (min(10**6, max_n), 1)):
+            url = f"sqlite:///{scratch / f'release-{n}.db'}"
+            measure_release("SQLite", url, scratch / f"keys-{n}", n, turns)
+            measure_release(
+                "PostgreSQL", server(f"release-{n}"), scratch / f"pg-keys-{n}", n, turns
+            )
         measure_reading("SQLite", lambda n: f"sqlite:///{scratch / f'{n}.db'}", sizes, scratch)
         measure_reading("PostgreSQL", server, sizes, scratch)
 

@@ -25,6 +25,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port
+from tests.store.reports import add, random_reports
 
 
 @pytest.fixture
@@ -81,7 +82,6 @@ def test_a_rejected_command_prints_one_line_and_exits_with_1(run, tmp_path):
         ["estimate", "none"],
         ["export", "none"],
         ["close", "none"],
-        ["release", "none"],
         ["publish", "none.toml"],
         ["check", "none.toml"],
         ["researcher", "add", "nobody", "--password", "long enough for all"],
@@ -184,10 +184,22 @@ def test_a_researcher_is_added_once(run):
     assert "already" in run(*arguments).stderr
 
 
-def test_a_release_by_hand_needs_25_reports(run, tmp_path):
+def test_a_release_time_that_is_not_coarse_is_rejected_for_a_public_server(run, monkeypatch):
+    for name, value in {**SAFE, "SURVEY_RELEASE_EVERY": "599"}.items():
+        monkeypatch.setenv(name, value)
+    assert "must be 600 or more" in run("serve").stderr
+
+
+def test_a_release_by_hand_releases_nothing_early(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SURVEY_KEYS", str(tmp_path / "keys"))
     run("migrate")
     run("publish", str(tmp_path / "small.toml"))
-    assert "fewer than 25 reports are pending" in run("release", "small").stderr
+    # The first pass gives the survey its key and finds nothing to release.
+    assert run("release").output == "released 0 reports\n"
+    store = open_store(f"sqlite:///{tmp_path / 'cli.db'}")
+    add(store, store.surveys()[0], random_reports(80))
+    store.close_connections()
+    assert run("release").output == "released 0 reports\n"
 
 
 def test_serve_rejects_unsafe_settings(run, monkeypatch):
@@ -197,8 +209,8 @@ def test_serve_rejects_unsafe_settings(run, monkeypatch):
         ("SURVEY_SECRET", "x" * 64, "32 or more"),
         ("SURVEY_PUBLIC_URL", "http://survey.example.org", "https://"),
         ("SURVEY_PUBLIC_URL", "ftp://127.0.0.1", "https://"),
-        ("SURVEY_RELEASE_MINIMUM", "many", "not a number"),
-        ("SURVEY_RELEASE_MINIMUM", "24", "from 25 to"),
+        ("SURVEY_RELEASE_EVERY", "hourly", "not a number"),
+        ("SURVEY_RELEASE_EVERY", "604801", "from 1 to"),
         ("SURVEY_EPSILON_PER_SURVEY", "21", "to 20"),
         ("SURVEY_EPSILON_PER_SURVEY", "NaN", "not a number"),
         ("SURVEY_EPSILON_PER_QUESTION", "-1", "to 12"),

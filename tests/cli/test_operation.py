@@ -21,6 +21,7 @@ from tests.store.reports import add, publish_pending, random_reports
 def run(monkeypatch, settings):
     def run(*arguments, database=settings.database):
         monkeypatch.setenv("SURVEY_DATABASE", database)
+        monkeypatch.setenv("SURVEY_KEYS", settings.keys)
         return CliRunner().invoke(main, [str(item) for item in arguments])
 
     return run
@@ -61,7 +62,9 @@ def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):
     contents = "1 survey, 40 reports released, and all pending reports"
     assert response.output == f"{file} contains {contents}\n"
     restored = run("restore", file, database=database)
-    assert restored.output == f"restored {contents}\n"
+    assert restored.output == (
+        "restored 1 survey, 40 reports released, and the pending reports that can be read\n"
+    )
     assert run("check-store", database=database).exit_code == 0
     assert run("estimate", "small", database=database).output == run("estimate", "small").output
 
@@ -72,7 +75,8 @@ def test_copying_a_store_names_the_next_step(filled, run, settings, tmp_path):
     assert (copied.exit_code, copied.stderr) == (0, "")
     assert copied.stdout == (
         "copied 1 survey, 40 reports released, and all pending reports; every row agrees\n"
-        "set SURVEY_DATABASE to DST before you start the server again\n"
+        "set SURVEY_DATABASE to DST, and run `survey keeper --take-over` before you start\n"
+        "the server again: it destroys the private keys that only SRC needs\n"
     )
 
 

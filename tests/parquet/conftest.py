@@ -13,6 +13,7 @@ from survey.parquet import export_reports
 from survey.parquet.engines import ENGINES
 from survey.store import PublishedSurvey, Store, find_survey, open_store
 from tests.parquet.reports import EVERY, fill, published
+from tests.store.reports import add_spare_keys
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +22,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("whole")
     store = open_store(f"sqlite:///{directory / 'survey.db'}")
     store.migrate()
+    add_spare_keys(store)
     every = published(store, list(EVERY))
     for seed, (stratum, n) in enumerate([("north", 300), ("south", 400), ("north", 200)]):
         fill(store, every, n, stratum, seed)

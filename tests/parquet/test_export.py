@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -169,25 +168,3 @@ def test_a_release_during_the_start_of_an_export_is_exported_completely_or_not_a
     manifest = export_reports(store, every, tmp_path / "out", silent)
     assert (manifest.n, manifest.release, len(tallies)) == (1000, 4, 4)
     assert len(rows_of(tmp_path / "out")) == 1000
-
-
-@pytest.mark.security
-def test_strata_below_25_are_written_together_shuffled_and_nothing_else_changes(store, tmp_path):
-    small = published(store, list(EVERY), slug="several")
-    groups = {"north": 300, "east": 20, "west": 4, "south": 40}
-    for seed, (stratum, n) in enumerate(groups.items()):
-        fill(store, small, n, stratum, seed, minimum=1)
-    export_reports(store, small, tmp_path / "out", silent)
-    rows = rows_of(tmp_path / "out").to_pylist()
-    assert Counter(row["_stratum"] for row in rows) == {"north": 300, "other links": 64}
-    questions = small.definition.questions
-    actual = sorted(tuple(as_stored(q, row[q.id]) for q in questions) for row in rows)
-    blocks = store.block_columns(small.key, range(len(questions)))
-    stored = [tuple(codes_of(block, questions, i)) for block in blocks for i in range(block[0].n)]
-    assert actual == sorted(stored)
-    merged = [
-        tuple(as_stored(q, row[q.id]) for q in questions)
-        for row in rows
-        if row["_stratum"] == "other links"
-    ]
-    assert merged != [codes for codes in stored if codes in set(merged)]

@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from survey.errors import ChannelError, CountsError, NotFoundError
+from survey.errors import ChannelError, CountsError
 from survey.estimator import conditional_difference, crosstab, difference, independence
 from survey.results.difference.chart import difference_chart
 from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.difference.sentences import caveats, paper_sentences
-from survey.results.groups import find_group, list_groups
 from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
-from survey.store import StoredReport
 from tests.conftest import SMALL
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.populations import add_people, published, shares_by_first_answer
-from tests.store.reports import publish_pending
 
 
 def between(store, survey, name, a, b, options=None):
@@ -118,21 +115,6 @@ def test_a_group_by_a_rare_answer_is_suppressed(store, small):
     add_people(store, small, 1500, shares=nobody)
     never, often = "answer:pressure:never", "answer:pressure:often"
     assert between(store, small, "fell_asleep", never, often).is_suppressed
-
-
-def test_small_groups_are_compared_as_one_group(store, small):
-    add_people(store, small, 300, "north")
-    for name in ("east", "west"):
-        codes = bytes([0, 0])
-        store.add_reports(
-            [(small.key, StoredReport(bytes([i, *name.encode()]).ljust(16, b"."), name, codes))
-             for i in range(13)]
-        )  # fmt: skip
-    # Release all pending reports, as closing the survey does.
-    publish_pending(store, small, 1)
-    assert [group.name for group in list_groups(store, small)["Groups"]] == ["north", "other links"]
-    with pytest.raises(NotFoundError):
-        find_group(store, small, "link:east")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from nacl.public import PrivateKey
 from survey.collect.release import Keeper, bucket_of, compose_release
 from survey.settings import Settings
 from survey.store import ChosenReports, PrivateKeys, PublishedSurvey, Store, StoredReport
-from survey.store.sealing import open_batch
+from survey.store.sealed_reports import open_batch
 
 PRIVATE_KEYS = {
     bytes(key.public_key): key for key in (PrivateKey(bytes([n]) * 32) for n in range(1, 25))

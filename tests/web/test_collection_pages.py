@@ -18,7 +18,7 @@ from survey.settings import Caps
 from survey.store import Plan, Schedule, find_survey
 from tests.collect.test_incoming_reports import body
 from tests.conftest import SMALL, TODAY
-from tests.store.reports import add, random_reports, report
+from tests.store.reports import add, keeper_at, random_reports
 from tests.web.researchers import send, sign_in, token
 
 PAGE = "/research/surveys/small/collect"
@@ -64,7 +64,7 @@ def test_an_invalid_invitation_is_rejected_beside_its_field(owner, store, small)
         ({"count": "many"}, "Not a valid integer"),
         ({"count": "9" * 400}, "from 1 to 100,000"),
         ({"count": "5", "stratum": "north"}, "25 are needed"),
-        ({"count": "30", "stratum": "other links"}, "choose another name"),
+        ({"count": "30", "stratum": "other groups"}, "choose another name"),
         ({"count": "30", "stratum": "a\nb"}, "stratum"),
         ({"count": "30", "stratum": "n" * 61}, "longer than 60"),
     ):
@@ -176,54 +176,43 @@ def test_an_opening_date_in_the_past_is_accepted_if_unchanged(owner, store, smal
     assert find_survey(store, "small").schedule == Schedule(date(2020, 1, 1), None, 500)
 
 
-def test_pending_reports_are_released_above_the_minimum_and_never_counted_on_the_page(
-    owner, store, small
-):
+def test_pending_reports_are_never_counted_and_no_button_releases_them(owner, store, small):
+    before = re.sub(r'value="[^"]*"', "", owner.get(PAGE).text.partition("<main")[2])
     add(store, small, random_reports(24))
-    # Exclude attribute values: random tokens can contain any digits.
-    main = re.sub(r'value="[^"]*"', "", owner.get(PAGE).text.partition("<main")[2])
-    assert "24" not in main.replace("1024", "")
-    do(owner, "release")
-    assert "every group has fewer than 25 pending responses" in owner.get(PAGE).text
-    add(store, small, random_reports(1))
-    do(owner, "release")
-    assert "25 responses were released" in owner.get(PAGE).text
+    # Exclude attribute values: random tokens differ.
+    assert re.sub(r'value="[^"]*"', "", owner.get(PAGE).text.partition("<main")[2]) == before
+    assert re.search(r"Next release: \d{4}-\d\d-\d\d \d\d:00 UTC", before)
+    assert owner.post(f"{PAGE}/release", data=hidden_fields(owner)).status_code in (404, 405)
+    assert store.n_released(small.key) == 0
+
+
+def test_released_reports_are_counted_by_group_and_small_groups_are_published_together(
+    owner, store, small, settings
+):
+    for stratum, n in (("", 60), ("north", 30), ("east", 20), ("west", 14)):
+        add(store, small, random_reports(n, stratum))
+    keeper_at(store, settings, 1).work()
+    page = owner.get(PAGE).text
+    # A survey whose reports all came by one link has no table of groups.
+    assert not re.search(">(open link|north|east|west|other groups)<", page)
     assert store.n_released(small.key) == 25
-
-
-def test_released_reports_are_counted_by_group_and_small_groups_are_merged(owner, store, small):
-    tokens = [bytes([n]) * 32 for n in range(60)]
-    store.add_invitations(small.key, "north", tokens[:30])
-    store.add_invitations(small.key, "east", tokens[30:])
-    add(store, small, random_reports(40))
-    add(
-        store,
-        small,
-        [report(n, stratum="north", invitation=tokens[n]) for n in range(30)]
-        + [report(n, stratum="east", invitation=tokens[n]) for n in range(30, 34)],
-    )
-    do(owner, "release")
-    page = owner.get(PAGE).text
-    # A few reports of a group stay pending until more arrive or the survey closes.
-    assert ">north<" in page
-    assert "other links" not in page
-    assert ">east<" not in page
     close(store, "small", TODAY)
+    keeper_at(store, settings, 1).work()
     page = owner.get(PAGE).text
-    assert "other links" in page
-    assert ">east<" not in page
+    assert ">open link<" in page
+    assert ">north<" in page
+    assert ">other groups<" in page
+    assert not re.search(">(east|west)<", page)
     assert ">34<" in page
 
 
 def test_a_survey_is_closed_after_its_slug_is_typed(owner, store, small):
-    add(store, small, random_reports(3))
     response = do(owner, "close", name="smal")
     assert response.status_code == 422
     assert "Type small to close the survey" in response.text
     assert find_survey(store, "small").state == "open"
     assert do(owner, "close", name="small").status_code == 302
     assert find_survey(store, "small").state == "closed"
-    assert store.n_released(small.key) == 3
     page = owner.get(PAGE).text
     assert "accepts no responses" in page
     assert "Create and download links" not in page
@@ -245,7 +234,7 @@ def test_an_invitation_survey_shows_no_open_link(client, researcher, store):
 
 
 def test_collection_actions_are_logged(owner):
-    do(owner, "invite", count="2")
+    do(owner, "invite", count="25")
     do(owner, "close", name="small")
     page = owner.get("/research/surveys/small/team/log").text
     assert "created invitations" in page

@@ -252,7 +252,8 @@ def test_headers_are_exact_for_an_insufficient_role_and_an_expired_session(
 
 REPORTS = [
     ({}, 201),
-    ({"codes": [1, 1]}, 409),
+    ({"codes": [1, 1]}, 201),
+    ({"definition": "0" * 64}, 409),
     ({"codes": [9, 9]}, 422),
     ({"pad": "." * 9000}, 413),
 ]

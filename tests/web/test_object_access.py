@@ -62,7 +62,6 @@ MINIMUM_ROLES = {
     "collection.qr_code": "editor",
     "collection.invite": "editor",
     "collection.schedule": "editor",
-    "collection.release": "editor",
     "collection.close": "owner",
     "team.members": "owner",
     "team.invite": "owner",

@@ -16,6 +16,7 @@ from survey.respond.client import Client, source_files
 from survey.settings import Caps
 from survey.store import Schedule
 from tests.conftest import SMALL, TODAY
+from tests.store.reports import add, publish_pending, random_reports
 
 FOUR = SMALL.replace(
     'title = "A small survey"',
@@ -152,16 +153,15 @@ def test_an_unknown_survey_address_shows_a_message_in_the_readers_language(
     [
         (Schedule(opens=TODAY.replace(year=2090)), 403, "not-open"),
         (Schedule(closes=TODAY.replace(year=2020)), 410, "closed"),
-        (Schedule(maximum=1), 410, "full"),
+        (Schedule(maximum=50), 410, "full"),
     ],
 )
 def test_page_and_definition_state_why_no_reports_are_accepted(
     client, store, small, schedule, status, name
 ):
     if schedule.maximum:
-        body = {"definition": small.sha256, "report_id": "A" * 22, "stratum": ""}
-        body |= {"codes": [0, 2], "invitation": "", "pad": ""}
-        assert client.post("/s/small/reports", json=body).status_code == 201
+        add(store, small, random_reports(25))
+        publish_pending(store, small)
     store.set_schedule(small.key, schedule)
     assert client.get("/s/small").status_code == status
     response = client.get("/s/small/definition.json")

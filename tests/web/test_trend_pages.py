@@ -23,7 +23,7 @@ from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
 from tests.cases import each_case
 from tests.conftest import SMALL, TODAY
-from tests.store.reports import publish_pending
+from tests.store.reports import keeper_at
 from tests.web.researchers import sign_in
 
 BASE = "/research/surveys/small"
@@ -106,13 +106,15 @@ def test_page_and_csv_have_the_same_groups_and_numbers(reader, daily, address, c
             assert line[2].startswith("Not enough responses")
 
 
-def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
-    add_pending(store, small, {"": 900, "north": 40, "east": 6, "west": 20})
-    publish_pending(store, small, 25)
+def test_small_links_are_published_together_on_the_page_as_in_the_csv(
+    reader, store, small, settings
+):
+    add_pending(store, small, {"": 900, "north": 60, "east": 6, "west": 20})
+    keeper_at(store, settings, 1).work()
     names = [line[0] for line in table_of(reader.get(f"{BASE}/1/links").text)]
     assert not any(name.startswith(OTHER_GROUPS) for name in names)
-    # Release all remaining reports, as closing the survey does.
-    publish_pending(store, small, 1)
+    store.close_survey("small", TODAY)
+    keeper_at(store, settings, 1).work()
     page = reader.get(f"{BASE}/1/links").text
     names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
     assert names == ["all groups", "north", OPEN_LINK, OTHER_GROUPS]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import publish
-from survey.disclosure import OTHER_GROUPS
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.loading import load
@@ -164,24 +163,6 @@ def test_two_files_of_an_open_survey_never_isolate_a_few_reports_of_a_group(stor
     assert first == {"north": 100, "east": 30}
     assert second == {**first, "centre": 25}
     assert third == {**second, "west": 26, "east": 55}
-
-
-@pytest.mark.security
-def test_small_groups_are_combined(store, small):
-    rng = np.random.default_rng(1)
-    questions = small.definition.questions
-    reports = [
-        (small.key, StoredReport(os.urandom(16), stratum, codes))
-        for stratum, n in (("north", 400), ("south", 60), ("east", 9), ("west", 3))
-        for codes in (
-            b"".join(stored_code(q, (0.6, 0.3, 0.1), rng) for q in questions) for _ in range(n)
-        )
-    ]
-    store.add_reports(reports)
-    publish_pending(store, small, 1)
-    _, rows = open_file(store, small)
-    # Groups of nine and three are too small together, so the next smallest is merged as well.
-    assert Counter(row["_stratum"] for row in rows) == {"north": 400, OTHER_GROUPS: 72}
 
 
 def test_a_question_that_was_not_asked_is_an_empty_cell(store):

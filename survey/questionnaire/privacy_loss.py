@@ -225,6 +225,9 @@ def _tenths(tenths: int) -> str:
 
 # What a researcher should change before publishing
 
+SEPARATE_PAIRS = 3
+"""Pairs with one other survey that are named one by one; more become one sentence."""
+
 LISTED_PAIRS = 10
 """Nearly equal pairs that are named; the others are counted."""
 
@@ -353,20 +356,39 @@ def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[s
         "the same topic, so that respondents see this, or remove one."
         for first, second in similar_pairs(asked.questions, asked.texts)
     ]
-    across = [
-        f"“{question.text}” is nearly equal to “{other.text}” in the survey “{definition.title}”. "
-        "The answers of one person to both change the odds by a factor of at most "
-        f"{odds_in_words(asked.ratio_about(question.id) * definition.linked_ratios[other.id])}. "
-        "Ask other people, remove the question, or give it the topic that the other survey uses."
-        for definition in others
-        for question, other in similar_to_others(
-            asked.questions, definition.questions, asked.texts, question_texts(definition)
-        )
-    ]
+    across = (text for definition in others for text in _similar_to(asked, definition))
     pairs = [*within, *across]
     n_more = len(pairs) - LISTED_PAIRS
     more = [f"{n_more:,} more pairs of questions are nearly equal."] if n_more > 0 else []
     return pairs[:LISTED_PAIRS] + more
+
+
+def _similar_to(asked: Questions, definition: Definition) -> Iterator[str]:
+    """Name the questions that another survey asks too: one by one, or all in one sentence."""
+    pairs = list(
+        similar_to_others(
+            asked.questions, definition.questions, asked.texts, question_texts(definition)
+        )
+    )
+    if len(pairs) > SEPARATE_PAIRS:
+        ratio = asked.ratio_about(*(question.id for question, _ in pairs))
+        ratio *= definition.ratio_about([other.id for _, other in pairs])
+        n = len({question.id for question, _ in pairs})
+        yield (
+            f"{n} questions, such as “{pairs[0][0].text}”, are nearly equal to questions in the "
+            f"survey “{definition.title}”. The answers of one person to both surveys change the "
+            f"odds by a factor of at most {odds_in_words(ratio)}. Ask other people, remove the "
+            "questions, or give them the topics that the other survey uses."
+        )
+        return
+    for question, other in pairs:
+        ratio = asked.ratio_about(question.id) * definition.linked_ratios[other.id]
+        yield (
+            f"“{question.text}” is nearly equal to “{other.text}” in the survey "
+            f"“{definition.title}”. The answers of one person to both change the odds by a factor "
+            f"of at most {odds_in_words(ratio)}. Ask other people, remove the question, or give it "
+            "the topic that the other survey uses."
+        )
 
 
 # The ledger of `survey check`

@@ -142,11 +142,15 @@ def test_the_check_lists_the_whole_report_first_then_topics_then_questions():
     assert printed[3].startswith("    a: ")
 
 
-def questions(*texts: str, privacy: str = 'truth_probability = "3/4"', more: str = "") -> Questions:
+def definition_of(*texts: str, privacy: str = 'truth_probability = "3/4"', more: str = "") -> str:
     source = f'slug = "s"\ntitle = "S"\nprefer_not_to_say = false\n{privacy}\n{more}\n'
-    source += "".join(
+    return source + "".join(
         f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\n{text}\n' for i, text in enumerate(texts)
     )
+
+
+def questions(*texts: str, **options: str) -> Questions:
+    source = definition_of(*texts, **options)
     return Questions.of(freeze(load(source.encode(), "s.toml", Caps()), 1))
 
 
@@ -163,6 +167,21 @@ def test_nearly_equal_questions_are_named_until_they_share_a_topic():
     assert publication_warnings(different, Caps()) == [warning]
     one_asked = questions(*ASLEEP, more="questions_per_person = 1")
     assert "by a factor of at most 3. Give" in publication_warnings(one_asked, Caps())[0]
+
+
+def test_many_equal_questions_of_another_survey_are_named_once_with_their_common_factor():
+    texts = [f'text = "{text}?"' for text in ("Asleep", "Hurt", "Bullied", "Robbed")]
+    asked = questions(*texts, more="questions_per_person = 2")
+    for n in (3, 4):
+        other = freeze(load(definition_of(*texts[:n]).encode(), "s.toml", Caps()), 1)
+        warnings = publication_warnings(asked, Caps(), [other])
+        assert len(warnings) == {3: 3, 4: 1}[n]
+    assert (
+        "4 questions, such as “Asleep?”, are nearly equal to questions in the survey “S”"
+        in warnings[0]
+    )
+    # Two of four questions at 3 each in this survey, all four in the other one.
+    assert "by a factor of at most 729." in warnings[0]
 
 
 def test_nearly_equal_questions_of_other_surveys_are_found_in_any_common_language():

@@ -2,6 +2,7 @@
  * Takes one report to its acknowledgment and shows the view of each state on that way.
  */
 
+import { isTestRun } from "./link.js";
 import { totalRatio } from "./privacy-loss.js";
 import { createPause, forgetFiles, sendReport, sendUntilAnswered } from "./transport.js";
 import {
@@ -11,6 +12,7 @@ import {
   removedView,
   sendingView,
   sentView,
+  testRunView,
   waitingView,
 } from "./view-delivery.js";
 
@@ -27,6 +29,9 @@ import {
 
 /** Milliseconds until all tabs see what one of them has stored. */
 const STORAGE_DELAY = 100;
+
+/** The status with which a server refuses real reports to a test run. */
+const FORBIDDEN = 403;
 
 /**
  * Create the delivery of one survey's report.
@@ -53,7 +58,13 @@ export function createDelivery({ slug, display, outbox, survey, earlierSurveys, 
     isSending = true;
     const outcome = await sendUntilAnswered(() => send(body), waiter(earlier));
     isSending = false;
-    if (outcome.outcome === "refused") return resume(outbox.refused(body, outcome), earlier);
+    if (outcome.outcome === "refused") {
+      // Only for a test run: at a survey, a discarded report would allow a second randomization.
+      if (outcome.status !== FORBIDDEN || !isTestRun(slug))
+        return resume(outbox.refused(body, outcome), earlier);
+      outbox.discard(body);
+      return display.show(() => testRunView(definition()));
+    }
     outbox.accepted(body);
     forgetFiles(fetch, `/s/${slug}/sent`);
     const { durable } = outbox;

@@ -9,6 +9,9 @@ import { DefinitionError } from "./definition-error.js";
  *   link after its "#", "" if missing; `isTaken`: the page has already removed the invitation
  */
 
+/** The start of a test run's slug, and of no survey's. */
+const TEST_RUN_PREFIX = "trial-";
+
 /** 32 bytes in base64url: the last character carries two zero bits. */
 const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
@@ -19,6 +22,11 @@ const PREFIX = /^([0-9a-f]{16,64})?$/;
 
 /** The only accepted spelling of a survey's path. */
 const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
+
+/** Whether a slug is that of a test run, whose server stores no report. @param {string} slug */
+export function isTestRun(slug) {
+  return slug.startsWith(TEST_RUN_PREFIX);
+}
 
 /**
  * Return the slug in a path, or "" unless it has the canonical spelling.

@@ -86,6 +86,19 @@ export function createOutbox(storage, slug, room = 0) {
       settle(body, { state: "refused", body, status, name, detail }),
 
     /**
+     * Remove a report that the server is sure never to store, unless another tab stored another.
+     *
+     * @param {string} body
+     * @returns {Entry}
+     */
+    discard(body) {
+      const stored = slot.read();
+      if (stored.state !== "pending" || stored.body !== body) return stored;
+      slot.clear();
+      return EMPTY;
+    },
+
+    /**
      * Mark a refused report to be sent again, byte for byte, unless another tab sent it.
      *
      * @returns {Entry}

@@ -228,6 +228,8 @@ export const KEYS = /** @type {const} */ ([
   "start.stratum",
   "start.truthfully",
   "start.upTo",
+  "test.heading",
+  "test.text",
   "waiting.busy",
   "waiting.heading",
   "waiting.keepOpen",

@@ -260,6 +260,11 @@ function refusalSentence(status, name) {
   return sayOf("refusal", name) ?? fallback;
 }
 
+/** @param {MaybeDefinition} definition */
+export function testRunView(definition) {
+  return view("test", say("test.heading"), definition, paragraph(say("test.text"), "notice"));
+}
+
 /** @param {MaybeDefinition} definition @param {() => void} onRemove */
 export function damagedView(definition, onRemove) {
   return view(

@@ -41,6 +41,18 @@ test("a second tab finds the first tab's report", () => {
   assert.deepEqual(second.store(OTHER), { state: "sent" });
 });
 
+test("a report to a test run is discarded, but never a report that another tab sent or stored", () => {
+  const storage = deviceStorage();
+  const outbox = createOutbox(storage, "trial-1");
+  outbox.store(BODY);
+  assert.deepEqual(outbox.discard(OTHER), { state: "pending", body: BODY });
+  assert.deepEqual(outbox.discard(BODY), { state: "empty" });
+  assert.deepEqual([...storage.entries], []);
+  outbox.store(BODY);
+  outbox.accepted(BODY);
+  assert.deepEqual(outbox.discard(BODY), { state: "sent" });
+});
+
 test("two surveys have two outboxes", () => {
   const storage = deviceStorage();
   createOutbox(storage, "workplace").store(BODY);

@@ -10,6 +10,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from survey.collect.publication import close
+from survey.collect.simulation import make_test_run
+from survey.questionnaire.loading import load
+from survey.settings import Caps
 from tests.browser.respondent import (
     answer,
     answer_and_send,
@@ -288,6 +291,30 @@ def test_a_refused_report_stays_can_be_read_and_is_sent_again_unchanged(site, de
     assert len(device.bodies) == 4
     assert len(set(device.bodies)) == 1
     assert site.store.n_pending(survey.key) == 1
+
+
+def test_a_report_to_a_test_run_is_discarded_and_the_page_says_so(site, device):
+    ada = site.store.add_researcher("test-run@example.org", "hash").key
+    draft = site.store.add_draft("{}", "test-run@example.org", 1, {ada: "owner"})
+    survey = make_test_run(site.store, load(SMALL.encode(), "s.toml", Caps()), draft, TODAY)
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    heading(page, "This is a test run")
+    expect(page.locator(".notice")).to_contain_text("Nothing was stored, and your lines are gone")
+    assert len(device.bodies) == 1
+    assert stored_entries(page) == {}
+    page.reload()
+    heading(page, "TEST: A small survey")
+
+
+def test_a_refusal_as_of_a_test_run_never_discards_a_report_to_a_survey(site, device):
+    survey = site.publish()
+    device.context.route("**/reports", lambda route: refuse(route, 403))
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    heading(page, "The survey did not accept your lines")
+    (entry,) = stored_entries(page).values()
+    assert json.loads(entry)["body"] == device.bodies[0].decode()
 
 
 def test_a_closed_survey_still_shows_the_stored_report(site, device):

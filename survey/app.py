@@ -15,8 +15,6 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import api, errors, research, respond
-from survey.disclosure import MINIMUM_REPORTS
-from survey.ops.metrics import Metrics
 from survey.respond.views import request_language
 from survey.respondent_texts import SOURCE, say
 from survey.results.estimates.result import ResultCache
@@ -83,7 +81,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
     client = respond.Client.load()
-    respond.init_app(app, store, settings, client, Metrics(MINIMUM_REPORTS))
+    respond.init_app(app, store, settings, client)
     results = ResultCache(store)
     research.init_app(app, store, results, settings, client.sha256)
     api.init_app(app, store, results, settings)

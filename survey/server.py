@@ -15,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
@@ -33,7 +32,6 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.log import logger as granian_logger
 from granian.server.common import AbstractServer
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from survey.app import create_app
 from survey.collect.release import Keeper
@@ -63,8 +61,6 @@ STOP_SECONDS = 30
 """How long a worker may take to answer the requests it has accepted; then it is killed."""
 
 STARTUP_SECONDS = 30.0
-
-MEMORY = Path("/dev/shm")  # noqa: S108  only its owner can read the directory made in it
 
 MAX_DEFAULT_WORKERS = 4
 
@@ -114,10 +110,7 @@ def serve(
     try:
         catch_all()
         forward_signals()
-        with (
-            _metrics_directory() as directory,
-            _internal_server(settings, store, address, port, directory),
-        ):
+        with _internal_server(settings, store, address, port):
             server.serve()
     finally:
         stop.set()
@@ -126,31 +119,14 @@ def serve(
 
 
 @contextmanager
-def _metrics_directory() -> Iterator[str]:
-    """Create a directory in which the workers add up their metrics, until the server ends.
-
-    It is in memory if possible: the files are mapped, and a process that writes to one for which
-    a full disk has no room is killed at once.
-    """
-    memory = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="survey-figures-", dir=memory) as directory:
-        # The workers inherit the variable.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
-        yield directory
-
-
-@contextmanager
-def _internal_server(
-    settings: Settings, store: Store, address: str, port: int, directory: str
-) -> Iterator[None]:
+def _internal_server(settings: Settings, store: Store, address: str, port: int) -> Iterator[None]:
     """Serve health, readiness and metrics on the internal address, if there is one."""
     if not settings.internal:
         yield
         return
     run_checks = partial(checks, store, settings, _local_url(address, port))
-    gauges = Gauges(store, settings, Client.load().sha256, run_checks)
-    totals = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
-    application = Internal(run_checks, [gauges, totals], store.close_thread_connection)
+    gauges = Gauges(store, Client.load().sha256, run_checks)
+    application = Internal(run_checks, gauges, store.close_thread_connection)
     stop = serve_inside(application, internal_address(settings.internal))
     try:
         yield

@@ -7,7 +7,6 @@ answers its followers.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -37,11 +36,6 @@ REFUSAL_SECONDS = 1.0
 A commit waits seconds for a locked store. Otherwise every group in the queue would wait as long
 again, one after the other, for the same refusal.
 """
-
-LOG_SECONDS = 10.0
-"""Shortest time between two log lines about refused reports."""
-
-logger = logging.getLogger(__name__)
 
 
 class _Ticket(Generic[Item]):
@@ -95,13 +89,7 @@ class Committer(Generic[Item]):
         # A dict keeps the order, and removes a thread that has waited too long in constant time.
         self._queue: dict[_Ticket[Item], None] = {}
         self._has_leader = False
-        self._next_log = 0.0
         self._refusal: tuple[float, str] = (0.0, "")
-
-    @property
-    def queued(self) -> int:
-        """The number of items that wait for the next commit."""
-        return len(self._queue)
 
     def add(self, item: Item) -> None:
         """Return when `item` is durable, or raise the error with which it is refused.
@@ -150,7 +138,7 @@ class Committer(Generic[Item]):
         try:
             outcomes = self._try_commit([ticket.item for ticket in group])
         except StoreBusyError as error:
-            self._log(error)
+            # Not logged: a line would tell when somebody sent a report.
             if (now := monotonic()) - start >= self._refusal_seconds:
                 self._refusal = (now + self._refusal_seconds, str(error))
             # Items that arrived meanwhile would wait as long for the same refusal.
@@ -160,13 +148,6 @@ class Committer(Generic[Item]):
             self._pass_on()
             for ticket, outcome in zip(group, outcomes, strict=True):
                 ticket.answer(outcome)
-
-    def _log(self, error: StoreBusyError) -> None:
-        """Log a refusal for the operator, but not each one: a full disk also holds the log."""
-        now = monotonic()
-        if now >= self._next_log:
-            self._next_log = now + LOG_SECONDS
-            logger.warning("reports are refused for now", exc_info=error)
 
     def _take(self, maximum: int) -> list[_Ticket[Item]]:
         with self._mutex:

@@ -16,7 +16,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from time import monotonic
 from typing import Any
 
 from survey.collect.group_commit import Committer, Outcome
@@ -44,16 +43,6 @@ MAX_DEFINITIONS = 256
 """Most parsed definitions in the cache."""
 
 
-class IntakeMetrics:
-    """Receives commits and refusals; subclasses publish them only in steps of many reports."""
-
-    def committed(self, accepted: int, seconds: float, queued: int) -> None:
-        """Record a commit: its accepted reports, its duration, the reports queued behind it."""
-
-    def refused(self, error: SurveyError) -> None:
-        """Record a refused report."""
-
-
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """A report that fits the definition it names, on its way into the store."""
@@ -67,9 +56,8 @@ class Arrival:
 class Intake:
     """Accepts the reports of all threads of a process into a store, in groups."""
 
-    def __init__(self, store: Store, metrics: IntakeMetrics | None = None) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._metrics = metrics or IntakeMetrics()
         self._definitions: dict[str, Definition] = {}
         self._committer = Committer(self._commit)
 
@@ -98,7 +86,6 @@ class Intake:
 
     def _commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
         """Store a group in one transaction; refuse single reports that a survey does not accept."""
-        start = monotonic()
         slugs = {arrival.slug for arrival in arrivals}
         versions = {slug: self._store.versions(slug) for slug in slugs}
         outcomes: list[Outcome] = [None] * len(arrivals)
@@ -115,8 +102,6 @@ class Intake:
         verdicts = self._store.add_reports(reports) if reports else ()
         for place, verdict in zip(places, verdicts, strict=True):
             outcomes[place] = verdict
-        accepted = sum(outcome is None for outcome in outcomes)
-        self._metrics.committed(accepted, monotonic() - start, self._committer.queued)
         return outcomes
 
     def _is_stored_late(

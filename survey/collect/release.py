@@ -54,6 +54,9 @@ BLOCK_SIZE = 65_536
 
 POLL_SECONDS = 1.0
 
+PROBE_SECONDS = 10.0
+"""Time between two checks whether the database accepts reports, which the log then states."""
+
 SPARE_KEYS = 8
 """Public keys that wait for surveys to be published, so that these accept reports at once."""
 
@@ -213,7 +216,11 @@ class Keeper:
         self._store.close_connections()
 
     def _run_locked(self, stop: Event) -> None:
+        probe_from = 0.0
         while not stop.is_set():
+            if monotonic() >= probe_from:
+                self._probe()
+                probe_from = monotonic() + PROBE_SECONDS
             try:
                 self.work()
             except SurveyError as error:
@@ -222,6 +229,16 @@ class Keeper:
                 # The thread must survive a programming error: without it nothing is released.
                 logger.exception("no release this time")
             stop.wait(POLL_SECONDS)
+
+    def _probe(self) -> None:
+        """Log if the database accepts no reports, whether or not any arrive.
+
+        The servers do not log refused reports: a line would tell when somebody sent one.
+        """
+        try:
+            self._store.check_writable()
+        except SurveyError as error:
+            logger.warning("reports cannot be stored for now", exc_info=error)
 
     def work(self) -> int:
         """Do all that is due now, and return the number of reports released.

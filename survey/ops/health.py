@@ -155,13 +155,11 @@ def internal_address(setting: str) -> tuple[str, int]:
 class Internal:
     """A WSGI application with three addresses: /healthz, /readyz and /metrics."""
 
-    def __init__(
-        self, checks: Checks, collectors: Iterable[Collector], close: Callable[[], None]
-    ) -> None:
+    def __init__(self, checks: Checks, gauges: Collector, close: Callable[[], None]) -> None:
         self._checks, self._close = checks, close
+        # Not the library's default registry: whatever another module counts stays private.
         self._registry = CollectorRegistry()
-        for collector in collectors:
-            self._registry.register(collector)
+        self._registry.register(gauges)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:

@@ -75,7 +75,7 @@ def configuration() -> dict[str, Any]:
         "root": {"handlers": ["lines"], "level": "WARNING"},
         "loggers": {
             SERVER: {"handlers": ["lines"], "propagate": False},
-            # It logs each attempt to connect; the committer logs that reports are refused.
+            # It logs each attempt to connect; the keeper logs that no report can be stored.
             "psycopg.pool": {"level": "ERROR"},
         },
     }

@@ -6,13 +6,12 @@ from pathlib import PurePath
 
 from flask import Blueprint, Flask, Response, render_template, request
 
-from survey.collect.incoming_reports import Intake, IntakeMetrics, refusal
+from survey.collect.incoming_reports import Intake, refusal
 from survey.collect.release import utc_today
 from survey.errors import (
     STATUS,
     NotFoundError,
     ReportTooLargeError,
-    SurveyError,
     UnsupportedMediaError,
 )
 from survey.questionnaire.definition import MAX_REPORT_BYTES
@@ -25,20 +24,16 @@ from survey.store import Store, find_survey
 HTML = "text/html; charset=utf-8"
 
 
-def init_app(
-    app: Flask, store: Store, settings: Settings, client: Client, metrics: IntakeMetrics
-) -> None:
+def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> None:
     """Register the respondents' routes with the application."""
     routes = Blueprint("respond", __name__)
-    _add_survey_routes(routes, store, settings, Pages(client), metrics)
+    _add_survey_routes(routes, store, settings, Pages(client))
     _add_file_routes(routes, client)
     app.register_blueprint(routes)
 
 
-def _add_survey_routes(
-    routes: Blueprint, store: Store, settings: Settings, pages: Pages, metrics: IntakeMetrics
-) -> None:
-    intake = Intake(store, metrics)
+def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, pages: Pages) -> None:
+    intake = Intake(store)
 
     @routes.get("/s/<slug>")
     def page(slug: str) -> Response:
@@ -59,13 +54,9 @@ def _add_survey_routes(
 
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
-        try:
-            site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
-            check_same_origin(site, origin, request.host, settings.public_url)
-            intake.receive(slug, _report_body(), utc_today())
-        except SurveyError as error:
-            metrics.refused(error)
-            raise
+        site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
+        check_same_origin(site, origin, request.host, settings.public_url)
+        intake.receive(slug, _report_body(), utc_today())
         # A repeated report gets the same answer as a new one.
         return Response(status=201)
 

@@ -32,8 +32,6 @@ def allowed_targets(directory: Path) -> list[str]:
     return [
         # The database, its write-ahead log, its shared memory and its lock files.
         rf"{root}/survey\.db(-wal|-shm|-journal|\.door|\.lock)?",
-        # Metrics that workers share, in memory if /dev/shm exists.
-        rf"({root}|/dev/shm)/survey-figures-\w+/\w+\.db",
         # Visitors, proxy and servers on this machine.
         r"TCP:\[127(\.\d+){3}:\d+->127(\.\d+){3}:\d+\]",
         r'connect sin_addr=inet_addr\("127\.0\.0\.1"\)',

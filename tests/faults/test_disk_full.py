@@ -6,7 +6,6 @@ import http.client
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from survey.archive import check
-from survey.collect.group_commit import LOG_SECONDS
 from survey.settings import Settings
 from tests.conftest import SECRET, wait_until, wait_until_up
 from tests.faults.processes import worker_pids
@@ -60,7 +58,6 @@ def test_disk_full_repeatedly_loses_no_report_and_requires_no_restart(
     serve, store, small, disk, cycles
 ):
     ballast, acknowledged, refused = disk / "ballast", [], 0
-    start = time.monotonic()
     port = int(serve().rpartition(":")[2])
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
         for _ in range(cycles):
@@ -91,10 +88,8 @@ def test_disk_full_repeatedly_loses_no_report_and_requires_no_restart(
     (process,) = serve.processes
     process.terminate()
     log = process.communicate(timeout=90)[0]
-    assert "reports are refused for now" in log
-    assert "SQLITE_FULL" in log
-    # The server does not log each refusal, because the log may be on the same disk.
-    assert log.count("refused for now") <= cycles + (time.monotonic() - start) // LOG_SECONDS
+    # A line would tell when somebody sent a report, and the log may be on the same disk.
+    assert "survey.collect.group_commit" not in log
 
 
 @pytest.mark.security

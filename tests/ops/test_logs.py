@@ -33,9 +33,9 @@ def raised(error: BaseException) -> BaseException:
 
 
 def test_a_line_has_the_fixed_fields_and_no_other():
-    fields = line(record_of("survey.collect", "reports are refused for now"))
+    fields = line(record_of("survey.collect", "reports cannot be stored for now"))
     assert tuple(fields) == FIELDS
-    assert fields["event"] == "reports are refused for now"
+    assert fields["event"] == "reports cannot be stored for now"
     assert fields["level"] == "error"
 
 

@@ -1,78 +1,50 @@
-"""Metrics change in steps as large as a release and contain no data of a report."""
+"""Metrics state readiness and releases; no arriving report changes them."""
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.utils import floatToGoString
 
-from survey.errors import ClosedError, StoreBusyError, SurveyError
-from survey.ops.metrics import Metrics, Steps
+from survey.errors import StoreBusyError
+from survey.ops.health import OK, Check
+from survey.ops.metrics import Gauges
+from tests.store.reports import NOON, add, keeper_at, random_reports
 
-STEP = 25
 
-
-def new_metrics() -> tuple[Metrics, CollectorRegistry]:
+def exposition(store, **checks: Check) -> str:
     registry = CollectorRegistry()
-    return Metrics(STEP, registry), registry
+    registry.register(Gauges(store, "0" * 64, lambda: checks))
+    return generate_latest(registry).decode()
 
 
-def test_metrics_change_in_steps_of_the_release_minimum():
-    metrics, registry = new_metrics()
-    before = exposition(registry)
-    for _ in range(STEP - 1):
-        metrics.committed(1, 0.01, 0)
-        assert exposition(registry) == before
-    metrics.committed(1, 0.01, 0)
-    assert registry.get_sample_value("survey_reports_accepted_total") == STEP
-    assert registry.get_sample_value("survey_commit_seconds_count") == STEP
-    after = exposition(registry)
-    metrics.committed(STEP - 1, 0.5, 3)
-    assert exposition(registry) == after
-    metrics.committed(4, 0.5, 3)
-    assert registry.get_sample_value("survey_reports_accepted_total") == 2 * STEP + 3
-    assert registry.get_sample_value("survey_commit_queue_bucket", {"le": "2.0"}) == STEP
+@pytest.mark.security
+def test_metrics_change_at_release_times_only(store, settings, small):
+    keeper_at(store, settings, 1).work()
+    before = exposition(store)
+    assert f"survey_release_time_seconds {floatToGoString(NOON + 3600)}" in before
+    for n in (1, 24, 100):
+        add(store, small, random_reports(n))
+        keeper_at(store, settings, 1.9).work()
+        assert exposition(store) == before
+    keeper_at(store, settings, 2).work()
+    after = exposition(store)
+    assert "survey_reports_released 100.0" in after
+    assert f"survey_release_time_seconds {floatToGoString(NOON + 7200)}" in after
 
 
-def exposition(registry: CollectorRegistry) -> str:
-    """Return the exported metrics without their creation times."""
-    lines = generate_latest(registry).decode().splitlines()
-    return "\n".join(line for line in lines if "_created" not in line)
+def test_the_release_time_stands_still_while_no_keeper_runs(store, settings, small):
+    """A survey that was published since has not been served: it does not count yet."""
+    assert "survey_release_time_seconds 0.0" in exposition(store)
+    keeper_at(store, settings, 1).work()
+    assert exposition(store) == exposition(store)
+    assert f"survey_release_time_seconds {floatToGoString(NOON + 3600)}" in exposition(store)
 
 
-def test_refusals_change_in_steps_for_each_reason():
-    metrics, registry = new_metrics()
-    before = exposition(registry)
-    for _ in range(STEP - 1):
-        metrics.refused(ClosedError("x"))
-        metrics.refused(StoreBusyError("x"))
-    assert exposition(registry) == before
-    metrics.refused(ClosedError("x"))
-    name = "survey_reports_refused_total"
-    assert registry.get_sample_value(name, {"reason": "Closed"}) == STEP
-    assert registry.get_sample_value(name, {"reason": "StoreBusy"}) is None
+def test_a_database_that_fails_leaves_the_other_metrics(store, monkeypatch):
+    def fail():
+        raise StoreBusyError("broken")
 
-
-def test_an_unknown_refusal_has_the_label_other():
-    class OfThisReportError(SurveyError):
-        pass
-
-    metrics, registry = new_metrics()
-    for _ in range(STEP):
-        metrics.refused(OfThisReportError("secret"))
-    output = exposition(registry)
-    assert 'reason="Other"' in output
-    assert "OfThisReport" not in output
-
-
-def test_a_commit_that_stored_nothing_is_not_recorded():
-    metrics, registry = new_metrics()
-    for _ in range(10 * STEP):
-        metrics.committed(0, 1.0, 0)
-    assert registry.get_sample_value("survey_commit_seconds_count") == 0
-
-
-def test_each_event_is_published_once():
-    published: list[int] = []
-    steps = Steps(3)
-    for i in range(7):
-        steps.add(1, lambda i=i: published.append(i))
-    assert published == [0, 1, 2, 3, 4, 5]
+    monkeypatch.setattr(store, "surveys", fail)
+    assert 'survey_ready{check="disk"} 1.0' in exposition(store, disk=OK)
+    assert "survey_reports_released" not in exposition(store, disk=OK)

@@ -65,7 +65,7 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
         "api": counts_in_csv(program.get(f"{LATEST}/estimates", accept="text/csv").text),
         "api's file": {count_reports(program.get(f"{LATEST}/exports/reports.zip"))},
         "command": counts_in_csv(CliRunner().invoke(main, ["export", "small"]).output),
-        "figures": {released_gauge(store, settings)},
+        "figures": {released_gauge(store)},
     }
     numbers = {
         name: {int(str(item).replace(",", "")) for item in items} for name, items in counts.items()
@@ -73,7 +73,7 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
     assert numbers == {name: {RELEASED} for name in counts}
 
 
-def released_gauge(store, settings) -> int:
+def released_gauge(store) -> int:
     registry = CollectorRegistry()
-    registry.register(Gauges(store, settings, "0" * 64, dict))
+    registry.register(Gauges(store, "0" * 64, dict))
     return int(registry.get_sample_value("survey_reports_released"))

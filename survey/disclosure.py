@@ -75,6 +75,18 @@ def closing_names(pending: Mapping[str, int]) -> dict[str, str]:
     return {**names, **dict.fromkeys(small, OTHER_GROUPS)} if is_enough else names
 
 
+def is_question_shown(n_answers: int) -> bool:
+    """Return whether a stratum's results show a question of which respondents are asked some.
+
+    `n_answers` is the number of released reports of the stratum that answer it. Later releases,
+    and single days or weeks, may contain fewer of them: nobody knows who was asked.
+
+    >>> [is_question_shown(n) for n in (1, 24, 25)]
+    [False, False, True]
+    """
+    return n_answers >= MINIMUM_REPORTS
+
+
 def is_full(n_released: int, maximum: int) -> bool:
     """Return whether a survey has reached its maximum, 0 for none, as far as releases show.
 

@@ -6,14 +6,16 @@ batch. Reading the counts takes the same time for any number of reports; blocks 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from survey.disclosure import is_question_shown
 from survey.errors import NotFoundError
+from survey.questionnaire import is_test_run
 from survey.store.schema import BLOCK, COUNTS
 from survey.store.sealed_reports import Batch, delete_batches, insert_batches
 from survey.store.transactions import Transaction, Transactions
@@ -82,7 +84,8 @@ class Tally:
     """Released counts of a survey, of all strata together or of one.
 
     `n` reports were released; `n_asked[question]` of them have an answer to a question (all,
-    unless the survey draws its questions); `counts[question]` are the counts of its channel.
+    unless the survey draws its questions); `counts[question]` are the counts of its channel. Both
+    leave out the strata in which too few reports answer the question.
     Equal numbers of the `release` mean equal counts.
     """
 
@@ -166,19 +169,26 @@ class Releases(Transactions):
     def tally(self, survey: int) -> Tally:
         """Return the released counts over all strata and buckets, of one state."""
         with self._read() as transaction:
-            release, n, places = _read_head(transaction, survey)
+            head = _read_head(transaction, survey)
+            hidden = _hidden_questions(transaction, survey, head)
+            # One row of each stratum only if some of them are hidden.
+            stratum = "stratum" if hidden else "''"
             rows = transaction.rows(
-                "SELECT question, option, CAST(sum(n) AS BIGINT) FROM counts WHERE survey = ? "
-                "GROUP BY question, option",
+                f"SELECT {stratum}, question, option, CAST(sum(n) AS BIGINT) FROM counts "  # noqa: S608
+                "WHERE survey = ? GROUP BY 1, 2, 3",
                 [survey],
             )
-        counts = {(question, place): count for question, place, count in rows}
-        return _tally(release, n, places, counts)
+        counts: Counter[tuple[int, int]] = Counter()
+        for stratum, question, place, count in rows:
+            if (stratum, question) not in hidden:
+                counts[question, place] += count
+        return _tally(head, head.n, counts)
 
     def tallies(self, survey: int) -> dict[Cell, Tally]:
         """Return the released counts of each stratum and bucket that has any, of one state."""
         with self._read() as transaction:
-            release, _, places = _read_head(transaction, survey)
+            head = _read_head(transaction, survey)
+            hidden = _hidden_questions(transaction, survey, head)
             rows = transaction.rows(
                 "SELECT stratum, bucket, question, option, n FROM counts WHERE survey = ?",
                 [survey],
@@ -186,18 +196,20 @@ class Releases(Transactions):
             sizes = {cell: _size(transaction, survey, cell) for cell in _cells(transaction, survey)}
         counts: defaultdict[Cell, Counts] = defaultdict(dict)
         for stratum, bucket, question, place, count in rows:
-            counts[stratum, bucket][question, place] = count
-        return {cell: _tally(release, n, places, counts[cell]) for cell, n in sizes.items()}
+            if (stratum, question) not in hidden:
+                counts[stratum, bucket][question, place] = count
+        return {cell: _tally(head, n, counts[cell]) for cell, n in sizes.items()}
 
     def block_columns(self, survey: int, questions: Sequence[int]) -> Iterator[list[BlockColumn]]:
         """Yield the columns of several questions, block by block, of one state.
 
         The n-th codes of a block's columns belong to the same report. One block is in memory at a
-        time.
+        time. A question that too few reports of a stratum answer looks as if nobody was asked.
         """
         if not questions:
             return
         with self._stream() as transaction:
+            hidden = _hidden_questions(transaction, survey, _read_head(transaction, survey))
             for cell in _cells(transaction, survey):
                 blocks = transaction.rows(
                     "SELECT block FROM block WHERE survey = ? AND stratum = ? AND bucket = ? "
@@ -205,9 +217,13 @@ class Releases(Transactions):
                     [survey, *cell, questions[0]],
                 )
                 for (block,) in blocks:
-                    yield [
+                    columns = [
                         _read_column(transaction, survey, cell, question, block)
                         for question in questions
+                    ]
+                    yield [
+                        _without_answers(column) if (cell[0], column.question) in hidden else column
+                        for column in columns
                     ]
 
 
@@ -279,8 +295,20 @@ def _read_column(
     return BlockColumn(*cell, question, block, int(row[0]), row[1])
 
 
-def _read_head(transaction: Transaction, survey: int) -> tuple[int, int, tuple[int, ...]]:
-    """Return the newest release, the number of released reports, and each question's places."""
+class _Head(NamedTuple):
+    """A survey's newest release, its number of released reports, and what counts depend on.
+
+    `places` are the numbers of places of each question's counts; `hides` tells whether questions
+    are asked of only some respondents, so that each needs enough answers to be shown.
+    """
+
+    release: int
+    n: int
+    places: tuple[int, ...]
+    hides: bool
+
+
+def _read_head(transaction: Transaction, survey: int) -> _Head:
     row = transaction.row(
         "SELECT release.number, release.n, survey.definition FROM release "
         "JOIN survey ON survey.key = release.survey WHERE survey.key = ?",
@@ -288,25 +316,45 @@ def _read_head(transaction: Transaction, survey: int) -> tuple[int, int, tuple[i
     )
     if row is None:
         raise NotFoundError(f"there is no survey number {survey}")
-    return int(row[0]), int(row[1]), _places(row[2])
+    return _Head(int(row[0]), int(row[1]), *_layout(row[2]))
 
 
 @lru_cache(maxsize=256)
-def _places(canonical: bytes) -> tuple[int, ...]:
-    """Return the number of places that each question's counts have; definitions never change."""
+def _layout(canonical: bytes) -> tuple[tuple[int, ...], bool]:
+    """Return the last two fields of a `_Head`; definitions never change."""
     from survey.questionnaire.canonical import read_definition
 
-    return tuple(question.channel.counted for question in read_definition(canonical).questions)
+    definition = read_definition(canonical)
+    places = tuple(question.channel.counted for question in definition.questions)
+    # The reports of a test run are simulated: it shows them all.
+    return places, definition.is_sampled and not is_test_run(definition.slug)
 
 
-def _tally(release: int, n: int, places: Sequence[int], counts: Counts) -> Tally:
+def _hidden_questions(transaction: Transaction, survey: int, head: _Head) -> set[tuple[str, int]]:
+    """Return the strata and questions whose answers are too few to be shown."""
+    if not head.hides:
+        return set()
+    rows = transaction.rows(
+        "SELECT stratum, question, CAST(sum(n) AS BIGINT) FROM counts "
+        "WHERE survey = ? AND option = ? GROUP BY stratum, question",
+        [survey, N_ASKED],
+    )
+    return {(stratum, question) for stratum, question, n in rows if not is_question_shown(int(n))}
+
+
+def _without_answers(column: BlockColumn) -> BlockColumn:
+    """Return a column as if nobody had been asked: a report without an answer has zeros only."""
+    return replace(column, data=bytes(len(column.data)))
+
+
+def _tally(head: _Head, n: int, counts: Mapping[tuple[int, int], int]) -> Tally:
     return Tally(
-        release=release,
+        release=head.release,
         n=n,
-        n_asked=[counts.get((question, N_ASKED), 0) for question in range(len(places))],
+        n_asked=[counts.get((question, N_ASKED), 0) for question in range(len(head.places))],
         counts=[
             [counts.get((question, place), 0) for place in range(k)]
-            for question, k in enumerate(places)
+            for question, k in enumerate(head.places)
         ],
     )
 

@@ -168,12 +168,12 @@ def test_two_files_of_an_open_survey_never_isolate_a_few_reports_of_a_group(stor
 def test_a_question_that_was_not_asked_is_an_empty_cell(store):
     survey = publish(store, load(ONE_QUESTION_EACH.encode(), "s.toml", Caps()), TODAY)
     first, second = survey.definition.questions
-    codes = [first.encode(1) + second.encode(None), first.encode(None) + second.encode(2)] * 20
+    codes = [first.encode(1) + second.encode(None), first.encode(None) + second.encode(2)] * 25
     store.add_reports([(survey.key, StoredReport(os.urandom(16), "", code)) for code in codes])
     publish_pending(store, survey, 25)
     members, rows = open_file(store, survey)
     pairs = Counter((row[first.id], row[second.id]) for row in rows)
-    assert pairs == {("1", ""): 20, ("", "2"): 20}
+    assert pairs == {("1", ""): 25, ("", "2"): 25}
     assert "An empty cell" in members["README.txt"].decode()
 
 

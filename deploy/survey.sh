@@ -1,8 +1,9 @@
 #!/bin/sh
-# Run `survey` from root's shell as the server's user, with the server's settings.
+# Run `survey` from root's shell with the server's settings: commands that need private keys as the
+# keeper's user, all others as the server's.
 #
-# The server could not write files that another user created. A SURVEY_DATABASE set by the caller
-# overrides the server's, for a restore drill.
+# Keeper and server could not use files that another user created. A SURVEY_DATABASE set by the
+# caller overrides the server's, for a restore drill.
 set -eu
 database=${SURVEY_DATABASE:-}
 set -a
@@ -16,4 +17,8 @@ if [ "${1:-}" = config ]; then
     SURVEY_SECRET=$(cat /etc/survey/secret)
     export SURVEY_SECRET
 fi
-exec runuser -u survey -- /opt/survey/bin/survey "$@"
+case ${1:-} in
+    keeper | release | restore | copy-store) user=survey-keeper ;;
+    *) user=survey ;;
+esac
+exec runuser -u "$user" -- /opt/survey/bin/survey "$@"

@@ -75,7 +75,7 @@ def test_everything_installed_in_the_image_is_pinned_by_hash():
         assert "--require-hashes -r " in command or "--no-deps --no-index" in command, command
 
 
-@pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily"])
+@pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily", "keeper"])
 def test_every_server_is_isolated_and_uses_known_settings_only(name):
     service = COMPOSE["services"][name]
     assert service["networks"] == ["inside"]
@@ -84,7 +84,7 @@ def test_every_server_is_isolated_and_uses_known_settings_only(name):
     assert "ports" not in service
 
 
-SERVICES = ["app1", "app2", "daily", "database", "migrate", "proxy"]
+SERVICES = ["app1", "app2", "daily", "database", "keeper", "migrate", "proxy"]
 
 
 CAPABILITIES = {
@@ -93,6 +93,7 @@ CAPABILITIES = {
     "daily": [],
     # Gives its data directory to the user postgres and becomes that user.
     "database": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"],
+    "keeper": [],
     "migrate": [],
     # The master opens ports below 1024 and reads the key; workers run as another user.
     "proxy": ["NET_BIND_SERVICE", "SETUID", "SETGID", "CHOWN", "DAC_OVERRIDE"],
@@ -123,7 +124,8 @@ def test_no_secret_is_in_the_compose_file(name):
     environment = COMPOSE["services"][name].get("environment", {})
     sensitive = re.compile("SECRET|PASS|TOKEN|KEY")
     for variable, value in environment.items():
-        if sensitive.search(variable):
+        # This one names a directory.
+        if sensitive.search(variable) and variable != "SURVEY_KEYS":
             assert value.startswith("/run/secrets/"), variable
         # The URL of a database could contain a password.
         assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), variable
@@ -137,8 +139,8 @@ def test_no_secret_is_in_the_compose_file(name):
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_long_running_service_has_a_health_check(name):
     service = COMPOSE["services"][name]
-    # These two run jobs and serve nothing.
-    if name in ("migrate", "daily"):
+    # These serve nothing.
+    if name in ("migrate", "daily", "keeper"):
         assert service["healthcheck"] == {"disable": True}
     elif "build" in service:
         assert "healthcheck" not in service
@@ -175,6 +177,24 @@ def test_the_compose_file_has_two_servers_a_database_and_a_proxy():
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
     upstream = (DEPLOY / "compose-upstream.conf").read_text()
     assert set(re.findall(r"server (\w+):8000", upstream)) == {"app1", "app2"}
+
+
+@pytest.mark.security
+def test_only_the_keeper_has_the_private_keys():
+    services = COMPOSE["services"]
+    mounts = {
+        name: [volume.split(":") for volume in service.get("volumes", [])]
+        for name, service in services.items()
+    }
+    holders = [name for name, volumes in mounts.items() if "keys" in str(volumes)]
+    assert holders == ["keeper"]
+    directory = services["keeper"]["environment"]["SURVEY_KEYS"]
+    assert mounts["keeper"][0] == ["keys", directory]
+    assert f"install -d -o survey -g survey -m 700 {directory}" in DOCKERFILE
+    assert services["keeper"]["command"] == ["keeper"]
+    for name in ("app1", "app2"):
+        assert services[name]["command"][-1] == "--without-keeper"
+        assert "SURVEY_KEYS" not in services[name]["environment"]
 
 
 @pytest.mark.web

@@ -29,11 +29,8 @@ MAX_EXPOSURE = 2.0
 MAX_JOB_EXPOSURE = 1.1
 
 HARDENING = """
-User=survey
 Group=survey
 UMask=0077
-StateDirectory=survey
-StateDirectoryMode=0700
 LimitCORE=0
 NoNewPrivileges=yes
 CapabilityBoundingSet=
@@ -65,12 +62,32 @@ IPAddressAllow=localhost
 """
 """Restrictions of every service. systemd's score alone would not notice if several were missing."""
 
+KEYLESS = """
+User=survey
+StateDirectory=survey
+StateDirectoryMode=2770
+InaccessiblePaths=-/var/lib/survey-keys
+"""
+"""The database's directory belongs to the group that keeper and server share; the keys do not."""
+
+JOB = f"{KEYLESS}MemoryDenyWriteExecute=yes"
+
 UNIT_HARDENING = {
-    "survey.service": "AmbientCapabilities=\nPrivateMounts=yes",
-    "survey-backup.service": "MemoryDenyWriteExecute=yes",
-    "survey-release.service": "MemoryDenyWriteExecute=yes",
-    "survey-retention.service": "MemoryDenyWriteExecute=yes",
+    "survey.service": f"{KEYLESS}AmbientCapabilities=\nPrivateMounts=yes",
+    "survey-backup.service": JOB,
+    "survey-retention.service": JOB,
+    "survey-keeper.service": """
+User=survey-keeper
+StateDirectory=survey-keys
+StateDirectoryMode=0700
+ReadWritePaths=-/var/lib/survey
+AmbientCapabilities=
+PrivateMounts=yes
+MemoryDenyWriteExecute=yes
+""",
 }
+
+DAEMONS = ("survey.service", "survey-keeper.service")
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +142,7 @@ def test_every_service_has_a_low_exposure_score(installed, unit):
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_service_names_each_restriction(unit):
     lines = lines_of(unit)
-    required = f"{HARDENING.strip()}\n{UNIT_HARDENING[unit]}".splitlines()
+    required = f"{HARDENING.strip()}\n{UNIT_HARDENING[unit].strip()}".splitlines()
     assert [line for line in required if line not in lines] == []
     # No other line may lift a restriction.
     names = {line.partition("=")[0] for line in required}
@@ -135,7 +152,7 @@ def test_every_service_names_each_restriction(unit):
 
 
 def lines_of(unit: str) -> list[str]:
-    """Return the lines of a service's own file and of the file that all jobs share."""
+    """Return the lines of a service's own file and of the file that keeper and jobs share."""
     files = [DEPLOY / unit]
     if unit != "survey.service":
         files.append(DEPLOY / "survey-.service.d/hardened.conf")
@@ -144,7 +161,7 @@ def lines_of(unit: str) -> list[str]:
 
 def test_every_job_has_a_timer_and_every_timer_a_job():
     assert {name.removesuffix(".timer") for name in TIMERS} == {
-        name.removesuffix(".service") for name in UNITS if name != "survey.service"
+        name.removesuffix(".service") for name in UNITS if name not in DAEMONS
     }
 
 
@@ -279,7 +296,7 @@ def test_the_server_and_its_charts_work_without_the_system_calls_that_the_unit_d
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "survey.service"])
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit not in DAEMONS])
 def test_every_job_works_without_the_system_calls_that_its_unit_denies(
     installed, programs, settings, small, tmp_path, unit
 ):

@@ -137,7 +137,8 @@ def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automa
     if asked.drawn >= asked.n_groups:
         return ""
     responses = Responses(planned.n, asked.share_asked)
-    everything = odds_in_words(asked.ratio_of(asked.n_groups))
+    ratio = asked.ratio_of(asked.n_groups)
+    everything = "more than a billion" if ratio > 10**9 else f"up to {odds_in_words(ratio)}"
     separates = asked.drawn == 1 and asked.n_groups == len(asked.questions)
     if not is_automatic:
         reason = ""
@@ -148,7 +149,7 @@ def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automa
     return (
         f"Each person is asked {asked.drawn} of {described_groups(asked)}, drawn at random on the "
         f"device. {reason}With all of them, one complete response would change the odds by a "
-        f"factor of up to {everything}. In return, each question gets about "
+        f"factor of {everything}. However, each question gets about "
         f"{responses.to_question:,} of {responses.n:,} responses"
         f"{', and you cannot cross-tabulate them' if separates else ''}."
     )

@@ -5,16 +5,20 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 
 import pytest
 
 from survey.archive import check
-from tests.conftest import wait_until
+from tests.conftest import ROOT, TODAY, wait_until
 from tests.faults.load import Load
 from tests.faults.processes import child_pids, is_worker
 from tests.faults.reports import check_stored_once, new_report, send
+from tests.store.databases import KINDS
+from tests.store.reports import add, keeper_at, random_reports
 
 CONNECTIONS = 8
 
@@ -43,20 +47,28 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
     ],
 )
 def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
-    serve, store, small, workers, kills, n_between_kills
+    serve, store, small, settings, workers, kills, n_between_kills
 ):
     acknowledged: list[bytes] = []
     for kill in range(1, kills + 1):
         _kill_under_load(serve, workers, small, acknowledged, kill * n_between_kills)
     # At most one report per connection was stored before its response was sent.
     check_stored_once(store, small, acknowledged, kills * CONNECTIONS)
+    assert store.n_released(small.key) >= 25
+    n_stored = store.n_released(small.key) + store.n_pending(small.key)
+    store.close_survey("small", TODAY)
+    keeper_at(store, settings).work()
+    # Every pending report could be opened: no key was destroyed too early.
+    assert store.tally(small.key).n == n_stored
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 
 
 def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], target: int) -> None:
     """Start a server; kill all its processes once `target` reports are acknowledged."""
-    port = int(serve("--workers", workers).rpartition(":")[2])
+    # Each second a release publishes reports and destroys a key, so that kills hit these steps.
+    url = serve("--workers", workers, SURVEY_RELEASE_EVERY="1")
+    port = int(url.rpartition(":")[2])
     stop = threading.Event()
     threads = [
         threading.Thread(target=keep_sending, args=[port, survey, acknowledged, stop])
@@ -74,6 +86,67 @@ def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], target: 
     stop.set()
     for thread in threads:
         thread.join()
+
+
+KEEPER = """
+import os, signal, sys
+from survey.store import PrivateKeys, open_store
+from survey.store import sealed_reports
+from tests.store.reports import keeper_at
+from survey.settings import Settings
+
+url, keys, hour, left = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+store = open_store(url)
+
+def kill_around(step):
+    def run(*args, **kwargs):
+        count()
+        outcome = step(*args, **kwargs)
+        count()
+        return outcome
+    return run
+
+def count():
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+for name in ("rotate_key", "release", "delete_key"):
+    setattr(store, name, kill_around(getattr(store, name)))
+PrivateKeys.create = kill_around(PrivateKeys.create)
+PrivateKeys.destroy = kill_around(PrivateKeys.destroy)
+PrivateKeys._synchronize_names = kill_around(PrivateKeys._synchronize_names)
+keeper_at(store, Settings(keys=keys), hour).work()
+"""
+"""A keeper that is killed before or after its n-th step."""
+
+
+@pytest.mark.parametrize("settings", KINDS, indirect=True)
+def test_a_keeper_killed_at_any_step_loses_and_doubles_no_report(settings, store, small):
+    n_sent, n_kills = 0, 0
+    keeper_at(store, settings).work()
+    for step in range(1, 30):
+        for _ in range(4):
+            add(store, small, random_reports(20))
+        n_sent += 80
+        before = store.n_released(small.key)
+        command = [sys.executable, "-c", KEEPER, settings.database, settings.keys, str(step)]
+        ended = subprocess.run([*command, str(step)], cwd=ROOT, check=False)
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == -signal.SIGKILL
+        n_kills += 1
+        has_released = store.n_released(small.key) > before
+        assert not (keeper_at(store, settings, step).work() and has_released)
+        assert (store.n_released(small.key) - before) % 25 == 0
+        assert store.n_released(small.key) + store.n_pending(small.key) == n_sent
+        with store.snapshot() as snapshot:
+            assert check(snapshot).mistakes == ()
+    assert n_kills >= 12
+    store.close_survey("small", TODAY)
+    keeper_at(store, settings, 40).work()
+    assert store.tally(small.key).n == n_sent
 
 
 def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, small):

@@ -13,8 +13,13 @@ import {
   surveyText,
 } from "./dom.js";
 import { createField } from "./field.js";
-import { boundSentence, frequencyParagraph, questionWarning } from "./privacy-label.js";
-import { boundIn, bounds } from "./privacy-loss.js";
+import {
+  boundSentence,
+  frequencyParagraph,
+  questionWarning,
+  totalProtection,
+} from "./privacy-label.js";
+import { boundIn, bounds, totalRatio } from "./privacy-loss.js";
 import { questions } from "./sampling.js";
 import { pieces, say } from "./texts.js";
 
@@ -203,6 +208,8 @@ function describe([group, entry], texts, name) {
 function protection(definition, question, bound) {
   return disclosure(
     say("question.protection"),
+    // The figure of one question would say too little about several on the same matter.
+    ...totalProtection(totalRatio(definition)),
     frequencyParagraph(definition, question),
     element("p", {}, boundSentence(bound)),
     ...questionWarning(question, bound),

@@ -197,8 +197,9 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
     for number in range(7):
         page.get_by_text("How this answer is protected").nth(number).tap()
         page.locator("fieldset").nth(number).locator("label.choice").first.tap()
-    assert "This question alone: good protection." in page.locator("main").inner_text()
-    assert "proof" not in page.locator("main").inner_text()
+    for disclosure in page.locator(".details-body").all_inner_texts():
+        assert disclosure.index("of at most 2,187") < disclosure.index("question alone: good")
+        assert "proof" not in disclosure
     press(page, "Continue")
     heading(page, "Check your answers")
     assert_weak(page.locator("main").inner_text())
@@ -206,6 +207,55 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
     assert_weak(page.locator(".details-body").inner_text())
+
+
+WEAK_QUESTION = """
+slug = "small"
+title = "S"
+prefer_not_to_say = false
+[[questions]]
+id = "a"
+type = "yes_no"
+text = "A?"
+truth_probability = "99/100"
+"""
+WEAK_BITS = """
+slug = "small"
+title = "S"
+prefer_not_to_say = false
+[[questions]]
+id = "a"
+type = "multiple_choice"
+text = "A?"
+truth_probability = "4/5"
+options = [{id = "v", label = "V"}, {id = "w", label = "W"}, {id = "x", label = "X"}]
+"""
+
+
+def test_every_page_says_how_often_a_weak_question_sends_the_true_answer(site, device):
+    warning = "Weak: your true answer is sent 99 times in 100. Do not answer what could hurt you."
+    page = device.open(site.link(site.publish(WEAK_QUESTION)))
+    expect(page.locator(".example")).to_contain_text(warning)
+    press(page, "Start")
+    page.get_by_text("How this answer is protected").tap()
+    expect(page.locator(".details-body")).to_contain_text(warning)
+    choose(page, "Yes")
+    press(page, "Continue")
+    expect(page.locator(".answers")).to_contain_text(warning)
+    press(page, "Send")
+    wait_sent(page)
+    page.get_by_text("See what was sent").tap()
+    expect(page.locator(".reported")).to_contain_text(warning)
+    expect(page.locator(".reported")).not_to_contain_text("random")
+
+
+def test_the_example_of_a_weak_question_shows_its_bound_beside_its_frequencies(site, device):
+    page = device.open(site.link(site.publish(WEAK_BITS)))
+    example = page.locator(".example")
+    expect(example).to_contain_text("about 80 send that they did")
+    expect(example).to_contain_text("alone: weak protection. It changes the odds about your answer")
+    expect(example).to_contain_text("by a factor of at most 256.")
+    expect(example).to_contain_text("Weak: your line can show your answer.")
 
 
 def assert_weak(text: str) -> None:

@@ -39,7 +39,7 @@ def test_a_backup_under_load_contains_every_report_acknowledged_before_it_began(
     assert load.n_broken == 0
     restored = open_store(restored_url)
     restored.migrate()
-    run_command("restore", str(file), SURVEY_DATABASE=restored_url)
+    run_command("restore", str(file), SURVEY_DATABASE=restored_url, SURVEY_KEYS=settings.keys)
     assert all(
         restored.has_report(small.key, stored_report(body).id) for body in acknowledged_before
     )

@@ -15,7 +15,7 @@ from survey.collect.publication import close, publish
 from survey.questionnaire.definition import report_body
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.conftest import TODAY
+from tests.conftest import TODAY, wait_until
 from tests.faults.reports import number_survey, send
 
 SENDERS = 8
@@ -52,6 +52,7 @@ def test_exactly_once_reports_are_counted_although_responses_are_lost(serve, sto
         attempts = list(pool.map(send_until_received, codes))
     assert max(attempts) > 1
     close(store, survey.slug, TODAY)
+    wait_until(lambda: store.n_released(survey.key) == len(codes))
     tally = store.tally(survey.key)
     assert tally.n == len(codes)
     np.testing.assert_array_equal(tally.counts[0], np.ones(len(codes)))

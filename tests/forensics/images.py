@@ -31,6 +31,7 @@ from survey.disclosure import release_time
 from survey.questionnaire.definition import report_body
 from tests.conftest import ROOT, SECRET, free_port, wait_until, wait_until_up
 from tests.faults.reports import JSON
+from tests.forensics.mutants import SITE
 from tests.forensics.search import Figures, Image, PlantedReport
 from tests.store.databases import DirectAccess, PostgresqlServer
 
@@ -237,7 +238,6 @@ class Planting:
         self.port = free_port()
         self.log = self.directory / "server.log"
         self.database = DirectAccess(self.place.url)
-        mutants = Path(__file__).parent / "site"
         settings = {"SURVEY_RELEASE_EVERY": str(self.every), "SURVEY_KEYS": str(self.keys)}
         if not (self.source / "survey/store/sealing.py").exists():
             # The version before sealing, for the figures in `__main__`.
@@ -245,7 +245,7 @@ class Planting:
         self._environment = {
             **{name: text for name, text in os.environ.items() if name != "SURVEY_KEYS"},
             **settings,
-            "PYTHONPATH": f"{mutants}:{self.source}" if self.mutant else str(self.source),
+            "PYTHONPATH": f"{SITE}:{self.source}" if self.mutant else str(self.source),
             "SURVEY_TEST_MUTANT": self.mutant,
             "SURVEY_SECRET": SECRET,
             "SURVEY_DATABASE": self.place.url,

@@ -1,12 +1,22 @@
-"""Programs that keep what they should not; the forensic tests must find each of them out."""
+"""Broken versions of the program; the tests of disks must find each of them out."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
+from nacl.public import PrivateKey
+
+from survey.collect import release
 from survey.store import reports, sealing
+
+SITE = Path(__file__).parent / "site"
+"""The folder that, on PYTHONPATH, breaks a program as SURVEY_TEST_MUTANT says."""
 
 Patch = Callable[[object, str, object], None]
 """Replaces an attribute of an object: `setattr`, or that of a test's `monkeypatch`."""
@@ -77,6 +87,58 @@ def _store_beside_ids(patch: Patch, content: Callable) -> None:
     patch(reports, "_add", add_and_store)
 
 
+def skip_file_sync(patch: Patch) -> None:
+    """Leave it to the system when the bytes of a private key reach the disk."""
+
+    def sync_directories(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.fsync(descriptor)
+
+    patch(sealing, "os", SimpleNamespace(**{**vars(os), "fsync": sync_directories}))
+
+
+def skip_directory_sync(patch: Patch) -> None:
+    """Leave it to the system when the name of a private key reaches the disk."""
+    patch(sealing.PrivateKeys, "_synchronize_names", lambda self: None)
+
+
+def publish_keys_first(patch: Patch) -> None:
+    """Write a private key only when it is needed, after its public key was published."""
+    unwritten: dict[bytes, PrivateKey] = {}
+    find = sealing.PrivateKeys.find
+
+    def create(self: sealing.PrivateKeys) -> bytes:
+        private_key = PrivateKey.generate()
+        unwritten[bytes(private_key.public_key)] = private_key
+        return bytes(private_key.public_key)
+
+    def write_all_and_find(self: sealing.PrivateKeys, public_key: bytes) -> PrivateKey | None:
+        while unwritten:
+            name, private_key = unwritten.popitem()
+            with self._path(name).open("xb") as file:
+                file.write(bytes(private_key))
+                file.flush()
+                os.fsync(file.fileno())
+            self._synchronize_names()
+        return find(self, public_key)
+
+    patch(sealing.PrivateKeys, "create", create)
+    patch(sealing.PrivateKeys, "find", write_all_and_find)
+
+
+def destroy_keys_early(patch: Patch) -> None:
+    """Destroy the private key of a period as soon as its batches are open."""
+    open_all = release.Keeper._open
+
+    def open_and_destroy(self, keys, batches):
+        opened = open_all(self, keys, batches)
+        for key in keys[:-1]:
+            self._keys.destroy(key.public_key)
+        return opened
+
+    patch(release.Keeper, "_open", open_and_destroy)
+
+
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     mutant.__name__: mutant
     for mutant in (
@@ -86,5 +148,9 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
         store_codes,
         store_digest,
         name_batches_after_codes,
+        skip_file_sync,
+        skip_directory_sync,
+        publish_keys_first,
+        destroy_keys_early,
     )
 }

@@ -263,15 +263,21 @@ function percent(whole) {
  * they are weakly protected.
  *
  * @param {Definition} definition
+ * @param {boolean} [isSent]  whether advice comes too late
  * @returns {HTMLElement[]}
  */
-export function wholeReport(definition) {
-  const [figures, ...warning] = totalProtection(totalRatio(definition));
-  return [figures, ...topicList(definition), ...warning];
+export function wholeReport(definition, isSent = false) {
+  const [figures, ...notices] = totalProtection(totalRatio(definition), isSent);
+  return [figures, ...topicList(definition), ...notices];
 }
 
-/** Say how much lines together can change the odds, and warn if they are weakly protected. @param {Ratio} total */
-export function totalProtection(total) {
+/**
+ * Say how much lines together can change the odds, and warn if they are weakly protected.
+ *
+ * @param {Ratio} total
+ * @param {boolean} [isSent]  whether advice comes too late
+ */
+export function totalProtection(total, isSent = false) {
   const strength = reportStrength(total);
   const { from10, from50 } = posteriorBounds(total);
   const sentence = say("label.togetherBounds", {
@@ -282,7 +288,7 @@ export function totalProtection(total) {
   const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
   return [
     element("p", { class: "bound whole" }, grade, ` ${sentence}`),
-    ...(strength === "weak" ? [paragraph(say("label.littleMeans"), "notice")] : []),
+    ...(strength === "weak" ? [warning(say("label.littleMeans"), isSent)] : []),
   ];
 }
 
@@ -311,16 +317,27 @@ export function noProof(definition) {
   return provesNothing(definition) ? [element("p", {}, say("start.noProof"))] : [];
 }
 
-/** Warn of a weakly protected question. @param {Question} question @param {Bound} bound */
-export function questionWarning(question, bound) {
+/** Give a warning with its advice. @param {string} reason @param {boolean} isSent */
+function warning(reason, isSent) {
+  return paragraph(isSent ? reason : `${reason} ${say("label.careful")}`, "notice");
+}
+
+/**
+ * Warn of a weakly protected question.
+ *
+ * @param {Question} question
+ * @param {Bound} bound
+ * @param {boolean} [isSent]  whether advice comes too late
+ */
+export function questionWarning(question, bound, isSent = false) {
   if (questionStrength(bound) !== "weak") return [];
   // A question that only its linked questions weaken does not send the true answer more often.
   const isWeakAlone = questionStrength(ratio(question.channel)) === "weak";
-  const warning =
+  const reason =
     isWeakAlone && saysAnswers(question) && question.type !== "multiple_choice"
       ? say("label.weakAnswer", { times: figure(frequencies(question).ownShare) })
       : say("label.weakQuestion");
-  return [paragraph(warning, "notice")];
+  return [warning(reason, isSent)];
 }
 
 /**

@@ -64,6 +64,7 @@ export const KEYS = /** @type {const} */ ([
   "label.becomesNearly",
   "label.bounds",
   "label.caption",
+  "label.careful",
   "label.code",
   "label.columnFrom10",
   "label.columnFrom50",

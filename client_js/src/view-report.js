@@ -26,7 +26,7 @@ import { figure, say } from "./texts.js";
 export function whatWasSent(definition, body, warning) {
   const isReadable = definition !== null && JSON.parse(body).definition === definition.id;
   return [
-    ...(isReadable ? wholeReport(definition) : []),
+    ...(isReadable ? wholeReport(definition, true) : []),
     paragraph(meaning(definition)),
     ...(isReadable ? noProof(definition) : []),
     paragraph(warning, "notice"),
@@ -87,7 +87,7 @@ function codeDescription(definition, question, code, bound) {
       ? listed(definition, line.named)
       : [element("b", {}, line.place ? placeText(line.place) : say("sent.noneNamed"))];
   const note = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
-  const warning = questionWarning(question, bound);
+  const warning = questionWarning(question, bound, true);
   return [
     ...about,
     labelled(say("sent.reported"), names),

@@ -164,13 +164,14 @@ function skips(definition) {
 
 /** @param {Definition} definition @param {string} clientHash */
 function privacyLabel(definition, clientHash) {
+  const isWeak = !provesNothing(definition);
   return element(
     "section",
-    { class: "privacy", "aria-labelledby": "privacy-heading" },
+    { class: isWeak ? "privacy weak" : "privacy", "aria-labelledby": "privacy-heading" },
     element(
       "h2",
       { id: "privacy-heading" },
-      provesNothing(definition) ? say("start.heading") : say("start.headingWeak"),
+      isWeak ? say("start.headingWeak") : say("start.heading"),
     ),
     ...wholeReport(definition),
     ...randomStep(definition),

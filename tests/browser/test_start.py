@@ -26,6 +26,7 @@ WHOLE = (
     'ethics = "Approved by the board, 2026-4."\nhelpline = "Call 112 at any hour."\n' + SMALL
 )
 RIGHT = "That’s right. Every line can come from every answer, so no line is proof."
+ADVICE = "Do not answer what could hurt you."
 THEMES = ("", "blue", "plum", "slate")
 
 CONTRAST = """() => {
@@ -44,7 +45,8 @@ CONTRAST = """() => {
   };
   return [["--accent", "--paper"], ["--accent", "--card"], ["--accent", "--tint"],
     ["--on-accent", "--accent"], ["--on-accent", "--pressed"], ["--ink", "--tint"],
-    ["--ink", "--paper"], ["--soft", "--paper"], ["--soft", "--card"], ["--alarm", "--paper"]]
+    ["--ink", "--paper"], ["--soft", "--paper"], ["--soft", "--card"], ["--alarm", "--paper"],
+    ["--alarm", "--card"]]
     .map(([a, b]) => [a, b, ratio(a, b)]).filter(([, , contrast]) => contrast < 7);
 }"""
 
@@ -193,6 +195,7 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
     page = device.open(site.link(site.publish(head + questions)))
     heading(page, "S")
     assert_weak(page.locator(".privacy").inner_text())
+    expect(page.locator(".notice").first).to_contain_text(ADVICE)
     press(page, "Start")
     for number in range(7):
         page.get_by_text("How this answer is protected").nth(number).tap()
@@ -203,10 +206,12 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
     press(page, "Continue")
     heading(page, "Check your answers")
     assert_weak(page.locator("main").inner_text())
+    expect(page.locator(".notice").first).to_contain_text(ADVICE)
     press(page, "Send")
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
     assert_weak(page.locator(".details-body").inner_text())
+    expect(page.locator("main")).not_to_contain_text(ADVICE)
 
 
 WEAK_QUESTION = """
@@ -233,7 +238,7 @@ options = [{id = "v", label = "V"}, {id = "w", label = "W"}, {id = "x", label = 
 
 
 def test_every_page_says_how_often_a_weak_question_sends_the_true_answer(site, device):
-    warning = "Weak: your true answer is sent 99 times in 100. Do not answer what could hurt you."
+    warning = f"Weak: your true answer is sent 99 times in 100. {ADVICE}"
     page = device.open(site.link(site.publish(WEAK_QUESTION)))
     expect(page.locator(".example")).to_contain_text(warning)
     press(page, "Start")
@@ -245,8 +250,8 @@ def test_every_page_says_how_often_a_weak_question_sends_the_true_answer(site, d
     press(page, "Send")
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
-    expect(page.locator(".reported")).to_contain_text(warning)
-    expect(page.locator(".reported")).not_to_contain_text("random")
+    expect(page.locator(".reported")).to_contain_text("your true answer is sent 99 times in 100.")
+    expect(page.locator(".reported")).not_to_contain_text(re.compile(f"random|{ADVICE}"))
 
 
 def test_the_example_of_a_weak_question_shows_its_bound_beside_its_frequencies(site, device):
@@ -263,7 +268,6 @@ def assert_weak(text: str) -> None:
     first, *_ = re.findall(r"factor of at most [\d,.]+\d", text)
     assert first == "factor of at most 2,187"
     assert "All your lines together: weak protection." in text
-    assert "Do not answer what could hurt you." in text
     assert "All your lines about nights: weak protection, a factor of at most 2,187." in text
     assert text.count("at most 3.") == text.count("This question alone")
     assert not re.search("prove|proof|not your answers|truthfully", text)

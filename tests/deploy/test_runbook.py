@@ -8,7 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click import Context
 
+from survey.cli import main
 from tests.conftest import ROOT
 from tests.store.databases import DirectAccess
 
@@ -19,6 +21,7 @@ SECTIONS = [
     "Install",
     "Upgrade",
     "Backup and restore drill",
+    "The keeper and its keys",
     "Move to PostgreSQL",
     "Rotate keys",
     "When something is wrong",
@@ -75,6 +78,16 @@ def shell(tmp_path: Path):
 def test_survey_sh_runs_commands_as_the_server_and_on_another_database_for_a_drill(shell):
     as_server = "-u survey -- /opt/survey/bin/survey"
     assert shell("migrate") == f"{as_server} migrate in sqlite:////x/y.db with none"
-    drill = shell("restore", "a b", SURVEY_DATABASE="sqlite:////drill.db")
-    assert drill == f"{as_server} restore a b in sqlite:////drill.db with none"
+    drill = shell("check-store", "a b", SURVEY_DATABASE="sqlite:////drill.db")
+    assert drill == f"{as_server} check-store a b in sqlite:////drill.db with none"
     assert shell("config", "check").endswith("config check in sqlite:////x/y.db with hidden")
+
+
+@pytest.mark.security
+def test_survey_sh_gives_private_keys_only_to_commands_that_need_them(shell):
+    with_keys = {
+        command
+        for command in main.list_commands(Context(main))
+        if shell(command).startswith("-u survey-keeper -- ")
+    }
+    assert with_keys == {"keeper", "release", "restore", "copy-store"}

@@ -8,9 +8,11 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
+from nacl.public import PrivateKey
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, expect
 
 from survey.collect.publication import publish
@@ -27,6 +29,7 @@ from tests.conftest import (
     hashed_password,
     wait_until_up,
 )
+from tests.store.reports import PRIVATE_KEYS
 
 PHONE = {
     "viewport": {"width": 390, "height": 844},
@@ -51,6 +54,7 @@ class Site:
 
     url: str
     store: Store
+    keys: Path
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def publish(self, toml: str = SMALL) -> PublishedSurvey:
@@ -62,6 +66,12 @@ class Site:
         definition = toml.replace('slug = "small"', f'slug = "{slug}"')
         return publish(self.store, load(definition.encode(), "s.toml", Caps()), TODAY)
 
+    def read_keys(self) -> None:
+        """Let this process open the pending reports of the server, as its keeper can."""
+        for file in self.keys.glob("*.key"):
+            private_key = PrivateKey(file.read_bytes())
+            PRIVATE_KEYS[bytes(private_key.public_key)] = private_key
+
     def link(self, survey: PublishedSurvey) -> str:
         return f"{self.url}/s/{survey.slug}#d={survey.sha256[:16]}"
 
@@ -72,6 +82,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     store = open_store(database)
     store.migrate()
     store.add_researcher(EMAIL, hashed_password())
+    keys = tmp_path_factory.mktemp("keys")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(
@@ -81,7 +92,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "SURVEY_SECRET": SECRET,
             "SURVEY_DATABASE": database,
             "SURVEY_PUBLIC_URL": url,
-            "SURVEY_KEYS": str(tmp_path_factory.mktemp("keys")),
+            "SURVEY_KEYS": str(keys),
             "SURVEY_PASSWORD_COST": "1",
         },
         stdout=subprocess.PIPE,
@@ -89,7 +100,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         text=True,
     )
     wait_until_up(url, process)
-    yield Site(url, store)
+    yield Site(url, store, keys)
     process.terminate()
     process.communicate(timeout=90)
     store.close_connections()

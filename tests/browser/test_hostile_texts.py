@@ -191,6 +191,7 @@ def test_payloads_in_the_texts_of_every_type_are_shown_as_text(site, device):
 
 def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_device):
     survey = publish(site)
+    site.read_keys()
     add_released(site.store, survey, 400)
     device = new_device(has_touch=False, is_mobile=False)
     page = sign_in(device, site.url, f"/research/surveys/{survey.slug}/1")

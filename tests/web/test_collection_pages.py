@@ -96,6 +96,17 @@ def test_an_invitation_form_sent_twice_creates_links_once_and_shows_a_message(ow
     assert store.n_invited(small.key, "Köln") == 85
 
 
+@pytest.mark.security
+def test_a_survey_for_shared_devices_offers_and_creates_no_invitations(owner, store):
+    shared = publish(store, load(f"kiosk = true\n{SMALL}".encode(), "s.toml", Caps()), TODAY)
+    page = owner.get(PAGE).text
+    assert "on which the next person could use an invitation" in page
+    assert f'action="{PAGE}/invite"' not in page
+    refused = send(owner, f"{PAGE}/invite", page=f"{PAGE}", count="30", stratum="")
+    assert refused.status_code == 422
+    assert store.n_invited(shared.key, "") == 0
+
+
 def test_the_button_of_a_planned_group_creates_its_links_once(owner, store, small):
     store.set_plan(small.key, Plan(0, {"Köln": 30, "Bonn": 30}))
     page = owner.get(PAGE)

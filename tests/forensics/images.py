@@ -38,11 +38,8 @@ from tests.store.databases import DirectAccess, PostgresqlServer
 N, N_FIRST = 200, 150
 """Reports in total, and before the first release."""
 
-EVERY = 15
+PERIODS = range(28, 60)
 """Seconds between release times: enough to send 150 reports and to take an image in between."""
-
-NEVER = 86_400
-"""Seconds between release times of a server that is stopped before the first one."""
 
 GROUPS = ("", "north", "", "south")
 """The groups of reports in turn; those with a name have invitations."""
@@ -227,9 +224,9 @@ class Planting:
     place: Place
     keys: Path
     directory: Path
-    every: int = EVERY
     mutant: str = ""
     source: Path = ROOT
+    every: int = 0
     reports: list[PlantedReport] = field(default_factory=list)
     images: dict[str, bytes] = field(default_factory=dict)
     wal: list[tuple[str, bytes]] = field(default_factory=list)
@@ -238,7 +235,7 @@ class Planting:
         self.port = free_port()
         self.log = self.directory / "server.log"
         self.database = DirectAccess(self.place.url)
-        settings = {"SURVEY_RELEASE_EVERY": str(self.every), "SURVEY_KEYS": str(self.keys)}
+        settings = {"SURVEY_KEYS": str(self.keys)}
         if not (self.source / "survey/store/sealing.py").exists():
             # The version before sealing, for the figures in `__main__`.
             settings = {"SURVEY_RELEASE_SECONDS": "1"}
@@ -271,7 +268,11 @@ class Planting:
 
     @contextmanager
     def server(self) -> Iterator[None]:
-        """Run `survey serve` with its keeper."""
+        """Run `survey serve` with its keeper, right after a release time."""
+        now = time.time()
+        self.every = min(PERIODS, key=lambda every: now - release_time(now, every))
+        if self.source == ROOT:
+            self._environment["SURVEY_RELEASE_EVERY"] = str(self.every)
         with self.log.open("ab") as log:
             process: subprocess.Popen[str] = subprocess.Popen(
                 [
@@ -330,6 +331,12 @@ class Planting:
             )
             connection.request("POST", "/s/plan/reports", body, JSON)
             answer = connection.getresponse()
+            while answer.status == 503:
+                # The keeper has not yet given the survey a key.
+                answer.read()
+                time.sleep(0.1)
+                connection.request("POST", "/s/plan/reports", body, JSON)
+                answer = connection.getresponse()
             assert answer.status == 201, answer.read()
             answer.read()
         connection.close()
@@ -342,6 +349,7 @@ class Planting:
     def take_images(self, when: str) -> None:
         """Add images of every place where reports might be, and a new backup."""
         self.images |= {f"{name}, {when}": raw for name, raw in self.place.images().items()}
+        self.wal = self.place.wal()
         self.images[f"server log, {when}"] = self.log.read_bytes()
         backup = self.directory / f"{when}.backup"
         self.run("backup", backup)
@@ -349,11 +357,12 @@ class Planting:
 
     def figures(self, private_keys: Sequence[bytes]) -> Iterator[Figures]:
         """Yield what each image reveals; the archived log is read beside the tables' files."""
+        newest_log = next((name for name in reversed(self.images) if "archived WAL" in name), "")
         spenders: set[tuple[int, int]] = set()
         for name, content in self.images.items():
             image = Image(name, content, self.reports, private_keys)
             spenders |= image.spenders
-            yield image.figures(self.wal if name == "archived WAL, closed" else (), spenders)
+            yield image.figures(self.wal if name == newest_log else (), spenders)
 
 
 def _base64(raw: bytes) -> str:
@@ -375,22 +384,15 @@ class Outcome:
 
 def plant(planting: Planting, until: str) -> None:
     """Plant the reports and take images until a state: "pending", "released" or "closed"."""
-
-    def wait_for_release_time() -> None:
-        due = release_time(time.time(), planting.every) + planting.every
-        time.sleep(max(0.0, due + 1 - time.time()))
-
     planting.run("migrate")
+    planting.publish()
     with planting.server():
-        planting.publish()
-        if until != "pending":
-            wait_for_release_time()
         planting.send(planting.reports[:N_FIRST])
         planting.take_images("pending")
         if until == "pending":
             return
         if until == "closed" and planting.source == ROOT:
-            assert planting.n_released() == 0, f"{planting.every} seconds are too few here"
+            assert planting.n_released() == 0, f"{PERIODS} seconds are too few here"
         wait_until(lambda: planting.n_released() > 0)
         # The keeper destroys the key in the same pass, and rewrites the files.
         time.sleep(2)
@@ -398,12 +400,13 @@ def plant(planting: Planting, until: str) -> None:
         planting.take_images("released")
         if until == "released":
             return
-        wait_for_release_time()
+        # Other reports are released, and all pending ones sealed again.
+        due = release_time(time.time(), planting.every) + planting.every
+        time.sleep(due + 2 - time.time())
         planting.run("close", "plan")
         wait_until(lambda: planting.n_released() == N)
         time.sleep(3)
     planting.take_images("closed")
-    planting.wal = planting.place.wal()
 
 
 @contextmanager
@@ -433,7 +436,6 @@ def investigate(
     directory: Path,
     *,
     until: str = "closed",
-    every: int = EVERY,
     mutant: str = "",
     source: Path = ROOT,
 ) -> Outcome:
@@ -442,7 +444,7 @@ def investigate(
         volume = stack.enter_context(mounted(directory, "volume", 16))
         place = stack.enter_context(PLACES[kind](directory))
         keys = volume.directory / "keys"
-        planting = Planting(place, keys, directory, every, mutant, source)
+        planting = Planting(place, keys, directory, mutant, source)
         with KeyWatch(keys) as watch:
             plant(planting, until)
         assert watch.names == set(watch.keys), "a private key was gone before it could be copied"

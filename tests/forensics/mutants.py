@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 from nacl.public import PrivateKey
 
 from survey.collect import release
@@ -46,6 +47,17 @@ def print_private_keys(patch: Patch) -> None:
         return private_key
 
     patch(sealing.PrivateKeys, "find", find_and_print)
+
+
+def release_in_order_of_ids(patch: Patch) -> None:
+    """Publish reports in the order of their ids, which other tables contain."""
+    open_all = release.Keeper._open
+
+    def open_and_sort(self, keys, batches):
+        return sorted(open_all(self, keys, batches), key=lambda report: report.id)
+
+    patch(release.Keeper, "_open", open_and_sort)
+    patch(release, "secure_permutation", np.arange)
 
 
 def store_codes(patch: Patch) -> None:
@@ -145,6 +157,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
         keep_private_keys,
         unlink_private_keys,
         print_private_keys,
+        release_in_order_of_ids,
         store_codes,
         store_digest,
         name_batches_after_codes,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.forensics.images import NEVER, PLACES, N, investigate
+from tests.forensics.images import PLACES, N, investigate
 from tests.forensics.search import Image, PlantedReport
 
 pytestmark = [pytest.mark.security, pytest.mark.web]
@@ -34,22 +34,30 @@ def test_no_image_links_a_report_to_its_id_its_place_its_time_or_its_invitation(
     ],
 )
 def test_a_private_key_that_outlives_its_period_is_found(mutant, image, tmp_path):
-    outcome = investigate("sqlite", tmp_path, until="released", every=8, mutant=mutant)
+    outcome = investigate("sqlite", tmp_path, until="released", mutant=mutant)
     assert set(outcome.leaks) == {image}
     assert set(outcome.leaks[image]) == {"private_keys"}
 
 
 @pytest.mark.parametrize(
-    ("mutant", "figures"),
+    ("kind", "mutant", "until", "image", "figures"),
     [
-        ("store_codes", {"by_id", "in_order"}),
-        ("store_digest", {"by_digest"}),
+        ("sqlite", "store_codes", "pending", "ext4 image", {"by_id", "in_order"}),
+        ("sqlite", "store_digest", "pending", "ext4 image", {"by_digest"}),
+        *(
+            pytest.param("postgresql", *leak, marks=pytest.mark.long)
+            for leak in (
+                ("store_codes", "pending", "archived WAL", {"by_id", "by_time", "by_invitation"}),
+                ("store_digest", "pending", "pg_wal", {"by_digest"}),
+                ("release_in_order_of_ids", "released", "data directory", {"by_id"}),
+            )
+        ),
     ],
 )
-def test_codes_and_digests_beside_ids_are_found(mutant, figures, tmp_path):
-    outcome = investigate("sqlite", tmp_path, until="pending", every=NEVER, mutant=mutant)
-    assert set(outcome.leaks) == {"ext4 image, pending"}
-    assert set(outcome.leaks["ext4 image, pending"]) >= figures
+def test_an_image_shows_what_a_broken_version_stores(kind, mutant, until, image, figures, tmp_path):
+    leaks = investigate(kind, tmp_path, until=until, mutant=mutant).leaks
+    assert set(leaks[f"{image}, {until}"]) >= figures
+    assert not any("server log" in name or "key volume" in name for name in leaks)
 
 
 def planted(n: int, rng: random.Random) -> list[PlantedReport]:

@@ -236,7 +236,7 @@ class Planting:
         self.log = self.directory / "server.log"
         self.database = DirectAccess(self.place.url)
         settings = {"SURVEY_KEYS": str(self.keys)}
-        if not (self.source / "survey/store/sealing.py").exists():
+        if not (self.source / "survey/store/sealed_reports.py").exists():
             # The version before sealing, for the figures in `__main__`.
             settings = {"SURVEY_RELEASE_SECONDS": "1"}
         self._environment = {

@@ -14,7 +14,8 @@ import numpy as np
 from nacl.public import PrivateKey
 
 from survey.collect import release
-from survey.store import reports, sealing
+from survey.store import reports, sealed_reports
+from survey.store.sealed_reports import Batch, PrivateKeys
 
 SITE = Path(__file__).parent / "site"
 """The folder that, on PYTHONPATH, breaks a program as SURVEY_TEST_MUTANT says."""
@@ -25,28 +26,28 @@ Patch = Callable[[object, str, object], None]
 
 def keep_private_keys(patch: Patch) -> None:
     """Forget the public key of a finished period, but not the private one."""
-    patch(sealing.PrivateKeys, "destroy", lambda self, public_key: None)
+    patch(PrivateKeys, "destroy", lambda self, public_key: None)
 
 
 def unlink_private_keys(patch: Patch) -> None:
     """Delete private keys without overwriting them."""
 
-    def destroy(self: sealing.PrivateKeys, public_key: bytes) -> None:
+    def destroy(self: PrivateKeys, public_key: bytes) -> None:
         self._path(public_key).unlink(missing_ok=True)
 
-    patch(sealing.PrivateKeys, "destroy", destroy)
+    patch(PrivateKeys, "destroy", destroy)
 
 
 def print_private_keys(patch: Patch) -> None:
     """Print each private key that opens a batch."""
-    find = sealing.PrivateKeys.find
+    find = PrivateKeys.find
 
-    def find_and_print(self: sealing.PrivateKeys, public_key: bytes) -> object:
+    def find_and_print(self: PrivateKeys, public_key: bytes) -> object:
         private_key = find(self, public_key)
         print(bytes(private_key or b"").hex(), file=sys.stderr, flush=True)
         return private_key
 
-    patch(sealing.PrivateKeys, "find", find_and_print)
+    patch(PrivateKeys, "find", find_and_print)
 
 
 def release_in_order_of_ids(patch: Patch) -> None:
@@ -72,12 +73,12 @@ def store_digest(patch: Patch) -> None:
 
 def name_batches_after_codes(patch: Patch) -> None:
     """Derive the random names of batches from the codes in them."""
-    seal = sealing.seal
+    seal = sealed_reports.seal
 
     def seal_and_name(key, members, **options):
         codes = b"".join(report.codes for report in members)
         return [
-            sealing.Batch(**{**vars(batch), "batch": hashlib.sha256(batch.ids + codes).digest()})
+            Batch(**{**vars(batch), "batch": hashlib.sha256(batch.ids + codes).digest()})
             for batch in seal(key, members, **options)
         ]
 
@@ -106,25 +107,25 @@ def skip_file_sync(patch: Patch) -> None:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             os.fsync(descriptor)
 
-    patch(sealing, "os", SimpleNamespace(**{**vars(os), "fsync": sync_directories}))
+    patch(sealed_reports, "os", SimpleNamespace(**{**vars(os), "fsync": sync_directories}))
 
 
 def skip_directory_sync(patch: Patch) -> None:
     """Leave it to the system when the name of a private key reaches the disk."""
-    patch(sealing.PrivateKeys, "_synchronize_names", lambda self: None)
+    patch(PrivateKeys, "_synchronize_names", lambda self: None)
 
 
 def publish_keys_first(patch: Patch) -> None:
     """Write a private key only when it is needed, after its public key was published."""
     unwritten: dict[bytes, PrivateKey] = {}
-    find = sealing.PrivateKeys.find
+    find = PrivateKeys.find
 
-    def create(self: sealing.PrivateKeys) -> bytes:
+    def create(self: PrivateKeys) -> bytes:
         private_key = PrivateKey.generate()
         unwritten[bytes(private_key.public_key)] = private_key
         return bytes(private_key.public_key)
 
-    def write_all_and_find(self: sealing.PrivateKeys, public_key: bytes) -> PrivateKey | None:
+    def write_all_and_find(self: PrivateKeys, public_key: bytes) -> PrivateKey | None:
         while unwritten:
             name, private_key = unwritten.popitem()
             with self._path(name).open("xb") as file:
@@ -134,8 +135,8 @@ def publish_keys_first(patch: Patch) -> None:
             self._synchronize_names()
         return find(self, public_key)
 
-    patch(sealing.PrivateKeys, "create", create)
-    patch(sealing.PrivateKeys, "find", write_all_and_find)
+    patch(PrivateKeys, "create", create)
+    patch(PrivateKeys, "find", write_all_and_find)
 
 
 def destroy_keys_early(patch: Patch) -> None:

@@ -11,7 +11,8 @@ sends all other reports: against that, only the randomization on the device prot
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ MINIMUM_REPORTS = 25
 
 OTHER_GROUPS = "other groups"
 """Name under which small groups are published together; no stratum may have this name."""
+
+Cell = tuple[str, str]
+"""A stratum and a bucket (the day or week of a release)."""
 
 FIRST_MONDAY = 4 * 86_400
 """Monday, 1970-01-05, 00:00 UTC in seconds: release times are multiples of a period after it."""
@@ -73,6 +77,81 @@ def closing_names(pending: Mapping[str, int]) -> dict[str, str]:
     is_enough = sum(pending[stratum] for stratum in small) >= MINIMUM_REPORTS
     names = {stratum: stratum for stratum in pending if stratum not in small}
     return {**names, **dict.fromkeys(small, OTHER_GROUPS)} if is_enough else names
+
+
+def merge_small_strata(sizes: Mapping[str, int]) -> dict[str, str]:
+    """Return the stratum into which a conversion moves each, given its number of reports.
+
+    The smallest strata are merged until together they have enough reports. At least two strata
+    are merged: otherwise, subtracting the others from the total would reveal the one left out.
+
+    >>> merge_small_strata({"north": 400, "south": 300, "east": 20, "west": 3})
+    {'west': 'other groups', 'east': 'other groups', 'south': 'other groups', 'north': 'north'}
+    >>> merge_small_strata({"": 7})
+    {'': ''}
+    """
+    if len(sizes) < 2:
+        return {stratum: stratum for stratum in sizes}
+    names: dict[str, str] = {}
+    merged = 0
+    for stratum, n in sorted(sizes.items(), key=lambda item: (item[1], item[0])):
+        is_small = n < MINIMUM_REPORTS or 0 < merged < MINIMUM_REPORTS
+        names[stratum] = OTHER_GROUPS if is_small else stratum
+        merged += n if is_small else 0
+    return names
+
+
+def merge_small_groups(sizes: Mapping[Cell, int]) -> dict[Cell, Cell]:
+    """Return the stratum and bucket into which a conversion moves each cell, given its reports.
+
+    Earlier versions released smaller cells and merged them when they were read. This merges them
+    in the same way, for good: nothing becomes readable that was not. Cells that all are large
+    enough stay as they are.
+
+    First, small strata are merged over all buckets as in `merge_small_strata`. Then neighbouring
+    buckets are merged until each stratum has either no reports or enough of them in every bucket.
+    No difference between totals of strata, buckets or cells then isolates fewer than the minimum.
+
+    >>> merge_small_groups({("", "2026-01-01"): 90, ("", "2026-01-02"): 40, ("", "2026-01-03"): 1})
+    {('', '2026-01-01'): ('', '2026-01-01'), ('', '2026-01-02'): ('', '2026-01-02/2026-01-03'), \
+('', '2026-01-03'): ('', '2026-01-02/2026-01-03')}
+    """
+    by_stratum: Counter[str] = Counter()
+    for (stratum, _), n in sizes.items():
+        by_stratum[stratum] += n
+    names = merge_small_strata(by_stratum)
+    by_bucket: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for (stratum, bucket), n in sizes.items():
+        by_bucket[bucket][names[stratum]] += n
+    spans = _merge_buckets(by_bucket)
+    return {(stratum, bucket): (names[stratum], spans[bucket]) for stratum, bucket in sizes}
+
+
+def _merge_buckets(by_bucket: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return each bucket's name after merging: its own, or that of its span."""
+    spans: list[list[str]] = []
+    span: list[str] = []
+    for bucket in sorted(by_bucket):
+        span.append(bucket)
+        if _has_enough(by_bucket, span):
+            spans.append(span)
+            span = []
+    # Reports at the end that are too few join the spans before them.
+    while span and spans and not _has_enough(by_bucket, span):
+        span = spans.pop() + span
+    if span:
+        spans.append(span)
+    return {
+        bucket: bucket if len(span) == 1 else f"{span[0].split('/')[0]}/{span[-1].split('/')[-1]}"
+        for span in spans
+        for bucket in span
+    }
+
+
+def _has_enough(by_bucket: Mapping[str, Counter[str]], span: Sequence[str]) -> bool:
+    """Return whether each stratum has no reports, or enough of them, in these buckets."""
+    sizes = sum((by_bucket[bucket] for bucket in span), Counter[str]())
+    return all(n >= MINIMUM_REPORTS for n in sizes.values())
 
 
 def is_question_shown(n_answers: int) -> bool:

@@ -21,6 +21,7 @@ from survey.disclosure import (
     MINIMUM_REPORTS,
     OTHER_GROUPS,
     closing_names,
+    merge_small_groups,
     n_to_release,
     release_time,
     secure_permutation,
@@ -194,6 +195,7 @@ class Keeper:
         self._every = every
         self._clock = clock
         self._cleaned_up: date | None = None
+        self._has_merged = False
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
 
@@ -250,10 +252,11 @@ class Keeper:
         n, errors = 0, []
         surveys = self._store.surveys()
         self._provide_keys(surveys)
-        try:
-            self._seal_plain_reports()
-        except SurveyError as error:
-            errors.append(error)
+        for convert in (self._seal_plain_reports, lambda: self._merge_small_cells(surveys)):
+            try:
+                convert()
+            except SurveyError as error:
+                errors.append(error)
         times = self._store.release_times()
         periods = self._keys_by_survey()
         for survey in surveys:
@@ -322,6 +325,31 @@ class Keeper:
         if has_sealed:
             # Deleted rows stay in free pages of the file until it is rewritten.
             self._store.vacuum()
+
+    def _merge_small_cells(self, surveys: Iterable[PublishedSurvey]) -> None:
+        """Merge, once per start, the cells of earlier versions that have too few reports."""
+        if self._has_merged:
+            return
+        for survey in surveys:
+            if survey.is_test_run:
+                continue
+            sizes = self._store.cell_sizes(survey.key)
+            members: dict[tuple[str, str], list[tuple[str, str]]] = {}
+            for cell, target in merge_small_groups(sizes).items():
+                members.setdefault(target, []).append(cell)
+            for target, cells in members.items():
+                if cells == [target]:
+                    continue
+                codes = [
+                    code for cell in cells for code in self._store.cell_codes(survey.key, cell)
+                ]
+                content = compose_release(
+                    survey.definition.questions, ChosenReports(*target, codes, None)
+                )
+                merged = {cell: sizes[cell] for cell in cells}
+                self._store.merge_cells(survey.key, merged, content)
+                self._store.clean_up_after_release(survey.key)
+        self._has_merged = True
 
     # -- releases
 

@@ -10,11 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from survey.disclosure import is_question_shown
-from survey.errors import NotFoundError
+from survey.disclosure import Cell, is_question_shown
+from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import is_test_run
 from survey.store.schema import BLOCK, COUNTS
 from survey.store.sealed_reports import Batch, delete_batches, insert_batches
@@ -29,9 +30,6 @@ N_ASKED = -1
 
 MAX_RELEASED = 8_192
 """Most reports that one transaction releases: it must hold the write lock only for moments."""
-
-Cell = tuple[str, str]
-"""A stratum and a bucket (the day or week of a release)."""
 
 Counts = dict[tuple[int, int], int]
 """Number of released reports by question and place."""
@@ -136,6 +134,43 @@ class Releases(Transactions):
                     "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?",
                     [len(ids), survey],
                 )
+
+    def cell_sizes(self, survey: int) -> dict[Cell, int]:
+        """Return the number of released reports of each stratum and bucket."""
+        with self._read() as transaction:
+            return {cell: _size(transaction, survey, cell) for cell in _cells(transaction, survey)}
+
+    def cell_codes(self, survey: int, cell: Cell) -> list[bytes]:
+        """Return the codes of all released reports of a stratum and bucket, for the keeper."""
+        with self._read() as transaction:
+            rows = transaction.rows(
+                "SELECT block, n, data FROM block WHERE survey = ? AND stratum = ? AND bucket = ? "
+                "ORDER BY block, question",
+                [survey, *cell],
+            )
+        codes: list[bytes] = []
+        for _, members in groupby(rows, key=itemgetter(0)):
+            columns = [_split(data, len(data) // n) for _, n, data in members]
+            codes += [b"".join(parts) for parts in zip(*columns, strict=True)]
+        return codes
+
+    def merge_cells(self, survey: int, sizes: Mapping[Cell, int], content: ReleaseContent) -> None:
+        """Replace cells of these sizes by others with the same reports.
+
+        Raises ConflictError, and changes nothing, if one of the cells has other reports by now.
+        """
+        with self._write() as transaction:
+            transaction.lock(survey)
+            for cell, size in sizes.items():
+                if _size(transaction, survey, cell) != size:
+                    raise ConflictError("another keeper has released or merged the same reports")
+                for table in ("block", "counts"):
+                    transaction.execute(
+                        f"DELETE FROM {table} WHERE survey = ? AND stratum = ? AND bucket = ?",  # noqa: S608  constant
+                        [survey, *cell],
+                    )
+            _write_content(transaction, survey, content)
+            transaction.execute("UPDATE release SET number = number + 1 WHERE survey = ?", [survey])
 
     def release_times(self) -> dict[int, int]:
         """Return the release time, in seconds since 1970, up to which each survey was served."""
@@ -276,10 +311,14 @@ def _cells(transaction: Transaction, survey: int) -> Iterator[Cell]:
 def _size(transaction: Transaction, survey: int, cell: Cell) -> int:
     """Return the number of released reports of a cell; each is in one block of every question."""
     return transaction.integer(
-        "SELECT CAST(sum(n) AS BIGINT) FROM block "
+        "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM block "
         "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
         [survey, *cell],
     )
+
+
+def _split(joined: bytes, size: int) -> Iterator[bytes]:
+    return (joined[start : start + size] for start in range(0, len(joined), size))
 
 
 def _read_column(

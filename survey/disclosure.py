@@ -4,8 +4,8 @@ A respondent in a very small group could be identified from its results, and so 
 report is the only difference between two results. Every part of the program that releases, groups,
 limits or exports reports imports the rule from here.
 
-The rule hides a respondent among other honest respondents. It hides nobody from an attacker who
-sends all other reports: against that, only the randomization on the device protects.
+The rule hides a respondent among other honest respondents. It cannot hide anyone from an attacker
+who sends all the other reports. Against such an attacker, only the randomization protects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MINIMUM_REPORTS = 25
-"""Number of reports that are released together, or a multiple of it; smallest named group."""
+"""Releases publish multiples of this number of reports; also the minimum size of a named group."""
 
 OTHER_GROUPS = "other groups"
 """Name under which small groups are published together; no stratum may have this name."""
@@ -30,11 +30,13 @@ Cell = tuple[str, str]
 """A stratum and a bucket (the day or week of a release)."""
 
 FIRST_MONDAY = 4 * 86_400
-"""Monday, 1970-01-05, 00:00 UTC in seconds: release times are multiples of a period after it."""
+"""Monday, 1970-01-05, 00:00 UTC, in seconds. Release times are whole periods after it."""
 
 
 def n_to_release(n_pending: int) -> int:
-    """Return how many of a group's pending reports a release publishes; 25 to 49 stay pending.
+    """Return how many of a group's pending reports a release publishes.
+
+    A release leaves 25 to 49 reports pending, or all of them if there are fewer than 50.
 
     >>> [n_to_release(n) for n in (0, 25, 49, 50, 74, 75, 10_000)]
     [0, 0, 0, 25, 25, 50, 9975]
@@ -64,9 +66,9 @@ def next_release(now: float, every: int) -> str:
 def closing_names(pending: Mapping[str, int]) -> dict[str, str]:
     """Return the name under which closing publishes each stratum, given its pending reports.
 
-    Strata with too few pending reports are published together, if they have enough together. A
-    stratum that the result lacks is not published. Releases leave enough pending in every stratum
-    that they publish, so that these strata keep their names.
+    Strata with fewer than 25 pending reports are pooled and published if the pool has at least 25.
+    Strata that are missing from the result are not published. A stratum that has been released
+    before still has at least 25 pending reports, so it keeps its name.
 
     >>> closing_names({"north": 30, "east": 20, "west": 3})
     {'north': 'north'}
@@ -155,10 +157,10 @@ def _has_enough(by_bucket: Mapping[str, Counter[str]], span: Sequence[str]) -> b
 
 
 def is_question_shown(n_answers: int) -> bool:
-    """Return whether a stratum's results show a question of which respondents are asked some.
+    """Return whether a stratum's results show a question that only some respondents are asked.
 
-    `n_answers` is the number of released reports of the stratum that answer it. Later releases,
-    and single days or weeks, may contain fewer of them: nobody knows who was asked.
+    `n_answers` is the number of released reports of the stratum that answer the question. Later
+    releases, days and weeks may add fewer than 25 answers, because nobody knows who was asked.
 
     >>> [is_question_shown(n) for n in (1, 24, 25)]
     [False, False, True]
@@ -167,10 +169,11 @@ def is_question_shown(n_answers: int) -> bool:
 
 
 def is_full(n_released: int, maximum: int) -> bool:
-    """Return whether a survey has reached its maximum, 0 for none, as far as releases show.
+    """Return whether the released reports show that a survey has reached its maximum.
 
-    Every release leaves at least 25 reports pending, so they count as well. The number that is
-    pending now does not: a refused report would tell its sender whether another one has arrived.
+    A maximum of 0 means no limit. Every release leaves at least 25 reports pending, so these 25
+    count too. The current number of pending reports does not count: otherwise a rejected report
+    would tell its sender that another report has arrived.
 
     >>> [is_full(n, 100) for n in (50, 75)], is_full(1000, 0)
     ([False, True], False)
@@ -179,7 +182,7 @@ def is_full(n_released: int, maximum: int) -> bool:
 
 
 def secure_permutation(n: int) -> NDArray[np.intp]:
-    """Return a random order of n things, shape (n,), from the operating system's CSPRNG.
+    """Return a random permutation of n indices, shape (n,), from the operating system's CSPRNG.
 
     The order sorts random 64-bit keys; two of the n keys are equal with probability below
     n^2 / 2^65.

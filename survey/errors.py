@@ -69,7 +69,7 @@ class FullError(SurveyError):
 
 
 class TestRunError(SurveyError):
-    """A report to a test run, which stores only simulated reports."""
+    """A report sent to a test run, which stores only simulated reports."""
 
     __test__ = False
 

@@ -193,7 +193,7 @@ def _read_block(row: Row, question: PublishedQuestion | None, column: Column) ->
 
 
 def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
-    """Yield the mistakes in pending reports, as far as they show without a private key.
+    """Yield the mistakes in pending reports that show without a private key.
 
     No message states the number of pending reports, because that number must stay secret.
     """
@@ -202,14 +202,15 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     for page in pages(snapshot, "seen"):
         n_released.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
         mistakes.update(
-            (key, "a pending report was released before") for key, _ in pending.keys() & set(page)
+            (key, "a pending report has already been released")
+            for key, _ in pending.keys() & set(page)
         )
     for page in pages(snapshot, "pending_id"):
         for place in page:
             if pending.pop(cast("tuple[int, bytes]", place), 0) != 1:
-                mistake = "an id is pending without its report, or with several"
+                mistake = "a pending id has no report, or several"
                 mistakes.add((cast("int", place[0]), mistake))
-    mistakes.update((key, "a pending report has no id on record") for key, _ in pending)
+    mistakes.update((key, "a pending report has no recorded id") for key, _ in pending)
     mistakes.update((key, UNKNOWN_SURVEY) for key in n_released.keys() - surveys.keys())
     for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
@@ -219,7 +220,7 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
 def _pending_ids(
     snapshot: Snapshot, surveys: dict[int, SurveyVersion]
 ) -> tuple[Counter[tuple[int, bytes]], set[tuple[int, str]]]:
-    """Return how often each pending report is stored, and the mistakes of sealed batches."""
+    """Return how often each pending report is stored, and the mistakes in sealed batches."""
     periods = {row[:2] for row in rows(snapshot, "sealing_key")}
     pending: Counter[tuple[int, bytes]] = Counter()
     mistakes: set[tuple[int, str]] = set()
@@ -227,7 +228,7 @@ def _pending_ids(
         pending[cast("tuple[int, bytes]", (key, report_id))] += 1
         survey = surveys.get(cast("int", key))
         if survey and survey.questions and len(cast("bytes", codes)) != survey.report_bytes:
-            mistakes.add((cast("int", key), "a pending report has codes of a wrong length"))
+            mistakes.add((cast("int", key), "a pending report has codes of the wrong length"))
     for batch in map(Batch.from_row, rows(snapshot, "pending")):
         pending.update((batch.survey, report_id) for report_id in batch.report_ids)
         survey = surveys.get(batch.survey)
@@ -244,7 +245,7 @@ def _missing_ids(surveys: dict[int, SurveyVersion], n_ids: Counter[int]) -> Iter
     for key, survey in surveys.items():
         if survey.released is None or n_ids[key] == survey.released:
             continue
-        # Closing deletes reports that are too few to publish; later, all ids are forgotten.
+        # Closing deletes reports that are too few to publish; later, all ids are deleted.
         if survey.state != "closed" or 0 < n_ids[key] < survey.released:
             yield (
                 f"{survey.name}: {n_ids[key]:,} ids are recorded as released, but "

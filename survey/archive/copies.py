@@ -24,17 +24,18 @@ Watch = Callable[[int, int], None]
 
 
 def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) -> CheckResult:
-    """Copy a store that accepts no reports meanwhile into an empty one, or continue such a copy.
+    """Copy a store into an empty one, or continue such a copy; the source must accept no reports.
 
-    Pending reports are sealed again with new keys, which `keys` gets; the caller has locked it.
-    Sessions are not copied, so everybody signs in again. Returns the result of the source's
+    Pending reports are sealed again with new keys, which are stored in `keys`; the caller must
+    have locked it. Sessions are not copied, so all researchers must sign in again. Returns the
+    result of the source's
     check. Raises ConflictError if the target contains anything that the source does not, or if
     the source has changed during the copy, and StoreError if the source contradicts itself, a
     private key is missing, or the target differs from what was written.
     """
     with source.snapshot() as snapshot:
         result = copy_snapshot(snapshot, target, watch, keys)
-    # A new snapshot, because reports acknowledged during the copy would be lost with the source.
+    # A new snapshot detects reports acknowledged during the copy, which the target lacks.
     with source.snapshot() as now:
         if table := difference(now, target, is_resealed=True):
             raise ConflictError(
@@ -49,7 +50,7 @@ def copy_snapshot(
 ) -> CheckResult:
     """Bring a target to the state of a snapshot and compare every row, as `copy_store` does.
 
-    Without keys, sealed reports and their public keys are copied as they are.
+    Without `keys`, sealed reports and their public keys are copied unchanged.
     """
     is_resealed = keys is not None
     result = check(source).require_consistency()
@@ -71,7 +72,7 @@ def copy_snapshot(
 
 
 def _seal_for(target: Store, keys: PrivateKeys, source: Snapshot, batches: Sequence[Row]) -> None:
-    """Seal the reports of batches with keys of the target, one new batch for each."""
+    """Seal the reports of batches with the target's keys, each batch as one new batch."""
     periods = {row[:2]: SealingKey(*row) for row in rows(source, "sealing_key")}
     current = {key.survey: key for key in target.sealing_keys()}
     for batch in map(Batch.from_row, batches):
@@ -123,9 +124,9 @@ def _foreign(table: str) -> ConflictError:
 def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     """Write the current state of a store to a new file, while the store may keep serving.
 
-    The file has every report acknowledged before, pending or released, and the ids that identify
-    repeated reports. Raises ConflictError if the file exists, and StoreError without writing a
-    file if the store contradicts itself.
+    The file contains every report acknowledged before, pending or released, and the ids that
+    identify repeated reports. Raises ConflictError if the file exists, and StoreError without
+    writing a file if the store contradicts itself.
     """
     if os.path.lexists(file):
         raise _file_exists(file)
@@ -147,9 +148,9 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
 def restore(file: Path, store: Store, keys: PrivateKeys, watch: Watch) -> tuple[CheckResult, int]:
     """Restore a backup into an empty database, migrated or not.
 
-    Returns the result of its check, and the number of pending reports whose private key is
-    destroyed: they are left out, and their ids and invitations are unused again, so that devices
-    can send them again. Restoring the same file again continues an interrupted run. The file is
+    Returns the result of the backup's check, and the number of pending reports whose private key
+    is destroyed. These are omitted, and their ids and invitations become unused again, so devices
+    can resend the reports. Restoring the same file again continues an interrupted run. The file is
     not changed; a file with an older schema is upgraded in a copy. Raises ConflictError if the
     database contains anything else, and StoreError for a file that is not a store, has a newer
     schema, or contradicts itself.
@@ -158,7 +159,7 @@ def restore(file: Path, store: Store, keys: PrivateKeys, watch: Watch) -> tuple[
         if all(keys.find(key.public_key) for key in source.sealing_keys()):
             with source.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), 0
-        # In a copy, so that another run finds the same rows.
+        # In a copy of the file, so that a second run starts from the same rows.
         with create_file(Path(directory) / "readable.db") as readable:
             with source.snapshot() as snapshot:
                 copy_snapshot(snapshot, readable, lambda *_: None)
@@ -241,7 +242,7 @@ def _resealed_portions(source: Snapshot, target: Store) -> Iterator[Portion]:
 
 
 def _readable_part(row: Row) -> tuple[int, str, bytes, bytes]:
-    """Return what a batch shows without a key, and keeps when it is sealed again."""
+    """Return the part of a batch that is readable without a key and unchanged by resealing."""
     batch = Batch.from_row(row)
     return batch.survey, batch.stratum, batch.ids, batch.invitations
 

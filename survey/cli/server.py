@@ -47,7 +47,7 @@ def config() -> None:
 
 
 without_keeper_option = click.option(
-    "--without-keeper", is_flag=True, help="Leave releases to `survey keeper`."
+    "--without-keeper", is_flag=True, help="Do not release reports; `survey keeper` does."
 )
 
 
@@ -157,7 +157,7 @@ def reset_researcher(email: str, password: str) -> None:
 
 @click.command()
 def release() -> None:
-    """Do once what the keeper does: release the reports that are due, and nothing earlier."""
+    """Run the keeper once: release the reports that are due, and none before their time."""
     keeper, keys = _keeper()
     with keys.lock():
         click.echo(f"released {quantity(keeper.work(), 'report')}")
@@ -167,10 +167,11 @@ def release() -> None:
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Forget pending reports whose private key is lost, so that devices send them again.",
+    help="Delete pending reports whose private key is lost, so that devices can resend them; "
+    "then exit.",
 )
 def keeper(take_over: bool) -> None:
-    """Hold the private keys and release reports until SIGTERM."""
+    """Run the keeper until SIGTERM: hold the private keys and release reports on time."""
     from threading import Event
 
     from survey.ops.config_check import Deployment, refuse_unsafe_keeper
@@ -180,7 +181,7 @@ def keeper(take_over: bool) -> None:
     if take_over:
         with keys.lock():
             n = unit.take_over()
-        click.echo(f"forgot {quantity(n, 'pending report')} that no private key opens")
+        click.echo(f"deleted {quantity(n, 'pending report')} whose private key is lost")
         return
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -241,7 +242,7 @@ def backup(file: Path) -> None:
     store = configured_store()
     with _progress("writing") as watch:
         result = write_backup(store, file, watch)
-    click.echo(f"{file} contains {_describe(result)} released, and all pending reports")
+    click.echo(f"{file} contains {_describe(result)} and all pending reports")
 
 
 @click.command()
@@ -252,11 +253,11 @@ def restore(file: Path) -> None:
 
     with _progress("restoring") as watch:
         result, n_lost = restore_backup(file, configured_store(), _private_keys(), watch)
-    click.echo(f"restored {_describe(result)} released, and the pending reports that can be read")
+    click.echo(f"restored {_describe(result)} and the readable pending reports")
     if n_lost:
         click.echo(
-            f"{quantity(n_lost, 'pending report')} cannot be read: the private keys are destroyed. "
-            "Devices that still have these reports can send them again."
+            f"{quantity(n_lost, 'pending report')} cannot be read, because the private keys are "
+            "destroyed. Devices that still have these reports can send them again."
         )
 
 
@@ -277,8 +278,8 @@ def copy_store(source: str, target: str) -> None:
     keys = _private_keys()
     with keys.lock(), _progress("copying") as watch:
         result = copy_database(*stores, keys, watch)
-    click.echo(f"copied {_describe(result)} released, and all pending reports; every row agrees")
-    click.echo("set SURVEY_DATABASE to DST, and run `survey keeper --take-over` before you start")
+    click.echo(f"copied {_describe(result)} and all pending reports; every row agrees")
+    click.echo("set SURVEY_DATABASE to DST and run `survey keeper --take-over` before you start")
     click.echo("the server again: it destroys the private keys that only SRC needs")
 
 
@@ -346,7 +347,7 @@ def _open_argument(url: str, argument: str) -> Store:
 
 @contextmanager
 def _progress(label: str) -> Iterator[Watch]:
-    """Show how far a copy has come."""
+    """Show the progress of a copy."""
     with progress_bar(label, 1) as bar:
 
         def watch(n_copied: int, n_total: int) -> None:
@@ -357,4 +358,4 @@ def _progress(label: str) -> Iterator[Watch]:
 
 
 def _describe(result: CheckResult) -> str:
-    return f"{quantity(result.surveys, 'survey')}, {quantity(result.reports, 'report')}"
+    return f"{quantity(result.surveys, 'survey')}, {quantity(result.reports, 'released report')}"

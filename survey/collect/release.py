@@ -1,7 +1,7 @@
-"""The keeper releases pending reports: it alone holds the private keys that open them.
+"""The keeper releases pending reports; only the keeper holds the private keys that open them.
 
-At fixed release times it publishes multiples of 25 reports of each group, chosen at random, and
-seals the others again under a new key. Pages and commands only set states that it executes.
+At fixed release times, the keeper publishes a multiple of 25 reports of each group, chosen at
+random, and seals the others with a new key. Pages and commands set states; the keeper acts on them.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ BLOCK_SIZE = 65_536
 POLL_SECONDS = 1.0
 
 PROBE_SECONDS = 10.0
-"""Time between two checks whether the database accepts reports, which the log then states."""
+"""Interval at which the keeper checks, and logs, whether the database accepts no reports."""
 
 SPARE_KEYS = 8
-"""Public keys that wait for surveys to be published, so that these accept reports at once."""
+"""Number of spare public keys, with which new surveys can accept reports at once."""
 
 REWRITE_SECONDS = 30.0
-"""Pause before closed surveys' tables are rewritten again, after a reader prevented it."""
+"""Pause before another attempt to rewrite the store, after a reader prevented one."""
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def day_of(now: float) -> date:
 
 
 def bucket_of(survey: PublishedSurvey, released: date) -> str:
-    """Return what is stored of the day of a release: nothing, the day, or its ISO week.
+    """Return what a survey stores about the day of a release: nothing, the day, or its ISO week.
 
     >>> from types import SimpleNamespace
     >>> surveys = [
@@ -160,7 +160,7 @@ def release_simulated(
     stratum: str = "",
     bucket: str = "",
 ) -> None:
-    """Publish simulated reports at once: they belong to nobody and never are pending."""
+    """Publish simulated reports at once; they belong to nobody and need no pending state."""
     content = _content(store, survey, reports, stratum, bucket)
     store.release(survey.key, content, [report.id for report in reports])
 
@@ -180,11 +180,11 @@ def _content(
 
 
 class Keeper:
-    """Holds the private keys; releases, closes and seals again, whatever fails.
+    """The process or thread that holds the private keys, releases reports and rotates keys.
 
-    One survey that fails does not hold up the others. After an interruption, the next pass seals
-    again what the interrupted one had left, and releases nothing of it before the next release
-    time: a crash delays a release, and never repeats one.
+    If one survey fails, the others are still served. After an interruption, the next pass seals
+    the remaining reports again and releases none of them before the next release time. A crash
+    therefore delays a release, but never repeats one.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Keeper:
         self._rewrite_from = 0.0
 
     def run(self, stop: Event) -> None:
-        """Do all that is due once a second until `stop` is set; repeat what failed."""
+        """Do whatever is due once a second until `stop` is set; retry after errors."""
         is_waiting = False
         while not stop.is_set():
             try:
@@ -208,9 +208,9 @@ class Keeper:
                     is_waiting = False
                     self._run_locked(stop)
             except ConflictError as error:
-                # The server that this one replaces may still be ending.
+                # The server that this one replaces may still be stopping.
                 if not is_waiting:
-                    logger.warning("no releases by this process: %s", error)
+                    logger.warning("this process releases nothing: %s", error)
                 is_waiting = True
             except SurveyError as error:
                 logger.warning("the private keys cannot be used", exc_info=error)
@@ -226,16 +226,16 @@ class Keeper:
             try:
                 self.work()
             except SurveyError as error:
-                logger.warning("no release this time", exc_info=error)
+                logger.warning("the keeper failed and will retry", exc_info=error)
             except Exception:
-                # The thread must survive a programming error: without it nothing is released.
-                logger.exception("no release this time")
+                # The thread must survive a programming error; without it, nothing is released.
+                logger.exception("the keeper failed and will retry")
             stop.wait(POLL_SECONDS)
 
     def _probe(self) -> None:
-        """Log if the database accepts no reports, whether or not any arrive.
+        """Log a warning if the database accepts no reports, whether or not any arrive.
 
-        The servers do not log refused reports: a line would tell when somebody sent one.
+        The servers do not log rejected reports, because a line would show when somebody sent one.
         """
         try:
             self._store.check_writable()
@@ -243,10 +243,10 @@ class Keeper:
             logger.warning("reports cannot be stored for now", exc_info=error)
 
     def work(self) -> int:
-        """Do all that is due now, and return the number of reports released.
+        """Do whatever is due now; return the number of released reports.
 
-        The caller has locked the keys. If something fails, this raises the first error after all
-        surveys had their turn.
+        The caller must have locked the keys. If any survey fails, raise the first error after all
+        surveys have been served.
         """
         now = self._clock()
         n, errors = 0, []
@@ -274,7 +274,7 @@ class Keeper:
     def take_over(self) -> int:
         """Delete pending reports whose private key is lost; return their number.
 
-        Devices can then send them again. Also destroys private keys that the database lacks.
+        Devices can then send them again. Also destroy private keys that the database does not use.
         """
         n = forget_unreadable(self._store, self._keys)
         known = {key.public_key for key in self._store.sealing_keys()}
@@ -292,7 +292,7 @@ class Keeper:
         return by_survey
 
     def _provide_keys(self, surveys: Iterable[PublishedSurvey]) -> None:
-        """Give a key to every survey that lacks one, and replenish the spare ones."""
+        """Give a key to every survey that lacks one, and replenish the spare keys."""
         by_survey = self._keys_by_survey()
         for survey in surveys:
             if survey.state != "closed" and survey.key not in by_survey:
@@ -301,18 +301,18 @@ class Keeper:
             self._store.add_spare_key(self._keys.create())
 
     def _destroy_keys(self, accepting: set[int]) -> None:
-        """Destroy the private keys that no report needs any more, and forget their public keys."""
+        """Destroy the private keys that no report needs, and delete their public keys."""
         for survey, keys in self._keys_by_survey().items():
             if survey == UNASSIGNED:
                 continue
             for key in keys[:-1] if survey in accepting else keys:
-                # A transaction of its own, after the one that deleted the last sealed batch.
+                # In a separate transaction, after the one that deleted the last sealed batch.
                 if not self._store.is_key_needed(key):
                     self._keys.destroy(key.public_key)
                     self._store.delete_key(key)
 
     def _seal_plain_reports(self) -> None:
-        """Seal the reports that an earlier version has left unsealed."""
+        """Seal the reports that an earlier version stored unsealed."""
         has_sealed = False
         while True:
             survey, reports = self._store.plain_reports(MAX_RELEASED)
@@ -356,7 +356,7 @@ class Keeper:
     def _serve(
         self, survey: PublishedSurvey, keys: Sequence[SealingKey], served: int, now: float
     ) -> int:
-        """Do what is due for a survey; return the number of reports released."""
+        """Do whatever is due for a survey; return the number of released reports."""
         if survey.state == "closed":
             return self._close(survey, keys, day_of(now)) if keys else 0
         if survey.is_over(day_of(now)):
@@ -387,10 +387,10 @@ class Keeper:
         *,
         is_release: bool,
     ) -> int:
-        """Move all reports from older keys to the newest one, except those that are published.
+        """Publish reports as the policy allows; seal all others with the newest key.
 
-        Each portion publishes as many of its reports as the policy allows, chosen at random, and
-        hands the others to the next portion of the group.
+        Each portion publishes as many of its reports as the policy allows, chosen at random. The
+        others join the next portion of the group. Without `is_release`, publish nothing.
         """
         *old, newest = keys
         n_released = 0
@@ -408,7 +408,7 @@ class Keeper:
         return n_released
 
     def _open(self, keys: Sequence[SealingKey], batches: Sequence[Batch]) -> list[StoredReport]:
-        """Return the reports of batches in random order."""
+        """Open batches; return their reports in random order."""
         private_keys = {
             key.period: require_key(self._keys, key)
             for key in keys
@@ -428,7 +428,7 @@ class Keeper:
         key: SealingKey,
         cell: tuple[str, str],
     ) -> list[Batch]:
-        """Publish the chosen reports of opened batches; return the others' new batches."""
+        """Publish the chosen reports of opened batches; return the new batches of the others."""
         content = _content(self._store, survey, chosen, *cell)
         remainder = seal(key, others, is_resealed=True)
         ids = [report.id for report in chosen]
@@ -436,7 +436,7 @@ class Keeper:
         return remainder
 
     def _close(self, survey: PublishedSurvey, keys: Sequence[SealingKey], today: date) -> int:
-        """Publish all that is pending of a closed survey, where the policy allows it."""
+        """Publish all pending reports of a closed survey, as far as the policy allows."""
         sizes = self._store.pending_sizes(survey.key)
         names = closing_names(sizes)
         bucket = bucket_of(survey, today)
@@ -448,7 +448,7 @@ class Keeper:
             elif stratum in names:
                 n_released += self._publish_all(survey, keys, (stratum, bucket), size)
         if pool:
-            # In one transaction: half of a pool could be too small.
+            # In one transaction, because a part of the pool could be too small.
             reports = self._open(keys, pool)
             self._publish(survey, pool, reports, [], keys[-1], (OTHER_GROUPS, bucket))
             n_released += len(reports)
@@ -476,10 +476,10 @@ class Keeper:
         return n_released
 
     def clean_up(self, today: date) -> None:
-        """Remove what releases and closed surveys have left behind.
+        """Remove the traces of releases and of closed surveys.
 
-        Repeats the clean-ups and rewrites that readers or interruptions have prevented. Once a
-        day, deletes the ids of surveys that were closed so long ago that nobody sends them again.
+        Repeat the clean-ups and rewrites that a reader or an interruption prevented. Once a day,
+        delete the ids of surveys that closed so long ago that no device resends their reports.
         """
         self._store.retry_clean_up()
         closed = [survey for survey in self._store.surveys() if survey.state == "closed"]
@@ -495,13 +495,13 @@ class Keeper:
         self._cleaned_up = today
 
     def _rewrite(self, closed: set[int]) -> None:
-        """Rewrite the store once for recently closed surveys, closed by any process."""
+        """Rewrite the store once after surveys have closed, whichever process closed them."""
         if closed <= self._rewritten or monotonic() < self._rewrite_from:
             return
         try:
             self._store.vacuum()
         except StoreBusyError:
-            # A reader prevents it, and nobody waits for it.
+            # A reader prevents the rewrite, which is not urgent.
             self._rewrite_from = monotonic() + REWRITE_SECONDS
         else:
             self._rewritten |= closed

@@ -1,8 +1,8 @@
 """Simulated respondents, and test runs of drafts in which they answer.
 
-A test run is a separate survey. Deleting its draft deletes all of it.
-Simulated reports are randomized as on a device, checked as on arrival, and published at once. No
-simulated report is ever added to a published survey, and no real one to a test run.
+A test run is a separate survey. Deleting its draft deletes the test run with all its reports.
+Simulated reports are randomized as on a device, checked as on arrival, and published at once. A
+published survey never receives simulated reports, and a test run never receives real ones.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from survey.questionnaire.kinds.base import Answer
 from survey.store import MAX_RELEASED, Draft, PublishedSurvey, Store
 
 MAX_SIMULATED = 5_000
-"""Maximum of simulated respondents per request: a researcher waits for the page."""
+"""Maximum number of simulated respondents per request, because a researcher waits for the page."""
 
 SECRET_BYTES = 16
-"""Random bytes in the address of a test run, which is open to everybody who knows the address."""
+"""Random bytes in the address of a test run: anyone who knows the address can open it."""
 
 Shares = Mapping[str, Sequence[float]]
 """True shares by question id: of each option (of a multiple choice: how many tick it). A number or
@@ -161,10 +161,10 @@ def _true_value(question: PublishedQuestion, typed: Sequence[float], asked_share
 def add_simulated(
     store: Store, survey: PublishedSurvey, respondents: Iterable[Sequence[Answer | None]]
 ) -> Iterator[int]:
-    """Make a report of each respondent and publish it; yield the number per transaction.
+    """Publish a report of each respondent; yield the number of reports per transaction.
 
-    The reports take the path of real ones except for the pending state: nobody's arrival has to
-    be hidden, and they come in batches.
+    The reports take the path of real ones except for the pending state, because no arrival has to
+    be hidden.
     """
     remaining = iter(respondents)
     while batch := list(islice(remaining, MAX_RELEASED)):
@@ -175,7 +175,7 @@ def add_simulated(
 
 
 def simulated_report(survey: PublishedSurvey, answers: Sequence[Answer | None]) -> bytes:
-    """Return one respondent's report, randomized exactly as a device does it."""
+    """Return one respondent's report, randomized exactly as on a device."""
     codes = [
         None if answer is None else _perturb(question.channel, question.truth(answer))
         for question, answer in zip(survey.definition.questions, answers, strict=True)
@@ -193,7 +193,7 @@ def _perturb(channel: Channel, truth: Answer) -> int | str:
 
 
 def make_test_run(store: Store, survey: Survey, draft: Draft, today: date) -> PublishedSurvey:
-    """Publish a draft as its test run and delete the one before.
+    """Publish a draft as its test run, and delete the previous one.
 
     The draft is not public yet, so the address is new and cannot be guessed.
     """
@@ -207,7 +207,7 @@ def make_test_run(store: Store, survey: Survey, draft: Draft, today: date) -> Pu
 
 
 def _mark_as_test(survey: Survey, slug: str) -> Survey:
-    """Return the survey under a title that every page, file and report of it will show."""
+    """Return the survey with a title that marks every page and file as a test."""
     title = f"TEST: {survey.title}"
     return survey.model_copy(update={"slug": slug, "access": "open", "title": title})
 
@@ -222,9 +222,9 @@ def remove_test_run(store: Store, draft: Draft, today: date) -> None:
 def add_test_responses(
     store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
 ) -> int:
-    """Let n simulated respondents answer a test run; return how many reports were published.
+    """Let n simulated respondents answer a test run; return the number of published reports.
 
-    Raises DesignError for a survey that is no test run or is closed, or for a wrong number.
+    Raises DesignError if the survey is not a test run or is closed, or if n is out of range.
     """
     if not survey.is_test_run:
         raise DesignError(f"{survey.slug} is not a test run: real surveys get no test responses")

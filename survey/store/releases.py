@@ -1,7 +1,7 @@
-"""Releases: pending reports become blocks and counts, and only these are ever read.
+"""Releases: pending reports become blocks and counts; all results are read from these alone.
 
-A report is either pending or released: one transaction publishes it and replaces its sealed
-batch. Reading the counts takes the same time for any number of reports; blocks are streamed.
+A report is either pending or released, because one transaction publishes it and replaces its sealed
+batch. Reading the counts takes the same time for any number of reports. Blocks are streamed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ N_ASKED = -1
 """The place of a question's counts that holds the number of reports with an answer to it."""
 
 MAX_RELEASED = 8_192
-"""Most reports that one transaction releases: it must hold the write lock only for moments."""
+"""Maximum number of reports per transaction, because it must hold the write lock only briefly."""
 
 Counts = dict[tuple[int, int], int]
 """Number of released reports by question and place."""
@@ -37,7 +37,7 @@ Counts = dict[tuple[int, int], int]
 
 @dataclass(frozen=True)
 class LastBlock:
-    """The newest block of a stratum and bucket, which the next release is shuffled into."""
+    """The newest block of a stratum and bucket; the next release is shuffled into it."""
 
     number: int
     columns: Sequence[bytes]
@@ -67,7 +67,7 @@ class BlockColumn:
 
 @dataclass(frozen=True)
 class ReleaseContent:
-    """What a release writes: whole blocks, and the numbers to add to the counts.
+    """The content of a release: whole blocks, and the numbers to add to the counts.
 
     `counts` maps (stratum, bucket, question, place) to the number of newly released reports; the
     places are those of the channel's counts, and `N_ASKED`.
@@ -84,7 +84,7 @@ class Tally:
     `n` reports were released; `n_asked[question]` of them have an answer to a question (all,
     unless the survey draws its questions); `counts[question]` are the counts of its channel. Both
     leave out the strata in which too few reports answer the question.
-    Equal numbers of the `release` mean equal counts.
+    Two tallies with the same `release` have the same counts.
     """
 
     release: int
@@ -117,10 +117,10 @@ class Releases(Transactions):
         opened: Sequence[Batch] = (),
         remainder: Sequence[Batch] = (),
     ) -> None:
-        """Publish the reports with these ids; replace their batches by the remainder.
+        """Publish the reports with these ids; replace the opened batches with the remainder.
 
-        Raises ConflictError, and changes nothing, if somebody else has replaced one of the opened
-        batches.
+        Raises ConflictError, and changes nothing, if another process has replaced one of the
+        opened batches.
         """
         kept = [report_id for batch in remainder for report_id in batch.report_ids]
         with self._write() as transaction:
@@ -173,21 +173,21 @@ class Releases(Transactions):
             transaction.execute("UPDATE release SET number = number + 1 WHERE survey = ?", [survey])
 
     def release_times(self) -> dict[int, int]:
-        """Return the release time, in seconds since 1970, up to which each survey was served."""
+        """Return each survey's latest processed release time, in seconds since 1970."""
         rows = self._rows("SELECT survey, time FROM release")
         return {int(survey): int(time) for survey, time in rows}
 
     def set_release_time(self, survey: int, time: int) -> None:
-        """Record that a survey was served at a release time at which nothing was due."""
+        """Record a release time as processed although the survey had nothing to release."""
         self._execute("UPDATE release SET time = ? WHERE survey = ?", [time, survey])
 
     def _release_numbers(self) -> dict[int, int]:
-        """Return the number of releases of each survey that has any."""
+        """Return the number of releases for each survey that has any."""
         rows = self._rows("SELECT survey, number FROM release WHERE number > 0")
         return {int(survey): number for survey, number in rows}
 
     def forget_ids(self, survey: int) -> None:
-        """Delete the ids of a survey's released reports: copies are no longer recognized."""
+        """Delete the ids of a survey's released reports, which only serve to recognize repeats."""
         self._execute("DELETE FROM seen WHERE survey = ?", [survey])
 
     def n_released(self, survey: int) -> int:
@@ -195,18 +195,18 @@ class Releases(Transactions):
         return self.newest_release(survey).n
 
     def newest_release(self, survey: int) -> Release:
-        """Return the newest release, from which a reader sees whether anything changed."""
+        """Return the newest release; its number tells readers whether the results have changed."""
         row = self._row("SELECT number, n FROM release WHERE survey = ?", [survey])
         if row is None:
             raise NotFoundError(f"there is no survey number {survey}")
         return Release(int(row[0]), int(row[1]))
 
     def tally(self, survey: int) -> Tally:
-        """Return the released counts over all strata and buckets, of one state."""
+        """Return the released counts over all strata and buckets, read from one state."""
         with self._read() as transaction:
             head = _read_head(transaction, survey)
             hidden = _hidden_questions(transaction, survey, head)
-            # One row of each stratum only if some of them are hidden.
+            # Read the strata separately only if a question is hidden in some of them.
             stratum = "stratum" if hidden else "''"
             rows = transaction.rows(
                 f"SELECT {stratum}, question, option, CAST(sum(n) AS BIGINT) FROM counts "  # noqa: S608
@@ -220,7 +220,7 @@ class Releases(Transactions):
         return _tally(head, head.n, counts)
 
     def tallies(self, survey: int) -> dict[Cell, Tally]:
-        """Return the released counts of each stratum and bucket that has any, of one state."""
+        """Return the released counts of each stratum and bucket, read from one state."""
         with self._read() as transaction:
             head = _read_head(transaction, survey)
             hidden = _hidden_questions(transaction, survey, head)
@@ -236,10 +236,10 @@ class Releases(Transactions):
         return {cell: _tally(head, n, counts[cell]) for cell, n in sizes.items()}
 
     def block_columns(self, survey: int, questions: Sequence[int]) -> Iterator[list[BlockColumn]]:
-        """Yield the columns of several questions, block by block, of one state.
+        """Yield the columns of several questions, block by block, read from one state.
 
         The n-th codes of a block's columns belong to the same report. One block is in memory at a
-        time. A question that too few reports of a stratum answer looks as if nobody was asked.
+        time. A question with too few answers in a stratum looks as if nobody was asked.
         """
         if not questions:
             return
@@ -295,7 +295,7 @@ def _write_content(transaction: Transaction, survey: int, content: ReleaseConten
 
 
 def _cells(transaction: Transaction, survey: int) -> Iterator[Cell]:
-    """Yield each cell that has blocks; two look-ups of the key for each, none of its blocks."""
+    """Yield each cell that has blocks, with two key look-ups per cell; read no blocks."""
     select = "SELECT stratum, bucket FROM block WHERE survey = ? "
     row = transaction.row(select + "ORDER BY stratum, bucket LIMIT 1", [survey])
     while row is not None:
@@ -309,7 +309,7 @@ def _cells(transaction: Transaction, survey: int) -> Iterator[Cell]:
 
 
 def _size(transaction: Transaction, survey: int, cell: Cell) -> int:
-    """Return the number of released reports of a cell; each is in one block of every question."""
+    """Return the number of released reports in a cell, from the blocks of its first question."""
     return transaction.integer(
         "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM block "
         "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
@@ -335,10 +335,10 @@ def _read_column(
 
 
 class _Head(NamedTuple):
-    """A survey's newest release, its number of released reports, and what counts depend on.
+    """A survey's newest release, its number of released reports, and the layout of its counts.
 
-    `places` are the numbers of places of each question's counts; `hides` tells whether questions
-    are asked of only some respondents, so that each needs enough answers to be shown.
+    `places` has the number of places in each question's counts. `hides` tells whether respondents
+    are asked only some questions, so that each question needs enough answers to be shown.
     """
 
     release: int
@@ -360,17 +360,17 @@ def _read_head(transaction: Transaction, survey: int) -> _Head:
 
 @lru_cache(maxsize=256)
 def _layout(canonical: bytes) -> tuple[tuple[int, ...], bool]:
-    """Return the last two fields of a `_Head`; definitions never change."""
+    """Return `places` and `hides` of a `_Head`; cached, because definitions never change."""
     from survey.questionnaire.canonical import read_definition
 
     definition = read_definition(canonical)
     places = tuple(question.channel.counted for question in definition.questions)
-    # The reports of a test run are simulated: it shows them all.
+    # A test run shows every question, because its reports are simulated.
     return places, definition.is_sampled and not is_test_run(definition.slug)
 
 
 def _hidden_questions(transaction: Transaction, survey: int, head: _Head) -> set[tuple[str, int]]:
-    """Return the strata and questions whose answers are too few to be shown."""
+    """Return the strata and questions with too few answers to be shown."""
     if not head.hides:
         return set()
     rows = transaction.rows(
@@ -382,7 +382,7 @@ def _hidden_questions(transaction: Transaction, survey: int, head: _Head) -> set
 
 
 def _without_answers(column: BlockColumn) -> BlockColumn:
-    """Return a column as if nobody had been asked: a report without an answer has zeros only."""
+    """Return the column of zeros that results if nobody is asked the question."""
     return replace(column, data=bytes(len(column.data)))
 
 

@@ -1,4 +1,4 @@
-"""Arriving reports and invitations: many reports per transaction, each stored exactly once."""
+"""Arriving reports and invitations: each transaction stores many reports, each exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Addressed = tuple[int, StoredReport]
 """A report with the key of its survey."""
 
 Verdicts = dict[tuple[int, bytes], SurveyError | None]
-"""For each survey and id, None if the report is stored, or the error with which it is refused."""
+"""For each survey and id: None if the report is stored, or the error that rejects it."""
 
 
 class Reports(Transactions):
@@ -33,17 +33,17 @@ class Reports(Transactions):
 
         Returns one verdict per report: None if its id is stored, now or earlier; ClosedError if
         its survey is closed; InvitationError if its invitation is unknown, spent, or for another
-        stratum; StoreBusyError if its survey has no key yet; StoreError if the database refuses
-        it. A report and its invitation's being spent are one transaction.
+        stratum; StoreBusyError if its survey has no key yet; StoreError if the database rejects
+        it. One transaction stores a report and spends its invitation.
 
         Raises StoreBusyError if the database cannot be used. Then nothing is stored, unless the
-        connection broke during the commit: reports that are sent again are recognized.
+        connection broke during the commit; in that case, repeated reports are recognized.
         """
         try:
             with self._write() as transaction:
                 verdicts = _add(transaction, reports)
         except StoreError:
-            # The database refuses one of the reports: only that one shall fail.
+            # The database rejects one of the reports, and only that report must fail.
             with self._write() as transaction:
                 verdicts = _add_one_by_one(transaction, reports)
         return [verdicts[survey, report.id] for survey, report in reports]
@@ -75,7 +75,7 @@ class Reports(Transactions):
         issued before, or if the stratum no longer has `before` invitations. Then none is issued.
         """
         with self._write() as transaction:
-            # The same form sent twice at once: the second one sees the invitations of the first.
+            # If a form is sent twice at once, the second request sees the invitations of the first.
             transaction.lock(REGISTRY)
             n = _n_invited(transaction, survey, stratum)
             if before not in (None, n):
@@ -91,10 +91,10 @@ class Reports(Transactions):
 
 
 def _add(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
-    """Add reports as if one came after the other, with few statements for all of them.
+    """Add reports as if they arrived one by one, with few statements for all of them.
 
-    Copies of a report, and other reports with its id, are one report and get one verdict: codes
-    are sealed, and a different answer to a copy would reveal them.
+    All reports with the same id count as one report and get the same verdict. A different verdict
+    for a copy with other codes would reveal the sealed codes.
     """
     distinct: dict[tuple[int, bytes], StoredReport] = {}
     for survey, report in reports:
@@ -120,8 +120,8 @@ def _add(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
 def _lock(transaction: Transaction, surveys: Iterable[int]) -> dict[int, SealingKey]:
     """Lock surveys; return their current keys, without those that have none.
 
-    The keeper changes a key under the exclusive lock: every report sealed with the old key is
-    stored before that. All lock in the same order and so never wait for each other.
+    The keeper changes a key under the exclusive lock, so every report sealed with the old key is
+    stored before the change. All transactions lock in the same order, which prevents deadlocks.
     """
     keys = {}
     for survey in sorted(surveys):
@@ -146,7 +146,7 @@ def _add_one_by_one(transaction: Transaction, reports: Sequence[Addressed]) -> V
 
 def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
     """Spend the invitations of reports just added; remove reports whose invitation is invalid."""
-    # All transactions spend in the same order and so never wait for each other.
+    # All transactions spend in the same order, which prevents deadlocks.
     invited = sorted(
         ((survey, report) for survey, report in reports if report.invitation),
         key=lambda item: (item[0], item[1].invitation, item[1].id),
@@ -167,13 +167,15 @@ def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
 
 
 def _explain_refusal(transaction: Transaction, survey: int, report_id: bytes) -> SurveyError | None:
-    """Return None for a report that is known, or else the reason why it was not added."""
+    """Return why a report was not added, or None if it was stored before."""
     if _is_known(transaction, survey, report_id):
         return None
     state = transaction.row("SELECT state FROM survey WHERE key = ?", [survey])
     if state is None or state[0] == "closed":
         return ClosedError("this survey is closed and accepts no more reports")
-    return StoreBusyError("this survey has no key for its reports yet; send it again in a moment")
+    return StoreBusyError(
+        "this survey has no key for its reports yet; send the report again in a moment"
+    )
 
 
 def _is_known(transaction: Transaction, survey: int, report_id: bytes) -> bool:

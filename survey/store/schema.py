@@ -1,8 +1,8 @@
 """The tables of every store: each is declared once, for SQLite and for PostgreSQL.
 
-No table about respondents has a time of day, an address or an order. In SQLite, tables that are
-keyed by random values have no rowid, so that neither a rowid nor the file shows who came when.
-In PostgreSQL, texts are compared byte by byte, so that both databases sort alike.
+No table about respondents contains a time of day, an address or an order of arrival. In SQLite,
+tables with random keys have no rowid, so neither a rowid nor the file shows who answered when.
+In PostgreSQL, texts are compared byte by byte, so both databases sort alike.
 
 sqlite-utils applies the statements but does not compose them: its `create` knows neither CHECK
 nor COLLATE nor WITHOUT ROWID.
@@ -133,7 +133,7 @@ SCHEDULE = Table(
     (_SURVEY, _text("opens"), _text("closes"), _integer("most", "CHECK (most >= 0)")),
     key=("survey",),
 )
-# Reports that earlier versions stored unsealed; the keeper seals them and leaves it empty.
+# Reports that earlier versions stored unsealed; the keeper seals them and empties this table.
 INBOX = Table(
     "inbox",
     (
@@ -144,8 +144,8 @@ INBOX = Table(
     ),
     key=("survey", "id"),
 )
-# Apart from the ids of released reports: those are written in random order, all of a release at
-# once, so that neither place nor transaction shows who came when.
+# Ids of released reports have their own table. Each release writes its ids at once, sorted by
+# value, so neither position nor transaction shows who answered when.
 PENDING_ID = Table(
     "pending_id",
     (_SURVEY_OF_REPORT, _bytes("id", postgresql="CHECK (octet_length(id) = 16)")),
@@ -185,7 +185,7 @@ BLOCK = Table(
         _bytes("data"),
     ),
     key=("survey", "stratum", "bucket", "question", "block"),
-    # Random codes do not compress, nor does ciphertext: trying to costs more than the release.
+    # Neither random codes nor ciphertext can be compressed; trying costs more than the release.
     postgresql=("ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL",),
 )
 COUNTS = Table(

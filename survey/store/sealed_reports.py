@@ -1,8 +1,8 @@
-"""Sealed pending reports: ciphertext in the database, private keys in files outside of it.
+"""Sealed pending reports: ciphertext in the database, private keys in files outside the database.
 
-Each survey has its own key pair per period. A commit stores one sealed box per survey and group;
-only the keeper, which has the directory of private keys, opens it. Beside a box only random ids
-and the hashes of spent invitations are readable, each in the order of their values.
+Each survey has its own key pair for each period. A commit stores one sealed box per survey and
+group. Only the keeper can open it, because only the keeper has the private keys. Beside a box, only
+random ids and the hashes of spent invitations are readable, each list sorted.
 
 The boxes are libsodium's sealed boxes (an ephemeral X25519 key, XSalsa20-Poly1305):
 https://doc.libsodium.org/public-key_cryptography/sealed_boxes
@@ -33,11 +33,10 @@ BOX_OVERHEAD = 48
 """Bytes that a sealed box adds to its content: the ephemeral public key and the authenticator."""
 
 UNASSIGNED = 0
-"""The survey of spare keys, which wait for a survey to be published; no survey has this key."""
-
+"""The survey number of spare keys, which the next published surveys take; no survey has it."""
 
 PAGE = 64
-"""Batches that are read at once: each has up to as many reports as a commit."""
+"""Number of batches read at once."""
 
 _NEXT_BATCHES = (
     f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
@@ -47,7 +46,7 @@ _NEXT_BATCHES = (
 
 @dataclass(frozen=True)
 class SealingKey:
-    """A public key of a survey; the newest period of the survey seals arriving reports."""
+    """A public key of a survey; arriving reports are sealed with the key of the newest period."""
 
     survey: int
     period: int
@@ -58,8 +57,8 @@ class SealingKey:
 class Batch:
     """Pending reports of one survey and group in one sealed box.
 
-    `ids` and `invitations` are concatenated and sorted; `is_resealed` tells a rotation's batch
-    from a commit's.
+    `ids` and `invitations` are sorted and concatenated. `is_resealed` is true for a batch that
+    the keeper has sealed again, and false for a batch of arriving reports.
     """
 
     survey: int
@@ -73,13 +72,13 @@ class Batch:
 
     @classmethod
     def from_row(cls, row: Row) -> Batch:
-        """Return the batch in a row of its table."""
+        """Return the batch that a row of `pending` contains."""
         survey, batch, period, stratum, is_resealed, *content = row
         return cls(survey, batch, period, stratum, bool(is_resealed), *content)
 
     @property
     def row(self) -> Row:
-        """The row of its table."""
+        """The batch as a row of `pending`."""
         return (
             *(self.survey, self.batch, self.period, self.stratum, int(self.is_resealed)),
             *(self.ids, self.invitations, self.box),
@@ -96,29 +95,29 @@ class Batch:
         return len(self.ids) // ID_BYTES
 
     def mistake(self, report_bytes: int) -> str | None:
-        """Return what is wrong with the lengths of a batch whose reports have so many bytes."""
+        """Return which length of a batch is wrong, or None; each report has `report_bytes`."""
         if len(self.batch) != ID_BYTES or not self.ids or len(self.ids) % ID_BYTES:
-            return "a sealed batch has an id or report ids of a wrong length"
+            return "a sealed batch has an id or report ids of the wrong length"
         n_invited, rest = divmod(len(self.invitations), HASH_BYTES)
         if rest or n_invited not in (0, self.n):
-            return "a sealed batch has invitations of a wrong length"
+            return "a sealed batch has invitations of the wrong length"
         if len(self.box) != BOX_OVERHEAD + self.n * (ID_BYTES + report_bytes) + len(
             self.invitations
         ):
-            return "a sealed batch has a box of a wrong length"
+            return "a sealed batch has a box of the wrong length"
         return None
 
 
 def seal(
     key: SealingKey, reports: Sequence[StoredReport], *, is_resealed: bool = False
 ) -> list[Batch]:
-    """Seal reports in one box per group, and apart if they have invitations."""
+    """Seal reports: one box per group, and a separate box for reports with invitations."""
 
     def kind(report: StoredReport) -> tuple[str, bool]:
         return report.stratum, bool(report.invitation)
 
     box = SealedBox(PublicKey(key.public_key))
-    # Sorted by their random ids, so that a box does not keep the order of arrival.
+    # Sorted by random ids, so that a box does not reveal the order of arrival.
     ordered = sorted(reports, key=lambda report: (*kind(report), report.id))
     batches = []
     for (stratum, _), group in groupby(ordered, key=kind):
@@ -155,24 +154,24 @@ def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
 
 
 class SealedReports(Transactions):
-    """The part of a `Store` that keeps public keys and sealed batches, mostly for the keeper."""
+    """The part of a `Store` that holds public keys and sealed batches, mostly for the keeper."""
 
     def sealing_keys(self) -> list[SealingKey]:
-        """Return all public keys by survey and period; spare ones have the survey `UNASSIGNED`."""
+        """Return all public keys by survey and period; spare keys have the survey `UNASSIGNED`."""
         rows = self._rows(
             "SELECT survey, period, public_key FROM sealing_key ORDER BY survey, period, public_key"
         )
         return [SealingKey(*row) for row in rows]
 
     def add_spare_key(self, public_key: bytes) -> None:
-        """Store a public key that the next published survey takes."""
+        """Store a public key for a survey that is published later."""
         with self._write() as transaction:
             transaction.execute(SEALING_KEY.insert, [UNASSIGNED, 0, public_key])
 
     def rotate_key(self, survey: int, public_key: bytes, time: int) -> SealingKey:
-        """Seal all further reports of a survey with a new key, for the release at `time`.
+        """Seal all later reports of a survey with a new key, for the release at `time`.
 
-        On return, no transaction seals with an older key any more.
+        When this returns, no running transaction seals with an older key.
         """
         with self._write() as transaction:
             transaction.lock(survey)
@@ -185,7 +184,7 @@ class SealedReports(Transactions):
         return SealingKey(survey, period, public_key)
 
     def delete_key(self, key: SealingKey) -> None:
-        """Forget a public key whose private key is destroyed; ConflictError if a box needs it."""
+        """Delete a public key whose private key is destroyed; ConflictError if a box needs it."""
         with self._write() as transaction:
             if _is_needed(transaction, key):
                 raise ConflictError("a sealed batch still needs this key")
@@ -200,11 +199,11 @@ class SealedReports(Transactions):
             return _is_needed(transaction, key)
 
     def n_pending(self, survey: int) -> int:
-        """Return the number of pending reports: for the keeper and tests, never for readers."""
+        """Return the number of pending reports, for the keeper and tests; no page may show it."""
         return sum(self.pending_sizes(survey).values())
 
     def pending_sizes(self, survey: int) -> dict[str, int]:
-        """Return the number of pending reports of each stratum that has any."""
+        """Return the number of pending reports for each stratum that has any."""
         rows = self._rows(
             "SELECT stratum, CAST(sum(length(ids)) AS BIGINT) FROM pending "
             "WHERE survey = ? GROUP BY stratum ORDER BY stratum",
@@ -220,9 +219,9 @@ class SealedReports(Transactions):
         return row is not None
 
     def batches(self, survey: int, stratum: str, until: int, n: int) -> list[Batch]:
-        """Return batches sealed up to the period `until`, in random order, with n or more reports.
+        """Return batches of at least n reports, sealed up to the period `until`, in random order.
 
-        There are fewer if no more are pending.
+        If fewer than n reports are pending, return all their batches.
         """
         batches: list[Batch] = []
         size = 0
@@ -240,9 +239,9 @@ class SealedReports(Transactions):
         return batches
 
     def delete_pending(self, survey: int) -> None:
-        """Delete the pending reports of a closed survey that are too few to be published.
+        """Delete the pending reports that a closed survey does not publish.
 
-        Their ids stay known as long as those of released reports.
+        Their ids are recorded as long as those of released reports, so repeats are recognized.
         """
         with self._write() as transaction:
             transaction.lock(survey)
@@ -255,9 +254,9 @@ class SealedReports(Transactions):
                 transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [survey])  # noqa: S608
 
     def forget_pending(self, key: SealingKey) -> int:
-        """Delete the pending reports that were sealed with a key that is lost; return their number.
+        """Delete the pending reports that were sealed with a lost key; return their number.
 
-        Their ids and invitations become unused again, so that devices can send them again.
+        Their ids and invitations become unused again, so devices can resend the reports.
         """
         with self._write() as transaction:
             transaction.lock(key.survey)
@@ -285,7 +284,7 @@ class SealedReports(Transactions):
         return len(ids)
 
     def plain_reports(self, n: int) -> tuple[int, list[StoredReport]]:
-        """Return a survey with reports that an earlier version stored unsealed, and n of them."""
+        """Return a survey with unsealed reports of an earlier version, and up to n of them."""
         first = self._row("SELECT survey FROM inbox ORDER BY survey LIMIT 1")
         if first is None:
             return UNASSIGNED, []
@@ -296,7 +295,7 @@ class SealedReports(Transactions):
         return int(first[0]), [StoredReport(*row) for row in rows]
 
     def seal_plain_reports(self, key: SealingKey, reports: Sequence[StoredReport]) -> None:
-        """Replace unsealed reports by sealed ones."""
+        """Replace unsealed reports with sealed ones."""
         with self._write() as transaction:
             transaction.lock(key.survey)
             deleted = transaction.execute_many(
@@ -308,7 +307,7 @@ class SealedReports(Transactions):
 
 
 def current_key(transaction: Transaction, survey: int) -> SealingKey | None:
-    """Return the key that seals a survey's arriving reports, or None if it has none yet."""
+    """Return the key that seals a survey's arriving reports, or None if there is none yet."""
     row = transaction.row(
         "SELECT survey, period, public_key FROM sealing_key WHERE survey = ? "
         "ORDER BY period DESC LIMIT 1",
@@ -318,7 +317,7 @@ def current_key(transaction: Transaction, survey: int) -> SealingKey | None:
 
 
 def take_spare_key(transaction: Transaction, survey: int) -> None:
-    """Give a new survey a spare key; without one, it accepts reports once the keeper has acted."""
+    """Give a new survey a spare key; if there is none, the keeper gives it a new key."""
     spare = current_key(transaction, UNASSIGNED)
     if spare is not None:
         transaction.execute(
@@ -343,7 +342,7 @@ def delete_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
 
 
 def require_all_deleted(deleted: Sequence[int]) -> None:
-    """Raise ConflictError unless each statement has deleted its row: a report counts only once."""
+    """Raise ConflictError unless each statement deleted its row: no report may count twice."""
     if any(n != 1 for n in deleted):
         raise ConflictError("another keeper has released or sealed the same reports")
 
@@ -363,7 +362,7 @@ class PrivateKeys:
     """The private keys in a directory that no backup, snapshot or database log covers.
 
     Each key is a file named after its public key. A new file and its name are on the disk before
-    `create` returns; a destroyed one is overwritten on the disk before its name is removed.
+    `create` returns. `destroy` overwrites a file on the disk before it removes the name.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -371,13 +370,13 @@ class PrivateKeys:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Admit one keeper to this directory; raise ConflictError if there is another one."""
+        """Reserve this directory for one keeper; raise ConflictError if another one uses it."""
         with self._named_errors():
             self.directory.mkdir(mode=0o700, exist_ok=True)
             if self.directory.stat().st_mode & 0o077:
                 raise SettingsError(
-                    f"other users may read the private keys in {self.directory}: "
-                    f"chmod 700 {self.directory}"
+                    f"other users can read the private keys in {self.directory}; "
+                    f"run: chmod 700 {self.directory}"
                 )
             descriptor = os.open(self.directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
@@ -392,7 +391,7 @@ class PrivateKeys:
             os.close(descriptor)
 
     def create(self) -> bytes:
-        """Make a key pair and write its private key to the disk; return the public key."""
+        """Create a key pair and write its private key to the disk; return the public key."""
         private_key = PrivateKey.generate()
         public_key = bytes(private_key.public_key)
         path = self._path(public_key)
@@ -407,7 +406,7 @@ class PrivateKeys:
         return public_key
 
     def find(self, public_key: bytes) -> PrivateKey | None:
-        """Return the private key of a public one, or None if this directory lacks it."""
+        """Return the private key for a public key, or None if this directory lacks it."""
         try:
             with self._named_errors():
                 secret = self._path(public_key).read_bytes()
@@ -419,7 +418,7 @@ class PrivateKeys:
         return PrivateKey(secret)
 
     def destroy(self, public_key: bytes) -> None:
-        """Overwrite and delete a private key; one that does not exist is destroyed already."""
+        """Overwrite and delete a private key; do nothing if it does not exist."""
         path = self._path(public_key)
         with suppress(NotFoundError), self._named_errors():
             descriptor = os.open(path, os.O_WRONLY)
@@ -465,7 +464,7 @@ def require_key(keys: PrivateKeys, key: SealingKey) -> PrivateKey:
     if private_key is None:
         raise StoreError(
             "the private key of pending reports is missing; if it is lost for good, "
-            "`survey keeper --take-over` lets devices send these reports again"
+            "run `survey keeper --take-over`, so that devices can send these reports again"
         )
     return private_key
 

@@ -131,24 +131,24 @@ def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small, se
         (
             "INSERT INTO inbox SELECT 1, id, '', ? FROM seen",
             [b"\x00\x00"],
-            "a pending report was released before",
+            "a pending report has already been released",
         ),
         (
             "UPDATE inbox SET codes = ?",
             [b"\x00\x01\x02"],
-            "a pending report has codes of a wrong length",
+            "a pending report has codes of the wrong length",
         ),
-        ("UPDATE pending SET box = ?", [bytes(99)], "a sealed batch has a box of a wrong length"),
-        ("UPDATE pending SET ids = ?", [bytes(15)], "ids of a wrong length"),
-        ("UPDATE pending SET invitations = ?", [bytes(31)], "invitations of a wrong length"),
+        ("UPDATE pending SET box = ?", [bytes(99)], "a sealed batch has a box of the wrong length"),
+        ("UPDATE pending SET ids = ?", [bytes(15)], "ids of the wrong length"),
+        ("UPDATE pending SET invitations = ?", [bytes(31)], "invitations of the wrong length"),
         ("UPDATE pending SET period = 7", [], "a sealed batch has no key"),
-        ("DELETE FROM pending_id", [], "a pending report has no id on record"),
-        ("DELETE FROM pending", [], "an id is pending without its report"),
+        ("DELETE FROM pending_id", [], "a pending report has no recorded id"),
+        ("DELETE FROM pending", [], "a pending id has no report"),
         (
             "INSERT INTO pending SELECT survey, ?, period, stratum, 0, ids, invitations, box "
             "FROM pending WHERE stratum = 'north'",
             [bytes(16)],
-            "an id is pending without its report, or with several",
+            "a pending id has no report, or several",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_consistent_store_is_confirmed_in_one_line(filled, run):
     checked = run("check-store")
     assert (checked.exit_code, checked.output) == (
         0,
-        "1 survey, 40 reports: every count agrees\n",
+        "1 survey, 40 released reports: every count agrees\n",
     )
 
 
@@ -59,11 +59,11 @@ def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):
     file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
     response = run("backup", file)
     assert (response.exit_code, response.stderr) == (0, "")
-    contents = "1 survey, 40 reports released, and all pending reports"
+    contents = "1 survey, 40 released reports and all pending reports"
     assert response.output == f"{file} contains {contents}\n"
     restored = run("restore", file, database=database)
     assert restored.output == (
-        "restored 1 survey, 40 reports released, and the pending reports that can be read\n"
+        "restored 1 survey, 40 released reports and the readable pending reports\n"
     )
     assert run("check-store", database=database).exit_code == 0
     assert run("estimate", "small", database=database).output == run("estimate", "small").output
@@ -74,8 +74,8 @@ def test_copying_a_store_names_the_next_step(filled, run, settings, tmp_path):
     copied = run("copy-store", settings.database, target)
     assert (copied.exit_code, copied.stderr) == (0, "")
     assert copied.stdout == (
-        "copied 1 survey, 40 reports released, and all pending reports; every row agrees\n"
-        "set SURVEY_DATABASE to DST, and run `survey keeper --take-over` before you start\n"
+        "copied 1 survey, 40 released reports and all pending reports; every row agrees\n"
+        "set SURVEY_DATABASE to DST and run `survey keeper --take-over` before you start\n"
         "the server again: it destroys the private keys that only SRC needs\n"
     )
 

@@ -303,7 +303,7 @@ def test_after_the_loss_of_the_keys_devices_send_again_and_nothing_is_doubled(st
     assert store.n_released(small.key) == n_released
     assert "survey keeper --take-over" in second.kill()
     forgotten = second.run("keeper", "--take-over")
-    assert forgotten == f"forgot {n_pending} pending reports that no private key opens\n"
+    assert forgotten == f"deleted {n_pending} pending reports whose private key is lost\n"
     assert store.n_pending(small.key) == 0
     second.start()
     wait_until(lambda: any(key.survey == small.key for key in store.sealing_keys()))

@@ -334,7 +334,7 @@ class Renewal:
 
 
 def check_start(address: str, *, has_keeper: bool) -> None:
-    """Do everything that a server does before it serves, with the current settings and code."""
+    """Run all steps of a start except serving, with the current settings and code."""
     settings = Settings.from_environment(os.environ)
     refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
     create_app(settings)

@@ -155,7 +155,7 @@ class Variable:
 
 
 MIN_RELEASE_SECONDS = 600
-"""Shortest time between releases of a public instance: coarse times hide when reports arrive."""
+"""Minimum time between releases of a public instance; coarse times hide when reports arrive."""
 
 SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
 MIN_CAP = Decimal("0.1")

@@ -138,7 +138,7 @@ class Committer(Generic[Item]):
         try:
             outcomes = self._try_commit([ticket.item for ticket in group])
         except StoreBusyError as error:
-            # Not logged: a line would tell when somebody sent a report.
+            # Not logged, because a line would show when somebody sent a report.
             if (now := monotonic()) - start >= self._refusal_seconds:
                 self._refusal = (now + self._refusal_seconds, str(error))
             # Items that arrived meanwhile would wait as long for the same refusal.

@@ -142,7 +142,7 @@ def _outdated(survey: PublishedSurvey, current: PublishedSurvey, today: date) ->
 def refusal(store: Store, survey: PublishedSurvey, today: date) -> SurveyError | None:
     """Return why a survey accepts no new report today, or None if it does.
 
-    The answer changes with releases and days, never with an arriving report.
+    The result depends on releases and the date, never on an arriving report.
     """
     schedule = survey.schedule
     if survey.state == "closed" or (schedule.closes and today > schedule.closes):

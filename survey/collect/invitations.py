@@ -56,8 +56,8 @@ def new_tokens(count: int) -> list[str]:
 def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: int) -> str:
     """Return the name of a stratum for which `count` more invitations are to be issued.
 
-    Raises DesignError for a name that cannot be displayed, if the stratum would be too small, or if
-    the survey is for shared devices.
+    Raises DesignError if the name cannot be displayed, if the stratum would be too small, or if the
+    survey is for shared devices.
     """
     if survey.definition.kiosk:
         raise DesignError(
@@ -70,14 +70,14 @@ def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count:
         reason = error.errors(include_url=False)[0]["msg"]
         raise DesignError(f"stratum {stratum[:MAX_STRATUM_LENGTH]!a}: {reason}") from None
     if name == OTHER_GROUPS:
-        raise DesignError(f'"{name}" is the name of small strata together; choose another name')
+        raise DesignError(f'"{name}" is reserved for combined strata; choose another name')
     n = store.n_invited(survey.key, name) + count
     if n < MINIMUM_REPORTS:
         place = f'stratum "{name}"' if name else "this survey"
-        remedy = "Merge it with another" if name else "Invite more people"
+        remedy = "Combine it with another stratum" if name else "Invite more people"
         raise DesignError(
-            f"{place} would have {n} invitations; {MINIMUM_REPORTS} are needed: among fewer, "
-            f"reports could be linked to persons. {remedy}"
+            f"{place} would have {n} invitations; the minimum is {MINIMUM_REPORTS}, because "
+            f"reports in smaller groups could be linked to people. {remedy}"
         )
     return name
 

@@ -45,9 +45,9 @@ def has_same_content(survey: Survey, newest: PublishedSurvey) -> bool:
 
 
 def close(store: Store, slug: str, today: date) -> bool:
-    """Accept no more reports; return whether anything changed.
+    """Close a survey to further reports; return whether anything changed.
 
-    The keeper then publishes the pending reports, as far as the release policy allows.
+    The keeper then publishes its pending reports, as far as the release policy allows.
     """
     find_survey(store, slug)
     return bool(store.close_survey(slug, today))

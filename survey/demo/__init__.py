@@ -33,14 +33,14 @@ ID_BYTES = 16
 DATABASE_FILES = ("demo.db", "demo.db-wal", "demo.db-shm")
 
 RELEASE_SECONDS = 60
-"""Time between releases: the demo's visitor wants to see one, and shares it with nobody."""
+"""Time between releases, short so that a visitor of the demo can see one."""
 
 EXAMPLES: Mapping[str, str] = {
     "Cross-tabulation": "explore?first=bullied&second=leaving",
     "Difference": "explore/difference?question=leaving&a=link:Night+shift&b=link:Day+shift",
     "Regression": "explore/regression?question=leaving&predictor=bullied&predictor=link",
 }
-"""Analyses to look at, with their addresses below the survey's dashboard."""
+"""Example analyses, with their paths below the survey's dashboard."""
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def _settings(directory: Path, port: int) -> Settings:
 
 
 def _simulate(store: Store, survey: PublishedSurvey, respondents: int) -> None:
-    """Add simulated respondents until the results have at least so many reports."""
+    """Add simulated respondents until the results have at least this many reports."""
     n_reports = store.n_released(survey.key)
     if respondents <= n_reports:
         return

@@ -1,6 +1,6 @@
 """The demo's simulated respondents: fictitious answers with known associations.
 
-Respondents of the night shift are hurt, bullied and on overtime more often. Bullied respondents
+Night-shift respondents are injured, bullied and on overtime more often. Bullied respondents
 have less support, are less satisfied, and look for another job far more often.
 """
 

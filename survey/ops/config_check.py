@@ -34,9 +34,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Deployment:
-    """How an instance will run: its settings, its environment, the address it listens on.
+    """The way an instance will run: its settings, its environment and its listening address.
 
-    `has_keeper` is false for a server whose keeper is a unit of its own.
+    `has_keeper` is false for a server whose keeper is a separate process.
     """
 
     settings: Settings
@@ -116,7 +116,7 @@ def _plain_http(deployment: Deployment) -> Iterable[Finding]:
 
 
 def _readable_files(deployment: Deployment) -> Iterable[Finding]:
-    """Check that only the owner, or the group that shares it, can read an SQLite database."""
+    """Check that only the owner of an SQLite database, or the group that shares it, can read it."""
     if (path := database_file(deployment.settings.database)) is None:
         return
     # The database writes beside the file itself, not beside a link to it.
@@ -135,13 +135,13 @@ def _readable_files(deployment: Deployment) -> Iterable[Finding]:
         elif _mode(path) & allowed != allowed and path.exists():
             yield Finding(
                 "SURVEY_DATABASE",
-                f"the keeper's user cannot read and change {path}: nothing is released",
+                f"the keeper's user cannot read and change {path}, so nothing is released",
                 f"run: chmod {allowed:o} {path}",
             )
 
 
 def _private_keys(deployment: Deployment) -> Iterable[Finding]:
-    """Check the directory of private keys: whoever reads one can read pending reports."""
+    """Check the directory of private keys, which make pending reports readable."""
     directory = Path(deployment.settings.keys).absolute()
     is_missing = not os.path.lexists(directory)
     is_usable = os.access(directory, os.R_OK | os.W_OK | os.X_OK)
@@ -165,21 +165,21 @@ def _private_keys(deployment: Deployment) -> Iterable[Finding]:
         yield Finding(
             "SURVEY_KEYS",
             f"this user cannot use the private keys in {directory}",
-            "give the directory to this user; or serve, and check, with --without-keeper",
+            "make this user its owner, or use --without-keeper",
             is_fatal=True,
         )
     elif not deployment.has_keeper and is_usable:
         yield Finding(
             "SURVEY_KEYS",
-            f"the server can read the private keys in {directory} without releasing anything",
-            "run `survey keeper` as another user, and give the directory to that user",
+            f"the server can read the private keys in {directory}, but does not need them",
+            "run `survey keeper` as another user, and make that user the owner of the directory",
         )
     database = database_file(deployment.settings.database)
     if database and _device(database.absolute()) == _device(directory):
         yield Finding(
             "SURVEY_KEYS",
-            "private keys and database are on one file system: an image of it reveals both",
-            "mount a volume of its own, which no backup or snapshot covers, for the keys",
+            "the private keys and the database share a file system, so one image reveals both",
+            "mount a separate volume for the keys, which no backup or snapshot covers",
         )
 
 
@@ -296,7 +296,7 @@ def _strength(deployment: Deployment) -> Iterable[Finding]:
     if deployment.settings.caps.warning > default.caps.warning:
         yield Finding(
             "SURVEY_EPSILON_WARNING",
-            "this has no effect: researchers are warned from an odds factor of 20 on",
+            "this has no effect, because researchers are always warned above an odds factor of 20",
             f"remove it, or set it below {default.caps.warning}",
         )
 

@@ -75,7 +75,7 @@ def configuration() -> dict[str, Any]:
         "root": {"handlers": ["lines"], "level": "WARNING"},
         "loggers": {
             SERVER: {"handlers": ["lines"], "propagate": False},
-            # It logs each attempt to connect; the keeper logs that no report can be stored.
+            # It logs each attempt to connect; the keeper logs that reports cannot be stored.
             "psycopg.pool": {"level": "ERROR"},
         },
     }

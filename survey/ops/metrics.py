@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: readiness and releases, and nothing that an arriving report changes.
+"""Metrics for Prometheus: readiness and releases. No arriving report changes any of them.
 
-Counters of accepted or refused reports, even in steps, would tell an observer who sends some of
-them when others have taken part. So no process counts what it receives.
+Counters of accepted or rejected reports, even in steps, would show an observer who sends some of
+them when others take part. Therefore no process counts the reports it receives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from survey.version import __version__
 
 
 class Gauges(Collector):
-    """Readiness, releases, version and page code, read when asked."""
+    """Readiness, releases, version and page code, read at each request."""
 
     def __init__(
         self, store: Store, client_sha256: str, checks: Callable[[], Mapping[str, Check]]
@@ -53,12 +53,12 @@ class Gauges(Collector):
         except SurveyError:
             return
         yield GaugeMetricFamily(
-            "survey_reports_released", "Reports released, of all surveys there are.", n_released
+            "survey_reports_released", "Released reports of all existing surveys.", n_released
         )
-        # The keeper serves every open survey at each release time, also without reports.
+        # The keeper serves every open survey at each release time, even without reports.
         served = [times[survey.key] for survey in surveys if survey.state != "closed"]
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
-            "Latest release time up to which all open surveys were served, 0 without any.",
+            "Latest release time for which all open surveys were processed, 0 if none.",
             min(filter(None, served), default=0),
         )

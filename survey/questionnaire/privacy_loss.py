@@ -166,7 +166,7 @@ def strengths(definition: Definition) -> dict[str, str]:
 
 
 def any_weak(definition: Definition) -> bool:
-    """Whether respondents are warned: of a whole report, or of one of its questions."""
+    """Whether respondents are warned about a whole report or one of its questions."""
     weakest = max(definition.linked_ratios.values())
     return definition.ratio > WEAK_REPORT_ABOVE or weakest > WEAK_QUESTION_ABOVE
 
@@ -284,9 +284,10 @@ class Questions:
         return Fraction(min(self.drawn, self.n_groups), max(self.n_groups, 1))
 
     def proposed_draw(self, caps: Caps) -> int | None:
-        """Return how many groups to ask each respondent; None if asking the present ones is fine.
+        """Return the number of groups to ask each respondent; None if the present number is fine.
 
-        The largest number that causes no warning, whichever groups are drawn; 0 if one is too many.
+        This is the largest number that causes no warning, whichever groups are drawn; 0 if even one
+        group causes a warning.
         """
         if not is_weak_report(self.ratio, caps):
             return None
@@ -297,14 +298,14 @@ class Questions:
 
 
 def is_weak_report(ratio: Fraction, caps: Caps) -> bool:
-    """Whether researchers are warned of a whole report; a server may warn earlier."""
+    """Whether a whole report is weak enough to warn researchers; a server may warn earlier."""
     return ratio > WEAK_REPORT_ABOVE or log_rounded_up(ratio) > caps.warning
 
 
 def publication_warnings(
     asked: Questions, caps: Caps, others: Iterable[Definition] = (), *, similar: bool = True
 ) -> list[str]:
-    """Return what researchers should know before they publish; none of it prevents publishing.
+    """Return warnings for researchers who are about to publish; none prevents publishing.
 
     `others` are the team's other surveys, whose questions are compared with these. Without
     `similar`, texts are not compared, which is fast enough while a researcher types.
@@ -325,8 +326,8 @@ def _weak_report(asked: Questions, caps: Caps) -> str:
         )
     else:
         warning = (
-            f"Little protection: {factor} Its total epsilon is above {caps.warning}, from which "
-            "this server warns."
+            f"Little protection: {factor} The total epsilon is above {caps.warning}, the warning "
+            "threshold of this server."
         )
     if not (n := asked.proposed_draw(caps)):
         return f"{warning} Choose a smaller epsilon for the questions that reveal most."
@@ -364,7 +365,7 @@ def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[s
 
 
 def _similar_to(asked: Questions, definition: Definition) -> Iterator[str]:
-    """Name the questions that another survey asks too: one by one, or all in one sentence."""
+    """Yield warnings about questions that another survey also asks: one each, or one for all."""
     pairs = list(
         similar_to_others(
             asked.questions, definition.questions, asked.texts, question_texts(definition)
@@ -429,8 +430,8 @@ class Entry:
 class TopicEntry:
     """The questions of one topic, and the privacy loss of all that one respondent sends about it.
 
-    With sampled questions this is the most that one respondent can be asked; questions that skip
-    logic links to the topic are included.
+    With sampled questions, this is the maximum over the possible draws. It includes questions that
+    skip logic links to the topic.
     """
 
     topic: str

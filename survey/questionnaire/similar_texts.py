@@ -1,4 +1,4 @@
-"""Nearly equal questions: how similar two texts are, and which questions of a survey are.
+"""Nearly equal questions: the similarity of two texts, and the similar questions of surveys.
 
 Several wordings of one question reveal more than each label says. The comparison sees letters and
 words, not meaning: it finds rewordings that share most words, in any language with spaces between
@@ -27,7 +27,7 @@ NEARLY_EQUAL = 0.7
 `tests/questionnaire/rewordings.py`, which also states what it finds and misses."""
 
 WORDS_RAISE = 0.1
-"""Maximum by which common words raise the similarity above that of the letters."""
+"""Maximum by which common words raise the similarity above that of the trigrams."""
 
 METHOD = (
     "Capital letters, accents and punctuation are ignored. The similarity is the mean of two "
@@ -36,7 +36,7 @@ METHOD = (
     f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. It "
     "cannot see that different words mean the same."
 )
-"""The computation in words, for the pages that show its result."""
+"""A description of the computation, for the pages that show its result."""
 
 
 def similarity(first: str, second: str) -> float:
@@ -89,7 +89,7 @@ def _profile(text: str) -> _Profile:
 
 
 def _weight(words: Iterable[str]) -> int:
-    """Return the weight of words: short ones, which hold the sentence together, count little."""
+    """Return the weight of words; short words, mostly function words, count little."""
     return sum(max(len(word) - 2, 0) ** 2 for word in words)
 
 

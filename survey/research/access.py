@@ -64,8 +64,7 @@ def other_definitions(
 ) -> list[Definition]:
     """Return the open and closed surveys that one of the researchers works on, except `slug`.
 
-    Only those in `visible`, so that no warning shows a question of a survey that does not exist for
-    its reader.
+    Only those in `visible`, so that no warning quotes a survey that its reader may not see.
     """
     teams = {name for researcher in researchers for name in store.roles(researcher)}
     return [

@@ -108,7 +108,7 @@ class _SurveyPages(Pages):
     def publish(self) -> Any:
         """Publish a definition file, or list its mistakes.
 
-        A file with warnings becomes a draft: its researchers read them before they publish.
+        A file with warnings becomes a draft, so that researchers read them before they publish.
         """
         form = PublishForm()
         mistakes: list[tuple[str, str]] = []
@@ -142,7 +142,7 @@ class _SurveyPages(Pages):
         return redirect(url_for("results.newest", slug=published.slug))
 
     def _warnings(self, survey: Survey) -> list[str]:
-        """Return what researchers should know before they publish a survey from a file."""
+        """Return the warnings about a survey that is published from a file."""
         members = {member.researcher for member in self._store.members(survey.slug)}
         members.add(self._gate.researcher().key)
         others = other_definitions(self._store, survey.slug, members, self._gate.roles())

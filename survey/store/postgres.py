@@ -64,7 +64,7 @@ LOCK_TIMEOUT = "200ms"
 ATTEMPTS, PAUSE_SECONDS = 5, 0.3
 """Number of attempts to rewrite all tables, and the pause in which others go first."""
 
-# Runs after the survey is locked, so that it sees every closing that ended before.
+# Runs after the survey is locked, so that it sees every survey that was closed before.
 INSERT_IDS = b"""
 INSERT INTO pending_id (survey, id)
 SELECT survey, id FROM unnest(%b::bigint[], %b::bytea[]) AS new (survey, id)

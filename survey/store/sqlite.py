@@ -224,14 +224,14 @@ class SqliteStore(Store):
             return pending_steps(read_applied_steps(connection))
 
     def _create_file(self) -> None:
-        """Create the file with the rights of `file_mode`; SQLite's other files get the same."""
+        """Create the file with the mode of `file_mode`, which SQLite copies to its other files."""
         if not (directory := self.path.parent).is_dir():
             # A mistyped path must not create a second, empty database in new directories.
             raise StoreError(f"there is no directory {directory}; create it first")
         is_new = not self.path.exists()
         file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
         if is_new:
-            # The umask would restrict the mode of the creation.
+            # At creation, the umask would restrict the mode.
             os.fchmod(file, file_mode(directory))
         os.close(file)
 
@@ -289,7 +289,7 @@ def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[Transaction]:
 
 
 def file_mode(directory: Path) -> int:
-    """Return the mode of a database's files: for their owner only, unless a group shares them.
+    """Return the mode of a database's files: private to the owner, unless a group shares them.
 
     The keeper and the server are users of one group and share a database in a directory that
     this group can write to and that gives new files to the group (its setgid bit).
@@ -449,7 +449,7 @@ class WriteLock:
 
 
 class FileLock:
-    """An exclusive lock on a file with a database's rights; one thread uses it at a time."""
+    """An exclusive lock on a file with a database's mode; one thread uses it at a time."""
 
     def __init__(self, path: Path, database: os.stat_result) -> None:
         self._path = path
@@ -458,7 +458,7 @@ class FileLock:
         weakref.finalize(self, os.close, self._file)
         own = os.fstat(self._file)
         if os.geteuid() == 0:
-            # A command of root must not lock out the server that owns the database.
+            # A command that root runs must not lock out the user who owns the database.
             os.fchown(self._file, database.st_uid, database.st_gid)
         if os.geteuid() in (0, own.st_uid):
             os.fchmod(self._file, stat.S_IMODE(database.st_mode) & 0o660)

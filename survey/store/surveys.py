@@ -27,9 +27,9 @@ SURVEY_TABLES = (
     *("inbox", "pending", "pending_id", "seen", "block", "counts"),
     *("invitation", "schedule", "plan", "release"),
 )
-"""Tables with rows of one version of a survey, by its key; its reports come first.
+"""Tables with rows of one version of a survey; those with reports come first.
 
-Its public keys stay until the keeper has destroyed their private keys.
+Public keys remain until the keeper has destroyed their private keys.
 """
 
 INCOMPLETE_COPY = (

@@ -72,12 +72,12 @@ class Transaction(ABC):
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         """Record ids of new pending reports of open surveys; return those that were recorded.
 
-        Skips ids that are known, and closed or missing surveys. No id may occur twice.
+        Skip known ids and the ids of closed or missing surveys. No id may occur twice.
         """
 
     @abstractmethod
     def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:
-        """Record ids as those of released reports, and write the ids that stay pending again."""
+        """Record the ids of released reports; rewrite the ids of reports that stay pending."""
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:

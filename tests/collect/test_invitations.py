@@ -94,7 +94,7 @@ def test_strata_below_25_people_are_refused_and_later_invitations_are_added(stor
     for options, name in (((), "this survey"), (("--stratum", "north"), 'stratum "north"')):
         refused = run("invite", "small", "--count", "24", *options)
         assert refused.exit_code == 1
-        assert f"{name} would have 24 invitations; 25 are needed" in refused.stderr
+        assert f"{name} would have 24 invitations; the minimum is 25" in refused.stderr
     assert store.n_invited_by_stratum(small.key) == {}
     assert run("invite", "small", "--count", "25", "--stratum", "north").exit_code == 0
     assert run("invite", "small", "--count", "1", "--stratum", "north").exit_code == 0

@@ -63,7 +63,7 @@ def test_an_invalid_invitation_is_rejected_beside_its_field(owner, store, small)
         ({"count": ""}, "the number of people"),
         ({"count": "many"}, "Not a valid integer"),
         ({"count": "9" * 400}, "from 1 to 100,000"),
-        ({"count": "5", "stratum": "north"}, "25 are needed"),
+        ({"count": "5", "stratum": "north"}, "the minimum is 25"),
         ({"count": "30", "stratum": "other groups"}, "choose another name"),
         ({"count": "30", "stratum": "a\nb"}, "stratum"),
         ({"count": "30", "stratum": "n" * 61}, "longer than 60"),

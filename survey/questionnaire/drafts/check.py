@@ -77,7 +77,7 @@ class DraftCheck:
     def recommended_draw(self) -> int | None:
         """The number of questions to ask each respondent; None if asking all of them is fine.
 
-        The largest with which a whole report is not weak. If there is none, 1: as few as possible.
+        This is the largest number with which a whole report is not weak, or 1 if there is none.
         """
         everything = _all_asked(self.questions)
         draw = everything.proposed_draw(self.caps)
@@ -85,7 +85,7 @@ class DraftCheck:
 
     @property
     def proposed_draw(self) -> int | None:
-        """The number of questions that would be better than the present one; None or 0 if none."""
+        """A better number of questions than the present one; None or 0 if there is none."""
         return self.asked.proposed_draw(self.caps)
 
     @property
@@ -95,12 +95,12 @@ class DraftCheck:
 
     @property
     def is_weak(self) -> bool:
-        """Whether researchers are warned of a whole report."""
+        """Whether researchers are warned about a whole report."""
         return is_weak_report(self.ratio, self.caps)
 
     @property
     def weak_keys(self) -> tuple[int, ...]:
-        """The keys of the questions that are weak alone and would not be at the standard level."""
+        """The keys of questions that are weak alone; the standard level would strengthen them."""
         return tuple(
             key
             for key, question in self.questions.items()

@@ -170,10 +170,11 @@ def routes(workspace: Workspace) -> list[Route]:
 
 @dataclass(frozen=True)
 class Protection:
-    """What researchers should know about the protection of a draft, and what one click changes.
+    """The protection of a draft: warnings, and improvements that take one click.
 
-    `sampling` says how many questions each person is asked, empty if all; `proposed_draw` is a
-    better number, 0 if there is none, of `n_groups`. `n_weak` questions are weak alone.
+    `sampling` states how many questions each person is asked; it is empty if all are asked.
+    `proposed_draw` is a better number out of `n_groups`, or 0. `n_weak` counts the questions that
+    are weak alone.
     """
 
     warnings: list[str]
@@ -192,7 +193,7 @@ class DraftPages(Pages):
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
 
     def _protection(self, opened: OpenDraft, draft_check: DraftCheck) -> Protection:
-        """Return what its researchers should know about a draft before they publish it."""
+        """Return the protection of a draft, for the researchers who publish it."""
         members = self._store.members(opened.draft.slug)
         others = other_definitions(
             self._store,

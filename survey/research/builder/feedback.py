@@ -28,7 +28,7 @@ from survey.results.plan.sentences import Responses, question_plan
 from survey.settings import Caps
 
 LISTED_DRAWS = 6
-"""Rows of the table of questions per person; beyond it only the relevant numbers."""
+"""The table of questions per person lists numbers up to this one, then only relevant ones."""
 
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")
 """First words of mistakes that continue the name of their field."""
@@ -91,8 +91,8 @@ def question_feedback(
 class Totals:
     """What one complete response reveals.
 
-    `total` states the loss and its strength, `examples` the factor and two examples, `extent` what
-    the figures cover, and `warning` what to change.
+    `total` states the privacy loss and its strength, `examples` the factor and two examples,
+    `extent` what the figures cover, and `warning` what to change.
     """
 
     total: str
@@ -117,7 +117,7 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> Totals:
     warnings = publication_warnings(asked, caps, similar=False)
     if draft_check.epsilon > caps.survey:
         warnings = [
-            "This is above the maximum: you cannot publish the survey like this.",
+            "The total epsilon is above the maximum, so you cannot publish this survey.",
             *warnings,
         ]
     total = f"{report_heading(ratio)}."
@@ -128,7 +128,7 @@ def described_groups(asked: Questions) -> str:
     """Return the number of groups from which the device draws, in words."""
     if asked.n_groups == len(asked.questions):
         return f"{asked.n_groups} questions"
-    return f"{asked.n_groups} (a question and all that depend on it count once)"
+    return f"{asked.n_groups} (linked questions count as one)"
 
 
 def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automatic: bool) -> str:
@@ -143,9 +143,9 @@ def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automa
     if not is_automatic:
         reason = ""
     elif draft_check.is_weak:
-        reason = "These are as few as possible. "
+        reason = "This is the smallest possible number. "
     else:
-        reason = "This is the largest number that causes no warning, whichever are drawn. "
+        reason = "This is the largest number that causes no warning. "
     return (
         f"Each person is asked {asked.drawn} of {described_groups(asked)}, drawn at random on the "
         f"device. {reason}With all of them, one complete response would change the odds by a "

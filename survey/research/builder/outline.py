@@ -50,7 +50,7 @@ PROTECTION_EDITS: Mapping[str, str] = {
     "ask-all": "Saved. Each person is asked all questions.",
     "standard-level": "Saved. The weak questions now have the standard privacy level.",
 }
-"""The buttons of the section on protection, and what they confirm."""
+"""The buttons of the section on protection, and the confirmation of each."""
 
 ADDING = ("question-add", "question-copy", "page-add")
 """Buttons that add something: pressed twice, they would add two."""

@@ -44,7 +44,7 @@ MAX_LISTED_ANSWERS = 40
 """Questions with more answers, such as fine grids, refer to channels.json instead."""
 
 NO_PROOF = "A report never proves an answer: every report can result from every answer."
-WEAK = "Weak protection: a row can make an observer quite sure of an answer."
+WEAK = "Weak protection: a row can make an observer almost certain of an answer."
 
 README = """{title}
 {line}

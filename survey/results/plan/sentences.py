@@ -31,7 +31,7 @@ from survey.results.plan.compute import (
 )
 
 ALL = Fraction(1)
-"""The share of respondents who are asked a question of a survey without sampling."""
+"""The share of respondents asked a question if the survey does not sample questions."""
 
 LARGEST_NUMERATOR = 1_000
 """Up to this numerator, epsilon is also given as the logarithm of a fraction."""

@@ -191,7 +191,7 @@ def test_the_readme_states_everything_a_user_must_know(store, every_type):
     # Seven questions at epsilon 0.5, whose whole report is weak.
     assert "never proves an answer" not in text
     for statement in (
-        "Weak protection: a row can make an observer quite sure of an answer.",
+        "Weak protection: a row can make an observer almost certain of an answer.",
         "by a factor of at most 34.",
         "(f - q)/(p - q)",
         every_type.sha256,

@@ -797,7 +797,7 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert "Weak protection" not in page
     assert definition_from(content_of(store, slug))["questions_per_person"] == 2
     # One click asks everybody all questions again, with a warning and the proposal.
-    assert "Ask everyone all questions" in page
+    assert "Ask each person all questions" in page
     assert do(ada, slug, "ask-all 0").status_code == 302
     page = ada.get(f"{DRAFTS}/{slug}").text
     assert "Saved. Each person is asked all questions." in page

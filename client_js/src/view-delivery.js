@@ -115,8 +115,8 @@ export function sentView({ definition, body, durable, earlier, onRemove, onNext,
     ...(surveyThanks.length > 0 ? surveyThanks : [paragraph(say("sent.thanks"))]),
     disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
     ...closing,
-    ...(memory ? [memorySection(memory)] : []),
     ...helpAndContact(definition),
+    ...(memory ? [memorySection(memory)] : []),
   );
 }
 

@@ -180,6 +180,16 @@ def test_a_rotation_seals_the_rest_again_and_destroys_the_old_key(store, setting
     assert own_keys(store, small) != [second]
 
 
+def test_reports_that_arrive_during_a_rotation_are_sealed_with_the_new_key(store, settings, small):
+    add(store, small, [report(1)])
+    new_key = store.rotate_key(small.key, PrivateKeys(Path(settings.keys)).create(), time=0)
+    add(store, small, [report(2)])
+    (batch,) = store.batches(small.key, "", 1, 9)
+    assert batch.report_ids == [report(1).id]
+    periods = {b.period: b.report_ids for b in store.batches(small.key, "", new_key.period, 9)}
+    assert periods[new_key.period] == [report(2).id]
+
+
 def test_reports_survive_a_failure_at_every_step_of_a_rotation(store, settings, small, monkeypatch):
     """After each failure a new keeper finishes: nothing is lost, doubled or released again."""
     monkeypatch.setattr("survey.collect.release.MAX_RELEASED", 40)

@@ -190,6 +190,25 @@ def test_an_invitation_is_issued_once_and_only_for_an_existing_survey(store, sma
     assert verdicts(store, small, [unissued]) == ["InvitationError"]
 
 
+@pytest.mark.security
+def test_a_sealed_batch_shows_neither_order_nor_pairs_of_ids_and_invitations(store, small):
+    tokens = hashes(*range(20, 0, -1))
+    store.add_invitations(small.key, "north", tokens)
+    add(
+        store,
+        small,
+        [
+            report(n, stratum="north", invitation=tokens[n * 7 % 20])
+            for n in (*range(9, 0, -1), *range(10, 20))
+        ],
+    )
+    (batch,) = store.batches(small.key, "north", 1, 99)
+    assert batch.report_ids == sorted(batch.report_ids)
+    spent = [batch.invitations[i : i + 32] for i in range(0, len(batch.invitations), 32)]
+    assert spent == sorted(spent)
+    assert len(spent) == 19
+
+
 # -- concurrency
 
 

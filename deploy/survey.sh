@@ -2,8 +2,8 @@
 # Run `survey` from root's shell with the server's settings: commands that need private keys as the
 # keeper's user, all others as the server's.
 #
-# Keeper and server could not use files that another user created. A SURVEY_DATABASE set by the
-# caller overrides the server's, for a restore drill.
+# The keeper and the server could not use files that another user created. For a restore drill, a
+# SURVEY_DATABASE set by the caller overrides the setting.
 set -eu
 database=${SURVEY_DATABASE:-}
 set -a

@@ -354,7 +354,7 @@ class Keeper:
     # -- releases
 
     def _serve(
-        self, survey: PublishedSurvey, keys: Sequence[SealingKey], served: int, now: float
+        self, survey: PublishedSurvey, keys: Sequence[SealingKey], served_until: int, now: float
     ) -> int:
         """Do whatever is due for a survey; return the number of released reports."""
         if survey.state == "closed":
@@ -366,7 +366,7 @@ class Keeper:
             # A rotation was interrupted.
             self._drain(survey, keys, "", is_release=False)
         due = release_time(now, self._every)
-        if due <= served or not keys:
+        if due <= served_until or not keys:
             return 0
         sizes = self._store.pending_sizes(survey.key)
         if not self._store.has_arrivals(survey.key) and not any(map(n_to_release, sizes.values())):
@@ -395,15 +395,15 @@ class Keeper:
         *old, newest = keys
         n_released = 0
         for stratum in self._store.pending_sizes(survey.key):
-            carried: list[Batch] = []
+            remainder: list[Batch] = []
             while batches := self._store.batches(survey.key, stratum, old[-1].period, MAX_RELEASED):
-                opened = [*carried, *batches]
+                opened = [*remainder, *batches]
                 reports = self._open(keys, opened)
                 n = n_to_release(len(reports)) if is_release else 0
-                carried = self._publish(
+                remainder = self._publish(
                     survey, opened, reports[:n], reports[n:], newest, (stratum, bucket)
                 )
-                carried = carried if is_release else []
+                remainder = remainder if is_release else []
                 n_released += n
         return n_released
 

@@ -110,9 +110,9 @@ class _Transaction(Transaction):
         rows = self._connection.execute(INSERT_IDS, columns, binary=True).fetchall()
         return cast("set[tuple[int, bytes]]", set(rows))
 
-    def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:
-        self._connection.execute(DELETE_IDS, [survey, [*released, *kept]])
-        for table, ids in (("seen", released), ("pending_id", kept)):
+    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:
+        self._connection.execute(DELETE_IDS, [survey, [*released, *pending]])
+        for table, ids in (("seen", released), ("pending_id", pending)):
             statement = SQL(WRITE_IDS).format(Identifier(table))
             self._connection.execute(statement, [survey, list(ids)])
 

@@ -122,12 +122,12 @@ class Releases(Transactions):
         Raises ConflictError, and changes nothing, if another process has replaced one of the
         opened batches.
         """
-        kept = [report_id for batch in remainder for report_id in batch.report_ids]
+        remaining_ids = [report_id for batch in remainder for report_id in batch.report_ids]
         with self._write() as transaction:
             transaction.lock(survey)
             delete_batches(transaction, opened)
             insert_batches(transaction, remainder)
-            transaction.move_ids(survey, ids, kept)
+            transaction.move_ids(survey, ids, remaining_ids)
             if ids:
                 _write_content(transaction, survey, content)
                 transaction.execute(

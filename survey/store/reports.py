@@ -100,14 +100,14 @@ def _add(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
     for survey, report in reports:
         distinct.setdefault((survey, report.id), report)
     keys = _lock(transaction, {survey for survey, _ in distinct})
-    inserted = transaction.insert_ids([place for place in distinct if place[0] in keys])
-    refused = _spend(transaction, [(survey, distinct[survey, i]) for survey, i in inserted])
+    new_places = transaction.insert_ids([place for place in distinct if place[0] in keys])
+    refusals = _spend(transaction, [(survey, distinct[survey, i]) for survey, i in new_places])
     accepted: defaultdict[int, list[StoredReport]] = defaultdict(list)
     verdicts: Verdicts = {}
     for place, report in distinct.items():
-        if place in refused:
-            verdicts[place] = refused[place]
-        elif place in inserted:
+        if place in refusals:
+            verdicts[place] = refusals[place]
+        elif place in new_places:
             verdicts[place] = None
             accepted[place[0]].append(report)
         else:
@@ -151,18 +151,18 @@ def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
         ((survey, report) for survey, report in reports if report.invitation),
         key=lambda item: (item[0], item[1].invitation, item[1].id),
     )
-    spent = transaction.execute_many(
+    n_spent = transaction.execute_many(
         "UPDATE invitation SET spent = 1 "
         "WHERE survey = ? AND token_hash = ? AND stratum = ? AND spent = 0",
         [(survey, report.invitation, report.stratum) for survey, report in invited],
     )
-    refused = [
-        (survey, report.id) for (survey, report), n in zip(invited, spent, strict=True) if not n
+    invalid_places = [
+        (survey, report.id) for (survey, report), n in zip(invited, n_spent, strict=True) if not n
     ]
-    transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", refused)
+    transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", invalid_places)
     return {
         place: InvitationError("this invitation is unknown, already used, or for another link")
-        for place in refused
+        for place in invalid_places
     }
 
 

@@ -87,7 +87,7 @@ class _Transaction(Transaction):
             if execute(INSERT_ID, {"survey": survey, "id": report_id}).rowcount
         }
 
-    def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:  # noqa: ARG002  a table without rowid has no order but its key's
+    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:  # noqa: ARG002  a table without rowid has no order but its key's
         rows = [(survey, report_id) for report_id in sorted(released)]
         self._connection.executemany("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
         self._connection.executemany("INSERT INTO seen (survey, id) VALUES (?, ?)", rows)

@@ -76,7 +76,7 @@ class Transaction(ABC):
         """
 
     @abstractmethod
-    def move_ids(self, survey: int, released: Sequence[bytes], kept: Sequence[bytes]) -> None:
+    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:
         """Record the ids of released reports; rewrite the ids of reports that stay pending."""
 
     @abstractmethod

@@ -7,12 +7,13 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
+from survey.archive import check
 from survey.collect.publication import close, publish
 from survey.collect.release import SPARE_KEYS
 from survey.disclosure import OTHER_GROUPS, n_to_release
@@ -27,7 +28,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PrivateKeys, StoredReport, open_store
 from tests.conftest import SMALL, TODAY
-from tests.store.reports import NOON, add, keeper_at, random_reports, report
+from tests.store.reports import NOON, add, keeper_at, publish_pending, random_reports, report
 
 # -- the policy
 
@@ -344,6 +345,63 @@ def test_reports_of_an_earlier_version_are_sealed_and_released(
     assert store.n_pending(small.key) == 35
     add(store, small, plain)
     assert store.n_pending(small.key) == 35
+
+
+@pytest.mark.security
+def test_cells_of_an_earlier_version_with_too_few_reports_are_merged_once(store, settings):
+    """They were merged whenever they were read; the keeper now merges them for good."""
+    content = f'bucket = "day"\n{SMALL}'.encode()
+    survey = publish(store, load(content, "s.toml", Caps()), TODAY)
+    days = [f"2026-11-0{day}" for day in range(1, 6)]
+    sizes = {"north": (40, 30, 9, 20, 3), "south": (30, 0, 50, 0, 0), "east": (9, 7, 0, 5, 2)}
+    for stratum, numbers in {**sizes, "west": (0, 4, 0, 0, 0)}.items():
+        for day, n in zip(days, numbers, strict=True):
+            add(store, survey, random_reports(n, stratum))
+            publish_pending(store, survey, 1, bucket=day)
+    before, rows = store.tally(survey.key), released_codes(store, survey)
+    assert mistakes(store) == ()
+    keeper_at(store, settings, 0).work()
+    merged = store.cell_sizes(survey.key)
+    assert merged == {
+        ("north", "2026-11-01/2026-11-05"): 102,
+        ("south", "2026-11-01/2026-11-05"): 80,
+        (OTHER_GROUPS, "2026-11-01/2026-11-05"): 27,
+    }
+    assert mistakes(store) == ()
+    after = store.tally(survey.key)
+    assert (after.n, after.n_asked, after.counts) == (before.n, before.n_asked, before.counts)
+    assert after.release > before.release
+    assert released_codes(store, survey) == rows
+    # Once merged, and with the releases of this version, nothing is merged again.
+    add(store, survey, random_reports(60, "north"))
+    keeper_at(store, settings, 1).work()
+    number = store.newest_release(survey.key).number
+    keeper_at(store, settings, 1).work()
+    assert store.newest_release(survey.key).number == number
+    assert store.cell_sizes(survey.key) == {**merged, ("north", "2026-11-21"): 25}
+
+
+def mistakes(store) -> tuple[str, ...]:
+    with store.snapshot() as snapshot:
+        return check(snapshot).mistakes
+
+
+def released_codes(store, survey) -> Counter[bytes]:
+    cells = store.cell_sizes(survey.key)
+    return Counter(code for cell in cells for code in store.cell_codes(survey.key, cell))
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("strata", [[""], ["north", "south"]])
+def test_a_survey_of_an_earlier_version_with_fewer_than_25_reports_becomes_one_cell(
+    store, settings, small, strata
+):
+    for stratum, bucket in product(strata, ["2026-W40", "2026-W41"]):
+        add(store, small, random_reports(5, stratum))
+        publish_pending(store, small, 1, bucket=bucket)
+    keeper_at(store, settings, 0).work()
+    name = strata[0] if len(strata) == 1 else OTHER_GROUPS
+    assert store.cell_sizes(small.key) == {(name, "2026-W40/2026-W41"): 10 * len(strata)}
 
 
 def publish_copy(store, slug: str):

@@ -1,0 +1,106 @@
+"""Attacks on the release policy by those who issue invitations, send reports or read results."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+import pytest
+
+from survey.collect.invitations import new_tokens, token_hash
+from survey.collect.publication import close
+from survey.collect.release import utc_today
+from survey.collect.simulation import (
+    add_simulated,
+    complete_shares,
+    make_test_run,
+    simulate_respondents,
+)
+from survey.questionnaire.definition import report_body
+from survey.questionnaire.loading import load
+from survey.settings import Caps
+from tests.conftest import EMAIL, SMALL
+from tests.faults.reports import JSON, new_report
+from tests.store.reports import keeper_at
+from tests.web.researchers import send
+from tests.web.surfaces import Surfaces
+
+pytestmark = [pytest.mark.security, pytest.mark.web]
+
+
+@pytest.fixture
+def surfaces(store, settings, small) -> Surfaces:
+    return Surfaces(store, settings)
+
+
+def post(surfaces: Surfaces, body: bytes, slug: str = "small") -> int:
+    client = surfaces.client()
+    return client.post(f"/s/{slug}/reports", data=body, headers=JSON).status_code
+
+
+def victims_report(survey) -> bytes:
+    """Return a report with codes that nobody else sends."""
+    length = survey.definition.report_bytes
+    return report_body(survey.sha256, secrets.token_urlsafe(16), [2, 2], length=length)
+
+
+def test_a_group_of_one_invitation_cannot_be_issued(surfaces, store, small):
+    """Its only report would be published as that person's at closing."""
+    page = "/research/surveys/small/collect"
+    for stratum in ("", "boss"):
+        for count in (1, 24):
+            form = send(surfaces.client(), f"{page}/invite", page=page, count=count,
+                        stratum=stratum, made="{}")  # fmt: skip
+            assert form.status_code == 422
+            command = surfaces.run("invite", "small", "--count", str(count), "--stratum", stratum)
+            assert command.startswith("1 "), command
+    assert store.n_invited_by_stratum(small.key) == {}
+
+
+def test_closing_an_invitation_survey_publishes_no_fewer_than_25(surfaces, store, settings, small):
+    """25 were invited, and one of them took part: her report is not published."""
+    tokens = new_tokens(25)
+    store.add_invitations(small.key, "night shift", [token_hash(token) for token in tokens])
+    length = small.definition.report_bytes
+    for token in tokens[:1]:
+        body = report_body(
+            small.sha256, secrets.token_urlsafe(16), [2, 2],
+            stratum="night shift", invitation=token, length=length,
+        )  # fmt: skip
+        assert post(surfaces, body) == 201
+    close(store, "small", utc_today())
+    before = surfaces.read()
+    assert keeper_at(store, settings, 1).work() == 0
+    assert surfaces.rows() == {1: {}}
+    assert surfaces.read() == before
+    assert store.n_pending(small.key) == 0
+
+
+def test_a_test_run_stores_no_real_report_beside_simulated_ones(surfaces, store, settings):
+    """Test runs release at once: a real report among simulated ones would be readable."""
+    draft = store.add_draft("{}", EMAIL, 1, {})
+    survey = load(SMALL.encode(), "s.toml", Caps())
+    test_run = make_test_run(store, survey, draft, utc_today())
+    respondents = simulate_respondents(
+        test_run.definition, 1, complete_shares(test_run.definition, {}), np.random.default_rng(1)
+    )
+    assert sum(add_simulated(store, test_run, respondents)) == 1
+    assert post(surfaces, victims_report(test_run), test_run.slug) == 403
+    keeper_at(store, settings, 1).work()
+    assert store.n_pending(test_run.key) == 0
+    assert store.tally(test_run.key).n == 1
+
+
+def test_an_attacker_who_sends_24_reports_does_not_read_the_25th(surfaces, store, settings, small):
+    """On an open link, the attacker knows all codes but the victim's, and reads every surface."""
+    keeper_at(store, settings, 1).work()
+    for _ in range(24):
+        assert post(surfaces, new_report(small)) == 201
+    before = surfaces.read()
+    assert post(surfaces, victims_report(small)) == 201
+    for minute in (1, 20, 59):
+        assert keeper_at(store, settings, 1 + minute / 60).work() == 0
+    assert {name for name, text in surfaces.read().items() if text != before[name]} == set()
+    # 25 pending reports are too few for a release: the attacker has to send 25 more.
+    assert keeper_at(store, settings, 2).work() == 0
+    assert surfaces.rows() == {1: {}}

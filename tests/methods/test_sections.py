@@ -138,7 +138,7 @@ def test_the_constants_in_the_text_are_those_of_the_code():
         "interval-fieller": (f"{QUARTER:g} of a report", f"{HALF:g} of a report"),
         "mechanism-hybrid": (f"epsilon {HYBRID_FROM}",),
         "questions-per-person": (f"more than {WEAK_REPORT_ABOVE}, the survey warns",),
-        "nearly-equal": (f"similarity of {NEARLY_EQUAL} on", f"at most c plus {WORDS_RAISE}"),
+        "nearly-equal": (f"similarity of {NEARLY_EQUAL} or more", f"at most c plus {WORDS_RAISE}"),
         "strata": (f"fewer than {MINIMUM_REPORTS} released", f"“{OTHER_GROUPS}”"),
     }  # fmt: skip
     for anchor, texts in stated.items():

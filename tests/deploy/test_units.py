@@ -206,7 +206,12 @@ def test_the_backup_script_writes_a_restorable_backup_and_deletes_old_ones(
         (directory / name).touch()
         timestamp = (date.today() - timedelta(days=days)).strftime("%s")
         os.utime(directory / name, (int(timestamp), int(timestamp)))
-    environment = {**os.environ, "SURVEY_DATABASE": settings.database, "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "SURVEY_DATABASE": settings.database,
+        "SURVEY_KEYS": settings.keys,
+        "PYTHONPATH": str(ROOT),
+    }
     process = subprocess.run([program, directory], env=environment, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     names = {path.name for path in directory.iterdir()}
@@ -275,7 +280,7 @@ def test_the_server_and_its_charts_work_without_the_system_calls_that_the_unit_d
         "SURVEY_PUBLIC_URL": url,
     }
     process = subprocess.Popen(
-        [*run, *SERVE, "--port", str(port)],
+        [*run, *SERVE, "--port", str(port), "--without-keeper"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

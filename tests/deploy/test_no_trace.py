@@ -17,7 +17,7 @@ from survey.collect.invitations import issue_invitations, new_tokens
 from survey.collect.publication import close, publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.conftest import SMALL, TODAY
+from tests.conftest import SMALL, TODAY, wait_until
 from tests.deploy.proxy import Proxy
 from tests.faults.reports import new_report
 
@@ -144,7 +144,7 @@ def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     visit(proxy, survey, people[0])
     backup(store, tmp_path / "before.backup", lambda *_: None)
     close(store, survey.slug, TODAY)
-    assert store.n_released(survey.key) == len(people)
+    wait_until(lambda: store.n_released(survey.key) == len(people))
     backup(store, tmp_path / "after.backup", lambda *_: None)
     serve.processes[1].terminate()
     outputs.append(serve.processes[1].communicate(timeout=60)[0])

@@ -250,7 +250,7 @@ def check_released_once(
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
     # A keeper that was killed before it published a new key has left a file that opens nothing.
-    assert host.run("keeper", "--take-over").startswith("forgot 0 pending reports")
+    assert host.run("keeper", "--take-over").startswith("deleted 0 pending reports")
     spare = {key.public_key.hex() for key in store.sealing_keys()}
     assert {path.stem for path in host.keys.glob("*.key")} <= spare
 
@@ -298,8 +298,8 @@ def test_after_the_loss_of_the_keys_devices_send_again_and_nothing_is_doubled(st
     wait_until(lambda: "survey keeper --take-over" in second.log)
     assert store.n_released(small.key) == n_released
     second.kill()
-    forgotten = second.run("keeper", "--take-over")
-    assert forgotten == f"deleted {n_pending} pending reports whose private key is lost\n"
+    deleted = second.run("keeper", "--take-over")
+    assert deleted == f"deleted {n_pending} pending reports whose private key is lost\n"
     assert store.n_pending(small.key) == 0
     second.start()
     wait_until(lambda: any(key.survey == small.key for key in store.sealing_keys()))

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from threading import Event
 from time import monotonic
 
@@ -26,7 +27,7 @@ from survey.disclosure import (
     release_time,
     secure_permutation,
 )
-from survey.errors import ConflictError, StoreBusyError, SurveyError
+from survey.errors import ConflictError, StoreBusyError, StoreError, SurveyError
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import (
     GRACE,
@@ -249,24 +250,29 @@ class Keeper:
         surveys have been served.
         """
         now = self._clock()
-        n, errors = 0, []
         surveys = self._store.surveys()
-        self._provide_keys(surveys)
-        for convert in (self._seal_plain_reports, lambda: self._merge_small_cells(surveys)):
-            try:
-                convert()
-            except SurveyError as error:
-                errors.append(error)
         times = self._store.release_times()
+        self._check_keys()
+        errors: list[Exception] = []
+        n = 0
+
+        def attempt(step: Callable[[], int | None]) -> int:
+            try:
+                return step() or 0
+            except Exception as error:  # noqa: BLE001  raised after the others
+                # Even a programming error in one survey must not stop the others.
+                errors.append(error)
+                return 0
+
+        attempt(lambda: self._provide_keys(surveys))
+        attempt(self._seal_plain_reports)
+        attempt(lambda: self._merge_small_cells(surveys))
         periods = self._keys_by_survey()
         for survey in surveys:
-            try:
-                keys = periods.get(survey.key, [])
-                n += self._serve(survey, keys, times.get(survey.key, 0), now)
-            except SurveyError as error:
-                errors.append(error)
-        self._destroy_keys({survey.key for survey in surveys if survey.state != "closed"})
-        self.clean_up(day_of(now))
+            keys, served_until = periods.get(survey.key, []), times.get(survey.key, 0)
+            n += attempt(partial(self._serve, survey, keys, served_until, now))
+        attempt(self._destroy_keys)
+        attempt(lambda: self.clean_up(day_of(now)))
         if errors:
             raise errors[0]
         return n
@@ -274,13 +280,9 @@ class Keeper:
     def take_over(self) -> int:
         """Delete pending reports whose private key is lost; return their number.
 
-        Devices can then send them again. Also destroy private keys that the database does not use.
+        Devices can then send them again.
         """
-        n = forget_unreadable(self._store, self._keys)
-        known = {key.public_key for key in self._store.sealing_keys()}
-        for unknown in set(self._keys.public_keys()) - known:
-            self._keys.destroy(unknown)
-        return n
+        return forget_unreadable(self._store, self._keys)
 
     # -- keys
 
@@ -291,18 +293,42 @@ class Keeper:
             by_survey.setdefault(key.survey, []).append(key)
         return by_survey
 
+    def _check_keys(self) -> None:
+        """Raise StoreError if this directory has none of the keys that the database lists.
+
+        It belongs to another database, or its volume is missing: reports must not be sealed with
+        keys that the right directory will lack.
+        """
+        known = self._store.sealing_keys()
+        if known and not any(self._keys.find(key.public_key) for key in known):
+            raise StoreError(
+                f"{self._keys.directory} has none of this database's private keys; check "
+                "SURVEY_KEYS. If the keys are lost for good, run `survey keeper --take-over`"
+            )
+
     def _provide_keys(self, surveys: Iterable[PublishedSurvey]) -> None:
-        """Give a key to every survey that lacks one, and replenish the spare keys."""
+        """Give a readable key to every survey that lacks one, and replenish the spare keys."""
         by_survey = self._keys_by_survey()
         for survey in surveys:
-            if survey.state != "closed" and survey.key not in by_survey:
+            if survey.state == "closed":
+                continue
+            keys = by_survey.get(survey.key)
+            # Reports that arrive from now on must not be sealed with a key that is lost.
+            if not keys or self._keys.find(keys[-1].public_key) is None:
                 self._store.rotate_key(survey.key, self._keys.create(), time=0)
+        for spare in by_survey.get(UNASSIGNED, []):
+            if self._keys.find(spare.public_key) is None:
+                self._store.delete_key(spare)
         for _ in range(SPARE_KEYS - len(by_survey.get(UNASSIGNED, []))):
             self._store.add_spare_key(self._keys.create())
 
-    def _destroy_keys(self, accepting: set[int]) -> None:
+    def _destroy_keys(self) -> None:
         """Destroy the private keys that no report needs, and delete their public keys."""
-        for survey, keys in self._keys_by_survey().items():
+        # Read before the surveys: a survey that is published meanwhile keeps its spare key.
+        by_survey = self._keys_by_survey()
+        surveys = self._store.surveys()
+        accepting = {survey.key for survey in surveys if survey.state != "closed"}
+        for survey, keys in by_survey.items():
             if survey == UNASSIGNED:
                 continue
             for key in keys[:-1] if survey in accepting else keys:
@@ -362,10 +388,26 @@ class Keeper:
         if survey.is_over(day_of(now)):
             self._store.close_survey(survey.slug, day_of(now))
             return 0
+        lost = [key for key in keys if self._keys.find(key.public_key) is None]
+        n = self._release(survey, [key for key in keys if key not in lost], served_until, now)
+        for key in lost:
+            if self._store.is_key_needed(key):
+                require_key(self._keys, key)
+        return n
+
+    def _release(
+        self, survey: PublishedSurvey, keys: Sequence[SealingKey], served_until: int, now: float
+    ) -> int:
+        """Release what is due of an open survey, given its readable keys; return the number."""
         if len(keys) > 1:
             # A rotation was interrupted.
             self._drain(survey, keys, "", is_release=False)
         due = release_time(now, self._every)
+        if not served_until or served_until > due + self._every:
+            # A new survey has its first release at the next time. A clock that was ahead must not
+            # keep a survey waiting for that time.
+            self._store.set_release_time(survey.key, due)
+            return 0
         if due <= served_until or not keys:
             return 0
         sizes = self._store.pending_sizes(survey.key)
@@ -393,10 +435,13 @@ class Keeper:
         others join the next portion of the group. Without `is_release`, publish nothing.
         """
         *old, newest = keys
+        # Nobody may seal with a key that only another directory has.
+        require_key(self._keys, newest)
+        periods = [key.period for key in old]
         n_released = 0
         for stratum in self._store.pending_sizes(survey.key):
             remainder: list[Batch] = []
-            while batches := self._store.batches(survey.key, stratum, old[-1].period, MAX_RELEASED):
+            while batches := self._batches(survey, stratum, periods, MAX_RELEASED):
                 opened = [*remainder, *batches]
                 reports = self._open(keys, opened)
                 n = n_to_release(len(reports)) if is_release else 0
@@ -406,6 +451,17 @@ class Keeper:
                 remainder = remainder if is_release else []
                 n_released += n
         return n_released
+
+    def _batches(
+        self, survey: PublishedSurvey, stratum: str, periods: Iterable[int], n: int
+    ) -> list[Batch]:
+        """Return batches of these periods with at least n reports, or all of them."""
+        batches: list[Batch] = []
+        for period in periods:
+            missing = n - sum(batch.n for batch in batches)
+            if missing > 0:
+                batches += self._store.batches(survey.key, stratum, period, missing)
+        return batches
 
     def _open(self, keys: Sequence[SealingKey], batches: Sequence[Batch]) -> list[StoredReport]:
         """Open batches; return their reports in random order."""
@@ -437,14 +493,18 @@ class Keeper:
 
     def _close(self, survey: PublishedSurvey, keys: Sequence[SealingKey], today: date) -> int:
         """Publish all pending reports of a closed survey, as far as the policy allows."""
+        for key in keys:
+            if self._store.is_key_needed(key):
+                require_key(self._keys, key)
         sizes = self._store.pending_sizes(survey.key)
         names = closing_names(sizes)
+        periods = [key.period for key in keys]
         bucket = bucket_of(survey, today)
         n_released = 0
         pool: list[Batch] = []
         for stratum, size in sizes.items():
             if names.get(stratum, stratum) != stratum:
-                pool += self._store.batches(survey.key, stratum, keys[-1].period, size)
+                pool += self._batches(survey, stratum, periods, size)
             elif stratum in names:
                 n_released += self._publish_all(survey, keys, (stratum, bucket), size)
         if pool:
@@ -463,14 +523,13 @@ class Keeper:
         remaining: int,
     ) -> int:
         """Publish all pending reports of a stratum in portions that are never too small."""
-        key = keys[-1]
+        periods = [key.period for key in keys]
         n_released = 0
-        while remaining:
-            opened = self._store.batches(survey.key, cell[0], key.period, MAX_RELEASED)
+        while opened := self._batches(survey, cell[0], periods, MAX_RELEASED):
             if 0 < remaining - sum(batch.n for batch in opened) < MINIMUM_REPORTS:
-                opened = self._store.batches(survey.key, cell[0], key.period, remaining)
+                opened = self._batches(survey, cell[0], periods, remaining)
             reports = self._open(keys, opened)
-            self._publish(survey, opened, reports, [], key, cell)
+            self._publish(survey, opened, reports, [], keys[-1], cell)
             n_released += len(reports)
             remaining -= len(reports)
         return n_released

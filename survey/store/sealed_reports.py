@@ -40,7 +40,7 @@ PAGE = 64
 
 _NEXT_BATCHES = (
     f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
-    "WHERE survey = ? AND stratum = ? AND period <= ? AND batch > ? ORDER BY batch LIMIT ?"
+    "WHERE survey = ? AND stratum = ? AND period = ? AND batch > ? ORDER BY batch LIMIT ?"
 )
 
 
@@ -186,6 +186,8 @@ class SealedReports(Transactions):
     def delete_key(self, key: SealingKey) -> None:
         """Delete a public key whose private key is destroyed; ConflictError if a box needs it."""
         with self._write() as transaction:
+            # Waits for commits that still seal with this key.
+            transaction.lock(key.survey)
             if _is_needed(transaction, key):
                 raise ConflictError("a sealed batch still needs this key")
             transaction.execute(
@@ -218,8 +220,8 @@ class SealedReports(Transactions):
         )
         return row is not None
 
-    def batches(self, survey: int, stratum: str, until: int, n: int) -> list[Batch]:
-        """Return batches of at least n reports, sealed up to the period `until`, in random order.
+    def batches(self, survey: int, stratum: str, period: int, n: int) -> list[Batch]:
+        """Return batches of a period with at least n reports, in random order.
 
         If fewer than n reports are pending, return all their batches.
         """
@@ -228,7 +230,7 @@ class SealedReports(Transactions):
         with self._read() as transaction:
             while size < n:
                 after = batches[-1].batch if batches else b""
-                rows = transaction.rows(_NEXT_BATCHES, [survey, stratum, until, after, PAGE])
+                rows = transaction.rows(_NEXT_BATCHES, [survey, stratum, period, after, PAGE])
                 for batch in map(Batch.from_row, rows):
                     batches.append(batch)
                     size += batch.n
@@ -303,7 +305,16 @@ class SealedReports(Transactions):
                 [(key.survey, report.id) for report in reports],
             )
             require_all_deleted(deleted)
-            insert_batches(transaction, seal(key, reports))
+            # A server of the earlier version may have stored a report after the migration.
+            inserted = transaction.insert_ids([(key.survey, report.id) for report in reports])
+            rows = transaction.rows("SELECT ids FROM pending WHERE survey = ?", [key.survey])
+            sealed = {report_id for (ids,) in rows for report_id in _split(ids, ID_BYTES)}
+            pending = transaction.rows("SELECT id FROM pending_id WHERE survey = ?", [key.survey])
+            accepted = {report_id for (report_id,) in pending} - sealed
+            accepted |= {report_id for _, report_id in inserted}
+            insert_batches(
+                transaction, seal(key, [report for report in reports if report.id in accepted])
+            )
 
 
 def current_key(transaction: Transaction, survey: int) -> SealingKey | None:
@@ -400,6 +411,10 @@ class PrivateKeys:
             try:
                 os.write(descriptor, bytes(private_key))
                 os.fsync(descriptor)
+            except OSError:
+                # On a full volume, nothing is known of this key yet.
+                path.unlink()
+                raise
             finally:
                 os.close(descriptor)
             self._synchronize_names()

@@ -54,7 +54,8 @@ def pending_reports(store: Store, survey: PublishedSurvey) -> list[StoredReport]
     return [
         stored
         for stratum, n in store.pending_sizes(survey.key).items()
-        for batch in store.batches(survey.key, stratum, max(keys), n)
+        for period in keys
+        for batch in store.batches(survey.key, stratum, period, n)
         for stored in open_batch(PRIVATE_KEYS[keys[batch.period]], batch)
     ]
 
@@ -78,7 +79,11 @@ def publish_pending(
     for stratum, size in store.pending_sizes(survey.key).items():
         if size < minimum:
             continue
-        batches = store.batches(survey.key, stratum, max(keys), min(size, maximum))
+        batches = [
+            batch
+            for period in keys
+            for batch in store.batches(survey.key, stratum, period, min(size, maximum))
+        ]
         stored = [
             item
             for batch in batches
@@ -104,4 +109,8 @@ def keeper_at(store: Store, settings: Settings, hour: float = 0) -> Keeper:
     """Return a keeper that releases every hour, whose clock stands at an hour after noon."""
     keys = PrivateKeys(Path(settings.keys))
     keys.directory.mkdir(mode=0o700, exist_ok=True)
+    for survey, time in store.release_times().items():
+        if not time:
+            # Otherwise, the first release of a new survey would be an hour later.
+            store.set_release_time(survey, int(NOON))
     return Keeper(store, keys, 3600, clock=lambda: NOON + 3600 * hour)

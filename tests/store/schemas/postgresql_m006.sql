@@ -202,5 +202,6 @@ CREATE OR REPLACE FUNCTION refuse_a_deletion_before_the_reports() RETURNS trigge
             END IF;
             RETURN OLD;
         END $$;
+DELETE FROM inbox WHERE survey IN (SELECT key FROM survey WHERE substr(slug, 1, 6) = 'trial-');
 INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox ORDER BY survey, id;
 INSERT INTO applied_migration (name) VALUES ('m006_sealing');

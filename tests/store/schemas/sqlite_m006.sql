@@ -197,5 +197,6 @@ CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
             OR EXISTS (SELECT 1 FROM seen WHERE survey = OLD.key)
             OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
         BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END;
+DELETE FROM inbox WHERE survey IN (SELECT key FROM survey WHERE substr(slug, 1, 6) = 'trial-');
 INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox ORDER BY survey, id;
 COMMIT;

@@ -10,7 +10,8 @@ a reader finds either the earlier export or the new one. The directory has these
 A part has one row per report: a column per question, named by its id, and the columns `_stratum`
 and `_bucket`, whose names no question can have. Integer codes are uint8 for up to 256 codes,
 otherwise uint16. Bit strings are fixed-size binary; option 0 is the highest bit of the first
-byte. A code is null if a survey that samples its questions did not ask the question.
+byte. A code is null if a survey that samples its questions did not ask the question, or if too
+few released reports of the stratum answer it.
 """
 
 from __future__ import annotations

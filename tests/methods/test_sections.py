@@ -139,6 +139,7 @@ def test_the_constants_in_the_text_are_those_of_the_code():
         "mechanism-hybrid": (f"epsilon {HYBRID_FROM}",),
         "questions-per-person": (f"more than {WEAK_REPORT_ABOVE}, the survey warns",),
         "nearly-equal": (f"similarity of {NEARLY_EQUAL} or more", f"at most c plus {WORDS_RAISE}"),
+        "few-answers": (f"until {MINIMUM_REPORTS} released", f"than {MINIMUM_REPORTS} answers"),
         "strata": (f"fewer than {MINIMUM_REPORTS} released", f"“{OTHER_GROUPS}”"),
     }  # fmt: skip
     for anchor, texts in stated.items():

@@ -21,7 +21,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.disclosure import secure_permutation
+from survey.disclosure import MINIMUM_REPORTS, secure_permutation
 from survey.mechanism import BitVector, WeightTable
 from survey.mechanism.channel import Codes
 from survey.mechanism.composition import format_epsilon
@@ -232,7 +232,12 @@ def _describe_code(question: PublishedQuestion) -> str:
         )
     else:
         text = "The index of the named answer in answers, from 0. share = (f - q)/(p - q)."
-    return f"{text} An empty cell: this respondent was not asked." if question.nullable else text
+    if not question.nullable:
+        return text
+    return (
+        f"{text} An empty cell: this respondent was not asked, or fewer than {MINIMUM_REPORTS} "
+        "respondents of the group were."
+    )
 
 
 def _readme_section(question: PublishedQuestion) -> str:

@@ -17,7 +17,7 @@ from survey.errors import ConflictError, StoreError
 from survey.store import TABLES, Batch, PrivateKeys, Row, SealingKey, Snapshot, Store
 from survey.store.migrations import FIRST_STEP
 from survey.store.sealed_reports import forget_unreadable, open_batch, require_key, seal
-from survey.store.sqlite import create_file, open_file
+from survey.store.sqlite import SqliteStore, create_file, open_file
 
 Watch = Callable[[int, int], None]
 """Called repeatedly with the number of finished rows and the total."""
@@ -155,7 +155,9 @@ def restore(file: Path, store: Store, keys: PrivateKeys, watch: Watch) -> tuple[
     database contains anything else, and StoreError for a file that is not a store, has a newer
     schema, or contradicts itself.
     """
-    with open_file(file) as source, TemporaryDirectory() as directory:
+    # Beside an SQLite database, whose disk has room for a copy.
+    place = store.path.parent if isinstance(store, SqliteStore) else None
+    with open_file(file) as source, TemporaryDirectory(dir=place) as directory:
         if all(keys.find(key.public_key) for key in source.sealing_keys()):
             with source.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), 0

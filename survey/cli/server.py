@@ -170,7 +170,13 @@ def release() -> None:
     help="Delete pending reports whose private key is lost, so that devices can resend them; "
     "then exit.",
 )
-def keeper(take_over: bool) -> None:
+@click.option(
+    "--destroy-unused",
+    is_flag=True,
+    help="Destroy the private keys that SURVEY_DATABASE does not use, after copy-store; then exit.",
+)
+@click.option("--yes", is_flag=True, help="Delete or destroy without asking.")
+def keeper(take_over: bool, destroy_unused: bool, yes: bool) -> None:
     """Run the keeper until SIGTERM: hold the private keys and release reports on time."""
     from threading import Event
 
@@ -180,8 +186,27 @@ def keeper(take_over: bool) -> None:
     unit, keys = _keeper()
     if take_over:
         with keys.lock():
+            # A directory that is not mounted looks like one whose keys are lost.
+            n = sum(configured_store().n_sealed(key) for key in unit.lost_keys())
+            if n and not yes:
+                raise SurveyError(
+                    f"{quantity(n, 'pending report')} would be deleted, because {keys.directory} "
+                    "lacks their private keys; if these are lost for good, add --yes"
+                )
             n = unit.take_over()
         click.echo(f"deleted {quantity(n, 'pending report')} whose private key is lost")
+        return
+    if destroy_unused:
+        with keys.lock():
+            unused = unit.unused_keys()
+            if unused and not yes:
+                raise SurveyError(
+                    f"{quantity(len(unused), 'private key')} would be destroyed, because the "
+                    "database does not use them; if SURVEY_DATABASE is the right one, add --yes"
+                )
+            for public_key in unused:
+                keys.destroy(public_key)
+        click.echo(f"destroyed {quantity(len(unused), 'private key')} that nothing uses")
         return
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -279,8 +304,8 @@ def copy_store(source: str, target: str) -> None:
     with keys.lock(), _progress("copying") as watch:
         result = copy_database(*stores, keys, watch)
     click.echo(f"copied {_describe(result)} and all pending reports; every row agrees")
-    click.echo("set SURVEY_DATABASE to DST and run `survey keeper --take-over` before you start")
-    click.echo("the server again: it destroys the private keys that only SRC needs")
+    click.echo("set SURVEY_DATABASE to DST and run `survey keeper --destroy-unused --yes` before")
+    click.echo("you start the server again: it destroys the private keys that only SRC needs")
 
 
 @click.command()

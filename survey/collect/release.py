@@ -284,6 +284,20 @@ class Keeper:
         """
         return forget_unreadable(self._store, self._keys)
 
+    def lost_keys(self) -> list[SealingKey]:
+        """Return the keys of the database whose private keys this directory lacks."""
+        known = self._store.sealing_keys()
+        return [key for key in known if self._keys.find(key.public_key) is None]
+
+    def unused_keys(self) -> list[bytes]:
+        """Return the private keys' public keys that the database lacks.
+
+        Raises StoreError if the database uses none of this directory's keys: it is another one's.
+        """
+        self._check_keys()
+        known = {key.public_key for key in self._store.sealing_keys()}
+        return [public_key for public_key in self._keys.public_keys() if public_key not in known]
+
     # -- keys
 
     def _keys_by_survey(self) -> dict[int, list[SealingKey]]:

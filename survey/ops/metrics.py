@@ -56,7 +56,7 @@ class Gauges(Collector):
             "survey_reports_released", "Released reports of all existing surveys.", n_released
         )
         # The keeper serves every open survey at each release time, even without reports.
-        served = [times[survey.key] for survey in surveys if survey.state != "closed"]
+        served = [times.get(survey.key, 0) for survey in surveys if survey.state != "closed"]
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
             "Latest release time for which all open surveys were processed, 0 if none.",

@@ -75,9 +75,27 @@ def test_copying_a_store_names_the_next_step(filled, run, settings, tmp_path):
     assert (copied.exit_code, copied.stderr) == (0, "")
     assert copied.stdout == (
         "copied 1 survey, 40 released reports and all pending reports; every row agrees\n"
-        "set SURVEY_DATABASE to DST and run `survey keeper --take-over` before you start\n"
-        "the server again: it destroys the private keys that only SRC needs\n"
+        "set SURVEY_DATABASE to DST and run `survey keeper --destroy-unused --yes` before\n"
+        "you start the server again: it destroys the private keys that only SRC needs\n"
     )
+
+
+def test_a_keeper_deletes_and_destroys_only_when_told(filled, run, settings, tmp_path, keys):
+    unused = keys.create()
+    for options, message in (
+        (["--destroy-unused"], "1 private key would be destroyed"),
+        (["--destroy-unused", "--yes"], "destroyed 1 private key that nothing uses\n"),
+        (["--destroy-unused"], "destroyed 0 private keys that nothing uses\n"),
+        (["--take-over"], "deleted 0 pending reports whose private key is lost\n"),
+    ):
+        assert message in run("keeper", *options).output
+    assert keys.find(unused) is None
+    for public_key in keys.public_keys():
+        keys.destroy(public_key)
+    assert "none of this database's private keys" in run("keeper", "--destroy-unused").output
+    assert "7 pending reports would be deleted" in run("keeper", "--take-over").output
+    assert filled.n_pending(1) == 7
+    assert run("keeper", "--take-over", "--yes").output.startswith("deleted 7 pending reports")
 
 
 def test_a_rejected_command_prints_one_line_and_writes_nothing(filled, run, tmp_path, monkeypatch):

@@ -298,7 +298,7 @@ def test_after_the_loss_of_the_keys_devices_send_again_and_nothing_is_doubled(st
     wait_until(lambda: "survey keeper --take-over" in second.log)
     assert store.n_released(small.key) == n_released
     second.kill()
-    deleted = second.run("keeper", "--take-over")
+    deleted = second.run("keeper", "--take-over", "--yes")
     assert deleted == f"deleted {n_pending} pending reports whose private key is lost\n"
     assert store.n_pending(small.key) == 0
     second.start()

@@ -107,7 +107,7 @@ def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, se
         ("POST", REPORTS, post(), {**JSON, "Sec-Fetch-Site": "cross-site"}, 403),
         ("GET", "/s/none", None, {}, 404),
         ("PUT", REPORTS, b"", {}, 405),
-        ("POST", REPORTS, post(codes=[1, 1]), JSON, 409),
+        ("POST", REPORTS, post(codes=[1, 1]), JSON, 201),
         ("POST", REPORTS, post(pad="." * 9000), JSON, 413),
         ("POST", REPORTS, b"{}", {}, 415),
         ("POST", REPORTS, post(codes=[9, 9]), JSON, 422),

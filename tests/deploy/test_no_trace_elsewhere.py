@@ -32,8 +32,8 @@ def allowed_targets(directory: Path) -> list[str]:
     return [
         # The database, its write-ahead log, its shared memory and its lock files.
         rf"{root}/survey\.db(-wal|-shm|-journal|\.door|\.lock)?",
-        # Private keys, which the keeper makes and destroys.
-        rf"{root}/keys/[0-9a-f]{{64}}\.key",
+        # Private keys, which the keeper makes and destroys, and its lock file.
+        rf"{root}/keys/([0-9a-f]{{64}}\.key|lock)",
         # Visitors, proxy and servers on this machine.
         r"TCP:\[127(\.\d+){3}:\d+->127(\.\d+){3}:\d+\]",
         r'connect sin_addr=inet_addr\("127\.0\.0\.1"\)',

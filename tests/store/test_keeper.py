@@ -413,6 +413,21 @@ def test_the_keeper_survives_and_logs_every_error(store, settings, monkeypatch, 
     assert caplog.text.count("the keeper failed and will retry") == 2
 
 
+def test_the_keeper_logs_that_no_report_can_be_stored_before_any_arrives(
+    store, settings, monkeypatch, caplog
+):
+    """The servers log no refused report: a line would tell when somebody sent one."""
+    stop = threading.Event()
+
+    def refuse() -> None:
+        stop.set()
+        raise StoreBusyError("locked")
+
+    monkeypatch.setattr(store, "check_writable", refuse)
+    keeper_at(store, settings).run(stop)
+    assert caplog.messages == ["reports cannot be stored for now"]
+
+
 def test_reports_of_an_earlier_version_are_sealed_and_released(
     store, settings, small, direct_access
 ):

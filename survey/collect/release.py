@@ -59,6 +59,9 @@ POLL_SECONDS = 1.0
 PROBE_SECONDS = 10.0
 """Interval at which the keeper checks, and logs, whether the database accepts no reports."""
 
+PLAIN_REPORTS = 16_384
+"""Reports of an earlier version that one transaction seals, once after the migration."""
+
 SPARE_KEYS = 8
 """Number of spare public keys, with which new surveys can accept reports at once."""
 
@@ -355,7 +358,7 @@ class Keeper:
         """Seal the reports that an earlier version stored unsealed."""
         has_sealed = False
         while True:
-            survey, reports = self._store.plain_reports(MAX_RELEASED)
+            survey, reports = self._store.plain_reports(PLAIN_REPORTS)
             if not reports:
                 break
             keys = self._keys_by_survey().get(survey)

@@ -23,7 +23,10 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, Survey, report_body
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import Answer
-from survey.store import MAX_RELEASED, Draft, PublishedSurvey, Store
+from survey.store import Draft, PublishedSurvey, Store
+
+BATCH = 8_192
+"""Simulated reports per transaction."""
 
 MAX_SIMULATED = 5_000
 """Maximum number of simulated respondents per request, because a researcher waits for the page."""
@@ -167,7 +170,7 @@ def add_simulated(
     be hidden.
     """
     remaining = iter(respondents)
-    while batch := list(islice(remaining, MAX_RELEASED)):
+    while batch := list(islice(remaining, BATCH)):
         bodies = (simulated_report(survey, answers) for answers in batch)
         reports = [accept(parse(body), survey.definition) for body in bodies]
         release_simulated(store, survey, reports)

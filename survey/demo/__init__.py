@@ -18,6 +18,7 @@ from survey import server
 from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
 from survey.collect.release import release_simulated, utc_today
+from survey.collect.simulation import BATCH
 from survey.demo.respondents import SHIFTS, simulate
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire.canonical import freeze
@@ -25,7 +26,7 @@ from survey.questionnaire.definition import Definition, Survey
 from survey.questionnaire.loading import load_file
 from survey.research.credentials import Passwords
 from survey.settings import Caps, Settings
-from survey.store import MAX_RELEASED, PublishedSurvey, Store, StoredReport, open_store
+from survey.store import PublishedSurvey, Store, StoredReport, open_store
 
 DEFINITION = Path(__file__).with_name("workplace.toml")
 EMAIL = "demo@example.org"
@@ -94,8 +95,8 @@ def respond(
     store: Store, survey: PublishedSurvey, n: int, rng: np.random.Generator
 ) -> Iterator[int]:
     """Publish the reports of n simulated respondents; yield the number per transaction."""
-    for start in range(0, n, MAX_RELEASED):
-        population = simulate(min(MAX_RELEASED, n - start), rng)
+    for start in range(0, n, BATCH):
+        population = simulate(min(BATCH, n - start), rng)
         codes = population.reports(survey.definition, rng)
         for shift, name in enumerate(SHIFTS):
             reports = [

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 N_ASKED = -1
 """The place of a question's counts that holds the number of reports with an answer to it."""
 
-MAX_RELEASED = 8_192
+MAX_RELEASED = 1_024
 """Maximum number of reports per transaction, because it must hold the write lock only briefly."""
 
 Counts = dict[tuple[int, int], int]

@@ -18,7 +18,7 @@ from survey.collect.publication import close, publish
 from survey.estimator import proportions
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.conftest import ROOT, TODAY
+from tests.conftest import ROOT, TODAY, wait_until
 
 DEFINITION = """
 slug = "fair"
@@ -89,6 +89,7 @@ def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, no
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) == 6366
     close(store, "fair", TODAY)
+    wait_until(lambda: store.n_released(survey.key) == len(people))
     tally = store.tally(survey.key)
     assert tally.n == 6366
     for question, counts in zip(survey.definition.questions, tally.counts, strict=True):
@@ -115,6 +116,7 @@ def test_identical_true_answers_arrive_as_different_reports(serve, store, node):
         text=True,
     )
     close(store, "fair", TODAY)
+    wait_until(lambda: store.n_released(survey.key) == len(people))
     for counts in store.tally(survey.key).counts:
         assert min(counts[0], 200 - counts[0]) > 20
 

@@ -256,6 +256,9 @@ class SealedReports(Transactions):
         """
         with self._write() as transaction:
             transaction.lock(survey)
+            if transaction.row("SELECT 1 FROM inbox WHERE survey = ? LIMIT 1", [survey]):
+                # Their sealing failed, and without their ids it would drop these reports.
+                return
             transaction.execute(
                 "INSERT INTO seen (survey, id) "
                 "SELECT survey, id FROM pending_id WHERE survey = ? ORDER BY id",

@@ -500,6 +500,21 @@ def test_a_survey_of_an_earlier_version_with_fewer_than_25_reports_becomes_one_c
     assert store.cell_sizes(small.key) == {(name, "2026-W40/2026-W41"): 10 * len(strata)}
 
 
+def test_reports_whose_sealing_fails_survive_a_closing(
+    store, settings, small, direct_access, monkeypatch
+):
+    for item in random_reports(30):
+        values = [small.key, item.id, item.stratum, item.codes]
+        direct_access.run("INSERT INTO inbox VALUES (?, ?, ?, ?)", values)
+        direct_access.run("INSERT INTO pending_id VALUES (?, ?)", values[:2])
+    store.close_survey("small", TODAY)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "seal_plain_reports", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            keeper_at(store, settings, 1).work()
+    assert keeper_at(store, settings, 1).work() == 30
+
+
 def publish_copy(store, slug: str):
     content = SMALL.replace('"small"', f'"{slug}"').encode()
     return publish(store, load(content, "copy.toml", Caps()), TODAY)

@@ -75,7 +75,11 @@ def check_config(address: str, without_keeper: bool) -> None:
 @click.command()
 def migrate() -> None:
     """Create the database or update it to this version."""
-    steps = configured_store().migrate()
+    from survey.collect.release import merge_small_cells
+
+    store = configured_store()
+    steps = store.migrate()
+    merge_small_cells(store, store.surveys())
     click.echo("\n".join(f"applied {step}" for step in steps) or "nothing to do")
 
 

@@ -183,6 +183,30 @@ def _content(
     return compose_release(survey.definition.questions, ChosenReports(stratum, bucket, codes, last))
 
 
+def merge_small_cells(store: Store, surveys: Iterable[PublishedSurvey]) -> None:
+    """Merge the cells of earlier versions that have too few reports; others stay as they are.
+
+    No private key is needed, so that a migration can do it before any page shows these cells.
+    """
+    for survey in surveys:
+        if survey.is_test_run:
+            continue
+        sizes = store.cell_sizes(survey.key)
+        members: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for cell, target in merge_small_groups(sizes).items():
+            members.setdefault(target, []).append(cell)
+        for target, cells in members.items():
+            if cells == [target]:
+                continue
+            codes = [code for cell in cells for code in store.cell_codes(survey.key, cell)]
+            content = compose_release(
+                survey.definition.questions, ChosenReports(*target, codes, None)
+            )
+            merged = {cell: sizes[cell] for cell in cells}
+            store.merge_cells(survey.key, merged, content)
+            store.clean_up_after_release(survey.key)
+
+
 class Keeper:
     """The process or thread that holds the private keys, releases reports and rotates keys.
 
@@ -370,29 +394,10 @@ class Keeper:
             self._store.vacuum()
 
     def _merge_small_cells(self, surveys: Iterable[PublishedSurvey]) -> None:
-        """Merge, once per start, the cells of earlier versions that have too few reports."""
-        if self._has_merged:
-            return
-        for survey in surveys:
-            if survey.is_test_run:
-                continue
-            sizes = self._store.cell_sizes(survey.key)
-            members: dict[tuple[str, str], list[tuple[str, str]]] = {}
-            for cell, target in merge_small_groups(sizes).items():
-                members.setdefault(target, []).append(cell)
-            for target, cells in members.items():
-                if cells == [target]:
-                    continue
-                codes = [
-                    code for cell in cells for code in self._store.cell_codes(survey.key, cell)
-                ]
-                content = compose_release(
-                    survey.definition.questions, ChosenReports(*target, codes, None)
-                )
-                merged = {cell: sizes[cell] for cell in cells}
-                self._store.merge_cells(survey.key, merged, content)
-                self._store.clean_up_after_release(survey.key)
-        self._has_merged = True
+        """Merge small cells once per start, as the database may have been restored."""
+        if not self._has_merged:
+            merge_small_cells(self._store, surveys)
+            self._has_merged = True
 
     # -- releases
 

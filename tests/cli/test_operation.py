@@ -80,6 +80,19 @@ def test_copying_a_store_names_the_next_step(filled, run, settings, tmp_path):
     )
 
 
+@pytest.mark.security
+def test_a_migration_merges_the_small_groups_of_an_earlier_version(store, small, run):
+    """Otherwise, pages would show a group of one until the keeper's first pass."""
+    for stratum, n in (("north", 60), ("west", 1), ("east", 30)):
+        add(store, small, random_reports(n, stratum))
+    publish_pending(store, small, 1)
+    assert run("migrate").output == "nothing to do\n"
+    assert {cell[0]: tally.n for cell, tally in store.tallies(small.key).items()} == {
+        "north": 60,
+        "other groups": 31,
+    }
+
+
 def test_a_keeper_deletes_and_destroys_only_when_told(filled, run, settings, tmp_path, keys):
     unused = keys.create()
     for options, message in (

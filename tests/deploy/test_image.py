@@ -210,7 +210,10 @@ def test_compose_accepts_the_file_and_requires_the_public_address():
     environment["SURVEY_PUBLIC_URL"] = "https://survey.example.org"
     accepted = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert accepted.returncode == 0, accepted.stderr
-    assert yaml.safe_load(accepted.stdout)["services"].keys() == COMPOSE["services"].keys()
+    accepted_file = yaml.safe_load(accepted.stdout)
+    assert accepted_file["services"].keys() == COMPOSE["services"].keys()
+    # The runbook excludes the volume of this name from the host's backups.
+    assert accepted_file["volumes"]["keys"]["name"] == "survey_keys"
 
 
 def test_the_dockerfile_passes_hadolint():

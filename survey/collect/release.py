@@ -406,7 +406,9 @@ class Keeper:
     ) -> int:
         """Do whatever is due for a survey; return the number of released reports."""
         if survey.state == "closed":
-            return self._close(survey, keys, day_of(now)) if keys else 0
+            # Whoever closes a survey must not choose the moment of its last release.
+            is_due = keys and self._is_due(survey, served_until, now)
+            return self._close(survey, keys, day_of(now)) if is_due else 0
         if survey.is_over(day_of(now)):
             self._store.close_survey(survey.slug, day_of(now))
             return 0
@@ -417,6 +419,16 @@ class Keeper:
                 require_key(self._keys, key)
         return n
 
+    def _is_due(self, survey: PublishedSurvey, served_until: int, now: float) -> bool:
+        """Return whether a release time has come that was not processed yet."""
+        due = release_time(now, self._every)
+        if not served_until or served_until > due + self._every:
+            # A new survey has its first release at the next time. A clock that was ahead must not
+            # keep a survey waiting for that time.
+            self._store.set_release_time(survey.key, due)
+            return False
+        return due > served_until
+
     def _release(
         self, survey: PublishedSurvey, keys: Sequence[SealingKey], served_until: int, now: float
     ) -> int:
@@ -424,14 +436,9 @@ class Keeper:
         if len(keys) > 1:
             # A rotation was interrupted.
             self._drain(survey, keys, "", is_release=False)
+        if not self._is_due(survey, served_until, now) or not keys:
+            return 0
         due = release_time(now, self._every)
-        if not served_until or served_until > due + self._every:
-            # A new survey has its first release at the next time. A clock that was ahead must not
-            # keep a survey waiting for that time.
-            self._store.set_release_time(survey.key, due)
-            return 0
-        if due <= served_until or not keys:
-            return 0
         sizes = self._store.pending_sizes(survey.key)
         if not self._store.has_arrivals(survey.key) and not any(map(n_to_release, sizes.values())):
             self._store.set_release_time(survey.key, due)
@@ -557,13 +564,18 @@ class Keeper:
         return n_released
 
     def clean_up(self, today: date) -> None:
-        """Remove the traces of releases and of closed surveys.
+        """Remove the traces of releases, and of closed surveys after their last release.
 
         Repeat the clean-ups and rewrites that a reader or an interruption prevented. Once a day,
         delete the ids of surveys that closed so long ago that no device resends their reports.
         """
         self._store.retry_clean_up()
-        closed = [survey for survey in self._store.surveys() if survey.state == "closed"]
+        unpublished = self._keys_by_survey().keys()
+        closed = [
+            survey
+            for survey in self._store.surveys()
+            if survey.state == "closed" and survey.key not in unpublished
+        ]
         self._rewrite({survey.key for survey in closed if today - survey.changed <= GRACE})
         if today == self._cleaned_up:
             return
@@ -576,7 +588,7 @@ class Keeper:
         self._cleaned_up = today
 
     def _rewrite(self, closed: set[int]) -> None:
-        """Rewrite the store once after surveys have closed, whichever process closed them."""
+        """Rewrite the store once after the last release of closed surveys."""
         if closed <= self._rewritten or monotonic() < self._rewrite_from:
             return
         try:

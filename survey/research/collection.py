@@ -100,12 +100,15 @@ class _CollectionPages(Pages):
             by_stratum={group.name: tally.n for group, tally in split_by_link(tallies).items()},
             by_bucket={group.name: tally.n for group, tally in split_by_period(tallies).items()},
             minimum=MINIMUM_REPORTS,
-            next_release=next_release(time.time(), self._settings.release_every),
+            next_release=self._next_release(),
             plan=self._store.plan(survey.key),
             archived=slug in self._store.archived_slugs(),
             lifecycle={"archive": ArchiveForm(formdata=None), "delete": DeleteForm(formdata=None)},
             draft_form=DoForm(formdata=None),
         )
+
+    def _next_release(self) -> str:
+        return next_release(time.time(), self._settings.release_every)
 
     def qr_code(self, slug: str) -> Response:
         """Return the open link as a QR code."""
@@ -158,7 +161,7 @@ class _CollectionPages(Pages):
             return self._page(slug, close=form), 422
         close_survey(self._store, slug, utc_today())
         self._log.write("closed", slug)
-        flash(f"{slug} is closed. Its last responses are released within a few seconds.")
+        flash(f"{slug} is closed. Its last responses are released at {self._next_release()}.")
         return redirect(url_for("collection.overview", slug=slug))
 
     def archive(self, slug: str) -> Any:

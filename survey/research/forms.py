@@ -25,11 +25,9 @@ from wtforms.validators import (
     NumberRange,
     Optional,
     Regexp,
-    ValidationError,
 )
 from wtforms.widgets import CheckboxInput
 
-from survey.disclosure import MINIMUM_REPORTS
 from survey.research.credentials import MIN_PASSWORD_LENGTH
 from survey.store import ROLES, SCOPES
 
@@ -40,20 +38,10 @@ MAX_INVITATIONS = 100_000
 MAX_RESPONSES = 10**9
 MAX_TOKEN_NAME = 60
 
-LIMIT_IN_STEPS = (
-    f"Enter a multiple of {MINIMUM_REPORTS}: a limit that can be moved in single steps would "
-    "reveal how many responses are pending"
-)
 NO_EMAIL = "Enter an email address, such as name@example.org"
 
 MAX_UPLOAD_BYTES = 1_100_000
 """Maximum size of any request except reports: a definition file with its form."""
-
-
-def check_limit(_: FlaskForm, field: WholeNumberField) -> None:
-    """Raise ValidationError for a response limit that reveals more than releases do."""
-    if field.data and field.data % MINIMUM_REPORTS:
-        raise ValidationError(LIMIT_IN_STEPS)
 
 
 def whole_number(text: str, default: int = 0) -> int:
@@ -264,7 +252,6 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
         [
             Optional(),
             NumberRange(0, MAX_RESPONSES, f"Enter a number from 0 to {MAX_RESPONSES:,}"),
-            check_limit,
         ],
     )
     submit = SubmitField("Save dates and limit")

@@ -171,16 +171,19 @@ class SealedReports(Transactions):
     def rotate_key(self, survey: int, public_key: bytes, time: int) -> SealingKey:
         """Seal all later reports of a survey with a new key, for the release at `time`.
 
-        When this returns, no running transaction seals with an older key.
+        When this returns, no running transaction seals with an older key. A `time` of 0 is no
+        release. Raises ConflictError if another keeper has processed `time` already.
         """
         with self._write() as transaction:
             transaction.lock(survey)
             current = current_key(transaction, survey)
             period = current.period + 1 if current else 1
             transaction.execute(SEALING_KEY.insert, [survey, period, public_key])
-            transaction.execute(
+            n = transaction.execute(
                 "UPDATE release SET time = ? WHERE survey = ? AND time < ?", [time, survey, time]
             )
+            if time and n != 1:
+                raise ConflictError("another keeper has released reports at this time")
         return SealingKey(survey, period, public_key)
 
     def delete_key(self, key: SealingKey) -> None:

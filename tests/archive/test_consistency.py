@@ -66,7 +66,7 @@ def test_every_type_of_question_is_consistent_over_many_releases(store, sampled)
 
 def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small, settings):
     filled.close_survey("small", TODAY)
-    keeper_at(filled, settings).work()
+    keeper_at(filled, settings, 1).work()
     assert check_store(filled).mistakes == ()
     filled.forget_ids(small.key)
     assert check_store(filled).mistakes == ()

@@ -140,7 +140,7 @@ def test_a_copied_store_has_every_row_but_sessions_and_continues_the_original(
     assert copy.n_pending(small.key) == filled.n_pending(small.key) + 40
     copy.close_survey("small", TODAY)
     # With the unsealed report, and without the single report of another link.
-    assert keeper_at(copy, settings).work() == 56
+    assert keeper_at(copy, settings, 1).work() == 56
     assert copy.tally(small.key).n == 44 + 56
 
 

@@ -102,7 +102,7 @@ def run_server(database: str) -> Iterator[str]:
     url = f"http://127.0.0.1:{(port := free_port())}"
     settings = {"SECRET": SECRET, "DATABASE": database, "PUBLIC_URL": url, "PASSWORD_COST": "1"}
     process = subprocess.Popen(
-        [*SERVE, "--port", str(port)],
+        [*SERVE, "--port", str(port), "--without-keeper"],
         env={**os.environ, **{f"SURVEY_{name}": value for name, value in settings.items()}},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.STDOUT,

@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.overload [--seconds 60]
 
-`survey serve` runs with two workers and releases on SQLite and on PostgreSQL. It gets 64
-connections, as in `tests.benchmarks.ingestion`, and then 640; each connection sends the next report
-as soon as the server responds. Requires wrk (Debian package wrk), which shares the cores. The p99
-of accepted reports assumes that every rejection was faster than every acceptance.
+`survey serve` runs with two workers and releases every five seconds on SQLite and on PostgreSQL. It
+gets 64 connections, as in `tests.benchmarks.ingestion`, and then 640; each connection sends the
+next report as soon as the server responds. Requires wrk (Debian package wrk), which shares the
+cores. The p99 of accepted reports assumes that every rejection was faster than every acceptance.
 """
 
 from __future__ import annotations
@@ -31,14 +31,22 @@ from tests.benchmarks.ingestion import DEFINITION, postgresql, wrk
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
 USUAL, FACTOR, WORKERS = 64, 10, 2
+RELEASE_SECONDS = 5
 MAX_MS = 1000
 
 
 @contextmanager
-def run_server(database: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run `survey serve` over a database; stop it with SIGTERM."""
+def run_server(database: str, keys: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `survey serve` over a database, with its keeper; stop it with SIGTERM."""
     url = f"http://127.0.0.1:{(port := free_port())}"
-    variables = {"SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database, "SURVEY_PUBLIC_URL": url}
+    variables = {
+        "SURVEY_SECRET": SECRET,
+        "SURVEY_DATABASE": database,
+        "SURVEY_PUBLIC_URL": url,
+        # Servers that share a directory of keys would wait for its lock and release nothing.
+        "SURVEY_KEYS": str(keys),
+        "SURVEY_RELEASE_EVERY": str(RELEASE_SECONDS),
+    }
     server = subprocess.Popen(
         [
             sys.executable,
@@ -62,7 +70,7 @@ def run_server(database: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         server.wait(60)
 
 
-def overload(kind: str, database: str, seconds: int) -> None:
+def overload(kind: str, database: str, keys: Path, seconds: int) -> None:
     """Print the figures under the usual and the tenfold load; check that no report is lost."""
     store = open_store(database)
     store.migrate()
@@ -70,7 +78,7 @@ def overload(kind: str, database: str, seconds: int) -> None:
     survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps()), today)
     arguments = [survey.sha256, ",".join("0" * 10), str(survey.definition.report_bytes)]
     acknowledged = 0
-    with run_server(database) as (url, server):
+    with run_server(database, keys) as (url, server):
         for connections, length in ((USUAL, min(seconds, 10)), (FACTOR * USUAL, seconds)):
             figures = wrk(f"{url}/s/load/reports", connections, length, arguments)
             acknowledged += figures["statuses"].get("201", 0)
@@ -105,9 +113,11 @@ def main() -> None:
     with ExitStack() as stack:
         scratch = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
         stack.callback(shutil.rmtree, scratch)
-        overload("SQLite", f"sqlite:///{scratch / 'survey.db'}", seconds)
+        overload("SQLite", f"sqlite:///{scratch / 'survey.db'}", scratch / "keys", seconds)
         (directory := scratch / "pg").mkdir()
-        overload("PostgreSQL", stack.enter_context(postgresql(directory)), seconds)
+        overload(
+            "PostgreSQL", stack.enter_context(postgresql(directory)), directory / "keys", seconds
+        )
 
 
 if __name__ == "__main__":

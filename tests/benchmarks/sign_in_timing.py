@@ -54,7 +54,7 @@ def main() -> None:
         store = open_store(database)
         store.migrate()
         store.add_researcher(EMAIL, Passwords(Settings.password_cost).hash(PASSWORD))
-        with run_server(database) as (url, _):
+        with run_server(database, Path(scratch) / "keys") as (url, _):
             pairs = [time_pair(int(url.rpartition(":")[2]), number) for number in range(n_pairs)]
         store.close_connections()
     medians = {name: statistics.median(pair[name] for pair in pairs) for name in ADDRESSES}

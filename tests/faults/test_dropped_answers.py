@@ -27,7 +27,8 @@ LOSS_RATE = 0.5
 @pytest.mark.parametrize("high", [99, pytest.param(999, marks=pytest.mark.long)])
 def test_exactly_once_reports_are_counted_although_responses_are_lost(serve, store, high):
     survey = publish(store, load(number_survey(high), "small.toml", Caps()), TODAY)
-    port = int(serve("--workers", "2").rpartition(":")[2])
+    url = serve("--workers", "2", SURVEY_RELEASE_EVERY="1")
+    port = int(url.rpartition(":")[2])
     (question,) = survey.definition.questions
 
     def send_until_received(code: int) -> int:

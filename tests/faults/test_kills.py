@@ -21,6 +21,8 @@ from tests.store.databases import KINDS
 from tests.store.reports import NOON, add, keeper_at, random_reports
 
 CONNECTIONS = 8
+YEARS_LATER = 24 * 3650
+"""An hour of the tests' clock at which a release is due, whatever the machine's clock says."""
 
 
 def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:
@@ -51,21 +53,20 @@ def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
 ):
     acknowledged: list[bytes] = []
     for kill in range(1, kills + 1):
-        _kill_under_load(serve, workers, small, acknowledged, kill * n_between_kills)
+        _kill_under_load(serve, workers, store, small, acknowledged, kill * n_between_kills)
     # At most one report per connection was stored before its response was sent.
     check_stored_once(store, small, acknowledged, kills * CONNECTIONS)
-    assert store.n_released(small.key) >= 25
     n_stored = store.n_released(small.key) + store.n_pending(small.key)
     store.close_survey("small", TODAY)
-    keeper_at(store, settings).work()
+    keeper_at(store, settings, YEARS_LATER).work()
     # Every pending report could be opened: no key was destroyed too early.
     assert store.tally(small.key).n == n_stored
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 
 
-def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], target: int) -> None:
-    """Start a server; kill all its processes once `target` reports are acknowledged."""
+def _kill_under_load(serve, workers, store, survey, acknowledged, target: int) -> None:
+    """Start a server; kill its processes after `target` acknowledged reports and a release."""
     # Each second a release publishes reports and destroys a key, so that kills hit these steps.
     url = serve("--workers", workers, SURVEY_RELEASE_EVERY="1")
     port = int(url.rpartition(":")[2])
@@ -76,7 +77,7 @@ def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], target: 
     ]
     for thread in threads:
         thread.start()
-    wait_until(lambda: len(acknowledged) >= target, 60)
+    wait_until(lambda: len(acknowledged) >= target and store.n_released(survey.key) > 0, 60)
     parent = serve.processes.pop()
     for pid in [parent.pid, *child_pids(parent.pid)]:
         # The workers end when they notice that their server is gone.

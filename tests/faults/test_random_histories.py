@@ -103,6 +103,7 @@ class History(RuleBasedStateMachine):
     def close(self) -> None:
         close(self.store, self.survey.slug, TODAY)
         self.is_open = False
+        self.hour += 1
         self.work()
         assert self.store.n_pending(self.survey.key) == 0
 

@@ -34,7 +34,7 @@ OCTET = PublishedQuestion(
 """A question whose codes fill a byte."""
 
 
-def test_a_closed_survey_accepts_no_reports_and_the_keeper_releases_the_pending_ones(
+def test_a_closed_survey_accepts_no_reports_and_the_next_release_includes_the_pending_ones(
     store, small, settings
 ):
     add(store, small, [report(number) for number in range(40)])
@@ -42,11 +42,14 @@ def test_a_closed_survey_accepts_no_reports_and_the_keeper_releases_the_pending_
     with pytest.raises(ClosedError):
         add(store, small, [report(41)])
     add(store, small, [report(3)])  # a resent report is acknowledged
+    # Nobody can choose the moment of a release by closing a survey.
+    for hour in (0.3, 0.99):
+        assert keeper_at(store, settings, hour).work() == 0
     assert store.tally(small.key).n == 0
-    assert keeper_at(store, settings).work() == 40
+    assert keeper_at(store, settings, 1).work() == 40
     assert store.tally(small.key).n == 40
     assert not close(store, "small", TODAY)
-    assert keeper_at(store, settings).work() == 0
+    assert keeper_at(store, settings, 2).work() == 0
     with pytest.raises(NotFoundError):
         close(store, "nothing", TODAY)
 
@@ -55,7 +58,7 @@ def test_a_rewriting_that_fails_or_meets_a_reader_is_repeated(store, small, sett
     add(store, small, random_reports(3000))
     close(store, "small", TODAY)
     monkeypatch.setattr("survey.collect.release.REWRITE_SECONDS", 0.0)
-    keeper = keeper_at(store, settings)
+    keeper = keeper_at(store, settings, 1)
     with monkeypatch.context() as patch:
 
         def fails():
@@ -75,7 +78,7 @@ def test_a_rewriting_that_fails_or_meets_a_reader_is_repeated(store, small, sett
 def test_ids_of_long_closed_surveys_are_deleted(store, small, settings):
     add(store, small, [report(1)])
     close(store, "small", TODAY)
-    loop = keeper_at(store, settings)
+    loop = keeper_at(store, settings, 1)
     loop.work()
     loop.clean_up(TODAY + timedelta(days=7))
     assert store.has_report(small.key, report(1).id)

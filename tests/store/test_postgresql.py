@@ -253,7 +253,7 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, settin
         assert dependence(range(n // 2), [arrival[id_] for (id_,) in rows]) < 0.02
     assert len(direct_access.run("SELECT DISTINCT xmin::text FROM seen")) == 1
     close(store, "small", TODAY)
-    keeper_at(store, settings).work()
+    keeper_at(store, settings, 1).work()
     assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
 
 
@@ -316,7 +316,7 @@ def test_the_server_rewrites_tables_after_a_close_that_a_reader_prevented(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM pending, seen").fetchone()
         close(store, "small", TODAY)
-        keeper_at(store, settings).work()
+        keeper_at(store, settings, 1).work()
         assert store.tally(small.key).n == 40
         reader.execute("ROLLBACK")
     node = direct_access.run("SELECT pg_relation_filenode('seen')")

@@ -161,7 +161,7 @@ def test_no_single_report_is_left_in_the_files_after_close(store, path, small, s
     reports = random_reports(60)
     add(store, small, reports)
     close(store, "small", TODAY)
-    keeper_at(store, settings).work()
+    keeper_at(store, settings, 1).work()
     store.forget_ids(small.key)
     store.vacuum()
     files = [file for file in path.parent.iterdir() if file.is_file()]

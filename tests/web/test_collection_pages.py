@@ -208,7 +208,7 @@ def test_released_reports_are_counted_by_group_and_small_groups_are_published_to
     assert not re.search(">(open link|north|east|west|other groups)<", page)
     assert store.n_released(small.key) == 25
     close(store, "small", TODAY)
-    keeper_at(store, settings, 1).work()
+    keeper_at(store, settings, 2).work()
     page = owner.get(PAGE).text
     assert ">open link<" in page
     assert ">north<" in page

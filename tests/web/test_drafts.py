@@ -1205,14 +1205,6 @@ def test_a_test_run_has_no_collection_pages(ada, store):
     assert ada.get(f"/research/surveys/{test_run.slug}/1/report").text.count("TEST: Night work") > 0
 
 
-def test_a_response_limit_must_be_a_multiple_of_25(ada, store, small):
-    collect = "/research/surveys/small/collect"
-    response = send(ada, f"{collect}/schedule", page=collect, most="105")
-    assert response.status_code == 422
-    assert "multiple of 25" in response.text
-    assert send(ada, f"{collect}/schedule", page=collect, most="125").status_code == 302
-
-
 def test_control_characters_are_removed_from_a_title(ada, store):
     slug = begin(ada, "a\0b")
     assert content_of(store, slug).title == "ab"

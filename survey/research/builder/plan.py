@@ -14,7 +14,7 @@ from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.drafts.check import Mistake
-from survey.research.forms import LIMIT_IN_STEPS, whole_number
+from survey.research.forms import whole_number
 from survey.store import Plan, Schedule
 
 DEFAULT_N = 1_000
@@ -56,7 +56,7 @@ def parse_plan(typed: Mapping[str, str]) -> DraftPlan:
     points = read("margin", _points, DEFAULT_POINTS)
     opens = read("opens", lambda text: _future_day(text, "leave it blank to open at once"), None)
     closes = read("closes", lambda text: _future_day(text, "enter a future day"), None)
-    maximum = read("most", _limit, 0)
+    maximum = read("most", _reports, 0)
     strata: dict[str, int] = read("strata", _strata, {})
     schedule = Schedule(opens, closes, maximum)
     try:
@@ -78,14 +78,6 @@ def _reports(text: str) -> int:
     if not 0 <= number <= LARGEST_N:
         raise ValueError(f"Enter a whole number up to {LARGEST_N:,}")
     return number
-
-
-def _limit(text: str) -> int:
-    """Parse a limit in steps: a finer limit would reveal the number of pending reports."""
-    maximum = _reports(text)
-    if maximum % MINIMUM_REPORTS:
-        raise ValueError(LIMIT_IN_STEPS)
-    return maximum
 
 
 def _points(text: str) -> float:

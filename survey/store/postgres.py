@@ -61,6 +61,9 @@ REPORT_TABLES = (*PENDING_TABLES, "seen", "block", "counts", "release", "invitat
 LOCK_TIMEOUT = "200ms"
 """Longest wait of a rewrite for a reader: everybody who comes later waits behind it."""
 
+MAX_REWRITTEN_BYTES = 2 * 2**20
+"""Maximum size of a table that is rewritten: nobody can write until the rewrite ends."""
+
 ATTEMPTS, PAUSE_SECONDS = 5, 0.3
 """Number of attempts to rewrite all tables, and the pause in which others go first."""
 
@@ -386,11 +389,19 @@ def _first_line(error: psycopg.Error) -> str:
 
 
 def _rewrite(connection: Connection, tables: Sequence[str]) -> None:
-    """Write tables again in the order of their keys, without deleted rows."""
+    """Write tables again in the order of their keys, without deleted rows.
+
+    Only the deleted rows of a large table are removed, because that delays nobody.
+    """
     connection.execute("SET statement_timeout = 0")
     for table in tables:
+        name, key = Identifier(table), Identifier(f"{table}_pkey")
+        ((size,),) = connection.execute("SELECT pg_table_size(%s)", [table])
+        is_large = size > MAX_REWRITTEN_BYTES
         connection.execute(
-            SQL("CLUSTER {} USING {}").format(Identifier(table), Identifier(f"{table}_pkey"))
+            SQL("VACUUM {}").format(name)
+            if is_large
+            else SQL("CLUSTER {} USING {}").format(name, key)
         )
 
 

@@ -2,9 +2,9 @@
 
 The survey has ten questions of eight options, on SQLite and on PostgreSQL. The benchmark measures
 the first dashboard after a release, a cross-tab from stored blocks and from chunked bincounts of
-the same columns in memory, bytes per answer, a rebuild of all counts, a backup, and how long a
-release and rotation of 65,536 and 10^6 pending reports hold the write lock. It inserts blocks as
-restoring a backup does.
+the same columns in memory, bytes per answer, a rebuild of all counts, a backup, how long a release
+and rotation of 65,536 and 10^6 pending reports hold the write lock, and how long reports of another
+survey wait meanwhile, clean-ups included. It inserts blocks as restoring a backup does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import os
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -199,7 +200,10 @@ def check_all(store: Store) -> None:
 
 
 def measure_release(kind: str, url: str, keys: Path, n_pending: int, turns: int) -> None:
-    """Print the longest write transaction of a release that starts with half a block."""
+    """Print the longest write transaction of a release that starts with half a block.
+
+    Reports of another survey arrive meanwhile, and when the survey closes.
+    """
     store = open_store(url)
     store.migrate()
     private_keys = PrivateKeys(keys)
@@ -211,7 +215,10 @@ def measure_release(kind: str, url: str, keys: Path, n_pending: int, turns: int)
         with private_keys.lock():
             return Keeper(store, private_keys, 3600, clock=lambda: 3600.0 * hour).work()
 
-    survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps(survey=200)), today())
+    survey, other = (
+        publish(store, load(text.encode(), "load.toml", Caps(survey=200)), today())
+        for text in (DEFINITION, DEFINITION.replace('slug = "load"', 'slug = "other"'))
+    )
     work()
     rng = np.random.default_rng(1)
     add_pending(store, survey, rng, BLOCK_SIZE // 2)
@@ -223,16 +230,46 @@ def measure_release(kind: str, url: str, keys: Path, n_pending: int, turns: int)
         with pytest.MonkeyPatch.context() as patch:
             for name in ("release", "rotate_key", "delete_key"):
                 patch.setattr(store, name, timed(getattr(store, name), durations))
-            expected = n_to_release(store.n_pending(survey.key))
-            start = time.perf_counter()
-            assert work() == expected
-            total = time.perf_counter() - start
-        releases.append((max(durations), len(durations), total))
-    longest, portions, total = sorted(releases)[turns // 2]
+            with arrivals(url, other) as waits:
+                start = time.perf_counter()
+                work()
+                total = time.perf_counter() - start
+            assert n_to_release(store.n_pending(survey.key)) == 0
+        releases.append((max(durations), len(durations), total, max(waits)))
+    longest, portions, total, wait = sorted(releases)[turns // 2]
     label = f"{kind}: release of {n_pending:,} in {portions} transactions, the longest"
     print_line(label, 1000 * longest, "ms", 1000 * longest / MAX_MS, 1.0)
     print_line(f"{kind}: the whole release", 1000 * total, "ms", None, None)
+    label = f"{kind}: longest wait of other reports during the release"
+    print_line(label, 1000 * wait, "ms", 1000 * wait / MAX_MS, 1.0)
+    store.close_survey(survey.slug, today())
+    with arrivals(url, other) as waits:
+        work()
+    label = f"{kind}: longest wait of other reports during the closing"
+    print_line(label, 1000 * max(waits), "ms", 1000 * max(waits) / MAX_MS, 1.0)
     store.close_connections()
+
+
+@contextmanager
+def arrivals(url: str, survey: PublishedSurvey) -> Iterator[list[float]]:
+    """Store reports one by one in another thread; list the seconds that each of them waits."""
+    store, stop, waits = open_store(url), threading.Event(), [0.0]
+
+    def add_reports() -> None:
+        while not stop.wait(0.005):
+            start = time.perf_counter()
+            report = StoredReport(os.urandom(16), "", bytes(QUESTIONS))
+            assert store.add_reports([(survey.key, report)]) == [None]
+            waits.append(time.perf_counter() - start)
+
+    thread = threading.Thread(target=add_reports)
+    thread.start()
+    try:
+        yield waits
+    finally:
+        stop.set()
+        thread.join()
+        store.close_connections()
 
 
 def timed(step: Callable[..., object], durations: list[float]) -> Callable[..., object]:

@@ -18,7 +18,7 @@ from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import StoredReport, open_store, postgres
-from tests.conftest import ROOT, SMALL, TODAY
+from tests.conftest import ROOT, SMALL, TODAY, wait_until
 from tests.order import dependence
 from tests.store.databases import PostgresqlServer
 from tests.store.reports import add, keeper_at, publish_pending, random_reports, report
@@ -339,6 +339,22 @@ def test_a_reader_does_not_block_the_clean_up_which_is_repeated_later(store, sma
     store.retry_clean_up()
     assert not store.has_free_pages()
     assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
+
+
+def test_large_tables_are_cleaned_up_while_others_write(store, small, direct_access, monkeypatch):
+    monkeypatch.setattr("survey.store.postgres.MAX_REWRITTEN_BYTES", 0)
+    add(store, small, random_reports(30))
+    assert publish_pending(store, small, 25) == 30
+    with direct_access.connection() as writer:
+        writer.execute("BEGIN")
+        writer.execute("LOCK TABLE pending, pending_id IN ROW EXCLUSIVE MODE")
+        store.clean_up_after_release(small.key)
+        vacuumed = (
+            "SELECT count(last_vacuum) FROM pg_stat_user_tables "
+            "WHERE relname IN ('pending', 'pending_id')"
+        )
+        wait_until(lambda: direct_access.run(vacuumed) == [(2,)], 30)
+        writer.execute("ROLLBACK")
 
 
 @pytest.mark.security

@@ -190,8 +190,11 @@ def test_only_the_keeper_has_the_private_keys():
     assert holders == ["keeper"]
     directory = services["keeper"]["environment"]["SURVEY_KEYS"]
     assert mounts["keeper"][0] == ["keys", directory]
-    assert f"install -d -o survey -g survey -m 700 {directory}" in DOCKERFILE
+    assert f"install -d -o survey-keeper -g survey -m 700 {directory}" in DOCKERFILE
+    assert "--uid 10002 --gid survey" in DOCKERFILE
     assert services["keeper"]["command"] == ["keeper"]
+    assert services["keeper"]["user"] == "10002:10001"
+    assert "secret" not in services["keeper"]["secrets"]
     for name in ("app1", "app2"):
         assert services[name]["command"][-1] == "--without-keeper"
         assert "SURVEY_KEYS" not in services[name]["environment"]

@@ -219,7 +219,7 @@ def test_the_backup_script_writes_a_restorable_backup_and_deletes_old_ones(
     assert checksum == f"{backup}.sha256"
     verification = ["sha256sum", "--check", "--quiet", checksum]
     assert subprocess.run(verification, cwd=directory).returncode == 0
-    assert (directory / backup).stat().st_mode & 0o777 == 0o600
+    assert (directory / backup).stat().st_mode & 0o777 == 0o640
     fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
     for command in (["migrate"], ["restore", str(directory / backup)], ["check-store"]):
         run = subprocess.run(

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.conftest import ROOT, free_port
+from tests.faults.processes import child_pids
 
 HOST = "survey.example.org"
 DEPLOY = ROOT / "deploy"
@@ -205,12 +206,10 @@ def _adapted(
 
 
 def _wait(proxy: Proxy) -> None:
+    """Wait until all workers run: a trace of the processes would miss one that starts later."""
     deadline = time.monotonic() + 20
-    while True:
+    while len(child_pids(proxy.process.pid)) < (os.cpu_count() or 1):
         assert proxy.process.poll() is None, proxy.process.communicate()[0].decode()
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", proxy.port), timeout=1).close()
-            return
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

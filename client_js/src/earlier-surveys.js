@@ -56,13 +56,14 @@ export function createEarlierSurveys(storage) {
 }
 
 /**
- * Round up to two digits: the exact factor could name the survey.
+ * Round up to 1, 3, 10, 30 and so on: a finer factor could name the survey.
  *
  * @param {Ratio} ratio
  */
 function coarsened({ numerator, denominator }) {
-  const factor = (numerator + denominator - 1n) / denominator;
-  const unit = 10n ** BigInt(Math.max(0, String(factor).length - 2));
-  const rounded = ((factor + unit - 1n) / unit) * unit;
+  let power = 1n;
+  while (power * 10n * denominator < numerator) power *= 10n;
+  const step = [1n, 3n, 10n].find((digit) => numerator <= digit * power * denominator) ?? 10n;
+  const rounded = step * power;
   return rounded < MAX_FACTOR ? rounded : MAX_FACTOR;
 }

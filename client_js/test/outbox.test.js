@@ -264,18 +264,25 @@ for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
 
 const odds = (numerator, denominator = 1n) => ({ numerator, denominator });
 
-test("the memory of earlier surveys is a count and a factor that is rounded up to two digits", () => {
+test("the memory of earlier surveys is a count and a factor that is rounded up to 1, 3, 10, 30 …", () => {
   const storage = deviceStorage();
   const earlierSurveys = createEarlierSurveys(storage);
   assert.equal(earlierSurveys.read(), null);
   earlierSurveys.add(odds(27n, 10n));
   assert.deepEqual([...storage.entries], [["survey-memory", '{"surveys":1,"factor":"3"}']]);
-  assert.deepEqual(earlierSurveys.add(odds(2187n)), { surveys: 2, total: odds(6600n) });
-  assert.deepEqual([...storage.entries], [["survey-memory", '{"surveys":2,"factor":"6600"}']]);
+  assert.deepEqual(earlierSurveys.add(odds(2187n)), { surveys: 2, total: odds(10_000n) });
+  assert.deepEqual([...storage.entries], [["survey-memory", '{"surveys":2,"factor":"10000"}']]);
   earlierSurveys.add(odds(3n ** 200n));
   assert.deepEqual(createEarlierSurveys(storage).read(), { surveys: 3, total: odds(10n ** 30n) });
   earlierSurveys.forget();
   assert.deepEqual([...storage.entries], []);
+});
+
+test("a remembered factor is an upper bound that many surveys share", () => {
+  const remembered = (/** @type {bigint} */ tenths) =>
+    createEarlierSurveys(deviceStorage()).add(odds(tenths, 10n))?.total.numerator;
+  const tenths = [10n, 11n, 30n, 31n, 100n, 101n, 300n, 301n, 36_000n];
+  assert.deepEqual(tenths.map(remembered), [1n, 3n, 3n, 10n, 10n, 30n, 30n, 100n, 10_000n]);
 });
 
 test("a damaged memory of earlier surveys, or none, is no memory", () => {

@@ -78,7 +78,7 @@ def test_a_device_remembers_earlier_surveys_only_if_asked_and_warns_after_start(
     assert MEMORY not in stored_entries(page)
     press(page, "Remember on this device")
     expect(page.get_by_text("This device remembers 1 survey, a factor of")).to_be_focused()
-    assert json.loads(stored_entries(page)[MEMORY]) == {"surveys": 1, "factor": "36"}
+    assert json.loads(stored_entries(page)[MEMORY]) == {"surveys": 1, "factor": "100"}
     page = device.open(site.link(second))
     heading(page, "A small survey")
     assert "several surveys" not in page.content().lower().partition("<script")[0]
@@ -87,7 +87,7 @@ def test_a_device_remembers_earlier_surveys_only_if_asked_and_warns_after_start(
     main = page.locator("main")
     expect(main).to_contain_text("you answered 1 survey on this site")
     expect(main).to_contain_text("together: weak protection. They change the odds about your")
-    expect(main).to_contain_text("answers by a factor of at most 1,296.")
+    expect(main).to_contain_text("answers by a factor of at most 3,600.")
     press(page, "Continue")
     heading(page, "First page")
     page.reload()

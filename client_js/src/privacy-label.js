@@ -7,6 +7,7 @@ import { frequencies } from "./frequencies.js";
 import {
   boundIn,
   bounds,
+  isWeakTogether,
   leastProtected,
   oddsFactor,
   posteriorBounds,
@@ -267,18 +268,19 @@ function percent(whole) {
  * @returns {HTMLElement[]}
  */
 export function wholeReport(definition, isSent = false) {
-  const [figures, ...notices] = totalProtection(totalRatio(definition), isSent);
+  const [figures, ...notices] = totalProtection(definition, totalRatio(definition), isSent);
   return [figures, ...topicList(definition), ...notices];
 }
 
 /**
  * Say how much lines together can change the odds, and warn if they are weakly protected.
  *
- * @param {Ratio} total
+ * @param {Definition} definition
+ * @param {Ratio} total  e^epsilon of its report, or together with those of earlier surveys
  * @param {boolean} [isSent]  whether advice comes too late
  */
-export function totalProtection(total, isSent = false) {
-  const strength = reportStrength(total);
+export function totalProtection(definition, total, isSent = false) {
+  const strength = reportStrength(definition, total);
   const { from10, from50 } = posteriorBounds(total);
   const sentence = say("label.togetherBounds", {
     factor: figure(wholeFactor(total)),
@@ -288,8 +290,13 @@ export function totalProtection(total, isSent = false) {
   const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
   return [
     element("p", { class: "bound whole" }, grade, ` ${sentence}`),
-    ...(strength === "weak" ? [warning(say("label.littleMeans"), isSent)] : []),
+    ...(strength === "weak" ? [warning(littleMeaning(total), isSent)] : []),
   ];
+}
+
+/** Say what weak protection means: of all lines together, or only of some. @param {Ratio} total */
+function littleMeaning(total) {
+  return say(isWeakTogether(total) ? "label.littleMeans" : "label.littleMeansInPart");
 }
 
 /** List the topics of several questions; one question's own figure says as much. @param {Definition} definition */

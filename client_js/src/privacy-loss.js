@@ -97,9 +97,8 @@ export function boundIn(allBounds, id) {
 }
 
 /**
- * Return e^epsilon of all that one respondent sends about each topic, by topic: the product over the
- * linked groups that contain one of its questions, or over those of them that reveal most if only
- * some groups are drawn.
+ * Return e^epsilon of all that one respondent sends about each topic, by topic: the product over its
+ * questions and those linked to them, or over the drawn groups in which these reveal most.
  *
  * @param {Pick<Definition, "pages" | "sampling">} definition
  * @returns {Map<string, Ratio>}
@@ -113,24 +112,27 @@ export function topicRatios({ pages, sampling }) {
       const concerned = new Set(
         all.filter((q) => q.topic === topic).map(({ id }) => roots.get(id)),
       );
-      const groups = [...concerned].map((root) => all.filter(({ id }) => roots.get(id) === root));
-      return [topic, greatestProduct(groups, sampling?.draw ?? groups.length)];
+      const linked = all.filter(({ id }) => concerned.has(roots.get(id)));
+      return [topic, drawnRatio(linked, sampling)];
     }),
   );
 }
 
 /**
- * Return the product of e^epsilon over the groups of questions that reveal most.
+ * Return e^epsilon of the lines that one respondent sends to some questions: the product over all of
+ * them, or over the drawn groups in which they reveal most.
  *
- * @param {Question[][]} groups
- * @param {number} draw  how many groups one respondent is asked
+ * @param {Question[]} some
+ * @param {Definition["sampling"]} sampling
+ * @returns {Ratio}
  */
-function greatestProduct(groups, draw) {
-  return groups
+function drawnRatio(some, sampling) {
+  const groups = sampling?.groups ?? [some.map(({ id }) => id)];
+  const ratios = groups
+    .map((group) => some.filter(({ id }) => group.includes(id)))
     .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
-    .sort((a, b) => (exceeds(b, a) ? 1 : -1))
-    .slice(0, draw)
-    .reduce((product, group) => productOf([product, group]));
+    .sort((a, b) => (exceeds(b, a) ? 1 : -1));
+  return productOf(ratios.slice(0, sampling?.draw ?? 1));
 }
 
 /**
@@ -184,9 +186,22 @@ export function questionStrength(bound) {
   return strength(bound, WEAK_QUESTION_ABOVE);
 }
 
-/** Return the protection of a whole report. @param {Ratio} total */
-export function reportStrength(total) {
-  return strength(total, WEAK_REPORT_ABOVE);
+/**
+ * Return the protection of a whole report: weak if that of a question or of a topic is.
+ *
+ * @param {Definition} definition
+ * @param {Ratio} [total]  e^epsilon of this report, or together with those of earlier surveys
+ */
+export function reportStrength(definition, total = totalRatio(definition)) {
+  const questions = definition.pages.flatMap((page) => page.questions);
+  const parts = [...bounds(questions).values(), ...topicRatios(definition).values()];
+  const isAnyWeak = parts.some((part) => questionStrength(part) === "weak");
+  return isAnyWeak ? "weak" : strength(total, WEAK_REPORT_ABOVE);
+}
+
+/** Whether lines together reveal much, even if each question and topic is protected. @param {Ratio} total */
+export function isWeakTogether(total) {
+  return exceeds(total, { numerator: WEAK_REPORT_ABOVE, denominator: 1n });
 }
 
 /** @param {Ratio} ratio @param {bigint} weakAbove @returns {Strength} */
@@ -201,13 +216,7 @@ function strength(ratio, weakAbove) {
  * @param {Definition} definition
  */
 export function provesNothing(definition) {
-  const strengths = [
-    reportStrength(totalRatio(definition)),
-    ...[...bounds(definition.pages.flatMap((page) => page.questions)).values()].map(
-      questionStrength,
-    ),
-  ];
-  return !strengths.includes("weak");
+  return reportStrength(definition) !== "weak";
 }
 
 /**
@@ -231,10 +240,10 @@ export function leastProtected(questions) {
  * @returns {Ratio}
  */
 export function totalRatio({ pages, sampling }) {
-  const questions = pages.flatMap((page) => page.questions);
-  const groups = sampling?.groups ?? [questions.map(({ id }) => id)];
-  const members = groups.map((group) => questions.filter(({ id }) => group.includes(id)));
-  return greatestProduct(members, sampling?.draw ?? 1);
+  return drawnRatio(
+    pages.flatMap((page) => page.questions),
+    sampling,
+  );
 }
 
 /** @param {Ratio[]} ratios @returns {Ratio} */

@@ -83,6 +83,7 @@ export const KEYS = /** @type {const} */ ([
   "label.good",
   "label.linkedBounds",
   "label.littleMeans",
+  "label.littleMeansInPart",
   "label.moderate",
   "label.noShare",
   "label.notProof",

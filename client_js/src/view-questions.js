@@ -209,7 +209,7 @@ function protection(definition, question, bound) {
   return disclosure(
     say("question.protection"),
     // The figure of one question would say too little about several on the same matter.
-    ...totalProtection(totalRatio(definition)),
+    ...totalProtection(definition, totalRatio(definition)),
     frequencyParagraph(definition, question),
     element("p", {}, boundSentence(bound)),
     ...questionWarning(question, bound),

@@ -82,7 +82,7 @@ export function addUpView({ definition, earlier, onContinue, onForget }) {
     { class: "view add-up" },
     heading(say("memory.warning")),
     element("p", {}, say("memory.before", { surveys })),
-    ...totalProtection(productOf([earlier.total, totalRatio(definition)])),
+    ...totalProtection(definition, productOf([earlier.total, totalRatio(definition)])),
     button(say("question.next"), onContinue),
     button(say("memory.forget"), onForget, { class: "button second" }),
   );

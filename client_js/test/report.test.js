@@ -444,7 +444,7 @@ test("seven rewordings at p = 3/4 have the factor of the whole report, 2,187", (
   const reworded = ask(...Array(7).fill(channel(2, 3, 1)));
   assert.equal(totalOddsFactor(reworded), "2,187");
   assert.deepEqual(posteriorBounds(totalRatio(reworded)), { from10: 100, from50: 100 });
-  assert.equal(reportStrength(totalRatio(reworded)), "weak");
+  assert.equal(reportStrength(reworded), "weak");
   assert.equal(provesNothing(reworded), false);
 });
 
@@ -464,7 +464,8 @@ test("protection is good up to 3, and weak above 9 for a question and above 20 f
     "weak",
     "weak",
   ]);
-  assert.deepEqual(grades(reportStrength), [
+  const gradeOfTotal = (total) => reportStrength(ask(channel(2, 3, 1)), total);
+  assert.deepEqual(grades(gradeOfTotal), [
     "good",
     "moderate",
     "moderate",
@@ -472,6 +473,17 @@ test("protection is good up to 3, and weak above 9 for a question and above 20 f
     "moderate",
     "weak",
   ]);
+});
+
+test("a report is weak if a question or a topic is, and after earlier surveys too", () => {
+  const twice = (topic) =>
+    definitionWithId(["a", "b"].map((id) => question(id, channel(2, 39, 11), { topic })));
+  assert.equal(reportStrength(twice()), "moderate");
+  assert.equal(reportStrength(twice("nights")), "weak");
+  assert.equal(provesNothing(twice("nights")), false);
+  const weakQuestion = ask(channel(2, 12, 1));
+  assert.equal(reportStrength(weakQuestion), "weak");
+  assert.equal(reportStrength(weakQuestion, { numerator: 20n, denominator: 1n }), "weak");
 });
 
 test("the least protected question has the greatest T/L, the first of equals", () => {

@@ -161,16 +161,17 @@ class Definition:
     @cached_property
     def topics(self) -> dict[str, tuple[str, ...]]:
         """The ids of the questions of each topic, in the order of the survey."""
-        topics: dict[str, tuple[str, ...]] = {}
-        for question in self.questions:
-            if question.topic:
-                topics[question.topic] = (*topics.get(question.topic, ()), question.id)
-        return topics
+        return topics_of(self.questions)
+
+    @cached_property
+    def topic_ratios(self) -> dict[str, Fraction]:
+        """e^epsilon of all that one respondent sends about each topic."""
+        return {topic: self.ratio_about(names) for topic, names in self.topics.items()}
 
     def ratio_about(self, names: Collection[str]) -> Fraction:
         """e^epsilon of all that one respondent sends about these questions, by their ids."""
-        drawn = self.drawn if self.is_sampled else len(self.questions)
-        return ratio_about(groups_of(self.questions), self._ratios, drawn, names)
+        linked = linked_to(names, groups_of(self.questions))
+        return ratio_about(self.groups, self._ratios, self.drawn, linked)
 
     @property
     def _ratios(self) -> dict[str, Fraction]:
@@ -251,26 +252,47 @@ def total_ratio_of(
     return total_ratio(sorted(by_group, reverse=True)[:drawn])
 
 
+def linked_to(names: Collection[str], groups: Iterable[Collection[str]]) -> set[str]:
+    """Return the ids of the questions in the groups of linked questions that contain `names`.
+
+    >>> sorted(linked_to(["b"], [["a", "b"], ["c"]]))
+    ['a', 'b']
+    """
+    sought = set(names)
+    return {name for group in groups if not sought.isdisjoint(group) for name in group}
+
+
 def ratio_about(
     groups: Iterable[Iterable[str]],
     ratios: Mapping[str, Fraction],
     drawn: int,
-    names: Collection[str],
+    linked: Collection[str],
 ) -> Fraction:
-    """Return e^epsilon of all reports of one respondent that depend on the questions `names`.
+    """Return e^epsilon of the reports of one respondent to the questions `linked`.
 
-    The reports of a whole group depend on each of its questions (`linked_ratios`), and a respondent
-    is asked `drawn` groups at most: the product over the `drawn` groups with the greatest privacy
-    loss among those that contain one of the questions. A respondent can be asked exactly these, so
-    no smaller product bounds what all respondents send.
+    `linked` are some questions and those that skip logic links to them (`linked_to`): their reports
+    depend on the answers. A respondent is asked `drawn` of the `groups`: the product over the
+    `drawn` groups whose questions among `linked` have the greatest privacy loss. A respondent can
+    be asked exactly these, so no smaller product bounds what all respondents send.
 
     >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3), "d": Fraction(7)}
     >>> groups = [["a", "b"], ["c"], ["d"]]
-    >>> [int(ratio_about(groups, ratios, n, ["a", "c"])) for n in (1, 2, 3)]
+    >>> [int(ratio_about(groups, ratios, n, ["a", "b", "c"])) for n in (1, 2, 3)]
     [10, 30, 30]
     """
-    concerned = [group for group in map(list, groups) if not set(names).isdisjoint(group)]
-    return total_ratio_of(concerned, ratios, drawn)
+    concerned = ([name for name in group if name in linked] for group in groups)
+    return total_ratio_of(filter(None, concerned), ratios, drawn)
+
+
+def topics_of(
+    questions: Iterable[BaseQuestion | PublishedQuestion],
+) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the questions of each topic, in the order of the questions."""
+    topics: dict[str, tuple[str, ...]] = {}
+    for question in questions:
+        if question.topic:
+            topics[question.topic] = (*topics.get(question.topic, ()), question.id)
+    return topics
 
 
 def max_questions_asked(groups: Iterable[Sequence[str]], drawn: int) -> int:

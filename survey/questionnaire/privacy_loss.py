@@ -9,7 +9,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -33,8 +33,11 @@ from survey.questionnaire.definition import (
     Definition,
     Survey,
     groups_of,
+    linked_ratios,
+    linked_to,
     max_questions_asked,
     ratio_about,
+    topics_of,
     total_ratio_of,
 )
 from survey.questionnaire.kinds import PublishedQuestion
@@ -70,9 +73,14 @@ def strength(ratio: Fraction, weak_above: int) -> str:
     return "strong" if ratio <= STRONG_UP_TO else "moderate"
 
 
-def report_strength(ratio: Fraction) -> str:
-    """Return the protection of a whole report in a word."""
-    return strength(ratio, WEAK_REPORT_ABOVE)
+def report_strength(asked: Definition | Questions) -> str:
+    """Return the protection of a whole report in a word; weak if a question or a topic is."""
+    if asked.ratio > WEAK_REPORT_ABOVE:
+        return "weak"
+    parts = [*asked.linked_ratios.values(), *asked.topic_ratios.values()]
+    if max(parts, default=0) > WEAK_QUESTION_ABOVE:
+        return "weak"
+    return strength(asked.ratio, WEAK_REPORT_ABOVE)
 
 
 @dataclass(frozen=True)
@@ -102,14 +110,10 @@ class Bounds:
         return f"A suspicion of 10% {_becomes(self.from10)}, one of 50% {_becomes(self.from50)}."
 
 
-def report_heading(ratio: Fraction) -> str:
-    """Return the privacy loss of a whole report in one line; epsilon is rounded up to a tenth.
-
-    >>> report_heading(Fraction(2697))
-    'Privacy loss of one complete response: ε 7.9 (weak)'
-    """
-    epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(ratio))))
-    return f"Privacy loss of one complete response: ε {epsilon} ({report_strength(ratio)})"
+def report_heading(asked: Definition | Questions) -> str:
+    """Return the privacy loss of a whole report in one line; epsilon is rounded up to a tenth."""
+    epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(asked.ratio))))
+    return f"Privacy loss of one complete response: ε {epsilon} ({report_strength(asked)})"
 
 
 def report_sentences(ratio: Fraction) -> str:
@@ -127,10 +131,7 @@ A suspicion of 10% becomes at most 50%, one of 50% becomes at most 90%.'
 
 def topic_bounds(definition: Definition) -> dict[str, Bounds]:
     """Return what all reports about each topic can reveal, by topic."""
-    return {
-        topic: Bounds.of(definition.ratio_about(names))
-        for topic, names in definition.topics.items()
-    }
+    return {topic: Bounds.of(ratio) for topic, ratio in definition.topic_ratios.items()}
 
 
 @dataclass(frozen=True)
@@ -158,23 +159,21 @@ def labels(definition: Definition) -> dict[str, Label]:
 
 
 def strengths(definition: Definition) -> dict[str, str]:
-    """Return the protection of every question alone in a word, by id."""
+    """Return the protection of every question, with those linked to it, in a word, by id."""
     return {
         name: strength(ratio, WEAK_QUESTION_ABOVE)
         for name, ratio in definition.linked_ratios.items()
     }
 
 
-def any_weak(definition: Definition) -> bool:
-    """Whether respondents are warned about a whole report or one of its questions."""
-    weakest = max(definition.linked_ratios.values())
-    return definition.ratio > WEAK_REPORT_ABOVE or weakest > WEAK_QUESTION_ABOVE
-
-
-def linked(definition: Definition) -> set[str]:
-    """Return the ids of questions whose odds include other questions' reports, by skip logic."""
+def linked_epsilons(definition: Definition) -> dict[str, float]:
+    """Return the epsilon of linked questions together, by the id of each linked question."""
     together = definition.linked_ratios
-    return {q.id for q in definition.questions if together[q.id] != q.channel.ratio}
+    return {
+        q.id: log_rounded_up(together[q.id])
+        for q in definition.questions
+        if together[q.id] != q.channel.ratio
+    }
 
 
 def label(question: PublishedQuestion, ratio: Fraction) -> Label:
@@ -269,9 +268,38 @@ class Questions:
         """e^epsilon of a whole report if so many groups were drawn."""
         return total_ratio_of(self._groups, self._ratios, drawn)
 
+    def drawing(self, n: int) -> Questions:
+        """Return the questions with so many groups drawn for each respondent."""
+        return replace(self, drawn=n)
+
     def ratio_about(self, *names: str) -> Fraction:
         """e^epsilon of all that one respondent sends about these questions, by their ids."""
-        return ratio_about(self._groups, self._ratios, self.drawn, names)
+        linked = linked_to(names, self._groups)
+        return ratio_about(self._groups, self._ratios, self.drawn, linked)
+
+    @cached_property
+    def linked_ratios(self) -> dict[str, Fraction]:
+        """e^epsilon of all reports that depend on the answer to a question, by its id."""
+        return linked_ratios(self._groups, self._ratios)
+
+    @cached_property
+    def topic_ratios(self) -> dict[str, Fraction]:
+        """e^epsilon of all that one respondent sends about each topic."""
+        topics = topics_of(self.questions)
+        return {topic: self.ratio_about(*names) for topic, names in topics.items()}
+
+    @property
+    def weak_topics(self) -> dict[str, Fraction]:
+        """The factors of the topics that are weak because of several questions together."""
+        largest = {
+            topic: max(self.linked_ratios[name] for name in names)
+            for topic, names in topics_of(self.questions).items()
+        }
+        return {
+            topic: ratio
+            for topic, ratio in self.topic_ratios.items()
+            if ratio > WEAK_QUESTION_ABOVE and ratio > largest[topic]
+        }
 
     @cached_property
     def n_groups(self) -> int:
@@ -286,15 +314,17 @@ class Questions:
     def proposed_draw(self, caps: Caps) -> int | None:
         """Return the number of groups to ask each respondent; None if the present number is fine.
 
-        This is the largest number that causes no warning, whichever groups are drawn; 0 if even one
-        group causes a warning.
+        This is the largest number that causes no warning about a whole report or a topic, whichever
+        groups are drawn; 0 if even one group causes a warning.
         """
-        if not is_weak_report(self.ratio, caps):
+        if not self._causes_warning(caps):
             return None
         fewer = range(1, min(self.drawn, self.n_groups))
-        return sum(
-            1 for _ in takewhile(lambda n: not is_weak_report(self.ratio_of(n), caps), fewer)
-        )
+        return sum(1 for _ in takewhile(lambda n: not self.drawing(n)._causes_warning(caps), fewer))
+
+    def _causes_warning(self, caps: Caps) -> bool:
+        """Whether researchers are warned about several questions together."""
+        return is_weak_report(self.ratio, caps) or bool(self.weak_topics)
 
 
 def is_weak_report(ratio: Fraction, caps: Caps) -> bool:
@@ -311,8 +341,8 @@ def publication_warnings(
     `similar`, texts are not compared, which is fast enough while a researcher types.
     """
     report = [_weak_report(asked, caps)] if is_weak_report(asked.ratio, caps) else []
-    pairs = _similar_questions(asked, others) if similar else []
-    return [*report, *_weak_questions(asked), *pairs]
+    nearly_equal = _similar_questions(asked, others) if similar else []
+    return [*report, *_weak_questions(asked), *_weak_topics(asked, caps), *nearly_equal]
 
 
 def _weak_report(asked: Questions, caps: Caps) -> str:
@@ -339,15 +369,42 @@ def _weak_report(asked: Questions, caps: Caps) -> str:
 
 
 def _weak_questions(asked: Questions) -> Iterator[str]:
-    for question in asked.questions:
-        ratio = asked.ratio_about(question.id)
-        if ratio > WEAK_QUESTION_ABOVE:
-            yield (
-                f"Weak protection: the question “{question.text}” alone changes the odds by a "
-                f"factor of at most {odds_in_words(ratio)}. Above {WEAK_QUESTION_ABOVE}, the "
-                "survey advises respondents not to answer what could hurt them. Choose a smaller "
-                "epsilon."
+    """Yield a warning for each weak question, or for each weak group of linked questions."""
+    by_id = {question.id: question for question in asked.questions}
+    for first, *others in groups_of(asked.questions):
+        ratio = asked.linked_ratios[first]
+        if ratio <= WEAK_QUESTION_ABOVE:
+            continue
+        question, remedy = f"the question “{by_id[first].text}” alone", "Choose a smaller epsilon."
+        if others:
+            question = (
+                f"the question “{by_id[first].text}”, with the questions that skip logic links to "
+                "it,"
             )
+            alone = (by_id[name].channel.ratio for name in (first, *others))
+            if max(alone) <= WEAK_QUESTION_ABOVE:
+                conditions = "conditions" if len(others) > 1 else "condition"
+                remedy = f"Remove the {conditions}, or choose a smaller epsilon."
+        yield (
+            f"Weak protection: {question} changes the odds by a factor of at most "
+            f"{odds_in_words(ratio)}. Above {WEAK_QUESTION_ABOVE}, the survey advises respondents "
+            f"not to answer what could hurt them. {remedy}"
+        )
+
+
+def _weak_topics(asked: Questions, caps: Caps) -> Iterator[str]:
+    for topic, ratio in asked.weak_topics.items():
+        remedy = "Choose a smaller epsilon for its questions."
+        if n := asked.proposed_draw(caps):
+            remedy = (
+                f"Ask each person {n} question{'s' * (n > 1)}, chosen at random, or choose a "
+                "smaller epsilon for its questions."
+            )
+        yield (
+            f"Weak protection: all that one person sends about the topic “{topic}” changes the "
+            f"odds by a factor of at most {odds_in_words(ratio)}. Above {WEAK_QUESTION_ABOVE}, the "
+            f"survey advises respondents not to answer what could hurt them. {remedy}"
+        )
 
 
 def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[str]:
@@ -497,7 +554,7 @@ def ledger(
             TopicEntry(
                 topic,
                 definition.topics[topic],
-                log_rounded_up(definition.ratio_about(definition.topics[topic])),
+                log_rounded_up(definition.topic_ratios[topic]),
                 **asdict(bounds_of_topic),
             )
             for topic, bounds_of_topic in topic_bounds(definition).items()

@@ -24,9 +24,9 @@ from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.privacy_loss import (
-    is_weak_report,
     labels,
-    linked,
+    linked_epsilons,
+    report_strength,
     strengths,
 )
 from survey.research.access import Pages, Route, Section, Workspace
@@ -281,7 +281,7 @@ class _AnalysisPages(Pages):
         links = _PageLinks("results.dashboard", view.survey, {})
         return {
             "link": respondent_link(view.survey, settings.public_url),
-            "is_weakly_protected": is_weak_report(definition.ratio, settings.caps),
+            "is_weakly_protected": report_strength(definition) == "weak",
             "questions": result.questions,
             **self._results_context(view, links, self._store.versions(view.survey.slug)),
         }
@@ -332,7 +332,7 @@ class _AnalysisPages(Pages):
             "versions": links.version_choices(view.options, versions),
             "closed": view.survey.state != "open",
             "labels": labels(definition),
-            "linked": linked(definition),
+            "linked_epsilons": linked_epsilons(definition),
             "strengths": strengths(definition),
             **self._simulated_truths(view.survey),
             "chart_size": chart_size,

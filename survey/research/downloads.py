@@ -16,7 +16,7 @@ from wtforms.validators import InputRequired
 from survey.disclosure import MINIMUM_REPORTS
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
-from survey.questionnaire.privacy_loss import is_weak_report
+from survey.questionnaire.privacy_loss import report_strength
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
@@ -94,7 +94,7 @@ class _MicrodataPages(Pages):
             "research/microdata.html",
             survey=survey,
             definition=survey.definition,
-            is_weakly_protected=is_weak_report(survey.definition.ratio, self._settings.caps),
+            is_weakly_protected=report_strength(survey.definition) == "weak",
             release_minimum=MINIMUM_REPORTS,
             released=self._store.n_released(survey.key),
             form=form,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from survey.store import Schedule
 from tests.browser.research import add_released
@@ -250,6 +250,39 @@ def test_every_page_says_how_often_a_weak_question_sends_the_true_answer(site, d
     page.get_by_text("See what was sent").tap()
     expect(page.locator(".reported")).to_contain_text("your true answer is sent 99 times in 100.")
     expect(page.locator(".reported")).not_to_contain_text(re.compile(f"random|{ADVICE}"))
+
+
+def test_a_report_with_only_one_weak_topic_is_weak_on_every_page(site, device):
+    """Two questions of 3.6 each: 13 together is moderate for a report and weak for a topic."""
+    questions = "".join(
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q{i}?"\ntopic = "nights"\n'
+        for i in range(2)
+    )
+    head = 'slug = "small"\ntitle = "S"\ntruth_probability = "0.78"\nprefer_not_to_say = false\n'
+    page = device.open(site.link(site.publish(head + questions)))
+    expect(page.locator("h2").first).to_have_text("This survey protects your answers only weakly.")
+    assert_weak_in_part(page.locator("main"), ADVICE)
+    expect(page.locator(".check")).to_have_count(0)
+    press(page, "Start")
+    for number in range(2):
+        page.locator("fieldset").nth(number).locator("label.choice").first.tap()
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    assert_weak_in_part(page.locator("main"), ADVICE)
+    press(page, "Send")
+    wait_sent(page)
+    page.get_by_text("See what was sent").tap()
+    assert_weak_in_part(page.locator(".details-body"), "")
+
+
+def assert_weak_in_part(part: Locator, advice: str) -> None:
+    """Check that a page warns of a topic's factor 12.6, and promises nothing."""
+    text = part.inner_text()
+    assert "All your lines together: weak protection." in text
+    assert "All your lines about nights: weak protection, a factor of at most 12.6." in text
+    warning = "Someone who reads your lines could learn a lot about one question or topic."
+    assert f"{warning} {advice}".strip() in text
+    assert not re.search("prove|proof|truthfully|all your answers together", text)
 
 
 def test_the_example_of_a_weak_question_shows_its_bound_beside_its_frequencies(site, device):

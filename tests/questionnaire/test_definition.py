@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.canonical import freeze, read_definition, read_question
-from survey.questionnaire.definition import groups_of, linked_ratios, ratio_about
+from survey.questionnaire.definition import groups_of, linked_ratios, linked_to, ratio_about
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.privacy_loss import (
@@ -324,10 +324,13 @@ def test_the_privacy_label_agrees_with_the_clients(vector):
     questions = [read_question(form, nullable=False) for form in vector["questions"]]
     ratios = {question.id: question.channel.ratio for question in questions}
     groups = groups_of(questions)
-    drawn = vector["sampling"]["draw"] if vector["sampling"] else len(groups)
+    everything = {"draw": len(groups), "groups": groups}
+    sampling = vector["sampling"] or everything
     for topic, figures in vector["topics"].items():
         names = [question.id for question in questions if question.topic == topic]
-        assert asdict(Bounds.of(ratio_about(groups, ratios, drawn, names))) == figures, topic
+        together = linked_to(names, groups)
+        ratio = ratio_about(sampling["groups"], ratios, sampling["draw"], together)
+        assert asdict(Bounds.of(ratio)) == figures, topic
     linked = linked_ratios(groups, ratios)
     assert {
         question.id: asdict(label(question, linked[question.id])) for question in questions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations, permutations, product
@@ -20,6 +21,8 @@ from survey.questionnaire.privacy_loss import (
     ledger,
     lines,
     publication_warnings,
+    report_heading,
+    report_strength,
     topic_bounds,
 )
 from survey.settings import Caps
@@ -133,6 +136,13 @@ def test_a_topic_of_sampled_questions_counts_the_most_that_one_respondent_is_ask
     assert factors == ["6", "18"]
 
 
+def test_a_topic_counts_questions_that_are_drawn_together_without_skip_logic():
+    texts = (f'text = "{text}?"\ntopic = "T"' for text in ("A", "Why", "Where", "When"))
+    definition = freeze(load(definition_of(*texts).encode(), "s.toml", Caps()), 1)
+    drawn = replace(definition, groups=(("q0", "q1"), ("q2", "q3")), drawn=1)
+    assert drawn.topic_ratios == {"T": 9}
+
+
 def test_the_check_lists_the_whole_report_first_then_topics_then_questions():
     printed = lines(ledger(with_topics()))
     assert printed[0].startswith("  complete response (4 questions per respondent): epsilon 3.989")
@@ -167,6 +177,28 @@ def test_nearly_equal_questions_are_named_until_they_share_a_topic():
     assert publication_warnings(different, Caps()) == [warning]
     one_asked = questions(*ASLEEP, more="questions_per_person = 1")
     assert "by a factor of at most 3. Give" in publication_warnings(one_asked, Caps())[0]
+
+
+def test_linked_questions_that_are_weak_together_cause_one_warning_about_their_conditions():
+    (warning,) = publication_warnings(Questions.of(prison(2)), Caps())
+    assert "the question “Prison?”, with the questions that skip logic links to it," in warning
+    assert f"by a factor of at most {prison(2).ratio}." in warning
+    assert "Remove the conditions, or choose a smaller epsilon." in warning
+
+
+def test_a_topic_whose_questions_are_weak_together_causes_a_warning_and_a_weak_report():
+    two = [f'text = "{text}?"\ntopic = "Nights"' for text in ("Asleep", "Hurt")]
+    asked = questions(*two, privacy='truth_probability = "0.78"')
+    assert report_strength(asked) == "weak"
+    assert report_heading(asked) == "Privacy loss of one complete response: ε 2.6 (weak)"
+    (warning,) = publication_warnings(asked, Caps())
+    assert "about the topic “Nights” changes the odds by a factor of at most 13." in warning
+    assert "Ask each person 1 question, chosen at random, or choose a smaller" in warning
+    assert report_strength(asked.drawing(1)) == "moderate"
+    assert publication_warnings(asked.drawing(1), Caps()) == []
+    without = questions(*(text.replace("topic", "help") for text in two),
+                        privacy='truth_probability = "0.78"')  # fmt: skip
+    assert report_strength(without) == "moderate"
 
 
 def test_many_equal_questions_of_another_survey_are_named_once_with_their_common_factor():

@@ -368,7 +368,7 @@ def label_vectors() -> list[dict[str, Any]]:
         {"questions": survey, "labels": labels_of(survey), "sampling": None, "topics": {}}
         for survey in surveys
     ]
-    return unsampled + topic_vectors(questions)
+    return unsampled + topic_vectors(questions) + group_vectors(choices[0])
 
 
 TOPICS = {"works": "Work", "coins": "Work", "places": "Places", "why": "Work"}
@@ -390,25 +390,46 @@ def topic_vectors(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "questions": with_topics,
             "labels": labels_of(with_topics),
             "sampling": draw and {"draw": draw, "groups": groups},
-            "topics": topics_of(with_topics, groups, draw or len(groups)),
+            "topics": topics_of(with_topics, groups, draw or len(groups), groups),
         }
         for draw in (None, 1, 2)
     ]
 
 
+def group_vectors(choice: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return surveys that draw questions together which no skip logic links."""
+    groups, linked = [["q0", "q1"], ["q2", "q3"]], [[f"q{i}"] for i in range(4)]
+    surveys = [
+        [{**choice, "id": f"q{i}", **({"topic": "T"} if i in members else {})} for i in range(4)]
+        for members in ((0, 1, 2, 3), (0, 1, 2), (0, 2))
+    ]
+    return [
+        {
+            "questions": survey,
+            "labels": labels_of(survey),
+            "sampling": {"draw": 1, "groups": groups},
+            "topics": topics_of(survey, groups, 1, linked),
+        }
+        for survey in surveys
+    ]
+
+
 def topics_of(
-    questions: list[dict[str, Any]], groups: list[list[str]], draw: int
+    questions: list[dict[str, Any]], groups: list[list[str]], draw: int, linked: list[list[str]]
 ) -> dict[str, dict[str, Any]]:
     """Return the figures of each topic: of all sets of `draw` groups, the one that reveals most."""
     by_id = {question["id"]: question for question in questions}
     figures = {}
     for topic in {question["topic"]: 0 for question in questions if "topic" in question}:
-        concerned = [
-            group for group in groups if any(by_id[name].get("topic") == topic for name in group)
-        ]
+        concerned = {
+            name
+            for group in linked
+            if any(by_id[member].get("topic") == topic for member in group)
+            for name in group
+        }
         ratio = max(
-            math.prod(ratio_of(by_id[name]) for group in asked for name in group)
-            for asked in itertools.combinations(concerned, min(draw, len(concerned)))
+            math.prod(ratio_of(by_id[name]) for group in asked for name in {*group} & concerned)
+            for asked in itertools.combinations(groups, draw)
         )
         label = label_of(questions[0], ratio)
         figures[topic] = {name: label[name] for name in ("odds", "from10", "from50")}

@@ -1044,6 +1044,15 @@ def depending(client, store) -> tuple[str, str]:
     return slug, path
 
 
+def test_the_outline_says_that_a_grade_covers_linked_questions(ada, store):
+    slug, _ = depending(ada, store)
+    outline = " ".join(ada.get(f"{DRAFTS}/{slug}").text.split())
+    grades = re.findall(
+        r"privacy (\w+) with the questions linked to it \(alone: ε ([\d.]+)\)", outline
+    )
+    assert grades == [("moderate", "1.099"), ("moderate", "1.099")]  # 3 · 3 = 9
+
+
 def condition(store, slug: str) -> tuple[str, tuple[str, ...]]:
     night = next(item for item in content_of(store, slug).questions if item["id"] == "night")
     return night["ask_question"], night["ask_options"]

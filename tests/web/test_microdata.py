@@ -11,9 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
+from survey.collect.publication import publish
+from survey.questionnaire.loading import load
 from survey.results.exports.microdata import write_microdata
+from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.conftest import EMAIL
+from tests.conftest import EMAIL, TODAY
 from tests.web.researchers import send, sign_in
 
 PAGE = "/research/surveys/small/1/microdata"
@@ -41,6 +44,43 @@ def test_the_page_explains_why_reports_may_be_published_and_the_consequences(edi
         assert statement in page.text
     # Its report is weakly protected, so the page does not say that no row proves an answer.
     assert "no row proves" not in page.text
+
+
+HEAD = 'slug = "night"\ntitle = "Nights"\nprefer_not_to_say = false\n'
+QUESTION = '[[questions]]\nid = "{0}"\ntype = "yes_no"\ntext = "{0}?"\ntruth_probability = "{1}"\n'
+IN_PART = {
+    "a weak question": (QUESTION.format("slept", "12/13"), "12", "weak"),
+    "a weak topic": (
+        "".join(QUESTION.format(name, "0.78") + 'topic = "Nights"\n' for name in ("slept", "hurt")),
+        "13",
+        "weak",
+    ),
+    "two questions": (
+        "".join(QUESTION.format(name, "0.78") for name in ("slept", "hurt")),
+        "13",
+        "moderate",
+    ),
+}
+
+
+@pytest.mark.parametrize(("questions", "factor", "grade"), IN_PART.values(), ids=IN_PART)
+def test_every_page_and_file_has_the_grade_of_a_report_that_is_weak_only_in_part(
+    client, store, researcher, questions, factor, grade
+):
+    survey = publish(store, load((HEAD + questions).encode(), "night.toml", Caps()), TODAY)
+    add_released(store, survey, 100)
+    sign_in(client)
+    base, is_weak = "/research/surveys/night/1", grade == "weak"
+    page, dashboard = (client.get(base + name).text for name in ("/microdata", ""))
+    readme = members_of(send(client, f"{base}/microdata", form="csv"))["README.txt"].decode()
+    for text in (page, dashboard, readme):
+        assert f"({grade})" in text
+        assert f"at most {factor}. A" in " ".join(text.split())
+    assert f"({grade})" in client.get("/research/").text
+    for text in (page, dashboard):
+        assert ("protects its respondents’ answers only weakly" in text) == is_weak
+    assert ("no row proves an answer" in page) != is_weak
+    assert ("A report never proves an answer" in readme) != is_weak
 
 
 def test_the_file_has_a_row_for_each_released_report(editor, store, small):

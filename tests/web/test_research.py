@@ -387,7 +387,7 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
     for words in (
         "Privacy loss of one complete response: ε 3.6 (weak).",
         "by a factor of at most 36. A suspicion of 10% becomes at most 80%, one of 50% becomes",
-        "This question alone: privacy moderate\n    (ε 1.792), odds factor at most 6",
+        "This question alone: privacy moderate (ε 1.792), odds factor at most 6",
     ):
         assert words in page
     # The mechanism is one click away: beside an estimate, its figures are misquoted.

@@ -25,7 +25,7 @@ from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.questionnaire.definition import Definition, groups_of
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.loading import load
-from survey.questionnaire.privacy_loss import Bounds, report_strength
+from survey.questionnaire.privacy_loss import Bounds
 from survey.respond.client import source_files
 from survey.settings import Caps
 from tests.api.conftest import Program, make_token
@@ -119,6 +119,16 @@ def enumerated_ratio(definition: Definition, topic: str = "") -> Fraction:
     return max(math.prod(draw, start=Fraction(1)) for draw in combinations(factors, n))
 
 
+def enumerated_strength(definition: Definition) -> str:
+    """Return the grade of a whole report: weak if a question or the topic is."""
+    by_id = {question.id: question for question in definition.questions}
+    groups = [[by_id[name] for name in names] for names in groups_of(definition.questions)]
+    parts = [enumerated_ratio(definition, "Nights"), *map(ratio_of_group, groups)]
+    if enumerated_ratio(definition) > 20 or max(parts) > 9:
+        return "weak"
+    return "moderate" if enumerated_ratio(definition) > 3 else "strong"
+
+
 def ratio_of_group(group: list[PublishedQuestion]) -> Fraction:
     """Return the largest ratio of the likelihoods of the reports to a few linked questions."""
     answers = [
@@ -189,7 +199,7 @@ def test_every_surface_states_the_factor_of_a_whole_report_that_enumeration_find
     survey = publish(store, load(SURVEYS[name].encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 100)
     factor = enumerated_ratio(survey.definition)
-    bounds = Bounds.of(factor)
+    bounds, strength = Bounds.of(factor), enumerated_strength(survey.definition)
     n, epsilon = math.ceil(factor), format_epsilon(log_rounded_up(factor))
     sign_in(client)
     store.set_role("small", store.researcher(EMAIL).key, "owner")
@@ -202,8 +212,8 @@ def test_every_surface_states_the_factor_of_a_whole_report_that_enumeration_find
         factors = re.findall(r"complete response changes the odds.*?at most ([\d,]+)", text)
         assert set(factors) == {f"{n:,}"}, place
         if place != "xlsx":
-            assert f"({report_strength(factor)})" in text, place
-    assert f"{epsilon} ({report_strength(factor)})" in client.get("/research/").text
+            assert f"({strength})" in text, place
+    assert f"{epsilon} ({strength})" in client.get("/research/").text
 
     key = store.researcher(EMAIL).key
     version = Program(client, make_token(store, key)).get("/surveys/small/versions/1").get_json()

@@ -108,8 +108,12 @@ class DraftCheck:
         )
 
     def strength_of(self, name: str) -> str:
-        """Return the protection of a question alone in a word, by its id."""
-        return strength(self.asked.ratio_about(name), WEAK_QUESTION_ABOVE)
+        """Return the protection of a question, with those linked to it, in a word, by its id."""
+        return strength(self.asked.linked_ratios[name], WEAK_QUESTION_ABOVE)
+
+    def is_linked(self, name: str) -> bool:
+        """Whether skip logic links other questions to a question, by its id."""
+        return any(name in group and len(group) > 1 for group in groups_of(self.asked.questions))
 
     @property
     def epsilon(self) -> float:

@@ -106,7 +106,7 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> Totals:
     n = len(draft_check.questions)
     if not n:
         return Totals("No question is complete yet.")
-    asked, ratio = draft_check.asked, draft_check.ratio
+    asked = draft_check.asked
     subject = f"{n} complete question{'s' * (n > 1)}"
     if asked.drawn < asked.n_groups:
         subject += f"; each person is asked {asked.drawn} of {described_groups(asked)}"
@@ -120,8 +120,8 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> Totals:
             "The total epsilon is above the maximum, so you cannot publish this survey.",
             *warnings,
         ]
-    total = f"{report_heading(ratio)}."
-    return Totals(total, report_sentences(ratio), extent, " ".join(warnings))
+    total = f"{report_heading(asked)}."
+    return Totals(total, report_sentences(asked.ratio), extent, " ".join(warnings))
 
 
 def described_groups(asked: Questions) -> str:
@@ -145,7 +145,7 @@ def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automa
     elif draft_check.is_weak:
         reason = "This is the smallest possible number. "
     else:
-        reason = "This is the largest number that causes no warning. "
+        reason = "This is the largest number that causes no warning about them together. "
     return (
         f"Each person is asked {asked.drawn} of {described_groups(asked)}, drawn at random on the "
         f"device. {reason}With all of them, one complete response would change the odds by a "
@@ -199,7 +199,7 @@ def draw_rows(draft_check: DraftCheck, planned: DraftPlan) -> list[DrawRow]:
                 n=n,
                 factor=odds_in_words(ratio),
                 from10=Bounds.of(ratio).from10,
-                strength=report_strength(ratio),
+                strength=report_strength(asked.drawing(n)),
                 responses=responses,
                 margin=100 * max(relative_margin(question, responses) for question in distinct),
                 is_current=n == asked.drawn,
@@ -218,19 +218,19 @@ def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:
     automatic = f"{recommended} of {asked.n_groups}" if recommended else "all"
     choices = {
         AUTOMATIC: f"Automatic: as many as cause no warning (now {automatic})",
-        "": f"All, {_described_ratio(asked.ratio_of(asked.n_groups))}",
+        "": f"All, {_described_ratio(asked.drawing(asked.n_groups))}",
     }
     for n in range(1, asked.n_groups):
         ratio = asked.ratio_of(n)
         if log_rounded_up(ratio) > draft_check.caps.survey:
             break
         note = ", recommended" if n == recommended else ""
-        choices[str(n)] = f"{n} of {asked.n_groups}, {_described_ratio(ratio)}{note}"
+        choices[str(n)] = f"{n} of {asked.n_groups}, {_described_ratio(asked.drawing(n))}{note}"
     return {**choices, current: choices.get(current, current)}
 
 
-def _described_ratio(ratio: Fraction) -> str:
-    return f"factor {odds_in_words(ratio)} ({report_strength(ratio)})"
+def _described_ratio(asked: Questions) -> str:
+    return f"factor {odds_in_words(asked.ratio)} ({report_strength(asked)})"
 
 
 def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:

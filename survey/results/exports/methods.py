@@ -72,7 +72,7 @@ def methods_statement(result: SurveyResult) -> list[str]:
     return [
         "The respondents’ devices randomized every answer once, before sending it (local "
         "differential privacy). The server received and stored only the randomized reports. "
-        f"{report_heading(survey.definition.ratio)}. "
+        f"{report_heading(survey.definition)}. "
         f"{report_sentences(survey.definition.ratio)} {describe_mechanisms(methods)}",
         f"Estimates are based on {result.n:,} released reports (release {result.release}). Shares "
         "were estimated by inverting the randomization: (f − q)/(p − q) for mechanisms with a "

@@ -1,6 +1,6 @@
 """The released reports as a file to publish: rows, channels and a codebook.
 
-    README.txt       what the file is, how to debias it, and what a report never proves
+    README.txt       what the file is, how to debias it, and what a report reveals
     channels.json    for each question: its channel, its answers, and the meaning of a code
     weights/ID.csv   for each question whose reports name no answer: the weights of its reports
     definition.json  the published definition, byte for byte
@@ -27,7 +27,7 @@ from survey.mechanism.channel import Codes
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
-from survey.questionnaire.privacy_loss import any_weak, report_heading, report_sentences
+from survey.questionnaire.privacy_loss import report_heading, report_sentences, report_strength
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.results.question_statistics import truth_labels
@@ -124,10 +124,9 @@ def readme(survey: PublishedSurvey, n: int, release: int) -> str:
         sha256=survey.sha256,
         n=f"{n:,}",
         release=release,
-        proof=WEAK if any_weak(survey.definition) else NO_PROOF,
+        proof=WEAK if report_strength(survey.definition) == "weak" else NO_PROOF,
         loss=fill(
-            f"{report_heading(survey.definition.ratio)}. "
-            f"{report_sentences(survey.definition.ratio)}",
+            f"{report_heading(survey.definition)}. {report_sentences(survey.definition.ratio)}",
             README_WIDTH,
             initial_indent="  ",
             subsequent_indent="  ",

@@ -45,7 +45,7 @@ from survey.questionnaire.similar_texts import (
     AnyQuestion,
     Texts,
     question_texts,
-    similar_pairs,
+    similar_sets,
     similar_to_others,
 )
 from survey.settings import Caps
@@ -227,8 +227,11 @@ def _tenths(tenths: int) -> str:
 SEPARATE_PAIRS = 3
 """Pairs with one other survey that are named one by one; more become one sentence."""
 
-LISTED_PAIRS = 10
-"""Nearly equal pairs that are named; the others are counted."""
+NAMED_QUESTIONS = 3
+"""Nearly equal questions of one survey that are named; the others are counted."""
+
+LISTED_SETS = 10
+"""Sets of nearly equal questions that are described; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -408,17 +411,30 @@ def _weak_topics(asked: Questions, caps: Caps) -> Iterator[str]:
 
 
 def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[str]:
-    within = [
-        f"“{first.text}” and “{second.text}” are nearly equal. Together they change the odds by a "
-        f"factor of at most {odds_in_words(asked.ratio_about(first.id, second.id))}. Give both "
-        "the same topic, so that respondents see this, or remove one."
-        for first, second in similar_pairs(asked.questions, asked.texts)
-    ]
+    within = (_nearly_equal(asked, names) for names in similar_sets(asked.questions, asked.texts))
     across = (text for definition in others for text in _similar_to(asked, definition))
-    pairs = [*within, *across]
-    n_more = len(pairs) - LISTED_PAIRS
-    more = [f"{n_more:,} more pairs of questions are nearly equal."] if n_more > 0 else []
-    return pairs[:LISTED_PAIRS] + more
+    warnings = [*within, *across]
+    n_more = len(warnings) - LISTED_SETS
+    more = [f"{n_more:,} more sets of questions are nearly equal."] if n_more > 0 else []
+    return warnings[:LISTED_SETS] + more
+
+
+def _nearly_equal(asked: Questions, similar: Sequence[AnyQuestion]) -> str:
+    """Return the warning about nearly equal questions of one survey."""
+    ratio = asked.ratio_about(*(question.id for question in similar))
+    together = f"Together they change the odds by a factor of at most {odds_in_words(ratio)}."
+    texts = [f"“{question.text}”" for question in similar]
+    if len(texts) == 2:
+        return (
+            f"{' and '.join(texts)} are nearly equal. {together} Give both the same topic, so that "
+            "respondents see this, or remove one."
+        )
+    named, n_more = texts[:NAMED_QUESTIONS], len(texts) - NAMED_QUESTIONS
+    last = f"{n_more:,} more" if n_more else named.pop()
+    return (
+        f"Each of these questions is nearly equal to another one: {', '.join(named)} and {last}. "
+        f"{together} Give all of them the same topic, so that respondents see this, or remove some."
+    )
 
 
 def _similar_to(asked: Questions, definition: Definition) -> Iterator[str]:
@@ -435,8 +451,8 @@ def _similar_to(asked: Questions, definition: Definition) -> Iterator[str]:
         yield (
             f"{n} questions, such as “{pairs[0][0].text}”, are nearly equal to questions in the "
             f"survey “{definition.title}”. The answers of one person to both surveys change the "
-            f"odds by a factor of at most {odds_in_words(ratio)}. Ask other people, remove the "
-            "questions, or give them the topics that the other survey uses."
+            f"odds by a factor of at most {odds_in_words(ratio)}. Ask other people, or remove the "
+            "questions."
         )
         return
     for question, other in pairs:
@@ -444,8 +460,7 @@ def _similar_to(asked: Questions, definition: Definition) -> Iterator[str]:
         yield (
             f"“{question.text}” is nearly equal to “{other.text}” in the survey "
             f"“{definition.title}”. The answers of one person to both change the odds by a factor "
-            f"of at most {odds_in_words(ratio)}. Ask other people, remove the question, or give it "
-            "the topic that the other survey uses."
+            f"of at most {odds_in_words(ratio)}. Ask other people, or remove the question."
         )
 
 

@@ -2,21 +2,23 @@
 
 Several wordings of one question reveal more than each label says. The comparison sees letters and
 words, not meaning: it finds rewordings that share most words, in any language with spaces between
-words, and misses paraphrases with other words.
+words, and misses paraphrases with other words. It also names the items of a battery, such as "How
+satisfied are you with …?", which share most words but ask about different things.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survey.mechanism.channel import Floats, Integers
 from survey.questionnaire.definition import Definition, Survey
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 
@@ -34,7 +36,8 @@ METHOD = (
     "shares: that of the groups of three letters, and that of the words, which the texts have in "
     "common; long words count more. The words raise it by at most 10 points, so that a short "
     f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. It "
-    "cannot see that different words mean the same."
+    "cannot see that different words mean the same, and it often misses rewordings in scripts "
+    "without spaces between words."
 )
 """A description of the computation, for the pages that show its result."""
 
@@ -54,53 +57,104 @@ def similarity(first: str, second: str) -> float:
     >>> round(similarity("Did you fall asleep at work?", "Do you have children?"), 2)
     0.1
     """
-    a, b = _profile(first), _profile(second)
-    cosine = _cosine(a, b)
-    if min(len(a.words), len(b.words)) < 2 or not min(a.weight, b.weight):
-        return cosine
-    overlap = _weight(a.words & b.words) / min(a.weight, b.weight)
-    return min((cosine + overlap) / 2, cosine + WORDS_RAISE)
+    return float(similarities([first], [second])[0, 0])
+
+
+def similarities(first: Sequence[str], second: Sequence[str]) -> Floats:
+    """Return the `similarity` of each text to each other one, shape (len(first), len(second))."""
+    a, b = ([_profile(text) for text in texts] for texts in (first, second))
+    norms = np.multiply.outer(*(np.sqrt([text.trigrams.square for text in p]) for p in (a, b)))
+    products = _products([text.trigrams for text in a], [text.trigrams for text in b])
+    # Rounding must not exceed 1.
+    cosines = np.minimum(products / np.maximum(norms, 1), 1)
+    common = _products([text.words for text in a], [text.words for text in b])
+    smaller = np.minimum.outer(*([text.words.square for text in p] for p in (a, b)))
+    means = (cosines + common / np.maximum(smaller, 1)) / 2
+    n_words = np.minimum.outer(*([len(text.words.keys) for text in p] for p in (a, b)))
+    has_words = (n_words >= 2) & (smaller > 0)
+    return np.where(has_words, np.minimum(means, cosines + WORDS_RAISE), cosines)
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """The parts of a text: distinct keys, their integer values, and the sum of their squares."""
+
+    keys: Integers
+    values: Integers
+    square: int
 
 
 @dataclass(frozen=True)
 class _Profile:
-    """The parts of a text that are compared."""
+    """The counts of a text's trigrams, and for each word the square root of its weight."""
 
-    trigrams: Counter[str]
-    words: frozenset[str]
-    norm: float
-    weight: int
+    trigrams: _Vector
+    words: _Vector
+
+
+def _products(first: Sequence[_Vector], second: Sequence[_Vector]) -> Floats:
+    """Return the inner product of each vector with each other one.
+
+    Single precision is exact below 2^24; a text of n letters has products of at most n^2.
+    """
+    # No part of a text has the key 0, so there is always a column.
+    columns = np.unique(np.concatenate([[0], *(vector.keys for vector in first)]))
+    return (_matrix(first, columns) @ _matrix(second, columns).T).astype(np.float64)
+
+
+def _matrix(vectors: Sequence[_Vector], columns: Integers) -> NDArray[np.float32]:
+    """Return the values of the keys `columns`, one row per vector."""
+    keys, values = (
+        np.concatenate([getattr(vector, name) for vector in vectors]) for name in ("keys", "values")
+    )
+    rows = np.repeat(np.arange(len(vectors)), [len(vector.keys) for vector in vectors])
+    places = np.searchsorted(columns, keys)
+    is_column = columns.take(places, mode="clip") == keys
+    matrix = np.zeros((len(vectors), len(columns)), np.float32)
+    matrix[rows[is_column], places[is_column]] = values[is_column]
+    return matrix
+
+
+class _Letters(dict[int, str | None]):
+    """The letter that each character counts as; None for characters that do not count."""
+
+    def __missing__(self, code: int) -> str | None:
+        # Marks (M) are accents and Arabic vowel signs; format characters (Cf) are soft hyphens,
+        # joiners and zero-width spaces.
+        category = unicodedata.category(chr(code))
+        self[code] = None if category.startswith("M") or category == "Cf" else chr(code)
+        return self[code]
+
+
+# The tatweel only stretches a word; writers interchange the other two pairs of letters.
+_LETTERS = _Letters({ord("ـ"): None, ord("ة"): "ه", ord("ى"): "ي"})
 
 
 @lru_cache(maxsize=4096)
 def _profile(text: str) -> _Profile:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    # Marks are accents and Arabic vowel signs; the tatweel only stretches a word.
-    plain = "".join(
-        "" if character == "\u0640" or unicodedata.category(character).startswith("M")
-        else character
-        for character in decomposed
-    )  # fmt: skip
-    listed = re.sub(r"[\W_]+", " ", plain).split()
-    trigrams = Counter(f" {word} "[i : i + 3] for word in listed for i in range(len(word)))
-    words = frozenset(listed)
-    norm = math.sqrt(sum(count**2 for count in trigrams.values()))
-    return _Profile(trigrams, words, norm, _weight(words))
+    plain = unicodedata.normalize("NFKD", text.casefold()).translate(_LETTERS)
+    listed = re.findall(r"[^\W_]+", plain)
+    # 64-bit hashes stand for the words, because numpy compares integers fast.
+    words = {hash(word): max(len(word) - 2, 0) for word in listed}
+    return _Profile(_vector(*_trigrams(listed)), _vector([*words], [*words.values()]))
 
 
-def _weight(words: Iterable[str]) -> int:
-    """Return the weight of words; short words, mostly function words, count little."""
-    return sum(max(len(word) - 2, 0) ** 2 for word in words)
+def _vector(keys: ArrayLike, values: ArrayLike) -> _Vector:
+    integers = np.array(values, np.int64)
+    return _Vector(np.array(keys, np.int64), integers, int(integers @ integers))
 
 
-def _cosine(a: _Profile, b: _Profile) -> float:
-    if not a.norm or not b.norm:
-        return 0.0
-    shared = a.trigrams.keys() & b.trigrams.keys()
-    return min(sum(a.trigrams[t] * b.trigrams[t] for t in shared) / (a.norm * b.norm), 1.0)
+def _trigrams(words: Sequence[str]) -> tuple[Integers, Integers]:
+    """Return the distinct trigrams of the words, with a space on either side, and their counts."""
+    # Two spaces between words, so that a trigram within " word " never contains two.
+    spaced = f" {'  '.join(words)} ".encode("utf-32-le", "surrogatepass")
+    letters = np.frombuffer(spaced, np.uint32).astype(np.int64)
+    first, second, third = letters[:-2], letters[1:-1], letters[2:]
+    space = ord(" ")
+    is_inside = (second != space) | ((first != space) & (third != space))
+    # A character has 21 bits.
+    return np.unique((first << 42 | second << 21 | third)[is_inside], return_counts=True)
 
-
-Pair = tuple[AnyQuestion, AnyQuestion]
 
 Texts = Mapping[str, Mapping[str, str]]
 """The texts of a survey's questions: language, then question id, to text."""
@@ -124,13 +178,21 @@ def question_texts(survey: Survey | Definition) -> Texts:
     return texts
 
 
-def similar_pairs(questions: Sequence[AnyQuestion], texts: Texts = NO_TEXTS) -> Iterator[Pair]:
-    """Yield the pairs of nearly equal questions of one survey that share no topic."""
-    return (
-        (first, second)
-        for first, second in combinations(questions, 2)
-        if _is_similar(first, second, texts, texts)
-    )
+def similar_sets(
+    questions: Sequence[AnyQuestion], texts: Texts = NO_TEXTS
+) -> list[list[AnyQuestion]]:
+    """Return the sets of nearly equal questions of one survey, each of two questions or more.
+
+    Each question of a set is nearly equal to another one of the set with which it shares no topic.
+    """
+    sets = {i: [i] for i in range(len(questions))}
+    for i, j in _similar_indexes(questions, questions, texts, texts):
+        shares_topic = questions[i].topic and questions[i].topic == questions[j].topic
+        if i < j and not shares_topic and sets[i] is not sets[j]:
+            sets[i] += sets[j]
+            sets |= dict.fromkeys(sets[j], sets[i])
+    distinct = {id(members): members for members in sets.values() if len(members) > 1}
+    return [[questions[i] for i in sorted(members)] for members in distinct.values()]
 
 
 def similar_to_others(
@@ -138,22 +200,30 @@ def similar_to_others(
     others: Sequence[AnyQuestion],
     texts: Texts = NO_TEXTS,
     texts_of_others: Texts = NO_TEXTS,
-) -> Iterator[Pair]:
-    """Yield the pairs of a question and a nearly equal one of another survey, without a topic."""
-    return (
-        (question, other)
-        for question in questions
-        for other in others
-        if _is_similar(question, other, texts, texts_of_others)
-    )
+) -> list[tuple[AnyQuestion, AnyQuestion]]:
+    """Return the pairs of a question and a nearly equal one of another survey.
+
+    A common topic does not matter, because respondents see no figure of both surveys together.
+    """
+    indexes = _similar_indexes(questions, others, texts, texts_of_others)
+    return [(questions[i], others[j]) for i, j in indexes]
 
 
-def _is_similar(first: AnyQuestion, second: AnyQuestion, of_first: Texts, of_second: Texts) -> bool:
+def _similar_indexes(
+    questions: Sequence[AnyQuestion],
+    others: Sequence[AnyQuestion],
+    texts: Texts,
+    texts_of_others: Texts,
+) -> list[tuple[int, int]]:
     """Compare the texts in the surveys' own languages, and in every language that both have."""
-    if first.topic and first.topic == second.topic:
-        return False
-    pairs = {(first.text, second.text)} | {
-        (of_first[language].get(first.id, ""), of_second[language].get(second.id, ""))
-        for language in of_first.keys() & of_second.keys()
+    if not questions or not others:
+        return []
+    versions = {(tuple(q.text for q in questions), tuple(q.text for q in others))} | {
+        (
+            tuple(texts[language].get(q.id, "") for q in questions),
+            tuple(texts_of_others[language].get(q.id, "") for q in others),
+        )
+        for language in texts.keys() & texts_of_others.keys()
     }
-    return any(similarity(*pair) >= NEARLY_EQUAL for pair in pairs)
+    similar = [np.argwhere(similarities(*version) >= NEARLY_EQUAL) for version in versions]
+    return sorted({(i, j) for pairs in similar for i, j in pairs.tolist()})

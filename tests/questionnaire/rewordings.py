@@ -198,3 +198,42 @@ HELD_OUT_DIFFERENT = {
         "هل تعيش مع والديك؟",
     ),
 }
+
+SATISFACTION = {
+    "en": "How satisfied are you with {}?",
+    "es": "¿Qué tan satisfecho está con {}?",
+    "pt": "Qual é o seu grau de satisfação com {}?",
+    "ar": "ما مدى رضاك عن {}؟",
+}
+SATISFACTION_ITEMS = {
+    "en": ("your pay", "your working hours", "your boss", "your colleagues", "your training",
+           "your workplace", "the security of your job", "your workload"),
+    "es": ("su sueldo", "su horario", "su jefe", "sus compañeros", "su formación",
+           "su lugar de trabajo", "la seguridad de su empleo", "su carga de trabajo"),
+    "pt": ("o seu salário", "o seu horário", "o seu chefe", "os seus colegas", "a sua formação",
+           "o seu local de trabalho", "a segurança do seu emprego", "a sua carga de trabalho"),
+    "ar": ("راتبك", "ساعات عملك", "مديرك", "زملائك", "تدريبك",
+           "مكان عملك", "أمان وظيفتك", "عبء عملك"),
+}  # fmt: skip
+FREQUENCY = {
+    "en": "In the last 12 months, how often were you {} at work?",
+    "es": "En los últimos 12 meses, ¿con qué frecuencia le {} en el trabajo?",
+    "pt": "Nos últimos 12 meses, com que frequência você foi {} no trabalho?",
+    "ar": "في آخر 12 شهرًا، كم مرة تعرضت {} في العمل؟",
+}
+FREQUENCY_ITEMS = {
+    "en": ("insulted", "threatened", "hit", "bullied", "ignored", "touched against your will"),
+    "es": ("insultaron", "amenazaron", "golpearon", "acosaron", "ignoraron", "tocaron sin permiso"),
+    "pt": ("insultado", "ameaçado", "agredido", "assediado", "ignorado", "tocado sem permissão"),
+    "ar": ("للإهانة", "للتهديد", "للضرب", "للتنمر", "للتجاهل", "للمس رغمًا عنك"),
+}
+
+BATTERIES = {
+    f"{name}, {language}": tuple(stems[language].format(item) for item in items[language])
+    for name, stems, items in (
+        ("satisfaction", SATISFACTION, SATISFACTION_ITEMS),
+        ("frequency", FREQUENCY, FREQUENCY_ITEMS),
+    )
+    for language in stems
+}
+"""Items that share most words but ask about different things. They never changed the threshold."""

@@ -179,6 +179,28 @@ def test_nearly_equal_questions_are_named_until_they_share_a_topic():
     assert "by a factor of at most 3. Give" in publication_warnings(one_asked, Caps())[0]
 
 
+def test_a_battery_of_nearly_equal_questions_causes_one_warning_with_the_factor_of_all():
+    battery = [f'text = "How satisfied are you with your {item}?"' for item in ["pay", "boss"]]
+    battery += [f'text = "How satisfied are you with your {item}?"' for item in ("job", "desk")]
+    other = 'text = "Do you have children?"'
+    for n in (2, 3, 4):
+        asked = questions(*battery[:n], other, more="questions_per_person = 2")
+        (warning,) = publication_warnings(asked, Caps())
+        assert "change the odds by a factor of at most 9. Give" in warning
+        named = warning.partition(" Together")[0]
+        assert named.endswith({2: "are nearly equal.", 3: "your job?”.", 4: " and 1 more."}[n])
+        assert named.count("“") == min(n, 3)
+
+
+def test_a_common_topic_does_not_hide_an_equal_question_of_another_survey():
+    """Respondents see no figure of both surveys, whatever their topics."""
+    source = definition_of('text = "Asleep?"\ntopic = "Sleep"')
+    survey = load(source.encode(), "s.toml", Caps())
+    (warning,) = publication_warnings(Questions.of(survey), Caps(), [freeze(survey, 1)])
+    assert "“Asleep?” is nearly equal to “Asleep?” in the survey “S”" in warning
+    assert "by a factor of at most 9. Ask other people, or remove the question." in warning
+
+
 def test_linked_questions_that_are_weak_together_cause_one_warning_about_their_conditions():
     (warning,) = publication_warnings(Questions.of(prison(2)), Caps())
     assert "the question “Prison?”, with the questions that skip logic links to it," in warning

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -10,9 +13,11 @@ import pytest
 from openpyxl import load_workbook
 
 from survey.demo import definition as demo
-from survey.questionnaire.similar_texts import NEARLY_EQUAL, similarity
+from survey.methods import sections
+from survey.questionnaire.similar_texts import NEARLY_EQUAL, WORDS_RAISE, similarities, similarity
 from tests.conftest import REFERENCE_DATA
 from tests.questionnaire.rewordings import (
+    BATTERIES,
     DIFFERENT,
     HELD_OUT_DIFFERENT,
     HELD_OUT_REWORDINGS,
@@ -46,6 +51,55 @@ def test_different_questions_on_one_subject_are_hardly_ever_named():
     """Precision: 1 false alarm among 303 pairs, 0 among the 180 held-out ones."""
     assert counts(DIFFERENT) == {"en": 1, "es": 0, "pt": 0, "ar": 0}
     assert counts(HELD_OUT_DIFFERENT) == {"en": 0, "es": 0, "pt": 0, "ar": 0}
+
+
+def similarity_by_definition(first: str, second: str) -> float:
+    """Compute the similarity of two texts pair by pair, with plain counts."""
+    a, b = (re.findall(r"[a-z0-9]+", text.casefold()) for text in (first, second))
+    counts = [
+        Counter(f" {word} "[i : i + 3] for word in words for i in range(len(word)))
+        for words in (a, b)
+    ]
+    norms = [math.sqrt(sum(n**2 for n in count.values())) for count in counts]
+    if not all(norms):
+        return 0.0
+    cosine = sum(n * counts[1][part] for part, n in counts[0].items()) / math.prod(norms)
+
+    def weight(words: set[str]) -> int:
+        return sum(max(len(word) - 2, 0) ** 2 for word in words)
+
+    smaller = min(weight({*a}), weight({*b}))
+    if not smaller or min(len({*a}), len({*b})) < 2:
+        return cosine
+    return min((cosine + weight({*a} & {*b}) / smaller) / 2, cosine + WORDS_RAISE)
+
+
+def test_all_similarities_at_once_equal_those_computed_pair_by_pair():
+    texts = [*REWORDINGS["en"], *DIFFERENT["en"], *HELD_OUT_DIFFERENT["en"], "", "a b", "Work?"]
+    expected = [[similarity_by_definition(first, second) for second in texts] for first in texts]
+    assert similarities(texts, texts).tolist() == [
+        pytest.approx(row, abs=1e-12) for row in expected
+    ]
+
+
+def test_the_methods_page_states_the_error_rates_of_these_lists():
+    rewordings, different, batteries = (
+        [texts for lists in of for texts in lists.values()]
+        for of in (
+            (REWORDINGS, HELD_OUT_REWORDINGS),
+            (DIFFERENT, HELD_OUT_DIFFERENT),
+            (BATTERIES,),
+        )
+    )
+    text = sections()["nearly-equal"].source
+    for lists, statement in (
+        (rewordings, "({} of {} pairs)"),
+        (different, "names {} of {} pairs of different questions"),
+        (batteries, "names {} of {} pairs of items of a battery"),
+    ):
+        n_found = sum(len(found(texts)) for texts in lists)
+        n_pairs = sum(math.comb(len(texts), 2) for texts in lists)
+        assert statement.format(n_found, n_pairs) in text
 
 
 def test_no_two_questions_of_the_demo_are_nearly_equal():
@@ -92,6 +146,8 @@ def titles_in(value: object) -> Iterator[dict[str, str]]:
         ("¿Más que AYER?", "mas que ayer", 1.0),
         ("هَلْ نِمْتَ", "هل نمـت", 1.0),
         ("Sleep at work?", "At work: sleep?", 1.0),
+        ("Did you ste\u00adal mo\u200bney?", "Did you steal money?", 1.0),
+        ("هل زرت مدرسة كبرى؟", "هل زرت مدرسه كبري", 1.0),
         ("", "Why?", 0.0),
         ("?!", "…", 0.0),
     ],

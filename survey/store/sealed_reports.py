@@ -398,7 +398,10 @@ class PrivateKeys:
     def lock(self) -> Iterator[None]:
         """Reserve this directory for one keeper; raise ConflictError if another one uses it."""
         with self._named_errors():
-            self.directory.mkdir(mode=0o700, exist_ok=True)
+            if not self.directory.exists():
+                self.directory.mkdir(mode=0o700, exist_ok=True)
+                # A power failure must not lose the directory with its first keys.
+                _synchronize(self.directory.parent)
             if self.directory.stat().st_mode & 0o077:
                 raise SettingsError(
                     f"other users can read the private keys in {self.directory}; "
@@ -470,11 +473,7 @@ class PrivateKeys:
         return self.directory / f"{public_key.hex()}.key"
 
     def _synchronize_names(self) -> None:
-        descriptor = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _synchronize(self.directory)
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -486,6 +485,15 @@ class PrivateKeys:
             raise StoreBusyError(
                 f"the private keys in {self.directory} cannot be used: {error.strerror}"
             ) from error
+
+
+def _synchronize(directory: Path) -> None:
+    """Wait until the names in a directory are written to the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def require_key(keys: PrivateKeys, key: SealingKey) -> PrivateKey:

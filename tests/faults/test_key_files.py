@@ -25,7 +25,7 @@ from tests.forensics.mutants import SITE
 from tests.store.databases import KINDS, DirectAccess
 from tests.store.reports import add, random_reports
 
-CALLS = "openat,write,pwrite64,sendto,recvfrom,fsync,fdatasync,unlink,unlinkat"
+CALLS = "mkdir,openat,write,pwrite64,sendto,recvfrom,fsync,fdatasync,unlink,unlinkat"
 
 LINE = re.compile(r"(?P<pid>\d+) +(?P<name>\w+)\((?P<arguments>.*)$")
 RESUMED = re.compile(r"(?P<pid>\d+) +<\.\.\. \w+ resumed>(?P<arguments>.*)$")
@@ -72,7 +72,7 @@ def parse_call(name: str, arguments: str) -> Call:
     strings = TEXT.findall(arguments)
     if name == "openat":
         return Call(name, strings[0], arguments.rpartition('"')[2].encode())
-    if name.startswith("unlink"):
+    if name.startswith(("mkdir", "unlink")):
         return Call(name, strings[0], b"")
     descriptor, _, rest = arguments.partition(">")
     content = next(iter(TEXT.findall(rest)), "")
@@ -84,7 +84,9 @@ def parse_call(name: str, arguments: str) -> Call:
     )
 
 
-def record_release(settings: Settings, trace: Path, mutant: str) -> list[Call]:
+def record_release(
+    settings: Settings, trace: Path, mutant: str = "", n_released: int = 0
+) -> list[Call]:
     """Run one pass of the keeper under strace; return its system calls."""
     if not (strace := shutil.which("strace")):
         pytest.skip("no strace on the path (apt-get install strace)")
@@ -101,7 +103,7 @@ def record_release(settings: Settings, trace: Path, mutant: str) -> list[Call]:
         "SURVEY_KEYS": settings.keys,
     }
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert process.stdout == "released 25 reports\n", process.stderr
+    assert process.stdout == f"released {n_released} reports\n", process.stderr
     return read_calls(trace)
 
 
@@ -189,7 +191,7 @@ def test_private_keys_are_on_the_disk_before_they_are_used_and_off_it_before_the
     store.close_connections()
     # Otherwise, the first release of a new survey would be an hour later.
     store.set_release_time(small.key, 1)
-    calls = record_release(settings, tmp_path / "trace", mutant)
+    calls = record_release(settings, tmp_path / "trace", mutant, n_released=25)
     new_keys = [key for key in store.sealing_keys() if key not in old_keys]
     assert len(new_keys) == SPARE_KEYS + 1
     ((box,),) = direct_access.run("SELECT box FROM pending")
@@ -200,3 +202,19 @@ def test_private_keys_are_on_the_disk_before_they_are_used_and_off_it_before_the
     )
     assert bool(steps) == bool(mutant)
     assert steps >= MISTAKES[mutant]
+
+
+def test_a_new_directory_of_keys_is_on_the_disk_before_its_first_key_is_used(
+    store, settings, direct_access, tmp_path
+):
+    shutil.rmtree(settings.keys)
+    direct_access.run("DELETE FROM sealing_key")
+    store.close_connections()
+    calls = record_release(settings, tmp_path / "trace")
+    file = database_file(settings.database)
+    for key in store.sealing_keys():
+        steps = Steps(calls, f"{file}-wal" if file else "")
+        steps.then("create the directory", "mkdir", settings.keys)
+        steps.then("sync its name", "fsync", str(Path(settings.keys).parent))
+        steps.then_commit("publish after that", key.public_key)
+        assert steps.missing == ""

@@ -7,6 +7,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count, product
 from pathlib import Path
 from shutil import copytree
@@ -28,7 +29,17 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PrivateKeys, StoredReport, open_store
 from tests.conftest import SMALL, TODAY
-from tests.store.reports import NOON, add, keeper_at, publish_pending, random_reports, report
+from tests.store.reports import (
+    NOON,
+    PRIVATE_KEYS,
+    add,
+    keeper_at,
+    pending_reports,
+    publish_pending,
+    random_reports,
+    report,
+)
+from tests.store.test_reports import run_together
 
 
 @pytest.fixture
@@ -355,6 +366,48 @@ def test_the_key_of_a_survey_published_during_a_pass_is_kept(store, settings, sm
     )
     keeper.work()
     add(store, copies[0], random_reports(3))
+
+
+@pytest.mark.parametrize("read_first", ["sealing_keys", "surveys"])
+def test_the_key_of_a_survey_published_while_keys_are_destroyed_is_kept(
+    store, settings, small, keys, monkeypatch, read_first
+):
+    keeper, copies = keeper_at(store, settings, 1), []
+
+    def read_then_publish(read):
+        rows = read()
+        if not copies:
+            copies.append(publish_copy(store, "new"))
+        return rows
+
+    for name in ("sealing_keys", "surveys"):
+        read = getattr(store, name)
+        monkeypatch.setattr(
+            store, name, partial(read_then_publish, read) if name == read_first else read
+        )
+    keeper._destroy_keys()
+    (key,) = own_keys(store, copies[0])
+    assert keys.find(key) is not None
+
+
+def test_a_key_is_not_deleted_if_a_report_was_sealed_with_it_after_the_last_look(store, small):
+    (key,) = (key for key in store.sealing_keys() if key.survey == small.key)
+    assert not store.is_key_needed(key)
+    add(store, small, [report(1)])
+    with pytest.raises(ConflictError, match="still needs this key"):
+        store.delete_key(key)
+    assert pending_reports(store, small) == [report(1)]
+
+
+@pytest.mark.security
+def test_no_two_surveys_share_a_key(store, settings):
+    """With a shared key, the reports of one survey would stay readable as long as the other's."""
+    tasks = [lambda thread_store, n=n: publish_copy(thread_store, f"copy-{n}") for n in range(8)]
+    surveys = run_together(settings, tasks)
+    keys = [key.public_key for key in store.sealing_keys()]
+    assert set(keys) == set(PRIVATE_KEYS)
+    assert len(keys) == len(PRIVATE_KEYS)
+    assert {len(own_keys(store, survey)) for survey in surveys} == {1}
 
 
 def test_a_survey_deleted_while_it_closes_does_not_stop_the_keeper(

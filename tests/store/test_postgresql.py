@@ -18,10 +18,18 @@ from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import StoredReport, open_store, postgres
+from survey.store.reports import _add
 from tests.conftest import ROOT, SMALL, TODAY, wait_until
 from tests.order import dependence
 from tests.store.databases import PostgresqlServer
-from tests.store.reports import add, keeper_at, publish_pending, random_reports, report
+from tests.store.reports import (
+    add,
+    keeper_at,
+    pending_reports,
+    publish_pending,
+    random_reports,
+    report,
+)
 from tests.store.test_reports import REFUSING
 from tests.store.test_sqlite import FORKING
 
@@ -158,6 +166,20 @@ def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, d
         blocker.execute("ROLLBACK")
     assert store.n_pending(small.key) == 0
     add(store, small, [report(1)])
+
+
+def test_a_key_is_neither_replaced_nor_deleted_while_a_commit_seals_with_it(
+    impatient, store, small
+):
+    """Otherwise, a report could be sealed with a key that the keeper has destroyed."""
+    (key,) = (key for key in store.sealing_keys() if key.survey == small.key)
+    with store._write() as transaction:
+        assert list(_add(transaction, [(small.key, report(1))]).values()) == [None]
+        with pytest.raises(StoreBusyError, match="lock timeout"):
+            store.rotate_key(small.key, bytes(32), time=0)
+        with pytest.raises(StoreBusyError, match="lock timeout"):
+            store.delete_key(key)
+    assert pending_reports(store, small) == [report(1)]
 
 
 def test_a_commit_that_the_server_turned_into_a_rollback_is_an_error(store):

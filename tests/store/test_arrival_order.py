@@ -18,7 +18,7 @@ from survey.disclosure import secure_permutation
 from survey.store import ChosenReports, LastBlock, StoredReport, database_file
 from tests.conftest import TODAY
 from tests.order import dependence
-from tests.store.reports import add, keeper_at, publish_pending
+from tests.store.reports import add, keeper_at, publish_pending, random_reports
 from tests.store.test_close import OCTET
 
 N, TIED = 10_000, 21_000
@@ -110,6 +110,15 @@ def first_positions(content: bytes, ids: list[bytes]) -> dict[bytes, int]:
         if (id_ := content[at : at + 16]) in id_set:
             places.setdefault(id_, int(at))
     return places
+
+
+def test_no_arrival_order_is_in_the_names_of_sealed_batches(store, small, direct_access):
+    n = 400
+    ids = [item.id for item in random_reports(n) if not add(store, small, [item])]
+    arrival = {id_: number for number, id_ in enumerate(ids)}
+    rows = direct_access.run("SELECT ids FROM pending ORDER BY batch")
+    # Six standard deviations: 6 / (3 sqrt(400)) and 6 sqrt(1 / (12 * 400)).
+    assert dependence(np.arange(n), [arrival[bytes(id_)] for (id_,) in rows]) < 0.1
 
 
 def positions_by_storage(settings, ids, direct_access) -> dict[str, tuple[list[int], list[int]]]:

@@ -59,9 +59,6 @@ POLL_SECONDS = 1.0
 PROBE_SECONDS = 10.0
 """Interval at which the keeper checks, and logs, whether the database accepts no reports."""
 
-PLAIN_REPORTS = 16_384
-"""Reports of an earlier version that one transaction seals, once after the migration."""
-
 SPARE_KEYS = 8
 """Number of spare public keys, with which new surveys can accept reports at once."""
 
@@ -223,6 +220,7 @@ class Keeper:
         self._every = every
         self._clock = clock
         self._cleaned_up: date | None = None
+        self._has_sealed = False
         self._has_merged = False
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
@@ -353,15 +351,28 @@ class Keeper:
         for survey in surveys:
             if survey.state == "closed":
                 continue
-            keys = by_survey.get(survey.key)
-            # Reports that arrive from now on must not be sealed with a key that is lost.
-            if not keys or self._keys.find(keys[-1].public_key) is None:
-                self._store.rotate_key(survey.key, self._keys.create(), time=0)
+            self._readable_key(survey.key, by_survey.get(survey.key, []))
         for spare in by_survey.get(UNASSIGNED, []):
             if self._keys.find(spare.public_key) is None:
                 self._store.delete_key(spare)
         for _ in range(SPARE_KEYS - len(by_survey.get(UNASSIGNED, []))):
             self._store.add_spare_key(self._keys.create())
+
+    def _readable_key(self, survey: int, keys: Sequence[SealingKey]) -> SealingKey:
+        """Return a survey's newest key, or a new one if it has none or the newest one is lost."""
+        # Nothing must be sealed from now on with a key that is lost.
+        if not keys or self._keys.find(keys[-1].public_key) is None:
+            return self._rotate(survey, time=0)
+        return keys[-1]
+
+    def _rotate(self, survey: int, time: int) -> SealingKey:
+        """Create a survey's next key; destroy it if another keeper has processed this time."""
+        public_key = self._keys.create()
+        try:
+            return self._store.rotate_key(survey, public_key, time)
+        except ConflictError:
+            self._keys.destroy(public_key)
+            raise
 
     def _destroy_keys(self) -> None:
         """Destroy the private keys that no report needs, and delete their public keys."""
@@ -379,17 +390,23 @@ class Keeper:
                     self._store.delete_key(key)
 
     def _seal_plain_reports(self) -> None:
-        """Seal the reports that an earlier version stored unsealed."""
-        has_sealed = False
-        while True:
-            survey, reports = self._store.plain_reports(PLAIN_REPORTS)
-            if not reports:
-                break
-            keys = self._keys_by_survey().get(survey)
-            key = keys[-1] if keys else self._store.rotate_key(survey, self._keys.create(), time=0)
-            self._store.seal_plain_reports(key, reports)
-            has_sealed = True
-        if has_sealed:
+        """Seal the reports that an earlier version stored unsealed.
+
+        Servers of that version may still accept and release reports. Therefore look for the ids
+        of those they have released at the start, and whenever there were unsealed reports.
+        """
+        surveys = self._store.plain_surveys()
+        if self._has_sealed and not surveys:
+            return
+        self._has_sealed = False
+        for survey in surveys:
+            key = self._readable_key(survey, self._keys_by_survey().get(survey, []))
+            unsealed = self._store.unsealed_ids(survey)
+            while reports := self._store.plain_reports(survey, MAX_RELEASED):
+                self._store.seal_plain_reports(key, reports, unsealed)
+        self._store.delete_stale_ids()
+        self._has_sealed = True
+        if surveys:
             # Deleted rows stay in free pages of the file until it is rewritten.
             self._store.vacuum()
 

@@ -80,7 +80,8 @@ RETURNING survey, id
 
 DELETE_IDS = b"DELETE FROM pending_id WHERE survey = %b AND id = ANY (%b::bytea[])"
 WRITE_IDS = (
-    "INSERT INTO {} (survey, id) SELECT %b, id FROM unnest(%b::bytea[]) AS new (id) ORDER BY id"
+    "INSERT INTO {} (survey, id) SELECT %b, id FROM unnest(%b::bytea[]) AS new (id) ORDER BY id "
+    "ON CONFLICT DO NOTHING"
 )
 
 

@@ -14,7 +14,7 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -37,6 +37,9 @@ UNASSIGNED = 0
 
 PAGE = 64
 """Number of batches read at once."""
+
+STALE_IDS = 1_024
+"""Number of ids deleted per transaction, because it must hold the write lock only briefly."""
 
 _NEXT_BATCHES = (
     f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
@@ -262,9 +265,11 @@ class SealedReports(Transactions):
             if transaction.row("SELECT 1 FROM inbox WHERE survey = ? LIMIT 1", [survey]):
                 # Their sealing failed, and without their ids it would drop these reports.
                 return
+            # A server of an earlier version may have recorded some of them.
             transaction.execute(
                 "INSERT INTO seen (survey, id) "
-                "SELECT survey, id FROM pending_id WHERE survey = ? ORDER BY id",
+                "SELECT survey, id FROM pending_id WHERE survey = ? ORDER BY id "
+                "ON CONFLICT DO NOTHING",
                 [survey],
             )
             for table in ("pending", "pending_id"):
@@ -300,36 +305,92 @@ class SealedReports(Transactions):
             )
         return len(ids)
 
-    def plain_reports(self, n: int) -> tuple[int, list[StoredReport]]:
-        """Return a survey with unsealed reports of an earlier version, and up to n of them."""
-        first = self._row("SELECT survey FROM inbox ORDER BY survey LIMIT 1")
-        if first is None:
-            return UNASSIGNED, []
+    def missing_keys(self) -> list[SealingKey]:
+        """Return keys that sealed batches need although their public keys are deleted, too.
+
+        Their `public_key` is empty. `release` and `delete_key` prevent such batches.
+        """
+        rows = self._rows(
+            "SELECT DISTINCT survey, period FROM pending WHERE NOT EXISTS "
+            "(SELECT 1 FROM sealing_key WHERE sealing_key.survey = pending.survey "
+            "AND sealing_key.period = pending.period) ORDER BY survey, period"
+        )
+        return [SealingKey(survey, period, b"") for survey, period in rows]
+
+    def plain_surveys(self) -> list[int]:
+        """Return the surveys with unsealed reports of an earlier version."""
+        rows = self._rows("SELECT DISTINCT survey FROM inbox ORDER BY survey")
+        return [int(survey) for (survey,) in rows]
+
+    def plain_reports(self, survey: int, n: int) -> list[StoredReport]:
+        """Return up to n unsealed reports of a survey."""
         rows = self._rows(
             "SELECT id, stratum, codes FROM inbox WHERE survey = ? ORDER BY id LIMIT ?",
-            [first[0], n],
+            [survey, n],
         )
-        return int(first[0]), [StoredReport(*row) for row in rows]
+        return [StoredReport(*row) for row in rows]
 
-    def seal_plain_reports(self, key: SealingKey, reports: Sequence[StoredReport]) -> None:
-        """Replace unsealed reports with sealed ones."""
+    def unsealed_ids(self, survey: int) -> set[bytes]:
+        """Return the recorded ids of a survey's unsealed reports that no sealed batch contains."""
+        with self._read() as transaction:
+            recorded = transaction.rows(
+                "SELECT inbox.id FROM inbox JOIN pending_id "
+                "ON pending_id.survey = inbox.survey AND pending_id.id = inbox.id "
+                "WHERE inbox.survey = ?",
+                [survey],
+            )
+            batches = transaction.rows("SELECT ids FROM pending WHERE survey = ?", [survey])
+        sealed = {report_id for (ids,) in batches for report_id in _split(ids, ID_BYTES)}
+        return {report_id for (report_id,) in recorded} - sealed
+
+    def seal_plain_reports(
+        self, key: SealingKey, reports: Sequence[StoredReport], unsealed: Collection[bytes]
+    ) -> None:
+        """Replace unsealed reports with sealed ones, in whatever state their survey is.
+
+        `unsealed` are the `unsealed_ids` of the survey, read after it was migrated. The other ids
+        come from servers of an earlier version that still run: a report whose id is recorded by
+        now is a copy of a sealed or released one, and is dropped.
+        """
         with self._write() as transaction:
             transaction.lock(key.survey)
-            deleted = transaction.execute_many(
-                "DELETE FROM inbox WHERE survey = ? AND id = ?",
-                [(key.survey, report.id) for report in reports],
+            places = [(key.survey, report.id) for report in reports]
+            require_all_deleted(
+                transaction.execute_many("DELETE FROM inbox WHERE survey = ? AND id = ?", places)
             )
-            require_all_deleted(deleted)
-            # A server of the earlier version may have stored a report after the migration.
-            inserted = transaction.insert_ids([(key.survey, report.id) for report in reports])
-            rows = transaction.rows("SELECT ids FROM pending WHERE survey = ?", [key.survey])
-            sealed = {report_id for (ids,) in rows for report_id in _split(ids, ID_BYTES)}
-            pending = transaction.rows("SELECT id FROM pending_id WHERE survey = ?", [key.survey])
-            accepted = {report_id for (report_id,) in pending} - sealed
-            accepted |= {report_id for _, report_id in inserted}
-            insert_batches(
-                transaction, seal(key, [report for report in reports if report.id in accepted])
+            inserted = transaction.execute_many(
+                "INSERT INTO pending_id (survey, id) SELECT ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM seen WHERE survey = ? AND id = ?) "
+                "ON CONFLICT DO NOTHING",
+                [(*place, *place) for place in places],
             )
+            insert_resealed(
+                transaction,
+                seal(
+                    key,
+                    [
+                        report
+                        for report, n in zip(reports, inserted, strict=True)
+                        if n or report.id in unsealed
+                    ],
+                ),
+            )
+
+    def delete_stale_ids(self) -> None:
+        """Delete the pending ids of reports that a server of an earlier version has released.
+
+        It does not know that these ids are recorded as pending.
+        """
+        stale = self._rows(
+            "SELECT survey, id FROM pending_id WHERE EXISTS (SELECT 1 FROM seen "
+            "WHERE seen.survey = pending_id.survey AND seen.id = pending_id.id)"
+        )
+        for start in range(0, len(stale), STALE_IDS):
+            with self._write() as transaction:
+                transaction.execute_many(
+                    "DELETE FROM pending_id WHERE survey = ? AND id = ?",
+                    stale[start : start + STALE_IDS],
+                )
 
 
 def current_key(transaction: Transaction, survey: int) -> SealingKey | None:
@@ -355,6 +416,19 @@ def take_spare_key(transaction: Transaction, survey: int) -> None:
 def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
     """Insert sealed batches."""
     transaction.execute_many(PENDING.insert, [batch.row for batch in batches])
+
+
+def insert_resealed(transaction: Transaction, batches: Sequence[Batch]) -> None:
+    """Insert batches that the keeper sealed before the transaction began.
+
+    Raises ConflictError if another keeper has deleted their key since: nobody could open them.
+    """
+    for place in {(batch.survey, batch.period) for batch in batches}:
+        if not transaction.row(
+            "SELECT 1 FROM sealing_key WHERE survey = ? AND period = ? LIMIT 1", place
+        ):
+            raise ConflictError("another keeper has deleted the key of these reports")
+    insert_batches(transaction, batches)
 
 
 def delete_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:

@@ -90,7 +90,9 @@ class _Transaction(Transaction):
     def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:  # noqa: ARG002  a table without rowid has no order but its key's
         rows = [(survey, report_id) for report_id in sorted(released)]
         self._connection.executemany("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
-        self._connection.executemany("INSERT INTO seen (survey, id) VALUES (?, ?)", rows)
+        self._connection.executemany(
+            "INSERT INTO seen (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING", rows
+        )
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -77,7 +77,10 @@ class Transaction(ABC):
 
     @abstractmethod
     def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:
-        """Record the ids of released reports; rewrite the ids of reports that stay pending."""
+        """Record the ids of released reports; rewrite the ids of reports that stay pending.
+
+        A server of an earlier version may have recorded some of them already.
+        """
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:

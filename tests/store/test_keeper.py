@@ -16,7 +16,7 @@ import pytest
 
 from survey.archive import check
 from survey.collect.publication import close, publish
-from survey.collect.release import SPARE_KEYS
+from survey.collect.release import SPARE_KEYS, release_simulated
 from survey.disclosure import OTHER_GROUPS, n_to_release
 from survey.errors import (
     ConflictError,
@@ -497,14 +497,83 @@ def test_the_keeper_logs_that_no_report_can_be_stored_before_any_arrives(
     assert caplog.messages == ["reports cannot be stored for now"]
 
 
+def add_plain(direct_access, survey, reports, *, is_migrated=True) -> None:
+    """Store unsealed reports as a server of an earlier version, before or after the migration."""
+    for item in reports:
+        values = [survey.key, item.id, item.stratum, item.codes]
+        direct_access.run("INSERT INTO inbox VALUES (?, ?, ?, ?)", values)
+        if is_migrated:
+            direct_access.run("INSERT INTO pending_id VALUES (?, ?)", values[:2])
+
+
+def release_as_earlier_version(store, direct_access, survey, reports) -> None:
+    """Release unsealed reports as a server that does not know the table of pending ids."""
+    for item in reports:
+        direct_access.run("DELETE FROM inbox WHERE survey = ? AND id = ?", [survey.key, item.id])
+    release_simulated(store, survey, reports)
+    for item in reports:
+        direct_access.run("INSERT INTO pending_id VALUES (?, ?)", [survey.key, item.id])
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_server_of_an_earlier_version_may_go_on_after_the_migration(
+    store, settings, small, direct_access, is_closed
+):
+    migrated, resent = random_reports(30), random_reports(1)
+    add_plain(direct_access, small, migrated)
+    release_as_earlier_version(store, direct_access, small, migrated[:10])
+    # A device whose report this version has stored may send it to the earlier one, too.
+    add(store, small, resent)
+    add_plain(direct_access, small, [*random_reports(12), *resent], is_migrated=False)
+    if is_closed:
+        store.close_survey("small", TODAY)
+    else:
+        assert keeper_at(store, settings, 1).work() == 0
+        assert mistakes(store) == ()
+        assert store.n_pending(small.key) == 20 + 12 + 1
+        close(store, "small", TODAY)
+    assert keeper_at(store, settings, 2).work() == 20 + 12 + 1
+    assert store.n_released(small.key) == 30 + 12 + 1
+    assert direct_access.run("SELECT count(*) FROM inbox") == [(0,)]
+    assert mistakes(store) == ()
+
+
+def test_a_server_of_an_earlier_version_may_release_reports_while_they_are_sealed(
+    store, settings, small, direct_access, monkeypatch
+):
+    keeper, read = keeper_at(store, settings), store.plain_reports
+    keeper.work()
+    plain = random_reports(30)
+    add_plain(direct_access, small, plain)
+
+    def release_meanwhile(*args):
+        reports = read(*args)
+        release_as_earlier_version(store, direct_access, small, plain)
+        return reports
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "plain_reports", release_meanwhile)
+        with pytest.raises(ConflictError):
+            keeper.work()
+    keeper.work()
+    assert (store.n_released(small.key), store.n_pending(small.key)) == (30, 0)
+    assert mistakes(store) == ()
+
+
+def test_reports_of_an_earlier_version_are_sealed_with_a_new_key_if_the_old_one_is_lost(
+    store, settings, small, keys, direct_access
+):
+    add_plain(direct_access, small, random_reports(30))
+    store.close_survey("small", TODAY)
+    keys.destroy(*own_keys(store, small))
+    assert keeper_at(store, settings, 1).work() == 30
+
+
 def test_reports_of_an_earlier_version_are_sealed_and_released(
     store, settings, small, direct_access
 ):
     plain = random_reports(60)
-    for item in plain:
-        values = [small.key, item.id, item.stratum, item.codes]
-        direct_access.run("INSERT INTO inbox VALUES (?, ?, ?, ?)", values)
-        direct_access.run("INSERT INTO pending_id VALUES (?, ?)", values[:2])
+    add_plain(direct_access, small, plain)
     assert keeper_at(store, settings, 1).work() == 25
     assert direct_access.run("SELECT count(*) FROM inbox") == [(0,)]
     assert store.n_pending(small.key) == 35
@@ -572,10 +641,7 @@ def test_a_survey_of_an_earlier_version_with_fewer_than_25_reports_becomes_one_c
 def test_reports_whose_sealing_fails_survive_a_closing(
     store, settings, small, direct_access, monkeypatch
 ):
-    for item in random_reports(30):
-        values = [small.key, item.id, item.stratum, item.codes]
-        direct_access.run("INSERT INTO inbox VALUES (?, ?, ?, ?)", values)
-        direct_access.run("INSERT INTO pending_id VALUES (?, ?)", values[:2])
+    add_plain(direct_access, small, random_reports(30))
     store.close_survey("small", TODAY)
     with monkeypatch.context() as patch:
         patch.setattr(store, "seal_plain_reports", lambda *_: 1 // 0)

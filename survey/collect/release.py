@@ -46,6 +46,7 @@ from survey.store import (
 from survey.store.sealed_reports import (
     UNASSIGNED,
     forget_unreadable,
+    lost_keys,
     open_batch,
     require_key,
     seal,
@@ -311,8 +312,7 @@ class Keeper:
 
     def lost_keys(self) -> list[SealingKey]:
         """Return the keys of the database whose private keys this directory lacks."""
-        known = self._store.sealing_keys()
-        return [key for key in known if self._keys.find(key.public_key) is None]
+        return lost_keys(self._store, self._keys)
 
     def unused_keys(self) -> list[bytes]:
         """Return the private keys' public keys that the database lacks.
@@ -460,7 +460,7 @@ class Keeper:
         if not self._store.has_arrivals(survey.key) and not any(map(n_to_release, sizes.values())):
             self._store.set_release_time(survey.key, due)
             return 0
-        new_key = self._store.rotate_key(survey.key, self._keys.create(), due)
+        new_key = self._rotate(survey.key, due)
         bucket = bucket_of(survey, day_of(now))
         n = self._drain(survey, [*keys, new_key], bucket, is_release=True)
         if n:
@@ -539,7 +539,8 @@ class Keeper:
 
     def _close(self, survey: PublishedSurvey, keys: Sequence[SealingKey], today: date) -> int:
         """Publish all pending reports of a closed survey, as far as the policy allows."""
-        for key in keys:
+        missing = [key for key in self._store.missing_keys() if key.survey == survey.key]
+        for key in (*keys, *missing):
             if self._store.is_key_needed(key):
                 require_key(self._keys, key)
         sizes = self._store.pending_sizes(survey.key)

@@ -18,7 +18,7 @@ from survey.disclosure import Cell, is_question_shown
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import is_test_run
 from survey.store.schema import BLOCK, COUNTS
-from survey.store.sealed_reports import Batch, delete_batches, insert_batches
+from survey.store.sealed_reports import Batch, delete_batches, insert_resealed
 from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:
@@ -120,13 +120,13 @@ class Releases(Transactions):
         """Publish the reports with these ids; replace the opened batches with the remainder.
 
         Raises ConflictError, and changes nothing, if another process has replaced one of the
-        opened batches.
+        opened batches or deleted the key of the remainder.
         """
         remaining_ids = [report_id for batch in remainder for report_id in batch.report_ids]
         with self._write() as transaction:
             transaction.lock(survey)
             delete_batches(transaction, opened)
-            insert_batches(transaction, remainder)
+            insert_resealed(transaction, remainder)
             transaction.move_ids(survey, ids, remaining_ids)
             if ids:
                 _write_content(transaction, survey, content)

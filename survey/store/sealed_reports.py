@@ -581,10 +581,12 @@ def require_key(keys: PrivateKeys, key: SealingKey) -> PrivateKey:
     return private_key
 
 
+def lost_keys(store: SealedReports, keys: PrivateKeys) -> list[SealingKey]:
+    """Return the keys of a store whose private keys a directory lacks."""
+    known = (*store.sealing_keys(), *store.missing_keys())
+    return [key for key in known if keys.find(key.public_key) is None]
+
+
 def forget_unreadable(store: SealedReports, keys: PrivateKeys) -> int:
     """Delete pending reports whose private key is lost; return their number."""
-    return sum(
-        store.forget_pending(key)
-        for key in store.sealing_keys()
-        if keys.find(key.public_key) is None
-    )
+    return sum(store.forget_pending(key) for key in lost_keys(store, keys))

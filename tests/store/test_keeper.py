@@ -314,7 +314,7 @@ def test_one_keeper_at_a_time_uses_a_directory_of_keys(store, settings):
 
 def test_keepers_with_copies_of_the_keys_release_every_report_once(store, settings, small):
     """Two hosts with mirrored keys: the lock of the directory keeps neither from working."""
-    for _ in range(20):
+    for _ in range(12):
         add(store, small, random_reports(40))
     mirror = Path(settings.keys).with_name("mirror")
     copytree(settings.keys, mirror)
@@ -324,6 +324,7 @@ def test_keepers_with_copies_of_the_keys_release_every_report_once(store, settin
 
     def work(place: int) -> None:
         for hour in range(1, 5):
+            add(stores[place], small, random_reports(40))
             start.wait(20)
             with suppress(SurveyError):
                 keeper_at(stores[place], hosts[place], hour).work()
@@ -333,6 +334,77 @@ def test_keepers_with_copies_of_the_keys_release_every_report_once(store, settin
         list(pool.map(work, range(2)))
     n = store.n_released(small.key)
     assert (n % 25, n + store.n_pending(small.key), store.tally(small.key).n) == (0, 800, n)
+    # Once one host has all keys that either host has created, every report is readable.
+    copytree(mirror, settings.keys, dirs_exist_ok=True)
+    close(store, "small", TODAY)
+    keeper_at(store, settings, 5).work()
+    assert (store.n_released(small.key), store.n_pending(small.key)) == (800, 0)
+    assert mistakes(store) == ()
+
+
+def test_no_report_is_sealed_with_a_key_that_another_keeper_has_deleted(
+    store, settings, small, monkeypatch
+):
+    """A keeper whose mirror lacks the newest key replaces it, and deletes it while it is unused."""
+    add(store, small, random_reports(80))
+    mirror = Path(settings.keys).with_name("mirror")
+    copytree(settings.keys, mirror)
+    keeper_at(store, settings, 1).work()
+    add(store, small, random_reports(80))
+    other = keeper_at(store, replace(settings, keys=str(mirror)), 2)
+    keeper = keeper_at(store, settings, 2)
+    publish_content = keeper._publish
+
+    def let_the_other_work_first(*args):
+        with suppress(SurveyError):
+            other.work()
+        return publish_content(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keeper, "_publish", let_the_other_work_first)
+        with pytest.raises(ConflictError, match="deleted the key"):
+            keeper.work()
+    assert mistakes(store) == ()
+    close(store, "small", TODAY)
+    assert keeper_at(store, settings, 3).work() == 160 - 50
+    assert store.n_released(small.key) == 160
+
+
+def test_a_keeper_that_comes_second_to_a_release_time_leaves_no_private_key(
+    store, settings, small, keys, monkeypatch
+):
+    add(store, small, random_reports(80))
+    keeper, rotate = keeper_at(store, settings, 1), store.rotate_key
+
+    def rotate_second(survey, public_key, time):
+        store.set_release_time(survey, time)
+        return rotate(survey, public_key, time)
+
+    monkeypatch.setattr(store, "rotate_key", rotate_second)
+    before = keys.public_keys()
+    with pytest.raises(ConflictError, match="at this time"):
+        keeper.work()
+    assert keys.public_keys() == before
+
+
+def test_reports_without_a_public_key_are_not_lost_unnoticed_and_can_be_sent_again(
+    store, settings, small, keys, direct_access
+):
+    """Two keepers at once could store such reports in an earlier version."""
+    tokens = [bytes([n]) * 32 for n in range(30)]
+    store.add_invitations(small.key, "north", tokens)
+    invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(30)]
+    add(store, small, invited)
+    store.rotate_key(small.key, keys.create(), time=0)
+    direct_access.run("DELETE FROM sealing_key WHERE survey = ? AND period = 1", [small.key])
+    assert keeper_at(store, settings).take_over() == 30
+    add(store, small, invited)
+    store.rotate_key(small.key, keys.create(), time=0)
+    direct_access.run("DELETE FROM sealing_key WHERE survey = ? AND period = 2", [small.key])
+    close(store, "small", TODAY)
+    with pytest.raises(StoreError, match="take-over"):
+        keeper_at(store, settings, 1).work()
+    assert store.n_pending(small.key) == 30
 
 
 def test_a_keeper_with_a_wrong_directory_changes_nothing(store, settings, small, tmp_path):

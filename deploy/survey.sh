@@ -3,14 +3,17 @@
 # keeper's user, all others as the server's.
 #
 # The keeper and the server could not use files that another user created. For a restore drill, a
-# SURVEY_DATABASE set by the caller overrides the setting.
+# SURVEY_DATABASE or SURVEY_KEYS set by the caller overrides the setting.
 set -eu
-database=${SURVEY_DATABASE:-}
+database=${SURVEY_DATABASE:-} keys=${SURVEY_KEYS:-}
 set -a
 . /etc/survey/environment
 set +a
 if [ -n "$database" ]; then
     SURVEY_DATABASE=$database
+fi
+if [ -n "$keys" ]; then
+    SURVEY_KEYS=$keys
 fi
 # Only `config check` needs the secret, which belongs to root.
 if [ "${1:-}" = config ]; then

@@ -16,7 +16,13 @@ from survey.archive.consistency import CheckResult, check, key_of, pages, rows
 from survey.errors import ConflictError, StoreError
 from survey.store import TABLES, Batch, PrivateKeys, Row, SealingKey, Snapshot, Store
 from survey.store.migrations import FIRST_STEP
-from survey.store.sealed_reports import forget_unreadable, open_batch, require_key, seal
+from survey.store.sealed_reports import (
+    forget_unreadable,
+    lost_keys,
+    open_batch,
+    require_key,
+    seal,
+)
 from survey.store.sqlite import SqliteStore, create_file, open_file
 
 Watch = Callable[[int, int], None]
@@ -145,27 +151,40 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     return result
 
 
-def restore(file: Path, store: Store, keys: PrivateKeys, watch: Watch) -> tuple[CheckResult, int]:
+def restore(
+    file: Path, store: Store, keys: PrivateKeys, watch: Watch, *, may_lose_all: bool = False
+) -> tuple[CheckResult, int]:
     """Restore a backup into an empty database, migrated or not.
+
+    The caller must have locked `keys`, because a keeper could destroy keys meanwhile.
 
     Returns the result of the backup's check, and the number of pending reports whose private key
     is destroyed. These are omitted, and their ids and invitations become unused again, so devices
     can resend the reports. Restoring the same file again continues an interrupted run. The file is
     not changed; a file with an older schema is upgraded in a copy. Raises ConflictError if the
     database contains anything else, and StoreError for a file that is not a store, has a newer
-    schema, or contradicts itself.
+    schema, or contradicts itself. Without `may_lose_all`, it also raises StoreError if `keys` has
+    none of the backup's private keys: a directory that is not mounted looks the same.
     """
     # Beside an SQLite database, whose disk has room for a copy.
     place = store.path.parent if isinstance(store, SqliteStore) else None
     with open_file(file) as source, TemporaryDirectory(dir=place) as directory:
-        if all(keys.find(key.public_key) for key in source.sealing_keys()):
+        lost = lost_keys(source, keys)
+        if not lost:
             with source.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), 0
+        n_lost = sum(source.n_sealed(key) for key in lost)
+        if n_lost and not may_lose_all and len(lost) == len(source.sealing_keys()):
+            raise StoreError(
+                f"{keys.directory} has none of this backup's private keys, so all pending reports "
+                f"({n_lost:,}) would be omitted; check SURVEY_KEYS. If the keys are lost for good, "
+                "add --yes"
+            )
         # In a copy of the file, so that a second run starts from the same rows.
         with create_file(Path(directory) / "readable.db") as readable:
             with source.snapshot() as snapshot:
                 copy_snapshot(snapshot, readable, lambda *_: None)
-            n_lost = forget_unreadable(readable, keys)
+            forget_unreadable(readable, keys)
             with readable.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), n_lost
 

@@ -276,12 +276,19 @@ def backup(file: Path) -> None:
 
 @click.command()
 @click.argument("file", type=PATH)
-def restore(file: Path) -> None:
-    """Restore a backup FILE into an empty database; run again to continue after an interruption."""
+@click.option(
+    "--yes", is_flag=True, help="Omit all pending reports without asking if every key is lost."
+)
+def restore(file: Path, yes: bool) -> None:
+    """Restore a backup FILE into an empty database; run again to continue after an interruption.
+
+    Stop the keeper that uses SURVEY_KEYS first.
+    """
     from survey.archive import restore as restore_backup
 
-    with _progress("restoring") as watch:
-        result, n_lost = restore_backup(file, configured_store(), _private_keys(), watch)
+    keys = _private_keys()
+    with keys.lock(), _progress("restoring") as watch:
+        result, n_lost = restore_backup(file, configured_store(), keys, watch, may_lose_all=yes)
     click.echo(f"restored {_describe(result)} and the readable pending reports")
     if n_lost:
         click.echo(

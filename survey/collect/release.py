@@ -275,6 +275,8 @@ class Keeper:
         The caller must have locked the keys. If any survey fails, raise the first error after all
         surveys have been served.
         """
+        # The rest of an unfinished copy would need keys that this pass destroys.
+        self._store.check_complete()
         now = self._clock()
         surveys = self._store.surveys()
         times = self._store.release_times()
@@ -308,6 +310,7 @@ class Keeper:
 
         Devices can then send them again.
         """
+        self._store.check_complete()
         return forget_unreadable(self._store, self._keys)
 
     def lost_keys(self) -> list[SealingKey]:
@@ -319,6 +322,7 @@ class Keeper:
 
         Raises StoreError if the database uses none of this directory's keys: it is another one's.
         """
+        self._store.check_complete()
         self._check_keys()
         known = {key.public_key for key in self._store.sealing_keys()}
         return [public_key for public_key in self._keys.public_keys() if public_key not in known]

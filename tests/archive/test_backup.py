@@ -10,7 +10,7 @@ import pytest
 
 from survey.archive import backup, check, restore
 from survey.errors import ConflictError, NotFoundError, StoreError
-from survey.store import PublishedSurvey, Store, open_store
+from survey.store import PrivateKeys, PublishedSurvey, Store, open_store
 from tests.archive.interruption import check_progress, run_killed
 from tests.archive.whole_store import contents, copied_rows, fill
 from tests.conftest import wait_until
@@ -118,6 +118,21 @@ def test_a_restore_leaves_out_what_no_key_opens_so_that_devices_send_it_again(
     keeper_at(copy, settings, 3).work()
     add(copy, small, invited)
     assert copy.n_pending(small.key) == 35
+
+
+@pytest.mark.security
+def test_a_restore_without_any_key_loses_pending_reports_only_if_that_is_confirmed(
+    filled, small, file, sqlite_store, tmp_path
+):
+    """A directory of keys that is not mounted looks like one whose keys are destroyed."""
+    store, unmounted = sqlite_store, PrivateKeys(tmp_path / "unmounted")
+    backup(filled, file, check_progress)
+    n_sealed = filled.n_pending(small.key)
+    with pytest.raises(StoreError, match=rf"none of this backup's private keys.*\({n_sealed}\)"):
+        restore(file, store, unmounted, check_progress)
+    assert store.pending_migrations()
+    result, n_lost = restore(file, store, unmounted, check_progress, may_lose_all=True)
+    assert (result.reports, n_lost, store.n_pending(small.key)) == (44, n_sealed, 0)
 
 
 def test_a_backup_never_replaces_a_file(filled, file):

@@ -169,8 +169,10 @@ def test_an_interrupted_copy_is_not_accepted_as_a_store(filled, settings, target
         assert "copy or a restore into this database was interrupted" in check(snapshot).mistakes[0]
     with pytest.raises(StoreError, match="interrupted"):
         copy_store(copy, filled, keys, check_progress)
-    with pytest.raises(StoreError, match="interrupted"):
-        copy.check_complete()
+    keeper = keeper_at(copy, settings, 1)
+    for use in (copy.check_complete, keeper.work, keeper.take_over, keeper.unused_keys):
+        with pytest.raises(StoreError, match="interrupted"):
+            use()
     refused = CliRunner().invoke(
         main, ["serve"], env={"SURVEY_DATABASE": url, "SURVEY_SECRET": settings.secret}
     )

@@ -69,6 +69,24 @@ def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):
     assert run("estimate", "small", database=database).output == run("estimate", "small").output
 
 
+def test_a_restore_locks_the_keys_and_omits_all_pending_reports_only_when_told(
+    filled, run, tmp_path, keys
+):
+    file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
+    run("backup", file)
+    with keys.lock():
+        refused = run("restore", file, database=database)
+    assert "another keeper uses the private keys" in refused.stderr
+    for public_key in keys.public_keys():
+        keys.destroy(public_key)
+    refused = run("restore", file, database=database)
+    assert refused.exit_code == 1
+    assert refused.stderr.endswith("If the keys are lost for good, add --yes\n")
+    restored = run("restore", file, "--yes", database=database)
+    assert restored.exit_code == 0
+    assert "7 pending reports cannot be read" in restored.output
+
+
 def test_copying_a_store_names_the_next_step(filled, run, settings, tmp_path):
     target = f"sqlite:///{tmp_path / 'moved.db'}"
     copied = run("copy-store", settings.database, target)

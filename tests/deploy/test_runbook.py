@@ -55,12 +55,16 @@ def shell(tmp_path: Path):
     etc, bin_ = tmp_path / "etc", tmp_path / "bin"
     etc.mkdir()
     bin_.mkdir()
-    (etc / "environment").write_text('SURVEY_DATABASE="sqlite:////x/y.db"\n#SURVEY_SECRET=\n')
+    (etc / "environment").write_text(
+        'SURVEY_DATABASE="sqlite:////x/y.db"\nSURVEY_KEYS="/x/keys"\n#SURVEY_SECRET=\n'
+    )
     (etc / "secret").write_text("hidden\n")
     script = (ROOT / "deploy/survey.sh").read_text(encoding="utf-8")
     (tmp_path / "survey").write_text(script.replace("/etc/survey", str(etc)))
     runuser = bin_ / "runuser"
-    runuser.write_text('#!/bin/sh\necho "$@ in $SURVEY_DATABASE with ${SURVEY_SECRET-none}"\n')
+    runuser.write_text(
+        '#!/bin/sh\necho "$@ in $SURVEY_DATABASE, $SURVEY_KEYS with ${SURVEY_SECRET-none}"\n'
+    )
     runuser.chmod(0o755)
 
     def run(*arguments: str, **variables: str) -> str:
@@ -77,10 +81,12 @@ def shell(tmp_path: Path):
 
 def test_survey_sh_runs_commands_as_the_server_and_on_another_database_for_a_drill(shell):
     as_server = "-u survey -- /opt/survey/bin/survey"
-    assert shell("migrate") == f"{as_server} migrate in sqlite:////x/y.db with none"
-    drill = shell("check-store", "a b", SURVEY_DATABASE="sqlite:////drill.db")
-    assert drill == f"{as_server} check-store a b in sqlite:////drill.db with none"
-    assert shell("config", "check").endswith("config check in sqlite:////x/y.db with hidden")
+    assert shell("migrate") == f"{as_server} migrate in sqlite:////x/y.db, /x/keys with none"
+    drill = shell("check-store", "a b", SURVEY_DATABASE="sqlite:////drill.db", SURVEY_KEYS="/d")
+    assert drill == f"{as_server} check-store a b in sqlite:////drill.db, /d with none"
+    assert shell("config", "check").endswith(
+        "config check in sqlite:////x/y.db, /x/keys with hidden"
+    )
 
 
 @pytest.mark.security

@@ -21,8 +21,11 @@ from tests.faults.reports import send, stored_report
 from tests.web.clients import SIGN_IN, WebClient
 
 CSV = "/research/surveys/small/1/estimates.csv"
-COMMANDS = "survey migrate && survey restore {} && survey check-store"
-"""The commands of the runbook."""
+COMMANDS = (
+    "survey migrate && survey restore {} && survey check-store && "
+    "survey keeper --destroy-unused --yes"
+)
+"""The commands with which the runbook restores a backup in containers."""
 
 
 def run(tmp_path: Path, command: str, database: str) -> str:

@@ -138,7 +138,7 @@ class Steps:
             self.then(step, "pwrite64", self._log, content, is_first=True)
             return self.then(step, "fdatasync fsync", self._log)
         self.then(step, "sendto", "socket:", content, is_first=True)
-        self.then(step, "sendto", "socket:", b"COMMIT")
+        # From the sixth on, a connection sends its commits as a number, but the server names them.
         return self.then(step, "recvfrom", "socket:", b"COMMIT")
 
 

@@ -191,11 +191,12 @@ def keeper(take_over: bool, destroy_unused: bool, yes: bool) -> None:
     if take_over:
         with keys.lock():
             # A directory that is not mounted looks like one whose keys are lost.
-            n = sum(configured_store().n_sealed(key) for key in unit.lost_keys())
-            if n and not yes:
+            if unit.lost_keys() and not yes:
+                # Without the number: anybody with an empty directory could watch reports arrive.
                 raise SurveyError(
-                    f"{quantity(n, 'pending report')} would be deleted, because {keys.directory} "
-                    "lacks their private keys; if these are lost for good, add --yes"
+                    f"{keys.directory} lacks private keys of this database, and the pending "
+                    "reports sealed with them would be deleted; if these keys are lost for good, "
+                    "add --yes"
                 )
             n = unit.take_over()
         click.echo(f"deleted {quantity(n, 'pending report')} whose private key is lost")

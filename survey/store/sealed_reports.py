@@ -219,15 +219,6 @@ class SealedReports(Transactions):
         )
         return {str(stratum): int(n) // ID_BYTES for stratum, n in rows}
 
-    def n_sealed(self, key: SealingKey) -> int:
-        """Return the number of pending reports that are sealed with a key."""
-        n_bytes = self._integer(
-            "SELECT CAST(coalesce(sum(length(ids)), 0) AS BIGINT) FROM pending "
-            "WHERE survey = ? AND period = ?",
-            [key.survey, key.period],
-        )
-        return n_bytes // ID_BYTES
-
     def has_arrivals(self, survey: int) -> bool:
         """Return whether reports have arrived since the survey's last rotation."""
         row = self._row(

@@ -124,7 +124,9 @@ def test_a_keeper_deletes_and_destroys_only_when_told(filled, run, settings, tmp
     for public_key in keys.public_keys():
         keys.destroy(public_key)
     assert "none of this database's private keys" in run("keeper", "--destroy-unused").output
-    assert "7 pending reports would be deleted" in run("keeper", "--take-over").output
+    refusal = run("keeper", "--take-over")
+    assert refusal.exit_code == 1
+    assert "the pending reports sealed with them would be deleted" in refusal.output
     assert filled.n_pending(1) == 7
     assert run("keeper", "--take-over", "--yes").output.startswith("deleted 7 pending reports")
 

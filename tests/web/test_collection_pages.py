@@ -197,6 +197,15 @@ def test_pending_reports_are_never_counted_and_no_button_releases_them(owner, st
     assert store.n_released(small.key) == 0
 
 
+@pytest.mark.security
+def test_the_page_states_from_whom_a_release_hides_a_response(owner):
+    text = " ".join(owner.get(PAGE).text.split())
+    assert (
+        "It hides a response among those of other people: against somebody who sends all other "
+        "responses of a group, only the randomization protects it."
+    ) in text
+
+
 def test_released_reports_are_counted_by_group_and_small_groups_are_published_together(
     owner, store, small, settings
 ):

@@ -397,6 +397,17 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
     assert "truth probability 0.750" in alone
 
 
+@pytest.mark.security
+def test_the_results_state_from_whom_a_release_hides_a_response(signed_in, store, small):
+    add_released(store, small, 3000)
+    results = "/research/surveys/small/1"
+    for page in (results, f"{results}/questions/fell_asleep"):
+        assert (
+            "This hides a response among those of other people, not from somebody who sends all "
+            "the others."
+        ) in " ".join(signed_in.get(page).text.split()), page
+
+
 def test_the_page_warns_that_an_open_link_can_be_used_repeatedly(signed_in, store, small):
     page = signed_in.get("/research/surveys/small/1").text
     assert "Open link; people can respond more than once" in page

@@ -59,9 +59,14 @@ class Reports(Transactions):
             return _n_invited(transaction, survey, stratum)
 
     def n_invited_by_stratum(self, survey: int) -> dict[str, int]:
-        """Return the number of invitations issued for each stratum that has any."""
+        """Return the number of invitations issued for each stratum that has any.
+
+        The order is alphabetical. Otherwise, PostgreSQL would choose it by statistics that
+        arriving reports make it update, and the page would show when many have arrived.
+        """
         rows = self._rows(
-            "SELECT stratum, count(*) FROM invitation WHERE survey = ? GROUP BY stratum",
+            "SELECT stratum, count(*) FROM invitation WHERE survey = ? "
+            "GROUP BY stratum ORDER BY stratum",
             [survey],
         )
         return {str(stratum): int(n) for stratum, n in rows}

@@ -9,6 +9,7 @@ import pytest
 from survey.errors import ClosedError, ConflictError, NotFoundError, ReportError, StoreError
 from survey.store import StoredReport, open_store
 from tests.conftest import TODAY
+from tests.store.databases import DirectAccess
 from tests.store.reports import (
     add,
     keeper_at,
@@ -177,6 +178,18 @@ def test_only_one_of_many_simultaneous_issues_of_invitations_succeeds(store, sma
         thread.join()
     assert sorted(outcomes) == ["issued", *["refused"] * 5]
     assert store.n_invited_by_stratum(small.key) == {"north": 20}
+
+
+@pytest.mark.security
+def test_arriving_reports_do_not_change_the_order_of_groups(store, small, settings):
+    """PostgreSQL analyzes the table again after many invitations are used."""
+    groups = ["north", "south", "west", "east", "a", "b", "c"]
+    for number, group in enumerate(groups):
+        hashes = [bytes([number, n]) * 16 for n in range(60)]
+        store.add_invitations(small.key, group, hashes)
+    before = list(store.n_invited_by_stratum(small.key))
+    DirectAccess(settings.database).run("ANALYZE invitation")
+    assert list(store.n_invited_by_stratum(small.key)) == before == sorted(groups)
 
 
 def test_an_invitation_is_issued_once_and_only_for_an_existing_survey(store, small):

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from survey.store import open_store
+from survey.store.schema import TABLES
 from tests.store.reports import add_spare_keys
 
 KINDS = ("sqlite", "postgresql")
@@ -126,3 +127,22 @@ class DirectAccess:
                 statement = statement.replace("?", "%s")
             cursor = connection.execute(statement, values or ())
             return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def without_pending(self) -> Iterator[int]:
+        """Take all pending reports away and put them back; yield their number."""
+        tables = [TABLES["pending"], TABLES["pending_id"]]
+        rows = {table.name: self.run(f"SELECT * FROM {table.name}") for table in tables}
+        for table in tables:
+            self.run(f"DELETE FROM {table.name}")
+        try:
+            yield len(rows["pending_id"])
+        finally:
+            with self.connection() as connection:
+                is_postgresql = isinstance(connection, psycopg.Connection)
+                cursor = connection.cursor()
+                cursor.execute("BEGIN")
+                for table in tables:
+                    statement = table.insert.replace("?", "%s") if is_postgresql else table.insert
+                    cursor.executemany(statement, rows[table.name])
+                cursor.execute("COMMIT")

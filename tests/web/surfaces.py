@@ -19,11 +19,11 @@ from zipfile import ZipFile, is_zipfile
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 from flask.testing import FlaskClient
-from werkzeug.test import Client
+from werkzeug.test import Client, TestResponse
 
 from survey.app import create_app
 from survey.cli import main
-from survey.ops.health import Internal
+from survey.ops.health import STORE_CHECKS, Check, Internal
 from survey.ops.logs import Lines
 from survey.ops.metrics import Gauges
 from survey.parquet import export_reports
@@ -38,7 +38,10 @@ from tests.web.routes import Routes
 SECTIONS = ("results.", "collection.", "microdata.", "reports.", "respond.", "api.")
 """Routes about published surveys, with those of `PAGES`."""
 
-PAGES = ("research.surveys", "team.members", "team.log", "people.log", "healthz")
+PAGES = (
+    *("home", "healthz", "research.surveys", "research.publish", "drafts.new"),
+    *("team.members", "team.log", "people.log", "people.researchers"),
+)
 
 FILES = ("respond.client_file", "reports.stylesheet", "respond.favicon", "reports.report_pdf")
 """Routes without a report, and the printed form of another page."""
@@ -56,20 +59,26 @@ MASKED = re.compile(
 )
 """Tokens, and times of day: those of the reading, and of the next release."""
 
+MASKED_HEADERS = ("Date", "Set-Cookie", "Retry-After", "Content-Length")
+"""Headers that differ between two equal readings: the time, a session signed with the time, and a
+random pause. The length is that of the body, which is compared itself, and of redrawn rows."""
+
 COMMANDS = (
     ["estimate", "small"],
     ["estimate", "small", "--csv"],
     ["estimate", "small", "--cross", "fell_asleep", "pressure"],
     ["export", "small"],
     ["check-store"],
+    ["schedule", "small"],
+    ["keeper", "--destroy-unused"],
 )
 
 
 class Surfaces:
     """Everything that can be read about the survey `small` and its versions."""
 
-    def __init__(self, store: Store, settings: Settings, *, is_complete: bool = False) -> None:
-        self.store, self.settings, self.is_complete = store, settings, is_complete
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store, self.settings = store, settings
         key = store.add_researcher(EMAIL, hashed_password()).key
         self.token = make_token(store, key)
         client = create_app(settings, store).test_client()
@@ -84,9 +93,10 @@ class Surfaces:
         client.set_cookie("survey", self.cookie)
         return client
 
-    def read(self) -> dict[str, str]:
-        """Return what each surface states, by its address or command."""
-        texts = {**self._pages(), **self._files(), **self._commands(), "/metrics": self._metrics()}
+    def read(self, *, is_complete: bool = False) -> dict[str, str]:
+        """Return what each surface states, by its address or command; `COSTLY` ones on request."""
+        pages = self._pages(is_complete=is_complete)
+        texts = {**pages, **self._files(), **self._commands(), **self._internal()}
         return {name: MASKED.sub("", text) for name, text in texts.items()}
 
     def rows(self) -> dict[int, Counter[tuple[str, ...]]]:
@@ -98,7 +108,7 @@ class Surfaces:
             rows[version.version] = Counter(tuple(line.split(",")) for line in lines)
         return rows
 
-    def _pages(self) -> Iterator[tuple[str, str]]:
+    def _pages(self, *, is_complete: bool) -> dict[str, str]:
         client = self.client()
         app = client.application
         routes = Routes(app, self.store, find_survey(self.store, "small"), EMAIL)
@@ -107,7 +117,7 @@ class Surfaces:
         for rule in app.url_map.iter_rules():
             if not rule.endpoint.startswith(SECTIONS) and rule.endpoint not in PAGES:
                 continue
-            is_left_out = rule.endpoint in FILES or rule.endpoint in COSTLY * (not self.is_complete)
+            is_left_out = rule.endpoint in FILES or rule.endpoint in COSTLY * (not is_complete)
             if "GET" not in (rule.methods or ()) or is_left_out:
                 continue
             address = routes.address(rule)
@@ -117,8 +127,7 @@ class Surfaces:
                 if rule.endpoint == "api.reports_zip":
                     continue  # It is logged; `_files` writes the same file.
                 with client.get(address_of_version, headers=headers) as response:
-                    body = response.data
-                    texts[address_of_version] = f"{response.status_code} {_text(body)}"
+                    texts[address_of_version] = response_text(response)
         return texts
 
     def _microdata(self, version: int) -> dict[str, str]:
@@ -142,21 +151,36 @@ class Surfaces:
         return texts
 
     def _commands(self) -> dict[str, str]:
-        return {" ".join(command): self.run(*command) for command in COMMANDS}
+        texts = {" ".join(command): self.run(*command) for command in COMMANDS}
+        # Another user of the machine has no key, but may have access to the database.
+        directory = f"{self.settings.keys}-of-another-user"
+        refusal = self.run("keeper", "--take-over", keys=directory)
+        return {**texts, "keeper --take-over": refusal.replace(directory, "KEYS")}
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, keys: str = "") -> str:
         """Return the exit code and the output of a command of `survey`."""
         variables = {
             "SURVEY_DATABASE": self.settings.database,
-            "SURVEY_KEYS": self.settings.keys,
+            "SURVEY_KEYS": keys or self.settings.keys,
             "SURVEY_SECRET": self.settings.secret,
         }
         result = CliRunner(env=variables).invoke(main, command)
         return f"{result.exit_code} {result.output}"
 
-    def _metrics(self) -> str:
-        gauges = Gauges(self.store, "0" * 64, dict)
-        return str(Client(Internal(dict, gauges, lambda: None)).get("/metrics").text)
+    def _internal(self) -> dict[str, str]:
+        """Return the operator's pages; only a server can check its workers and its disk."""
+
+        def checks() -> dict[str, Check]:
+            return {name: check(self.store) for name, check in STORE_CHECKS.items()}
+
+        internal = Internal(checks, Gauges(self.store, "0" * 64, checks), lambda: None)
+        return {path: response_text(Client(internal).get(path)) for path in ("/metrics", "/readyz")}
+
+
+def response_text(response: TestResponse) -> str:
+    """Return the status, the headers and the body of a response."""
+    headers = (f"{name}: {value}" for name, value in response.headers if name not in MASKED_HEADERS)
+    return "\n".join([response.status, *sorted(headers), "", _text(response.data)])
 
 
 def _text(body: bytes) -> str:
@@ -181,17 +205,21 @@ def _joined(texts: dict[str, str]) -> str:
 
 @contextmanager
 def captured_log() -> Iterator[list[str]]:
-    """Collect the lines that the server would log."""
+    """Collect what servers, keepers and commands of this process log, at every level."""
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            lines.append(MASKED.sub("", self.format(record)))
+            lines.append(self.format(record))
 
     lines: list[str] = []
-    handler = Collector(logging.WARNING)
+    handler = Collector()
     handler.setFormatter(Lines())
-    logging.getLogger().addHandler(handler)
+    root, own = logging.getLogger(), logging.getLogger("survey")
+    level = own.level
+    root.addHandler(handler)
+    own.setLevel(logging.DEBUG)
     try:
         yield lines
     finally:
-        logging.getLogger().removeHandler(handler)
+        root.removeHandler(handler)
+        own.setLevel(level)

@@ -40,7 +40,7 @@ def readings(surfaces, survey, n_asked, code) -> dict[str, str]:
     """Return what all surfaces state after a release of two groups."""
     release(surfaces.store, survey, (30, 30), "south")
     release(surfaces.store, survey, n_asked, "north", code)
-    return surfaces.read()
+    return surfaces.read(is_complete=True)
 
 
 @pytest.mark.security
@@ -51,8 +51,8 @@ def test_no_surface_shows_answers_to_a_question_or_their_number_below_25(
     """30 reports of a group, 24 or 6 of them about the first question: nobody sees which."""
     shutil.copy(migrated_file, tmp_path / "other.db")
     other = replace(settings, database=f"sqlite:///{tmp_path / 'other.db'}")
-    surfaces = Surfaces(store, settings, is_complete=True)
-    others = Surfaces(open_store(other.database), other, is_complete=True)
+    surfaces = Surfaces(store, settings)
+    others = Surfaces(open_store(other.database), other)
     copy = publish(others.store, load(ONE_OF_TWO.encode(), "s.toml", Caps()), TODAY)
     first = readings(surfaces, sampled, (24, 6), 0)
     second = readings(others, copy, (6, 24), 1)
@@ -61,7 +61,7 @@ def test_no_surface_shows_answers_to_a_question_or_their_number_below_25(
     assert {name: second[name] for name in first if first[name] != second[name]} == {}
     # From the 25th answer on, all of them are shown.
     release(store, sampled, (1, 0), "north")
-    shown = surfaces.read()
+    shown = surfaces.read(is_complete=True)
     changed = {name for name in first if first[name] != shown[name]}
     assert {"microdata 1", "parquet 1", "export small"} <= changed
     assert store.tally(sampled.key).n_asked == [55, 30]

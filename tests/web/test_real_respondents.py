@@ -78,7 +78,7 @@ def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, no
         for row in zip(*answers.values(), strict=True)
     ]
     assert len(people) == 6366
-    url = serve()
+    url = serve(SURVEY_RELEASE_EVERY="1")
     run = subprocess.run(
         [node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/fair"],
         input=json.dumps(people),
@@ -106,7 +106,7 @@ def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, no
 def test_identical_true_answers_arrive_as_different_reports(serve, store, node):
     """If 200 respondents give identical answers, their stored codes vary as the channel does."""
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
-    url = serve()
+    url = serve(SURVEY_RELEASE_EVERY="1")
     people = [{"affair": 0, "religious": 0, "children": 0, "occupation": 0}] * 200
     subprocess.run(
         [node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/fair"],

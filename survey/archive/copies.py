@@ -173,18 +173,17 @@ def restore(
         if not lost:
             with source.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), 0
-        n_lost = sum(source.n_sealed(key) for key in lost)
-        if n_lost and not may_lose_all and len(lost) == len(source.sealing_keys()):
+        has_any = len(lost) < len(source.sealing_keys())
+        if not has_any and not may_lose_all and any(map(source.is_key_needed, lost)):
             raise StoreError(
                 f"{keys.directory} has none of this backup's private keys, so all pending reports "
-                f"({n_lost:,}) would be omitted; check SURVEY_KEYS. If the keys are lost for good, "
-                "add --yes"
+                "would be omitted; check SURVEY_KEYS. If the keys are lost for good, add --yes"
             )
         # In a copy of the file, so that a second run starts from the same rows.
         with create_file(Path(directory) / "readable.db") as readable:
             with source.snapshot() as snapshot:
                 copy_snapshot(snapshot, readable, lambda *_: None)
-            forget_unreadable(readable, keys)
+            n_lost = forget_unreadable(readable, keys)
             with readable.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), n_lost
 

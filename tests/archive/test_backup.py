@@ -128,7 +128,7 @@ def test_a_restore_without_any_key_loses_pending_reports_only_if_that_is_confirm
     store, unmounted = sqlite_store, PrivateKeys(tmp_path / "unmounted")
     backup(filled, file, check_progress)
     n_sealed = filled.n_pending(small.key)
-    with pytest.raises(StoreError, match=rf"none of this backup's private keys.*\({n_sealed}\)"):
+    with pytest.raises(StoreError, match="none of this backup's private keys"):
         restore(file, store, unmounted, check_progress)
     assert store.pending_migrations()
     result, n_lost = restore(file, store, unmounted, check_progress, may_lose_all=True)

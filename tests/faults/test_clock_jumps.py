@@ -66,7 +66,7 @@ def daily_survey(store: Store) -> PublishedSurvey:
 def test_a_clock_that_jumps_under_load_loses_nothing_and_stops_no_release(
     serve, store, daily_survey, clock, jumps
 ):
-    variables = {"SURVEY_RELEASE_SECONDS": "1", **faketime_variables(clock)}
+    variables = {"SURVEY_RELEASE_EVERY": "1", **faketime_variables(clock)}
     port = int(serve("--workers", "2", **variables).rpartition(":")[2])
     with Load(daily_survey, [port]) as reports:
         for by in jumps:

@@ -18,11 +18,9 @@ from tests.faults.load import Load
 from tests.faults.processes import child_pids, is_worker
 from tests.faults.reports import check_stored_once, new_report, send
 from tests.store.databases import KINDS
-from tests.store.reports import NOON, add, keeper_at, random_reports
+from tests.store.reports import NOON, YEARS_LATER, add, keeper_at, random_reports
 
 CONNECTIONS = 8
-YEARS_LATER = 24 * 3650
-"""An hour of the tests' clock at which a release is due, whatever the machine's clock says."""
 
 
 def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:

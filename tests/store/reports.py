@@ -104,6 +104,9 @@ def publish_pending(
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 """A release time on the tests' day."""
 
+YEARS_LATER = 24 * 3650
+"""Hours after noon at which a release is due, whatever the machine's clock says."""
+
 
 def keeper_at(store: Store, settings: Settings, hour: float = 0) -> Keeper:
     """Return a keeper that releases every hour, whose clock stands at an hour after noon."""

@@ -56,7 +56,7 @@ export function createEarlierSurveys(storage) {
 }
 
 /**
- * Round up to 1, 3, 10, 30 and so on: a finer factor could name the survey.
+ * Round up to 1, 3, 10, 30 and so on: a finer factor could identify the survey.
  *
  * @param {Ratio} ratio
  */

@@ -276,7 +276,7 @@ export function wholeReport(definition, isSent = false) {
  * Say how much lines together can change the odds, and warn if they are weakly protected.
  *
  * @param {Definition} definition
- * @param {Ratio} total  e^epsilon of its report, or together with those of earlier surveys
+ * @param {Ratio} total  e^epsilon of its report, or of it and the earlier surveys' reports
  * @param {boolean} [isSent]  whether advice comes too late
  */
 export function totalProtection(definition, total, isSent = false) {
@@ -290,12 +290,12 @@ export function totalProtection(definition, total, isSent = false) {
   const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
   return [
     element("p", { class: "bound whole" }, grade, ` ${sentence}`),
-    ...(strength === "weak" ? [warning(littleMeaning(total), isSent)] : []),
+    ...(strength === "weak" ? [warning(weakProtectionText(total), isSent)] : []),
   ];
 }
 
 /** Say what weak protection means: of all lines together, or only of some. @param {Ratio} total */
-function littleMeaning(total) {
+function weakProtectionText(total) {
   return say(isWeakTogether(total) ? "label.littleMeans" : "label.littleMeansInPart");
 }
 

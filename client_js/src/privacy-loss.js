@@ -109,27 +109,27 @@ export function topicRatios({ pages, sampling }) {
   const topics = new Set(all.flatMap(({ topic }) => topic ?? []));
   return new Map(
     [...topics].map((topic) => {
-      const concerned = new Set(
+      const topicRoots = new Set(
         all.filter((q) => q.topic === topic).map(({ id }) => roots.get(id)),
       );
-      const linked = all.filter(({ id }) => concerned.has(roots.get(id)));
+      const linked = all.filter(({ id }) => topicRoots.has(roots.get(id)));
       return [topic, drawnRatio(linked, sampling)];
     }),
   );
 }
 
 /**
- * Return e^epsilon of the lines that one respondent sends to some questions: the product over all of
- * them, or over the drawn groups in which they reveal most.
+ * Return e^epsilon of one respondent's reports on these questions: the product over all of them, or
+ * over the drawn groups in which they reveal most.
  *
- * @param {Question[]} some
+ * @param {Question[]} questions
  * @param {Definition["sampling"]} sampling
  * @returns {Ratio}
  */
-function drawnRatio(some, sampling) {
-  const groups = sampling?.groups ?? [some.map(({ id }) => id)];
+function drawnRatio(questions, sampling) {
+  const groups = sampling?.groups ?? [questions.map(({ id }) => id)];
   const ratios = groups
-    .map((group) => some.filter(({ id }) => group.includes(id)))
+    .map((group) => questions.filter(({ id }) => group.includes(id)))
     .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
     .sort((a, b) => (exceeds(b, a) ? 1 : -1));
   return productOf(ratios.slice(0, sampling?.draw ?? 1));
@@ -190,7 +190,7 @@ export function questionStrength(bound) {
  * Return the protection of a whole report: weak if that of a question or of a topic is.
  *
  * @param {Definition} definition
- * @param {Ratio} [total]  e^epsilon of this report, or together with those of earlier surveys
+ * @param {Ratio} [total]  e^epsilon of this report, or of it and the earlier surveys' reports
  */
 export function reportStrength(definition, total = totalRatio(definition)) {
   const questions = definition.pages.flatMap((page) => page.questions);
@@ -199,7 +199,7 @@ export function reportStrength(definition, total = totalRatio(definition)) {
   return isAnyWeak ? "weak" : strength(total, WEAK_REPORT_ABOVE);
 }
 
-/** Whether lines together reveal much, even if each question and topic is protected. @param {Ratio} total */
+/** Return whether the lines together exceed the limit for a report. @param {Ratio} total */
 export function isWeakTogether(total) {
   return exceeds(total, { numerator: WEAK_REPORT_ABOVE, denominator: 1n });
 }

@@ -32,14 +32,14 @@ def survey(site):
 
 def test_a_shared_device_stores_nothing_and_the_next_person_starts_again(site, survey, device):
     page = device.open(site.link(survey))
-    expect(page.get_by_text("So nothing prevents a second report")).to_be_visible()
+    expect(page.get_by_text("So nothing stops a person from answering twice")).to_be_visible()
     for _ in range(2):
         answer_and_send(page)
         wait_sent(page)
         assert stored_entries(page) == {}
         assert page.evaluate(STORES) == NOTHING
         assert device.context.cookies() == []
-        expect(page.get_by_text("so nothing prevents a second report.")).to_be_visible()
+        expect(page.get_by_text("so nothing stops a person from answering twice.")).to_be_visible()
         for name in ("Forget this on this device", "Remember on this device"):
             expect(page.get_by_text(name)).to_have_count(0)
         press(page, "Start for the next person")

@@ -123,7 +123,8 @@ def test_the_bound_of_a_question_includes_all_linked_questions(page, site, devic
     expect(page.locator(".protection caption")).to_contain_text("the lines of all linked questions")
     expect(page.locator(".example")).to_contain_text(NIGHTS)
     expect(page.locator(".example")).to_contain_text(
-        f"They change the odds about your answer by a factor of at most {nights[0]}. A suspicion"
+        "Their lines change the odds of a guess about your answer by a factor of at most "
+        f"{nights[0]}. A 10% suspicion"
     )
     press(page, "Start")
     page.get_by_text("How this answer is protected").tap()

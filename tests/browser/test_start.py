@@ -26,7 +26,7 @@ WHOLE = (
     'ethics = "Approved by the board, 2026-4."\nhelpline = "Call 112 at any hour."\n' + SMALL
 )
 RIGHT = "That’s right. Every line can come from every answer, so no line is proof."
-ADVICE = "Do not answer what could hurt you."
+ADVICE = "Skip any question if your answer could hurt you."
 THEMES = ("", "blue", "plum", "slate")
 
 CONTRAST = """() => {
@@ -280,7 +280,10 @@ def assert_weak_in_part(part: Locator, advice: str) -> None:
     text = part.inner_text()
     assert "All your lines together: weak protection." in text
     assert "All your lines about nights: weak protection, a factor of at most 12.6." in text
-    warning = "Someone who reads your lines could learn a lot about one question or topic."
+    warning = (
+        "Someone who reads your lines could learn a lot about your answer to one question or "
+        "about one topic."
+    )
     assert f"{warning} {advice}".strip() in text
     assert not re.search("prove|proof|truthfully|all your answers together", text)
 
@@ -289,7 +292,7 @@ def test_the_example_of_a_weak_question_shows_its_bound_beside_its_frequencies(s
     page = device.open(site.link(site.publish(WEAK_BITS)))
     example = page.locator(".example")
     expect(example).to_contain_text("about 80 send that they did")
-    expect(example).to_contain_text("alone: weak protection. It changes the odds about your answer")
+    expect(example).to_contain_text("alone: weak protection. Your line changes the odds of a")
     expect(example).to_contain_text("by a factor of at most 256.")
     expect(example).to_contain_text("Weak: your line can show your answer.")
 

@@ -563,7 +563,7 @@ def test_without_storage_the_page_shows_a_message_and_promises_no_mark(site, dev
     answer_and_send(page)
     wait_sent(page)
     expect(page.locator(".notice", has_text="Please do not answer again")).to_be_visible()
-    expect(page.get_by_text("This device remembers")).to_have_count(0)
+    expect(page.get_by_text("remember")).to_have_count(0)
     expect(page.locator("main").get_by_role("button")).to_have_count(0)
 
 

@@ -77,17 +77,17 @@ def test_a_device_remembers_earlier_surveys_only_if_asked_and_warns_after_start(
     wait_sent(page)
     assert MEMORY not in stored_entries(page)
     press(page, "Remember on this device")
-    expect(page.get_by_text("This device remembers 1 survey, a factor of")).to_be_focused()
+    expect(page.get_by_text("Stored on this device: 1 survey, factor at most")).to_be_focused()
     assert json.loads(stored_entries(page)[MEMORY]) == {"surveys": 1, "factor": "100"}
     page = device.open(site.link(second))
     heading(page, "A small survey")
-    assert "several surveys" not in page.content().lower().partition("<script")[0]
+    assert "adds up" not in page.content().lower().partition("<script")[0]
     press(page, "Start")
-    heading(page, "Several surveys add up")
+    heading(page, "What you reveal adds up")
     main = page.locator("main")
     expect(main).to_contain_text("you answered 1 survey on this site")
-    expect(main).to_contain_text("together: weak protection. They change the odds about your")
-    expect(main).to_contain_text("answers by a factor of at most 3,600.")
+    expect(main).to_contain_text("together: weak protection. They change the odds of a guess")
+    expect(main).to_contain_text("about your answers by a factor of at most 3,600.")
     press(page, "Continue")
     heading(page, "First page")
     page.reload()

@@ -151,7 +151,7 @@ def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, displa
     expect(field).to_have_attribute("inputmode", "numeric")
     expect(field).to_have_accessible_name(HOURS)
     expect(field).to_have_accessible_description(
-        "A number from 0 to 80 hours. We round it to steps of 5."
+        "A number from 0 to 80 hours. This device rounds it, in steps of 5."
     )
     field.fill(typed)
     press(page, "Continue")

@@ -166,12 +166,12 @@ class Definition:
     @cached_property
     def topic_ratios(self) -> dict[str, Fraction]:
         """e^epsilon of all that one respondent sends about each topic."""
-        return {topic: self.ratio_about(names) for topic, names in self.topics.items()}
+        return {topic: self.ratio_about(ids) for topic, ids in self.topics.items()}
 
-    def ratio_about(self, names: Collection[str]) -> Fraction:
+    def ratio_about(self, ids: Collection[str]) -> Fraction:
         """e^epsilon of all that one respondent sends about these questions, by their ids."""
-        linked = linked_to(names, groups_of(self.questions))
-        return ratio_about(self.groups, self._ratios, self.drawn, linked)
+        included_ids = linked_ids(ids, groups_of(self.questions))
+        return ratio_about(self.groups, self._ratios, self.drawn, included_ids)
 
     @property
     def _ratios(self) -> dict[str, Fraction]:
@@ -252,36 +252,38 @@ def total_ratio_of(
     return total_ratio(sorted(by_group, reverse=True)[:drawn])
 
 
-def linked_to(names: Collection[str], groups: Iterable[Collection[str]]) -> set[str]:
-    """Return the ids of the questions in the groups of linked questions that contain `names`.
+def linked_ids(ids: Collection[str], groups: Iterable[Collection[str]]) -> set[str]:
+    """Return `ids` and the ids of all questions that skip logic links to them.
 
-    >>> sorted(linked_to(["b"], [["a", "b"], ["c"]]))
+    `groups` are the groups of linked questions (`groups_of`).
+
+    >>> sorted(linked_ids(["b"], [["a", "b"], ["c"]]))
     ['a', 'b']
     """
-    sought = set(names)
-    return {name for group in groups if not sought.isdisjoint(group) for name in group}
+    given_ids = set(ids)
+    return {id_ for group in groups if not given_ids.isdisjoint(group) for id_ in group}
 
 
 def ratio_about(
     groups: Iterable[Iterable[str]],
     ratios: Mapping[str, Fraction],
     drawn: int,
-    linked: Collection[str],
+    included_ids: Collection[str],
 ) -> Fraction:
-    """Return e^epsilon of the reports of one respondent to the questions `linked`.
+    """Return e^epsilon of one respondent's reports on these questions.
 
-    `linked` are some questions and those that skip logic links to them (`linked_to`): their reports
-    depend on the answers. A respondent is asked `drawn` of the `groups`: the product over the
-    `drawn` groups whose questions among `linked` have the greatest privacy loss. A respondent can
-    be asked exactly these, so no smaller product bounds what all respondents send.
+    `included_ids` must contain every question linked to one of them (`linked_ids`), because its
+    report depends on the same answers. A respondent is asked `drawn` of the `groups`. The result is
+    the product over the `drawn` groups whose included questions have the greatest privacy loss. A
+    respondent can be asked exactly these, so no smaller product bounds what all respondents send.
 
     >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3), "d": Fraction(7)}
     >>> groups = [["a", "b"], ["c"], ["d"]]
     >>> [int(ratio_about(groups, ratios, n, ["a", "b", "c"])) for n in (1, 2, 3)]
     [10, 30, 30]
     """
-    concerned = ([name for name in group if name in linked] for group in groups)
-    return total_ratio_of(filter(None, concerned), ratios, drawn)
+    included_parts = ([id_ for id_ in group if id_ in included_ids] for group in groups)
+    return total_ratio_of(filter(None, included_parts), ratios, drawn)
 
 
 def topics_of(

@@ -33,8 +33,8 @@ from survey.questionnaire.definition import (
     Definition,
     Survey,
     groups_of,
+    linked_ids,
     linked_ratios,
-    linked_to,
     max_questions_asked,
     ratio_about,
     topics_of,
@@ -73,14 +73,14 @@ def strength(ratio: Fraction, weak_above: int) -> str:
     return "strong" if ratio <= STRONG_UP_TO else "moderate"
 
 
-def report_strength(asked: Definition | Questions) -> str:
-    """Return the protection of a whole report in a word; weak if a question or a topic is."""
-    if asked.ratio > WEAK_REPORT_ABOVE:
+def report_strength(questions: Definition | Questions) -> str:
+    """Return the protection grade of a whole report: weak, too, if a question or topic is weak."""
+    if questions.ratio > WEAK_REPORT_ABOVE:
         return "weak"
-    parts = [*asked.linked_ratios.values(), *asked.topic_ratios.values()]
+    parts = [*questions.linked_ratios.values(), *questions.topic_ratios.values()]
     if max(parts, default=0) > WEAK_QUESTION_ABOVE:
         return "weak"
-    return strength(asked.ratio, WEAK_REPORT_ABOVE)
+    return strength(questions.ratio, WEAK_REPORT_ABOVE)
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Bounds:
         return f"A suspicion of 10% {_becomes(self.from10)}, one of 50% {_becomes(self.from50)}."
 
 
-def report_heading(asked: Definition | Questions) -> str:
+def report_heading(questions: Definition | Questions) -> str:
     """Return the privacy loss of a whole report in one line; epsilon is rounded up to a tenth."""
-    epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(asked.ratio))))
-    return f"Privacy loss of one complete response: ε {epsilon} ({report_strength(asked)})"
+    epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(questions.ratio))))
+    return f"Privacy loss of one complete response: ε {epsilon} ({report_strength(questions)})"
 
 
 def report_sentences(ratio: Fraction) -> str:
@@ -227,11 +227,11 @@ def _tenths(tenths: int) -> str:
 SEPARATE_PAIRS = 3
 """Pairs with one other survey that are named one by one; more become one sentence."""
 
-NAMED_QUESTIONS = 3
-"""Nearly equal questions of one survey that are named; the others are counted."""
+MAX_NAMED_QUESTIONS = 3
+"""Nearly equal questions of one survey that a warning names; it counts the others."""
 
-LISTED_SETS = 10
-"""Sets of nearly equal questions that are described; the others are counted."""
+MAX_LISTED_WARNINGS = 10
+"""Warnings about nearly equal questions that are shown; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -271,14 +271,14 @@ class Questions:
         """e^epsilon of a whole report if so many groups were drawn."""
         return total_ratio_of(self._groups, self._ratios, drawn)
 
-    def drawing(self, n: int) -> Questions:
-        """Return the questions with so many groups drawn for each respondent."""
+    def with_draw(self, n: int) -> Questions:
+        """Return the questions with `n` groups drawn for each respondent."""
         return replace(self, drawn=n)
 
-    def ratio_about(self, *names: str) -> Fraction:
+    def ratio_about(self, *ids: str) -> Fraction:
         """e^epsilon of all that one respondent sends about these questions, by their ids."""
-        linked = linked_to(names, self._groups)
-        return ratio_about(self._groups, self._ratios, self.drawn, linked)
+        included_ids = linked_ids(ids, self._groups)
+        return ratio_about(self._groups, self._ratios, self.drawn, included_ids)
 
     @cached_property
     def linked_ratios(self) -> dict[str, Fraction]:
@@ -289,14 +289,14 @@ class Questions:
     def topic_ratios(self) -> dict[str, Fraction]:
         """e^epsilon of all that one respondent sends about each topic."""
         topics = topics_of(self.questions)
-        return {topic: self.ratio_about(*names) for topic, names in topics.items()}
+        return {topic: self.ratio_about(*ids) for topic, ids in topics.items()}
 
     @property
     def weak_topics(self) -> dict[str, Fraction]:
-        """The factors of the topics that are weak because of several questions together."""
+        """The odds factor of each topic that is weak only because its questions add up."""
         largest = {
-            topic: max(self.linked_ratios[name] for name in names)
-            for topic, names in topics_of(self.questions).items()
+            topic: max(self.linked_ratios[id_] for id_ in ids)
+            for topic, ids in topics_of(self.questions).items()
         }
         return {
             topic: ratio
@@ -323,7 +323,9 @@ class Questions:
         if not self._causes_warning(caps):
             return None
         fewer = range(1, min(self.drawn, self.n_groups))
-        return sum(1 for _ in takewhile(lambda n: not self.drawing(n)._causes_warning(caps), fewer))
+        return sum(
+            1 for _ in takewhile(lambda n: not self.with_draw(n)._causes_warning(caps), fewer)
+        )
 
     def _causes_warning(self, caps: Caps) -> bool:
         """Whether researchers are warned about several questions together."""
@@ -336,24 +338,24 @@ def is_weak_report(ratio: Fraction, caps: Caps) -> bool:
 
 
 def publication_warnings(
-    asked: Questions, caps: Caps, others: Iterable[Definition] = (), *, similar: bool = True
+    questions: Questions, caps: Caps, others: Iterable[Definition] = (), *, similar: bool = True
 ) -> list[str]:
     """Return warnings for researchers who are about to publish; none prevents publishing.
 
     `others` are the team's other surveys, whose questions are compared with these. Without
     `similar`, texts are not compared, which is fast enough while a researcher types.
     """
-    report = [_weak_report(asked, caps)] if is_weak_report(asked.ratio, caps) else []
-    nearly_equal = _similar_questions(asked, others) if similar else []
-    return [*report, *_weak_questions(asked), *_weak_topics(asked, caps), *nearly_equal]
+    report = [_weak_report(questions, caps)] if is_weak_report(questions.ratio, caps) else []
+    nearly_equal = _similar_questions(questions, others) if similar else []
+    return [*report, *_weak_questions(questions), *_weak_topics(questions, caps), *nearly_equal]
 
 
-def _weak_report(asked: Questions, caps: Caps) -> str:
+def _weak_report(questions: Questions, caps: Caps) -> str:
     factor = (
         "one complete response changes the odds by a factor of at most "
-        f"{odds_in_words(asked.ratio)}."
+        f"{odds_in_words(questions.ratio)}."
     )
-    if asked.ratio > WEAK_REPORT_ABOVE:
+    if questions.ratio > WEAK_REPORT_ABOVE:
         warning = (
             f"Weak protection: {factor} Above {WEAK_REPORT_ABOVE}, the survey warns respondents."
         )
@@ -362,105 +364,117 @@ def _weak_report(asked: Questions, caps: Caps) -> str:
             f"Little protection: {factor} The total epsilon is above {caps.warning}, the warning "
             "threshold of this server."
         )
-    if not (n := asked.proposed_draw(caps)):
+    if not (n := questions.proposed_draw(caps)):
         return f"{warning} Choose a smaller epsilon for the questions that reveal most."
     return (
-        f"{warning} Ask each person {n} question{'s' * (n > 1)}, chosen at random: total epsilon "
-        f"{format_epsilon(log_rounded_up(asked.ratio_of(n)))}, a factor of at most "
-        f"{odds_in_words(asked.ratio_of(n))}. Or choose a smaller epsilon."
+        f"{warning} Ask each person {_drawn_in_words(questions, n)}, chosen at random: total "
+        f"epsilon {format_epsilon(log_rounded_up(questions.ratio_of(n)))}, a factor of at most "
+        f"{odds_in_words(questions.ratio_of(n))}. Or choose a smaller epsilon."
     )
 
 
-def _weak_questions(asked: Questions) -> Iterator[str]:
+def _drawn_in_words(questions: Questions, n: int) -> str:
+    """Return a number of drawn groups in words; a group without links is a question."""
+    if questions.n_groups == len(questions.questions):
+        return f"{n} question{'s' * (n > 1)}"
+    return f"{n} of the {questions.n_groups} groups of questions"
+
+
+def _weak_questions(questions: Questions) -> Iterator[str]:
     """Yield a warning for each weak question, or for each weak group of linked questions."""
-    by_id = {question.id: question for question in asked.questions}
-    for first, *others in groups_of(asked.questions):
-        ratio = asked.linked_ratios[first]
+    by_id = {question.id: question for question in questions.questions}
+    for first, *others in groups_of(questions.questions):
+        ratio = questions.linked_ratios[first]
         if ratio <= WEAK_QUESTION_ABOVE:
             continue
-        question, remedy = f"the question “{by_id[first].text}” alone", "Choose a smaller epsilon."
+        subject, remedy = f"the question “{by_id[first].text}” alone", "Choose a smaller epsilon."
         if others:
-            question = (
-                f"the question “{by_id[first].text}”, with the questions that skip logic links to "
-                "it,"
+            subject = (
+                f"the question “{by_id[first].text}” together with the questions linked to it by "
+                "skip logic"
             )
-            alone = (by_id[name].channel.ratio for name in (first, *others))
-            if max(alone) <= WEAK_QUESTION_ABOVE:
+            own_ratios = (by_id[id_].channel.ratio for id_ in (first, *others))
+            if max(own_ratios) <= WEAK_QUESTION_ABOVE:
                 conditions = "conditions" if len(others) > 1 else "condition"
                 remedy = f"Remove the {conditions}, or choose a smaller epsilon."
         yield (
-            f"Weak protection: {question} changes the odds by a factor of at most "
+            f"Weak protection: {subject} changes the odds by a factor of at most "
             f"{odds_in_words(ratio)}. Above {WEAK_QUESTION_ABOVE}, the survey advises respondents "
-            f"not to answer what could hurt them. {remedy}"
+            f"to skip questions that could hurt them. {remedy}"
         )
 
 
-def _weak_topics(asked: Questions, caps: Caps) -> Iterator[str]:
-    for topic, ratio in asked.weak_topics.items():
+def _weak_topics(questions: Questions, caps: Caps) -> Iterator[str]:
+    for topic, ratio in questions.weak_topics.items():
         remedy = "Choose a smaller epsilon for its questions."
-        if n := asked.proposed_draw(caps):
+        if n := questions.proposed_draw(caps):
             remedy = (
-                f"Ask each person {n} question{'s' * (n > 1)}, chosen at random, or choose a "
+                f"Ask each person {_drawn_in_words(questions, n)}, chosen at random, or choose a "
                 "smaller epsilon for its questions."
             )
         yield (
-            f"Weak protection: all that one person sends about the topic “{topic}” changes the "
+            f"Weak protection: one person’s answers about the topic “{topic}” together change the "
             f"odds by a factor of at most {odds_in_words(ratio)}. Above {WEAK_QUESTION_ABOVE}, the "
-            f"survey advises respondents not to answer what could hurt them. {remedy}"
+            f"survey advises respondents to skip questions that could hurt them. {remedy}"
         )
 
 
-def _similar_questions(asked: Questions, others: Iterable[Definition]) -> list[str]:
-    within = (_nearly_equal(asked, names) for names in similar_sets(asked.questions, asked.texts))
-    across = (text for definition in others for text in _similar_to(asked, definition))
+def _similar_questions(questions: Questions, others: Iterable[Definition]) -> list[str]:
+    similar = similar_sets(questions.questions, questions.texts)
+    within = (_similar_set_warning(questions, similar_set) for similar_set in similar)
+    across = (text for definition in others for text in _similar_to(questions, definition))
     warnings = [*within, *across]
-    n_more = len(warnings) - LISTED_SETS
-    more = [f"{n_more:,} more sets of questions are nearly equal."] if n_more > 0 else []
-    return warnings[:LISTED_SETS] + more
+    n_more = len(warnings) - MAX_LISTED_WARNINGS
+    if n_more <= 0:
+        return warnings
+    shown = warnings[:MAX_LISTED_WARNINGS]
+    more = "1 more warning" if n_more == 1 else f"{n_more:,} more warnings"
+    are = "is" if n_more == 1 else "are"
+    return [*shown, f"{more} about nearly equal questions {are} not shown."]
 
 
-def _nearly_equal(asked: Questions, similar: Sequence[AnyQuestion]) -> str:
+def _similar_set_warning(questions: Questions, similar: Sequence[AnyQuestion]) -> str:
     """Return the warning about nearly equal questions of one survey."""
-    ratio = asked.ratio_about(*(question.id for question in similar))
+    ratio = questions.ratio_about(*(question.id for question in similar))
     together = f"Together they change the odds by a factor of at most {odds_in_words(ratio)}."
     texts = [f"“{question.text}”" for question in similar]
     if len(texts) == 2:
         return (
             f"{' and '.join(texts)} are nearly equal. {together} Give both the same topic, so that "
-            "respondents see this, or remove one."
+            "respondents see their joint factor, or remove one."
         )
-    named, n_more = texts[:NAMED_QUESTIONS], len(texts) - NAMED_QUESTIONS
+    named, n_more = texts[:MAX_NAMED_QUESTIONS], len(texts) - MAX_NAMED_QUESTIONS
     last = f"{n_more:,} more" if n_more else named.pop()
     return (
-        f"Each of these questions is nearly equal to another one: {', '.join(named)} and {last}. "
-        f"{together} Give all of them the same topic, so that respondents see this, or remove some."
+        f"These questions are nearly equal: {', '.join(named)} and {last}. {together} Give all of "
+        "them the same topic, so that respondents see their joint factor, or remove some."
     )
 
 
-def _similar_to(asked: Questions, definition: Definition) -> Iterator[str]:
+def _similar_to(questions: Questions, definition: Definition) -> Iterator[str]:
     """Yield warnings about questions that another survey also asks: one each, or one for all."""
     pairs = list(
         similar_to_others(
-            asked.questions, definition.questions, asked.texts, question_texts(definition)
+            questions.questions, definition.questions, questions.texts, question_texts(definition)
         )
     )
     if len(pairs) > SEPARATE_PAIRS:
-        ratio = asked.ratio_about(*(question.id for question, _ in pairs))
+        ratio = questions.ratio_about(*(question.id for question, _ in pairs))
         ratio *= definition.ratio_about([other.id for _, other in pairs])
         n = len({question.id for question, _ in pairs})
         yield (
             f"{n} questions, such as “{pairs[0][0].text}”, are nearly equal to questions in the "
             f"survey “{definition.title}”. The answers of one person to both surveys change the "
-            f"odds by a factor of at most {odds_in_words(ratio)}. Ask other people, or remove the "
-            "questions."
+            f"odds by a factor of at most {odds_in_words(ratio)}. Ask different people, or remove "
+            "the questions."
         )
         return
     for question, other in pairs:
-        ratio = asked.ratio_about(question.id) * definition.linked_ratios[other.id]
+        ratio = questions.ratio_about(question.id) * definition.linked_ratios[other.id]
         yield (
             f"“{question.text}” is nearly equal to “{other.text}” in the survey "
             f"“{definition.title}”. The answers of one person to both change the odds by a factor "
-            f"of at most {odds_in_words(ratio)}. Ask other people, or remove the question."
+            f"of at most {odds_in_words(ratio)}. Ask different people, or remove the question."
         )
 
 

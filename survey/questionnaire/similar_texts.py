@@ -2,7 +2,7 @@
 
 Several wordings of one question reveal more than each label says. The comparison sees letters and
 words, not meaning: it finds rewordings that share most words, in any language with spaces between
-words, and misses paraphrases with other words. It also names the items of a battery, such as "How
+words, and misses paraphrases with other words. It also flags the items of a battery, such as "How
 satisfied are you with …?", which share most words but ask about different things.
 """
 
@@ -35,9 +35,9 @@ METHOD = (
     "Capital letters, accents and punctuation are ignored. The similarity is the mean of two "
     "shares: that of the groups of three letters, and that of the words, which the texts have in "
     "common; long words count more. The words raise it by at most 10 points, so that a short "
-    f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. It "
-    "cannot see that different words mean the same, and it often misses rewordings in scripts "
-    "without spaces between words."
+    f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. The "
+    "comparison does not recognize different words with the same meaning, and often misses "
+    "rewordings in scripts without spaces between words."
 )
 """A description of the computation, for the pages that show its result."""
 
@@ -61,16 +61,21 @@ def similarity(first: str, second: str) -> float:
 
 
 def similarities(first: Sequence[str], second: Sequence[str]) -> Floats:
-    """Return the `similarity` of each text to each other one, shape (len(first), len(second))."""
-    a, b = ([_profile(text) for text in texts] for texts in (first, second))
-    norms = np.multiply.outer(*(np.sqrt([text.trigrams.square for text in p]) for p in (a, b)))
-    products = _products([text.trigrams for text in a], [text.trigrams for text in b])
-    # Rounding must not exceed 1.
-    cosines = np.minimum(products / np.maximum(norms, 1), 1)
-    common = _products([text.words for text in a], [text.words for text in b])
-    smaller = np.minimum.outer(*([text.words.square for text in p] for p in (a, b)))
-    means = (cosines + common / np.maximum(smaller, 1)) / 2
-    n_words = np.minimum.outer(*([len(text.words.keys) for text in p] for p in (a, b)))
+    """Return the `similarity` of each text in `first` to each text in `second`.
+
+    The result has the shape (len(first), len(second)).
+    """
+    profiles = [[_profile(text) for text in texts] for texts in (first, second)]
+    trigrams = [[profile.trigrams for profile in side] for side in profiles]
+    words = [[profile.words for profile in side] for side in profiles]
+    norms = np.multiply.outer(
+        *(np.sqrt([vector.squared_norm for vector in side]) for side in trigrams)
+    )
+    # Rounding errors must not raise a cosine above 1.
+    cosines = np.minimum(_products(*trigrams) / np.maximum(norms, 1), 1)
+    smaller = np.minimum.outer(*([vector.squared_norm for vector in side] for side in words))
+    means = (cosines + _products(*words) / np.maximum(smaller, 1)) / 2
+    n_words = np.minimum.outer(*([len(vector.keys) for vector in side] for side in words))
     has_words = (n_words >= 2) & (smaller > 0)
     return np.where(has_words, np.minimum(means, cosines + WORDS_RAISE), cosines)
 
@@ -81,7 +86,7 @@ class _Vector:
 
     keys: Integers
     values: Integers
-    square: int
+    squared_norm: int
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,11 @@ class _Profile:
 
 
 def _products(first: Sequence[_Vector], second: Sequence[_Vector]) -> Floats:
-    """Return the inner product of each vector with each other one.
+    """Return the inner product of each vector in `first` with each vector in `second`.
 
     Single precision is exact below 2^24; a text of n letters has products of at most n^2.
     """
-    # No part of a text has the key 0, so there is always a column.
+    # Add the unused key 0, so that there is at least one column.
     columns = np.unique(np.concatenate([[0], *(vector.keys for vector in first)]))
     return (_matrix(first, columns) @ _matrix(second, columns).T).astype(np.float64)
 
@@ -108,10 +113,10 @@ def _matrix(vectors: Sequence[_Vector], columns: Integers) -> NDArray[np.float32
         np.concatenate([getattr(vector, name) for vector in vectors]) for name in ("keys", "values")
     )
     rows = np.repeat(np.arange(len(vectors)), [len(vector.keys) for vector in vectors])
-    places = np.searchsorted(columns, keys)
-    is_column = columns.take(places, mode="clip") == keys
+    column_indexes = np.searchsorted(columns, keys)
+    is_column = columns.take(column_indexes, mode="clip") == keys
     matrix = np.zeros((len(vectors), len(columns)), np.float32)
-    matrix[rows[is_column], places[is_column]] = values[is_column]
+    matrix[rows[is_column], column_indexes[is_column]] = values[is_column]
     return matrix
 
 
@@ -126,7 +131,8 @@ class _Letters(dict[int, str | None]):
         return self[code]
 
 
-# The tatweel only stretches a word; writers interchange the other two pairs of letters.
+# Remove the tatweel, which only stretches a word; treat the letters of each other pair as equal,
+# because writers interchange them.
 _LETTERS = _Letters({ord("ـ"): None, ord("ة"): "ه", ord("ى"): "ي"})
 
 
@@ -146,7 +152,8 @@ def _vector(keys: ArrayLike, values: ArrayLike) -> _Vector:
 
 def _trigrams(words: Sequence[str]) -> tuple[Integers, Integers]:
     """Return the distinct trigrams of the words, with a space on either side, and their counts."""
-    # Two spaces between words, so that a trigram within " word " never contains two.
+    # Separate words by two spaces, so that a trigram across two words has a space in the middle and
+    # is dropped.
     spaced = f" {'  '.join(words)} ".encode("utf-32-le", "surrogatepass")
     letters = np.frombuffer(spaced, np.uint32).astype(np.int64)
     first, second, third = letters[:-2], letters[1:-1], letters[2:]
@@ -203,7 +210,7 @@ def similar_to_others(
 ) -> list[tuple[AnyQuestion, AnyQuestion]]:
     """Return the pairs of a question and a nearly equal one of another survey.
 
-    A common topic does not matter, because respondents see no figure of both surveys together.
+    Topics do not matter here, because respondents never see a joint figure for two surveys.
     """
     indexes = _similar_indexes(questions, others, texts, texts_of_others)
     return [(questions[i], others[j]) for i, j in indexes]
@@ -215,15 +222,18 @@ def _similar_indexes(
     texts: Texts,
     texts_of_others: Texts,
 ) -> list[tuple[int, int]]:
-    """Compare the texts in the surveys' own languages, and in every language that both have."""
+    """Return the index pairs of questions that are nearly equal in a common language.
+
+    The texts in the surveys' own languages are always compared.
+    """
     if not questions or not others:
         return []
-    versions = {(tuple(q.text for q in questions), tuple(q.text for q in others))} | {
+    text_pairs = {(tuple(q.text for q in questions), tuple(q.text for q in others))} | {
         (
             tuple(texts[language].get(q.id, "") for q in questions),
             tuple(texts_of_others[language].get(q.id, "") for q in others),
         )
         for language in texts.keys() & texts_of_others.keys()
     }
-    similar = [np.argwhere(similarities(*version) >= NEARLY_EQUAL) for version in versions]
+    similar = [np.argwhere(similarities(*pair) >= NEARLY_EQUAL) for pair in text_pairs]
     return sorted({(i, j) for pairs in similar for i, j in pairs.tolist()})

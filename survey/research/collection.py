@@ -161,7 +161,7 @@ class _CollectionPages(Pages):
             return self._page(slug, close=form), 422
         close_survey(self._store, slug, utc_today())
         self._log.write("closed", slug)
-        flash(f"{slug} is closed. Its last responses are released at {self._next_release()}.")
+        flash(f"{slug} is closed. Its last release is at {self._next_release()}.")
         return redirect(url_for("collection.overview", slug=slug))
 
     def archive(self, slug: str) -> Any:

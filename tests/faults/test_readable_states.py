@@ -238,7 +238,7 @@ class History:
             client = self.surfaces.client()
             assert send(client, f"{page}/close", page=page, name="small").location == page
             (message,) = re.findall("small is closed[^<]*", MASKED.sub("", client.get(page).text))
-            assert message == "small is closed. Its last responses are released at ."
+            assert message == "small is closed. Its last release is at ."
             action = self.store.actions("small", 1)[0]
             assert (action.actor, action.event, action.detail) == (EMAIL, "closed", "")
         else:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.canonical import freeze, read_definition, read_question
-from survey.questionnaire.definition import groups_of, linked_ratios, linked_to, ratio_about
+from survey.questionnaire.definition import groups_of, linked_ids, linked_ratios, ratio_about
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.privacy_loss import (
@@ -328,7 +328,7 @@ def test_the_privacy_label_agrees_with_the_clients(vector):
     sampling = vector["sampling"] or everything
     for topic, figures in vector["topics"].items():
         names = [question.id for question in questions if question.topic == topic]
-        together = linked_to(names, groups)
+        together = linked_ids(names, groups)
         ratio = ratio_about(sampling["groups"], ratios, sampling["draw"], together)
         assert asdict(Bounds.of(ratio)) == figures, topic
     linked = linked_ratios(groups, ratios)

@@ -198,14 +198,30 @@ def test_a_common_topic_does_not_hide_an_equal_question_of_another_survey():
     survey = load(source.encode(), "s.toml", Caps())
     (warning,) = publication_warnings(Questions.of(survey), Caps(), [freeze(survey, 1)])
     assert "“Asleep?” is nearly equal to “Asleep?” in the survey “S”" in warning
-    assert "by a factor of at most 9. Ask other people, or remove the question." in warning
+    assert "by a factor of at most 9. Ask different people, or remove the question." in warning
 
 
 def test_linked_questions_that_are_weak_together_cause_one_warning_about_their_conditions():
     (warning,) = publication_warnings(Questions.of(prison(2)), Caps())
-    assert "the question “Prison?”, with the questions that skip logic links to it," in warning
+    assert (
+        "the question “Prison?” together with the questions linked to it by skip logic changes"
+        in warning
+    )
     assert f"by a factor of at most {prison(2).ratio}." in warning
     assert "Remove the conditions, or choose a smaller epsilon." in warning
+
+
+def test_a_warning_counts_groups_of_linked_questions_instead_of_questions():
+    warning, *_ = publication_warnings(Questions.of(with_topics()), Caps())
+    assert "Ask each person 1 of the 3 groups of questions, chosen at random" in warning
+
+
+def test_at_most_ten_warnings_about_nearly_equal_questions_are_shown():
+    survey = load(definition_of('text = "Asleep?"').encode(), "s.toml", Caps())
+    for n, last in ((10, "remove the question."), (11, "1 more warning"), (12, "2 more warnings")):
+        warnings = publication_warnings(Questions.of(survey), Caps(), [freeze(survey, 1)] * n)
+        assert len(warnings) == min(n, 11)
+        assert last in warnings[-1]
 
 
 def test_a_topic_whose_questions_are_weak_together_causes_a_warning_and_a_weak_report():
@@ -214,10 +230,10 @@ def test_a_topic_whose_questions_are_weak_together_causes_a_warning_and_a_weak_r
     assert report_strength(asked) == "weak"
     assert report_heading(asked) == "Privacy loss of one complete response: ε 2.6 (weak)"
     (warning,) = publication_warnings(asked, Caps())
-    assert "about the topic “Nights” changes the odds by a factor of at most 13." in warning
+    assert "about the topic “Nights” together change the odds by a factor of at most 13." in warning
     assert "Ask each person 1 question, chosen at random, or choose a smaller" in warning
-    assert report_strength(asked.drawing(1)) == "moderate"
-    assert publication_warnings(asked.drawing(1), Caps()) == []
+    assert report_strength(asked.with_draw(1)) == "moderate"
+    assert publication_warnings(asked.with_draw(1), Caps()) == []
     without = questions(*(text.replace("topic", "help") for text in two),
                         privacy='truth_probability = "0.78"')  # fmt: skip
     assert report_strength(without) == "moderate"

@@ -198,11 +198,11 @@ def test_pending_reports_are_never_counted_and_no_button_releases_them(owner, st
 
 
 @pytest.mark.security
-def test_the_page_states_from_whom_a_release_hides_a_response(owner):
+def test_the_page_states_the_limits_of_a_release(owner):
     text = " ".join(owner.get(PAGE).text.split())
     assert (
-        "It hides a response among those of other people: against somebody who sends all other "
-        "responses of a group, only the randomization protects it."
+        "A release hides each response among the others of its group. If one person sends all "
+        "the others, only the randomization protects the remaining response."
     ) in text
 
 

@@ -1048,7 +1048,8 @@ def test_the_outline_says_that_a_grade_covers_linked_questions(ada, store):
     slug, _ = depending(ada, store)
     outline = " ".join(ada.get(f"{DRAFTS}/{slug}").text.split())
     grades = re.findall(
-        r"privacy (\w+) with the questions linked to it \(alone: ε ([\d.]+)\)", outline
+        r"(\w+) protection together with the linked questions \(this question alone: ε ([\d.]+)\)",
+        outline,
     )
     assert grades == [("moderate", "1.099"), ("moderate", "1.099")]  # 3 · 3 = 9
 

@@ -48,7 +48,7 @@ def test_the_page_explains_why_reports_may_be_published_and_the_consequences(edi
 
 HEAD = 'slug = "night"\ntitle = "Nights"\nprefer_not_to_say = false\n'
 QUESTION = '[[questions]]\nid = "{0}"\ntype = "yes_no"\ntext = "{0}?"\ntruth_probability = "{1}"\n'
-IN_PART = {
+PARTLY_WEAK_SURVEYS = {
     "a weak question": (QUESTION.format("slept", "12/13"), "12", "weak"),
     "a weak topic": (
         "".join(QUESTION.format(name, "0.78") + 'topic = "Nights"\n' for name in ("slept", "hurt")),
@@ -63,7 +63,9 @@ IN_PART = {
 }
 
 
-@pytest.mark.parametrize(("questions", "factor", "grade"), IN_PART.values(), ids=IN_PART)
+@pytest.mark.parametrize(
+    ("questions", "factor", "grade"), PARTLY_WEAK_SURVEYS.values(), ids=PARTLY_WEAK_SURVEYS
+)
 def test_every_page_and_file_has_the_grade_of_a_report_that_is_weak_only_in_part(
     client, store, researcher, questions, factor, grade
 ):
@@ -78,7 +80,7 @@ def test_every_page_and_file_has_the_grade_of_a_report_that_is_weak_only_in_part
         assert f"at most {factor}. A" in " ".join(text.split())
     assert f"({grade})" in client.get("/research/").text
     for text in (page, dashboard):
-        assert ("protects its respondents’ answers only weakly" in text) == is_weak
+        assert ("only weakly" in text) == is_weak
     assert ("no row proves an answer" in page) != is_weak
     assert ("A report never proves an answer" in readme) != is_weak
 

@@ -173,11 +173,11 @@ text = "Do you live alone?"
 
 def test_odds_factors_name_the_influence_of_skip_logic(reader, store):
     publish(store, load(SKIPPING.encode(), "skipping.toml", Caps()), TODAY)
-    counting = "With the questions that skip logic links to it: privacy weak (ε 8), odds factor"
+    counting = "With the questions linked to it by skip logic: weak protection (ε 8), odds factor"
     headings = [
         text_of(reader.get(f"/research/surveys/skipping/1/questions/{name}").text)
         for name in ("works", "overtime", "alone")
     ]
     assert [counting in text for text in headings] == [True, True, False]
-    assert ["; this question alone: ε 4" in text for text in headings] == [True, True, False]
-    assert "This question alone: privacy weak (ε 4), odds factor at most 54.6" in headings[2]
+    assert [". This question alone: ε 4" in text for text in headings] == [True, True, False]
+    assert "This question alone: weak protection (ε 4), odds factor at most 54.6" in headings[2]

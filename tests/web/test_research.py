@@ -387,7 +387,7 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
     for words in (
         "Privacy loss of one complete response: ε 3.6 (weak).",
         "by a factor of at most 36. A suspicion of 10% becomes at most 80%, one of 50% becomes",
-        "This question alone: privacy moderate (ε 1.792), odds factor at most 6",
+        "This question alone: moderate protection (ε 1.792), odds factor at most 6",
     ):
         assert words in page
     # The mechanism is one click away: beside an estimate, its figures are misquoted.
@@ -398,12 +398,12 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
 
 
 @pytest.mark.security
-def test_the_results_state_from_whom_a_release_hides_a_response(signed_in, store, small):
+def test_the_results_state_the_limits_of_a_release(signed_in, store, small):
     add_released(store, small, 3000)
     results = "/research/surveys/small/1"
     for page in (results, f"{results}/questions/fell_asleep"):
         assert (
-            "This hides a response among those of other people, not from somebody who sends all "
+            "This hides each response among the others, but not from a person who sends all "
             "the others."
         ) in " ".join(signed_in.get(page).text.split()), page
 

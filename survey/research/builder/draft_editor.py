@@ -173,14 +173,15 @@ class Protection:
     """The protection of a draft: warnings, and improvements that take one click.
 
     `sampling` states how many questions each person is asked; it is empty if all are asked.
-    `proposed_draw` is a better number out of `n_groups`, or 0. `n_weak` counts the questions that
-    are weak alone.
+    `proposed_draw` is a better number out of `n_groups`, or 0. `has_links` is true if skip logic
+    links questions to groups. `n_weak` counts the questions that are weak alone.
     """
 
     warnings: list[str]
     sampling: str
     proposed_draw: int
     n_groups: int
+    has_links: bool
     n_weak: int
     method: str = METHOD
 
@@ -208,6 +209,7 @@ class DraftPages(Pages):
             sampling=sampling_sentences(draft_check, planned, is_automatic=is_automatic),
             proposed_draw=draft_check.proposed_draw or 0,
             n_groups=draft_check.asked.n_groups,
+            has_links=draft_check.asked.n_groups < len(draft_check.questions),
             n_weak=len(draft_check.weak_keys),
         )
 

@@ -106,50 +106,50 @@ def total_sentences(draft_check: DraftCheck, caps: Caps) -> Totals:
     n = len(draft_check.questions)
     if not n:
         return Totals("No question is complete yet.")
-    asked = draft_check.asked
+    questions = draft_check.asked
     subject = f"{n} complete question{'s' * (n > 1)}"
-    if asked.drawn < asked.n_groups:
-        subject += f"; each person is asked {asked.drawn} of {described_groups(asked)}"
+    if questions.drawn < questions.n_groups:
+        subject += f"; each person is asked {questions.drawn} of {described_groups(questions)}"
     extent = (
         f"{subject}. Total epsilon {format_epsilon(draft_check.epsilon)}; the maximum on this "
         f"server is {caps.survey}."
     )
-    warnings = publication_warnings(asked, caps, similar=False)
+    warnings = publication_warnings(questions, caps, similar=False)
     if draft_check.epsilon > caps.survey:
         warnings = [
             "The total epsilon is above the maximum, so you cannot publish this survey.",
             *warnings,
         ]
-    total = f"{report_heading(asked)}."
-    return Totals(total, report_sentences(asked.ratio), extent, " ".join(warnings))
+    total = f"{report_heading(questions)}."
+    return Totals(total, report_sentences(questions.ratio), extent, " ".join(warnings))
 
 
-def described_groups(asked: Questions) -> str:
+def described_groups(questions: Questions) -> str:
     """Return the number of groups from which the device draws, in words."""
-    if asked.n_groups == len(asked.questions):
-        return f"{asked.n_groups} questions"
-    return f"{asked.n_groups} (linked questions count as one)"
+    if questions.n_groups == len(questions.questions):
+        return f"{questions.n_groups} questions"
+    return f"{questions.n_groups} (linked questions count as one)"
 
 
 def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automatic: bool) -> str:
     """Return how many questions each person is asked, why, and its cost; empty if all are asked."""
-    asked = draft_check.asked
-    if asked.drawn >= asked.n_groups:
+    questions = draft_check.asked
+    if questions.drawn >= questions.n_groups:
         return ""
-    responses = Responses(planned.n, asked.share_asked)
-    ratio = asked.ratio_of(asked.n_groups)
+    responses = Responses(planned.n, questions.share_asked)
+    ratio = questions.ratio_of(questions.n_groups)
     everything = "more than a billion" if ratio > 10**9 else f"up to {odds_in_words(ratio)}"
-    separates = asked.drawn == 1 and asked.n_groups == len(asked.questions)
+    separates = questions.drawn == 1 and questions.n_groups == len(questions.questions)
     if not is_automatic:
         reason = ""
     elif draft_check.is_weak:
         reason = "This is the smallest possible number. "
     else:
-        reason = "This is the largest number that causes no warning about them together. "
+        reason = "This is the largest number that causes no warning about a response or a topic. "
     return (
-        f"Each person is asked {asked.drawn} of {described_groups(asked)}, drawn at random on the "
-        f"device. {reason}With all of them, one complete response would change the odds by a "
-        f"factor of {everything}. However, each question gets about "
+        f"Each person is asked {questions.drawn} of {described_groups(questions)}, drawn at random "
+        f"on the device. {reason}With all of them, one complete response would change the odds by "
+        f"a factor of {everything}. However, each question gets about "
         f"{responses.to_question:,} of {responses.n:,} responses"
         f"{', and you cannot cross-tabulate them' if separates else ''}."
     )
@@ -178,32 +178,32 @@ def draw_rows(draft_check: DraftCheck, planned: DraftPlan) -> list[DrawRow]:
 
     The first few, and those around the present and the recommended number.
     """
-    asked, recommended = draft_check.asked, draft_check.recommended_draw or 0
-    if asked.n_groups < 2:
+    questions, recommended = draft_check.asked, draft_check.recommended_draw or 0
+    if questions.n_groups < 2:
         return []
     # Questions with equal channels have equal margins.
     published = [to_published(question) for question in draft_check.questions.values()]
     distinct = {question.channel: question for question in published}.values()
-    near = {asked.drawn, *range(recommended - 1, recommended + 2)}
+    near = {questions.drawn, *range(recommended - 1, recommended + 2)}
     rows = []
-    for n in range(1, asked.n_groups + 1):
-        ratio = asked.ratio_of(n)
+    for n in range(1, questions.n_groups + 1):
+        ratio = questions.ratio_of(n)
         if log_rounded_up(ratio) > draft_check.caps.survey:
             break
-        if n > LISTED_DRAWS and n not in near and n != asked.n_groups:
+        if n > LISTED_DRAWS and n not in near and n != questions.n_groups:
             continue
-        share = Fraction(n, asked.n_groups)
+        share = Fraction(n, questions.n_groups)
         responses = Responses(planned.n, share).to_question
         rows.append(
             DrawRow(
                 n=n,
                 factor=odds_in_words(ratio),
                 from10=Bounds.of(ratio).from10,
-                strength=report_strength(asked.drawing(n)),
+                strength=report_strength(questions.with_draw(n)),
                 responses=responses,
                 margin=100 * max(relative_margin(question, responses) for question in distinct),
-                is_current=n == asked.drawn,
-                is_recommended=n == (recommended or asked.n_groups),
+                is_current=n == questions.drawn,
+                is_recommended=n == (recommended or questions.n_groups),
             )
         )
     return rows
@@ -214,23 +214,25 @@ def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:
 
     Numbers that exceed the server's maximum are left out, except the `current` one.
     """
-    asked, recommended = draft_check.asked, draft_check.recommended_draw
-    automatic = f"{recommended} of {asked.n_groups}" if recommended else "all"
+    questions, recommended = draft_check.asked, draft_check.recommended_draw
+    automatic = f"{recommended} of {questions.n_groups}" if recommended else "all"
     choices = {
         AUTOMATIC: f"Automatic: as many as cause no warning (now {automatic})",
-        "": f"All, {_described_ratio(asked.drawing(asked.n_groups))}",
+        "": f"All, {_described_ratio(questions.with_draw(questions.n_groups))}",
     }
-    for n in range(1, asked.n_groups):
-        ratio = asked.ratio_of(n)
+    for n in range(1, questions.n_groups):
+        ratio = questions.ratio_of(n)
         if log_rounded_up(ratio) > draft_check.caps.survey:
             break
         note = ", recommended" if n == recommended else ""
-        choices[str(n)] = f"{n} of {asked.n_groups}, {_described_ratio(asked.drawing(n))}{note}"
+        choices[str(n)] = (
+            f"{n} of {questions.n_groups}, {_described_ratio(questions.with_draw(n))}{note}"
+        )
     return {**choices, current: choices.get(current, current)}
 
 
-def _described_ratio(asked: Questions) -> str:
-    return f"factor {odds_in_words(asked.ratio)} ({report_strength(asked)})"
+def _described_ratio(questions: Questions) -> str:
+    return f"factor {odds_in_words(questions.ratio)} ({report_strength(questions)})"
 
 
 def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:

@@ -32,12 +32,12 @@ Watch = Callable[[int, int], None]
 def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) -> CheckResult:
     """Copy a store into an empty one, or continue such a copy; the source must accept no reports.
 
-    Pending reports are sealed again with new keys, which are stored in `keys`; the caller must
-    have locked it. Sessions are not copied, so all researchers must sign in again. Returns the
-    result of the source's
-    check. Raises ConflictError if the target contains anything that the source does not, or if
-    the source has changed during the copy, and StoreError if the source contradicts itself, a
-    private key is missing, or the target differs from what was written.
+    Pending reports are sealed again with new keys, which are stored in `keys`. The caller must lock
+    `keys`; otherwise a keeper could destroy keys during the copy. Sessions are not copied, so all
+    researchers must sign in again. Returns the result of the source's check. Raises ConflictError
+    if the target contains anything that the source does not, or if the source has changed during
+    the copy, and StoreError if the source contradicts itself, a private key is missing, or the
+    target differs from what was written.
     """
     with source.snapshot() as snapshot:
         result = copy_snapshot(snapshot, target, watch, keys)
@@ -156,7 +156,7 @@ def restore(
 ) -> tuple[CheckResult, int]:
     """Restore a backup into an empty database, migrated or not.
 
-    The caller must have locked `keys`, because a keeper could destroy keys meanwhile.
+    The caller must lock `keys`; otherwise a keeper could destroy keys during the restore.
 
     Returns the result of the backup's check, and the number of pending reports whose private key
     is destroyed. These are omitted, and their ids and invitations become unused again, so devices
@@ -164,7 +164,7 @@ def restore(
     not changed; a file with an older schema is upgraded in a copy. Raises ConflictError if the
     database contains anything else, and StoreError for a file that is not a store, has a newer
     schema, or contradicts itself. Without `may_lose_all`, it also raises StoreError if `keys` has
-    none of the backup's private keys: a directory that is not mounted looks the same.
+    none of the backup's private keys, because an unmounted key volume looks the same.
     """
     # Beside an SQLite database, whose disk has room for a copy.
     place = store.path.parent if isinstance(store, SqliteStore) else None
@@ -173,11 +173,12 @@ def restore(
         if not lost:
             with source.snapshot() as snapshot:
                 return copy_snapshot(snapshot, store, watch), 0
-        has_any = len(lost) < len(source.sealing_keys())
-        if not has_any and not may_lose_all and any(map(source.is_key_needed, lost)):
+        has_some_keys = len(lost) < len(source.sealing_keys())
+        if not has_some_keys and not may_lose_all and any(map(source.is_key_needed, lost)):
             raise StoreError(
                 f"{keys.directory} has none of this backup's private keys, so all pending reports "
-                "would be omitted; check SURVEY_KEYS. If the keys are lost for good, add --yes"
+                "would be omitted; check that SURVEY_KEYS names the right directory and that its "
+                "volume is mounted. If the keys are permanently lost, add --yes"
             )
         # In a copy of the file, so that a second run starts from the same rows.
         with create_file(Path(directory) / "readable.db") as readable:

@@ -190,13 +190,13 @@ def keeper(take_over: bool, destroy_unused: bool, yes: bool) -> None:
     unit, keys = _keeper()
     if take_over:
         with keys.lock():
-            # A directory that is not mounted looks like one whose keys are lost.
+            # An unmounted key volume looks the same as lost keys.
             if unit.lost_keys() and not yes:
-                # Without the number: anybody with an empty directory could watch reports arrive.
+                # State no number: anyone with an empty directory could watch reports arrive.
                 raise SurveyError(
-                    f"{keys.directory} lacks private keys of this database, and the pending "
-                    "reports sealed with them would be deleted; if these keys are lost for good, "
-                    "add --yes"
+                    f"{keys.directory} does not contain all private keys of this database. Taking "
+                    "over deletes the pending reports sealed with the missing keys. If these keys "
+                    "are permanently lost, add --yes"
                 )
             n = unit.take_over()
         click.echo(f"deleted {quantity(n, 'pending report')} whose private key is lost")
@@ -278,7 +278,9 @@ def backup(file: Path) -> None:
 @click.command()
 @click.argument("file", type=PATH)
 @click.option(
-    "--yes", is_flag=True, help="Omit all pending reports without asking if every key is lost."
+    "--yes",
+    is_flag=True,
+    help="Continue if every private key is lost, and omit all pending reports.",
 )
 def restore(file: Path, yes: bool) -> None:
     """Restore a backup FILE into an empty database; run again to continue after an interruption.

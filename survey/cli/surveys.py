@@ -148,7 +148,10 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: 
 @click.command()
 @click.argument("slug")
 def close(slug: str) -> None:
-    """Close SLUG permanently; the next release includes all its pending reports."""
+    """Close SLUG permanently.
+
+    The next release includes its pending reports and deletes those of groups that are too small.
+    """
     changed = close_survey(configured_store(), slug, utc_today())
     click.echo(f"closed {slug}" if changed else f"{slug} was already closed")
 

@@ -346,7 +346,7 @@ class Keeper:
         if known and not any(self._keys.find(key.public_key) for key in known):
             raise StoreError(
                 f"{self._keys.directory} has none of this database's private keys; check "
-                "SURVEY_KEYS. If the keys are lost for good, run `survey keeper --take-over`"
+                "SURVEY_KEYS. If the keys are permanently lost, run `survey keeper --take-over`"
             )
 
     def _provide_keys(self, surveys: Iterable[PublishedSurvey]) -> None:

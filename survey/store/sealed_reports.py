@@ -566,7 +566,7 @@ def require_key(keys: PrivateKeys, key: SealingKey) -> PrivateKey:
     private_key = keys.find(key.public_key)
     if private_key is None:
         raise StoreError(
-            "the private key of pending reports is missing; if it is lost for good, "
+            "the private key of pending reports is missing; if it is permanently lost, "
             "run `survey keeper --take-over`, so that devices can send these reports again"
         )
     return private_key

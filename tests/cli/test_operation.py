@@ -81,7 +81,7 @@ def test_a_restore_locks_the_keys_and_omits_all_pending_reports_only_when_told(
         keys.destroy(public_key)
     refused = run("restore", file, database=database)
     assert refused.exit_code == 1
-    assert refused.stderr.endswith("If the keys are lost for good, add --yes\n")
+    assert refused.stderr.endswith("If the keys are permanently lost, add --yes\n")
     restored = run("restore", file, "--yes", database=database)
     assert restored.exit_code == 0
     assert "7 pending reports cannot be read" in restored.output
@@ -126,7 +126,7 @@ def test_a_keeper_deletes_and_destroys_only_when_told(filled, run, settings, tmp
     assert "none of this database's private keys" in run("keeper", "--destroy-unused").output
     refusal = run("keeper", "--take-over")
     assert refusal.exit_code == 1
-    assert "the pending reports sealed with them would be deleted" in refusal.output
+    assert "deletes the pending reports sealed with the missing keys" in refusal.output
     assert filled.n_pending(1) == 7
     assert run("keeper", "--take-over", "--yes").output.startswith("deleted 7 pending reports")
 

@@ -84,8 +84,8 @@ def test_all_similarities_at_once_equal_those_computed_pair_by_pair():
 
 def test_the_methods_page_states_the_error_rates_of_these_lists():
     rewordings, different, batteries = (
-        [texts for lists in of for texts in lists.values()]
-        for of in (
+        [texts for lists in lists_by_language for texts in lists.values()]
+        for lists_by_language in (
             (REWORDINGS, HELD_OUT_REWORDINGS),
             (DIFFERENT, HELD_OUT_DIFFERENT),
             (BATTERIES,),
@@ -93,9 +93,9 @@ def test_the_methods_page_states_the_error_rates_of_these_lists():
     )
     text = sections()["nearly-equal"].source
     for lists, statement in (
-        (rewordings, "({} of {} pairs)"),
-        (different, "names {} of {} pairs of different questions"),
-        (batteries, "names {} of {} pairs of items of a battery"),
+        (rewordings, "finds {} of {} pairs of rewordings"),
+        (different, "wrongly flags {} of {} pairs of different questions"),
+        (batteries, "{} of {} pairs of items in a battery"),
     ):
         n_found = sum(len(found(texts)) for texts in lists)
         n_pairs = sum(math.comb(len(texts), 2) for texts in lists)

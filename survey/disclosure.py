@@ -68,7 +68,8 @@ def closing_names(pending: Mapping[str, int]) -> dict[str, str]:
 
     Strata with fewer than 25 pending reports are pooled and published if the pool has at least 25.
     Strata that are missing from the result are not published. A stratum that has been released
-    before still has at least 25 pending reports, unless their key was lost, so it keeps its name.
+    before still has at least 25 pending reports and therefore keeps its name, unless the key of
+    these reports was lost.
 
     >>> closing_names({"north": 30, "east": 20, "west": 3})
     {'north': 'north'}

@@ -221,7 +221,7 @@ class Keeper:
         self._every = every
         self._clock = clock
         self._cleaned_up: date | None = None
-        self._has_sealed = False
+        self._has_checked_unsealed = False
         self._has_merged = False
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
@@ -293,7 +293,7 @@ class Keeper:
                 return 0
 
         attempt(lambda: self._provide_keys(surveys))
-        attempt(self._seal_plain_reports)
+        attempt(self._seal_unsealed_reports)
         attempt(lambda: self._merge_small_cells(surveys))
         periods = self._keys_by_survey()
         for survey in surveys:
@@ -355,22 +355,25 @@ class Keeper:
         for survey in surveys:
             if survey.state == "closed":
                 continue
-            self._readable_key(survey.key, by_survey.get(survey.key, []))
+            self._ensure_readable_key(survey.key, by_survey.get(survey.key, []))
         for spare in by_survey.get(UNASSIGNED, []):
             if self._keys.find(spare.public_key) is None:
                 self._store.delete_key(spare)
         for _ in range(SPARE_KEYS - len(by_survey.get(UNASSIGNED, []))):
             self._store.add_spare_key(self._keys.create())
 
-    def _readable_key(self, survey: int, keys: Sequence[SealingKey]) -> SealingKey:
+    def _ensure_readable_key(self, survey: int, keys: Sequence[SealingKey]) -> SealingKey:
         """Return a survey's newest key, or a new one if it has none or the newest one is lost."""
-        # Nothing must be sealed from now on with a key that is lost.
+        # From now on, no report may be sealed with a lost key.
         if not keys or self._keys.find(keys[-1].public_key) is None:
             return self._rotate(survey, time=0)
         return keys[-1]
 
     def _rotate(self, survey: int, time: int) -> SealingKey:
-        """Create a survey's next key; destroy it if another keeper has processed this time."""
+        """Create a survey's next key.
+
+        Destroy it if another keeper has already processed this release time.
+        """
         public_key = self._keys.create()
         try:
             return self._store.rotate_key(survey, public_key, time)
@@ -393,23 +396,23 @@ class Keeper:
                     self._keys.destroy(key.public_key)
                     self._store.delete_key(key)
 
-    def _seal_plain_reports(self) -> None:
+    def _seal_unsealed_reports(self) -> None:
         """Seal the reports that an earlier version stored unsealed.
 
-        Servers of that version may still accept and release reports. Therefore look for the ids
-        of those they have released at the start, and whenever there were unsealed reports.
+        Servers of that version may still accept and release reports. Therefore, at startup and
+        after sealing any report, delete the pending ids of reports they have released.
         """
-        surveys = self._store.plain_surveys()
-        if self._has_sealed and not surveys:
+        surveys = self._store.surveys_with_unsealed_reports()
+        if self._has_checked_unsealed and not surveys:
             return
-        self._has_sealed = False
+        self._has_checked_unsealed = False
         for survey in surveys:
-            key = self._readable_key(survey, self._keys_by_survey().get(survey, []))
-            unsealed = self._store.unsealed_ids(survey)
-            while reports := self._store.plain_reports(survey, MAX_RELEASED):
-                self._store.seal_plain_reports(key, reports, unsealed)
+            key = self._ensure_readable_key(survey, self._keys_by_survey().get(survey, []))
+            accepted_ids = self._store.unsealed_ids(survey)
+            while reports := self._store.unsealed_reports(survey, MAX_RELEASED):
+                self._store.seal_unsealed_reports(key, reports, accepted_ids)
         self._store.delete_stale_ids()
-        self._has_sealed = True
+        self._has_checked_unsealed = True
         if surveys:
             # Deleted rows stay in free pages of the file until it is rewritten.
             self._store.vacuum()
@@ -427,8 +430,8 @@ class Keeper:
     ) -> int:
         """Do whatever is due for a survey; return the number of released reports."""
         if survey.state == "closed":
-            # Whoever closes a survey must not choose the moment of its last release.
-            is_due = keys and self._is_due(survey, served_until, now)
+            # Closing a survey must not determine when its last reports are released.
+            is_due = keys and self._check_due(survey, served_until, now)
             return self._close(survey, keys, day_of(now)) if is_due else 0
         if survey.is_over(day_of(now)):
             self._store.close_survey(survey.slug, day_of(now))
@@ -440,8 +443,11 @@ class Keeper:
                 require_key(self._keys, key)
         return n
 
-    def _is_due(self, survey: PublishedSurvey, served_until: int, now: float) -> bool:
-        """Return whether a release time has come that was not processed yet."""
+    def _check_due(self, survey: PublishedSurvey, served_until: int, now: float) -> bool:
+        """Return whether an unprocessed release time has passed.
+
+        For a new survey, or after a clock error, record the current release time instead.
+        """
         due = release_time(now, self._every)
         if not served_until or served_until > due + self._every:
             # A new survey has its first release at the next time. A clock that was ahead must not
@@ -457,7 +463,7 @@ class Keeper:
         if len(keys) > 1:
             # A rotation was interrupted.
             self._drain(survey, keys, "", is_release=False)
-        if not self._is_due(survey, served_until, now) or not keys:
+        if not self._check_due(survey, served_until, now) or not keys:
             return 0
         due = release_time(now, self._every)
         sizes = self._store.pending_sizes(survey.key)
@@ -592,11 +598,11 @@ class Keeper:
         delete the ids of surveys that closed so long ago that no device resends their reports.
         """
         self._store.retry_clean_up()
-        unpublished = self._keys_by_survey().keys()
+        awaiting_last_release = self._keys_by_survey().keys()
         closed = [
             survey
             for survey in self._store.surveys()
-            if survey.state == "closed" and survey.key not in unpublished
+            if survey.state == "closed" and survey.key not in awaiting_last_release
         ]
         self._rewrite({survey.key for survey in closed if today - survey.changed <= GRACE})
         if today == self._cleaned_up:

@@ -392,7 +392,7 @@ def _first_line(error: psycopg.Error) -> str:
 def _rewrite(connection: Connection, tables: Sequence[str]) -> None:
     """Write tables again in the order of their keys, without deleted rows.
 
-    Only the deleted rows of a large table are removed, because that delays nobody.
+    In large tables, only remove deleted rows: this does not block writers.
     """
     connection.execute("SET statement_timeout = 0")
     for table in tables:

@@ -18,7 +18,7 @@ from survey.disclosure import Cell, is_question_shown
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import is_test_run
 from survey.store.schema import BLOCK, COUNTS
-from survey.store.sealed_reports import Batch, delete_batches, insert_resealed
+from survey.store.sealed_reports import Batch, delete_batches, insert_keeper_batches
 from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Releases(Transactions):
         with self._write() as transaction:
             transaction.lock(survey)
             delete_batches(transaction, opened)
-            insert_resealed(transaction, remainder)
+            insert_keeper_batches(transaction, remainder)
             transaction.move_ids(survey, ids, remaining_ids)
             if ids:
                 _write_content(transaction, survey, content)

@@ -61,8 +61,8 @@ class Reports(Transactions):
     def n_invited_by_stratum(self, survey: int) -> dict[str, int]:
         """Return the number of invitations issued for each stratum that has any.
 
-        The order is alphabetical. Otherwise, PostgreSQL would choose it by statistics that
-        arriving reports make it update, and the page would show when many have arrived.
+        Sort alphabetically: PostgreSQL's own order changes after many reports have arrived, and
+        the page would reveal that.
         """
         rows = self._rows(
             "SELECT stratum, count(*) FROM invitation WHERE survey = ? "

@@ -38,8 +38,8 @@ UNASSIGNED = 0
 PAGE = 64
 """Number of batches read at once."""
 
-STALE_IDS = 1_024
-"""Number of ids deleted per transaction, because it must hold the write lock only briefly."""
+MAX_STALE_IDS = 1_024
+"""Maximum number of ids that one transaction deletes, to keep the write lock short."""
 
 _NEXT_BATCHES = (
     f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
@@ -174,8 +174,9 @@ class SealedReports(Transactions):
     def rotate_key(self, survey: int, public_key: bytes, time: int) -> SealingKey:
         """Seal all later reports of a survey with a new key, for the release at `time`.
 
-        When this returns, no running transaction seals with an older key. A `time` of 0 is no
-        release. Raises ConflictError if another keeper has processed `time` already.
+        When this returns, no running transaction seals with an older key. Pass `time=0` for a
+        rotation without a release. Raises ConflictError if another keeper has already processed
+        this release time.
         """
         with self._write() as transaction:
             transaction.lock(survey)
@@ -186,7 +187,7 @@ class SealedReports(Transactions):
                 "UPDATE release SET time = ? WHERE survey = ? AND time < ?", [time, survey, time]
             )
             if time and n != 1:
-                raise ConflictError("another keeper has released reports at this time")
+                raise ConflictError("another keeper has already processed this release time")
         return SealingKey(survey, period, public_key)
 
     def delete_key(self, key: SealingKey) -> None:
@@ -297,7 +298,7 @@ class SealedReports(Transactions):
         return len(ids)
 
     def missing_keys(self) -> list[SealingKey]:
-        """Return keys that sealed batches need although their public keys are deleted, too.
+        """Return the keys of sealed batches whose public key is missing from the database.
 
         Their `public_key` is empty. `release` and `delete_key` prevent such batches.
         """
@@ -308,12 +309,12 @@ class SealedReports(Transactions):
         )
         return [SealingKey(survey, period, b"") for survey, period in rows]
 
-    def plain_surveys(self) -> list[int]:
+    def surveys_with_unsealed_reports(self) -> list[int]:
         """Return the surveys with unsealed reports of an earlier version."""
         rows = self._rows("SELECT DISTINCT survey FROM inbox ORDER BY survey")
         return [int(survey) for (survey,) in rows]
 
-    def plain_reports(self, survey: int, n: int) -> list[StoredReport]:
+    def unsealed_reports(self, survey: int, n: int) -> list[StoredReport]:
         """Return up to n unsealed reports of a survey."""
         rows = self._rows(
             "SELECT id, stratum, codes FROM inbox WHERE survey = ? ORDER BY id LIMIT ?",
@@ -334,14 +335,14 @@ class SealedReports(Transactions):
         sealed = {report_id for (ids,) in batches for report_id in _split(ids, ID_BYTES)}
         return {report_id for (report_id,) in recorded} - sealed
 
-    def seal_plain_reports(
-        self, key: SealingKey, reports: Sequence[StoredReport], unsealed: Collection[bytes]
+    def seal_unsealed_reports(
+        self, key: SealingKey, reports: Sequence[StoredReport], accepted_ids: Collection[bytes]
     ) -> None:
-        """Replace unsealed reports with sealed ones, in whatever state their survey is.
+        """Replace unsealed reports with sealed ones, whatever the state of the survey.
 
-        `unsealed` are the `unsealed_ids` of the survey, read after it was migrated. The other ids
-        come from servers of an earlier version that still run: a report whose id is recorded by
-        now is a copy of a sealed or released one, and is dropped.
+        `accepted_ids` are the `unsealed_ids` of the survey, read after it was migrated. Servers of
+        an earlier version that still run do not record ids. A report whose id is recorded but not
+        in `accepted_ids` duplicates a sealed or released report, so it is dropped.
         """
         with self._write() as transaction:
             transaction.lock(key.survey)
@@ -355,14 +356,14 @@ class SealedReports(Transactions):
                 "ON CONFLICT DO NOTHING",
                 [(*place, *place) for place in places],
             )
-            insert_resealed(
+            insert_keeper_batches(
                 transaction,
                 seal(
                     key,
                     [
                         report
                         for report, n in zip(reports, inserted, strict=True)
-                        if n or report.id in unsealed
+                        if n or report.id in accepted_ids
                     ],
                 ),
             )
@@ -370,17 +371,17 @@ class SealedReports(Transactions):
     def delete_stale_ids(self) -> None:
         """Delete the pending ids of reports that a server of an earlier version has released.
 
-        It does not know that these ids are recorded as pending.
+        Servers of that version do not delete them.
         """
         stale = self._rows(
             "SELECT survey, id FROM pending_id WHERE EXISTS (SELECT 1 FROM seen "
             "WHERE seen.survey = pending_id.survey AND seen.id = pending_id.id)"
         )
-        for start in range(0, len(stale), STALE_IDS):
+        for start in range(0, len(stale), MAX_STALE_IDS):
             with self._write() as transaction:
                 transaction.execute_many(
                     "DELETE FROM pending_id WHERE survey = ? AND id = ?",
-                    stale[start : start + STALE_IDS],
+                    stale[start : start + MAX_STALE_IDS],
                 )
 
 
@@ -409,7 +410,7 @@ def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
     transaction.execute_many(PENDING.insert, [batch.row for batch in batches])
 
 
-def insert_resealed(transaction: Transaction, batches: Sequence[Batch]) -> None:
+def insert_keeper_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
     """Insert batches that the keeper sealed before the transaction began.
 
     Raises ConflictError if another keeper has deleted their key since: nobody could open them.
@@ -465,7 +466,7 @@ class PrivateKeys:
         with self._named_errors():
             if not self.directory.exists():
                 self.directory.mkdir(mode=0o700, exist_ok=True)
-                # A power failure must not lose the directory with its first keys.
+                # Otherwise a power failure could lose the new directory and its first keys.
                 _synchronize(self.directory.parent)
             if self.directory.stat().st_mode & 0o077:
                 raise SettingsError(
@@ -573,7 +574,7 @@ def require_key(keys: PrivateKeys, key: SealingKey) -> PrivateKey:
 
 
 def lost_keys(store: SealedReports, keys: PrivateKeys) -> list[SealingKey]:
-    """Return the keys of a store whose private keys a directory lacks."""
+    """Return the keys of a store whose private keys are missing from `keys`."""
     known = (*store.sealing_keys(), *store.missing_keys())
     return [key for key in known if keys.find(key.public_key) is None]
 

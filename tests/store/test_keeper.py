@@ -382,7 +382,7 @@ def test_a_keeper_that_comes_second_to_a_release_time_leaves_no_private_key(
 
     monkeypatch.setattr(store, "rotate_key", rotate_second)
     before = keys.public_keys()
-    with pytest.raises(ConflictError, match="at this time"):
+    with pytest.raises(ConflictError, match="this release time"):
         keeper.work()
     assert keys.public_keys() == before
 
@@ -613,7 +613,7 @@ def test_a_server_of_an_earlier_version_may_go_on_after_the_migration(
 def test_a_server_of_an_earlier_version_may_release_reports_while_they_are_sealed(
     store, settings, small, direct_access, monkeypatch
 ):
-    keeper, read = keeper_at(store, settings), store.plain_reports
+    keeper, read = keeper_at(store, settings), store.unsealed_reports
     keeper.work()
     plain = random_reports(30)
     add_plain(direct_access, small, plain)
@@ -624,7 +624,7 @@ def test_a_server_of_an_earlier_version_may_release_reports_while_they_are_seale
         return reports
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "plain_reports", release_meanwhile)
+        patch.setattr(store, "unsealed_reports", release_meanwhile)
         with pytest.raises(ConflictError):
             keeper.work()
     keeper.work()
@@ -716,7 +716,7 @@ def test_reports_whose_sealing_fails_survive_a_closing(
     add_plain(direct_access, small, random_reports(30))
     store.close_survey("small", TODAY)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "seal_plain_reports", lambda *_: 1 // 0)
+        patch.setattr(store, "seal_unsealed_reports", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             keeper_at(store, settings, 1).work()
     assert keeper_at(store, settings, 1).work() == 30

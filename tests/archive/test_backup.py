@@ -121,7 +121,7 @@ def test_a_restore_leaves_out_what_no_key_opens_so_that_devices_send_it_again(
 
 
 @pytest.mark.security
-def test_a_restore_without_any_key_loses_pending_reports_only_if_that_is_confirmed(
+def test_a_restore_without_any_key_needs_confirmation_to_omit_pending_reports(
     filled, small, file, sqlite_store, tmp_path
 ):
     """A directory of keys that is not mounted looks like one whose keys are destroyed."""

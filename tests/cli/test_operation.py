@@ -69,7 +69,7 @@ def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):
     assert run("estimate", "small", database=database).output == run("estimate", "small").output
 
 
-def test_a_restore_locks_the_keys_and_omits_all_pending_reports_only_when_told(
+def test_a_restore_locks_the_keys_and_omits_all_pending_reports_only_with_yes(
     filled, run, tmp_path, keys
 ):
     file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
@@ -111,7 +111,7 @@ def test_a_migration_merges_the_small_groups_of_an_earlier_version(store, small,
     }
 
 
-def test_a_keeper_deletes_and_destroys_only_when_told(filled, run, settings, tmp_path, keys):
+def test_a_keeper_deletes_and_destroys_only_with_yes(filled, run, settings, tmp_path, keys):
     unused = keys.create()
     for options, message in (
         (["--destroy-unused"], "1 private key would be destroyed"),

@@ -1,7 +1,7 @@
 """Random histories: no surface shows a pending report, and no two states differ by fewer than 25.
 
 Everything readable must follow from released reports, researchers' actions and fixed times alone.
-After each release, every surface is read twice: as it is, and with the pending reports taken away.
+After each release, every surface is read twice: with and without the pending reports.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ pytestmark = [pytest.mark.web, pytest.mark.security]
 
 ROUNDS = 5
 INVITED = {"north": 150, "south": 60, "west": 25, "east": 25}
-AN_INVITATION = "an invitation whose holder may have answered"
-EXCEPTIONS = {AN_INVITATION}
-"""What an arriving report may change: `survey/methods/releases.md` says that whoever has an
-invitation can find out whether it was used."""
+TESTED_INVITATION = "an invitation whose holder may have answered"
+EXCEPTIONS = {TESTED_INVITATION}
+"""Surfaces that an arriving report may change: `survey/methods/releases.md` says that the holder of
+an invitation can find out whether it was used."""
 
 EVENTS = {
     *("reports by the open link", "reports by invitation", "a limit", "a new version"),
     *("a tested invitation", "a restart", "an export", "a backup", "a closing"),
     "a report after the closing",
 }
-"""What happens in every history at least once."""
+"""Events that every history must include."""
 
 MIN_STATES, MIN_READINGS, MIN_COMPARISONS = 5, 2_000, 2_000
-"""A history with fewer has not tested much."""
+"""Minimum counts, so that a history tests enough."""
 
 Groups = dict[tuple[str, ...], int]
 """Number of readable reports of each group: by version, stratum, bucket, and both."""
@@ -156,7 +156,7 @@ class History:
         return steps
 
     def arrivals(self, groups: Mapping[str, int] | None = None) -> None:
-        """Let reports arrive and a keeper work before the next release time: nobody sees either."""
+        """Send reports and run a keeper before the next release time; no surface may change."""
         before = self.texts
         for group, n in groups.items() if groups else self.random_groups():
             self.send_reports(group, n)
@@ -277,7 +277,7 @@ class History:
         """Return the answers to an attacker's requests; their reports arrive as others do."""
         probes = {"a new report": self.post(self.body(self.survey))}
         tested = self.unused["south"].pop()
-        probes[AN_INVITATION] = self.post(self.body_of_invitation("south", tested))
+        probes[TESTED_INVITATION] = self.post(self.body_of_invitation("south", tested))
         for place, body in enumerate(self.accepted[:2]):
             again = self.body(self.first_version, json.loads(body)["report_id"])
             probes[f"resent {place}"] = self.resend(body)

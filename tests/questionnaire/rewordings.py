@@ -236,4 +236,7 @@ BATTERIES = {
     )
     for language in stems
 }
-"""Items that share most words but ask about different things. They never changed the threshold."""
+"""Items that share most words but ask about different things.
+
+They were not used to choose the threshold.
+"""

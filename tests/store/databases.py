@@ -130,7 +130,7 @@ class DirectAccess:
 
     @contextmanager
     def without_pending(self) -> Iterator[int]:
-        """Take all pending reports away and put them back; yield their number."""
+        """Remove all pending reports for the duration of the block; yield their number."""
         tables = [TABLES["pending"], TABLES["pending_id"]]
         rows = {table.name: self.run(f"SELECT * FROM {table.name}") for table in tables}
         for table in tables:

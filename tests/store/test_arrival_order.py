@@ -112,7 +112,7 @@ def first_positions(content: bytes, ids: list[bytes]) -> dict[bytes, int]:
     return places
 
 
-def test_no_arrival_order_is_in_the_names_of_sealed_batches(store, small, direct_access):
+def test_no_arrival_order_appears_in_batch_names(store, small, direct_access):
     n = 400
     ids = [item.id for item in random_reports(n) if not add(store, small, [item])]
     arrival = {id_: number for number, id_ in enumerate(ids)}

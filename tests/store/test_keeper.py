@@ -44,7 +44,7 @@ from tests.store.test_reports import run_together
 
 @pytest.fixture
 def portions(store, monkeypatch) -> list[tuple[str, int]]:
-    """Return a list of the stratum and the size of each portion that becomes readable."""
+    """Return a list of the stratum and the size of each released portion."""
     sizes, write = [], store.release
 
     def record(survey, content, ids, *args):
@@ -121,7 +121,7 @@ def test_an_inbox_larger_than_a_portion_is_released_in_multiples_of_25(
 
 
 @pytest.mark.security
-def test_closing_publishes_a_large_inbox_in_portions_that_are_never_too_small(
+def test_the_last_release_splits_many_reports_into_portions_of_at_least_25(
     store, settings, small, portions, monkeypatch
 ):
     monkeypatch.setattr("survey.collect.release.MAX_RELEASED", 100)
@@ -136,7 +136,7 @@ def test_closing_publishes_a_large_inbox_in_portions_that_are_never_too_small(
 
 
 @pytest.mark.security
-def test_closing_publishes_groups_and_pools_those_that_are_too_small_at_once(
+def test_the_last_release_publishes_large_groups_and_pools_small_ones(
     store, settings, small, portions
 ):
     sizes = {"north": 60, "east": 12, "west": 14, "south": 30}
@@ -355,13 +355,13 @@ def test_no_report_is_sealed_with_a_key_that_another_keeper_has_deleted(
     keeper = keeper_at(store, settings, 2)
     publish_content = keeper._publish
 
-    def let_the_other_work_first(*args):
+    def run_other_keeper_first(*args):
         with suppress(SurveyError):
             other.work()
         return publish_content(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeper, "_publish", let_the_other_work_first)
+        patch.setattr(keeper, "_publish", run_other_keeper_first)
         with pytest.raises(ConflictError, match="deleted the key"):
             keeper.work()
     assert mistakes(store) == ()
@@ -370,7 +370,7 @@ def test_no_report_is_sealed_with_a_key_that_another_keeper_has_deleted(
     assert store.n_released(small.key) == 160
 
 
-def test_a_keeper_that_comes_second_to_a_release_time_leaves_no_private_key(
+def test_a_keeper_that_reaches_a_release_time_second_leaves_no_private_key(
     store, settings, small, keys, monkeypatch
 ):
     add(store, small, random_reports(80))
@@ -387,7 +387,7 @@ def test_a_keeper_that_comes_second_to_a_release_time_leaves_no_private_key(
     assert keys.public_keys() == before
 
 
-def test_reports_without_a_public_key_are_not_lost_unnoticed_and_can_be_sent_again(
+def test_reports_without_a_public_key_are_not_lost_silently_and_can_be_sent_again(
     store, settings, small, keys, direct_access
 ):
     """Two keepers at once could store such reports in an earlier version."""
@@ -462,7 +462,7 @@ def test_the_key_of_a_survey_published_while_keys_are_destroyed_is_kept(
     assert keys.find(key) is not None
 
 
-def test_a_key_is_not_deleted_if_a_report_was_sealed_with_it_after_the_last_look(store, small):
+def test_a_key_is_not_deleted_if_a_report_was_sealed_with_it_after_the_last_check(store, small):
     (key,) = (key for key in store.sealing_keys() if key.survey == small.key)
     assert not store.is_key_needed(key)
     add(store, small, [report(1)])
@@ -588,7 +588,7 @@ def release_as_earlier_version(store, direct_access, survey, reports) -> None:
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_a_server_of_an_earlier_version_may_go_on_after_the_migration(
+def test_a_server_of_an_earlier_version_may_keep_running_after_the_migration(
     store, settings, small, direct_access, is_closed
 ):
     migrated, resent = random_reports(30), random_reports(1)

@@ -397,7 +397,7 @@ def topic_vectors(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def group_vectors(choice: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return surveys that draw questions together which no skip logic links."""
+    """Return surveys whose drawn groups contain questions without skip logic between them."""
     groups, linked = [["q0", "q1"], ["q2", "q3"]], [[f"q{i}"] for i in range(4)]
     surveys = [
         [{**choice, "id": f"q{i}", **({"topic": "T"} if i in members else {})} for i in range(4)]

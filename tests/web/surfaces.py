@@ -61,7 +61,8 @@ MASKED = re.compile(
 
 MASKED_HEADERS = ("Date", "Set-Cookie", "Retry-After", "Content-Length")
 """Headers that differ between two equal readings: the time, a session signed with the time, and a
-random pause. The length is that of the body, which is compared itself, and of redrawn rows."""
+random pause. The content length is omitted, because the body itself is compared and shuffled rows
+change its length."""
 
 COMMANDS = (
     ["estimate", "small"],

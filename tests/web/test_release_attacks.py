@@ -87,7 +87,7 @@ def test_closing_an_invitation_survey_publishes_no_fewer_than_25(surfaces, store
     assert surfaces.rows() == {1: {}}
     assert surfaces.read() == before
     assert store.n_pending(small.key) == 0
-    # Her device may send the deleted report again: it gets the same answer as any stored report.
+    # The device may send the deleted report again: it gets the same answer as any stored report.
     assert post(surfaces, body) == 201
     assert post(surfaces, new_report(small)) == 410
 
@@ -107,7 +107,7 @@ def test_a_test_run_stores_no_real_report_beside_simulated_ones(surfaces, store,
     assert store.tally(test_run.key).n == 1
 
 
-class World:
+class CollectionRun:
     """A collection with results on every page, in which two groups have `n_pending` reports.
 
     Of equal reports, a release publishes 25 of each group, whether 50 or 74 are pending.
@@ -158,13 +158,16 @@ class World:
 def test_nothing_readable_depends_on_the_number_of_pending_reports(
     store, settings, migrated_file, tmp_path
 ):
-    """Two worlds differ only in it, also while the survey is closed; then a release shows all."""
+    """Compare runs that differ only in the number of pending reports, before and after closing."""
     shutil.copy(migrated_file, tmp_path / "other.db")
     write_spare_keys(tmp_path / "other-keys")
     other = replace(
         settings, database=f"sqlite:///{tmp_path / 'other.db'}", keys=str(tmp_path / "other-keys")
     )
-    few, many = World(store, settings, 50), World(open_store(other.database), other, 74)
+    few, many = (
+        CollectionRun(store, settings, 50),
+        CollectionRun(open_store(other.database), other, 74),
+    )
     without_result = {
         name
         for name, text in few.texts.items()
@@ -173,7 +176,7 @@ def test_nothing_readable_depends_on_the_number_of_pending_reports(
     assert without_result == {"/s/small/sent released", "/research/surveys/small released"}
     assert few.texts["log"] == ""
     assert {name for name, text in few.texts.items() if many.texts[name] != text} == set()
-    assert [keeper_at(w.store, w.settings, 2).work() for w in (few, many)] == [50, 98]
+    assert [keeper_at(run.store, run.settings, 2).work() for run in (few, many)] == [50, 98]
     many.store.close_connections()
 
 

@@ -66,7 +66,7 @@ def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, dev
 
 def test_an_open_link_asks_people_to_answer_once(site, device):
     page = device.open(site.link(site.publish()))
-    expect(page.get_by_text("Please answer once.")).to_be_visible()
+    expect(page.get_by_text("Please answer only once.")).to_be_visible()
 
 
 def test_a_used_link_is_rejected_with_the_reason_and_the_report_stays(site, new_device):

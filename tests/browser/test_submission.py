@@ -559,7 +559,7 @@ def test_without_storage_the_report_waits_in_the_open_page(site, device):
 def test_without_storage_the_page_shows_a_message_and_promises_no_mark(site, device, denial):
     device.context.add_init_script(denial)
     page = device.open(site.link(site.publish()))
-    expect(page.locator(".notice", has_text="Keep this page open")).to_be_visible()
+    expect(page.locator(".notice", has_text="Keep the page open")).to_be_visible()
     answer_and_send(page)
     wait_sent(page)
     expect(page.locator(".notice", has_text="Please do not answer again")).to_be_visible()

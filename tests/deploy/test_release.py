@@ -107,4 +107,5 @@ def test_a_release_has_hashes_a_bill_of_materials_and_the_hashes_of_the_client(t
     client = Client.load()
     assert client.sha256 in notes
     assert all(sha256 in notes for sha256 in client.file_hashes.values())
-    assert "randomized on the respondent" in notes
+    changes = README.split(f"\n### {__version__}\n")[1].split("\n### ")[0]
+    assert changes.strip() in notes

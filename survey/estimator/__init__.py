@@ -42,6 +42,7 @@ from survey.estimator.shares.proportions import (
     proportions,
     set_shares,
 )
+from survey.estimator.small_groups.normal_model import GroupShares, group_shares
 from survey.estimator.tables.conditional import (
     Conditional,
     conditional,
@@ -100,6 +101,7 @@ __all__ = [
     "Difference",
     "Disclosure",
     "FiniteShares",
+    "GroupShares",
     "Histogram",
     "Independence",
     "LieDetector",
@@ -137,6 +139,7 @@ __all__ = [
     "disclosure",
     "finite_shares",
     "fitted",
+    "group_shares",
     "histogram",
     "independence",
     "joint_counts",

@@ -84,6 +84,12 @@ RIGHT = {
     "disclosure": {"results": SHARES},
     "finite_shares": {"counts": [70, 130], "channel": COIN, "population": 400, "n": 200},
     "fitted": {"seed": [[1, 1], [1, 3]], "margins": [[40, 60], [50, 50]]},
+    "group_shares": {
+        "counts": [[60, 40], [40, 60], [45, 15], [50, 50]],
+        "channel": COIN,
+        "covariates": None,
+        "n": None,
+    },
     "histogram": {**NUMBERS, "bins": 2},
     "independence": {"joint_counts": TABLE},
     "joint_counts": {"columns": [[0, 1, 1], [1, 0, 1]], "sizes": [2, 2]},

@@ -35,6 +35,7 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
     "Cumulative": lambda: estimator.cdf([400, 1000, 600], THREE, [1, 2, 3]),
     "Difference": lambda: estimator.difference([400, 600], [500, 500], YES_NO, YES_NO),
     "FiniteShares": lambda: estimator.finite_shares([400, 600], YES_NO, 5000),
+    "GroupShares": lambda: estimator.group_shares(np.array(TABLE * 2), YES_NO),
     "Histogram": lambda: estimator.histogram([400, 1000, 600], THREE, [1, 2, 3], 2),
     "Independence": lambda: estimator.independence(TABLE),
     "LieDetector": lambda: estimator.lie_detector([400, 450], [1000, 1000], [0.3, 0.7]),

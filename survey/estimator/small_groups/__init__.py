@@ -1,0 +1,1 @@
+"""Model-based shares of small groups, which borrow strength from each other."""

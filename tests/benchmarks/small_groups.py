@@ -1,0 +1,167 @@
+"""Compare model-based shares of small groups with direct ones: error, coverage and baselines.
+
+    python -m tests.benchmarks.small_groups [ROUNDS]
+
+A seeded simulation draws the true shares of each group (a Dirichlet distribution; the standard
+deviation is that of the first option), then reports. For each setting it prints the root mean
+squared error of the direct estimate (the baseline) and of the model, the coverage of the model's
+95% intervals averaged over groups, of the group covered least, and of a naive interval: the
+estimate at DerSimonian and Laird's variance between groups
+(`statsmodels.stats.meta_analysis.combine_effects`), with the error of a known variance. Figures are
+averages over the options. "outlier": in one group the share of the first option is .8; the model
+cannot cover this group.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from statsmodels.stats.meta_analysis import combine_effects
+
+from survey.estimator import GroupShares, group_shares
+from survey.mechanism import from_epsilon
+from survey.mechanism.channel import Floats
+
+ROUNDS = 400
+LEVEL, Z = 0.95, 1.959964
+MIN_COVERAGE = 0.93
+"""Target of the coverage averaged over groups."""
+
+MAX_RATIO = 0.9
+"""Target of the error relative to the direct one where groups differ less than by their errors."""
+
+OUTLIER = 0.8
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Groups of `sizes` (repeated) with shares of mean `mean`, the first with this deviation."""
+
+    groups: int
+    epsilon: float
+    sizes: tuple[int, ...]
+    sd: float
+    mean: tuple[float, ...] = (0.3, 0.7)
+    outlier: bool = False
+    max_ratio: float = MAX_RATIO
+
+    def __str__(self) -> str:
+        sizes = f"{min(self.sizes)}-{max(self.sizes)}" if len(self.sizes) > 1 else self.sizes[0]
+        outlier = " outlier" if self.outlier else ""
+        shares = f"k {len(self.mean)}, {self.mean[0]} ± {self.sd}{outlier}"
+        return f"{self.groups} × {sizes}, epsilon {self.epsilon:g}, {shares}"
+
+
+UNEQUAL = (25, 50, 100, 400)
+RARE = (0.05, 0.95)
+FOUR = (0.1, 0.2, 0.3, 0.4)
+SETTINGS = (
+    Setting(12, 0.8, (140,), 0.05, max_ratio=0.6),
+    Setting(12, 0.8, (140,), 0.0, max_ratio=0.5),
+    Setting(5, 0.8, (140,), 0.0),
+    Setting(5, 0.8, (140,), 0.1),
+    Setting(12, 0.8, (140,), 0.1),
+    Setting(30, 0.8, (140,), 0.1),
+    Setting(60, 0.8, (140,), 0.08),
+    Setting(12, 1.0, UNEQUAL, 0.0),
+    Setting(12, 1.0, UNEQUAL, 0.1),
+    Setting(12, 2.0, UNEQUAL, 0.1),
+    Setting(12, 4.0, UNEQUAL, 0.1),
+    Setting(12, 4.0, UNEQUAL, 0.02, mean=RARE),
+    Setting(12, 8.0, UNEQUAL, 0.0),
+    Setting(12, 8.0, UNEQUAL, 0.02, mean=RARE),
+    Setting(12, 1.0, (200,), 0.0, mean=FOUR),
+    Setting(12, 1.0, (200,), 0.05, mean=FOUR),
+    Setting(12, 3.0, UNEQUAL, 0.05, mean=FOUR),
+    # Where groups differ more than their errors, the model leaves the estimates nearly alone.
+    Setting(12, 4.0, (400,), 0.2, max_ratio=1.01),
+    Setting(12, 0.8, (140,), 0.05, outlier=True, max_ratio=1.0),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Root mean squared errors, and coverage averaged over groups and of the worst one."""
+
+    direct: float
+    model: float
+    naive: float
+    coverage: float
+    worst: float
+    naive_coverage: float
+
+
+def true_shares(setting: Setting, rng: np.random.Generator) -> Floats:
+    """Draw the shares of each group, shape (groups, options)."""
+    mean = np.array(setting.mean)
+    if setting.sd == 0:
+        shares = np.tile(mean, (setting.groups, 1))
+    else:
+        precision = mean[0] * (1 - mean[0]) / setting.sd**2 - 1
+        shares = rng.dirichlet(mean * precision, setting.groups)
+    if setting.outlier:
+        shares[0] = [OUTLIER, *(1 - OUTLIER) * mean[1:] / mean[1:].sum()]
+    return np.asarray(shares)
+
+
+def naive(shares: GroupShares, option: int) -> tuple[Floats, Floats]:
+    """Return the estimate and its error as if the variance between groups were known."""
+    y, D = shares.direct[:, option], shares.direct_error[:, option] ** 2
+    with warnings.catch_warnings():
+        # Errors that are not used are roots of negative numbers if the variance is negative.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        result = combine_effects(y, D, method_re="chi2")
+    A = max(float(result.tau2), 0.0)
+    pooled = result.mean_effect_re if A > 0 else result.mean_effect_fe
+    kept = A / (A + D)
+    variance = A * (1 - kept) + (1 - kept) ** 2 / (1 / (A + D)).sum()
+    return pooled + kept * (y - pooled), np.sqrt(variance)
+
+
+def measured(setting: Setting, rounds: int, seed: int = 20) -> Measured:
+    """Simulate a setting; a fixed seed gives the same surveys each time."""
+    rng = np.random.default_rng(seed)
+    k = len(setting.mean)
+    channel = from_epsilon(k, setting.epsilon)
+    sizes = np.resize(setting.sizes, setting.groups)
+    errors, hits, naive_hits = [], [], []
+    for _ in range(rounds):
+        truth = true_shares(setting, rng)
+        shares = group_shares(rng.multinomial(sizes, truth @ channel.matrix), channel, level=LEVEL)
+        center, error = np.stack([naive(shares, j) for j in range(k)], axis=-1)
+        estimates = shares.direct, shares.estimate, center
+        errors.append([((estimate - truth) ** 2).mean() for estimate in estimates])
+        hits.append(((shares.conf_low <= truth) & (truth <= shares.conf_high)).mean(axis=1))
+        naive_hits.append(np.abs(center - truth) <= Z * error)
+    direct, model, baseline = np.sqrt(np.mean(errors, axis=0)).tolist()
+    coverage = np.mean(hits, axis=0)
+    return Measured(
+        direct, model, baseline, coverage.mean(), coverage.min(), float(np.mean(naive_hits))
+    )
+
+
+def main(rounds: int) -> None:
+    print(f"{rounds} surveys per setting, {100 * LEVEL:g}% intervals; baseline: direct estimate")
+    print(f"{'groups × size, epsilon, options, mean ± sd':<50}{'direct':>8}{'model':>8}{'ratio':>7}"
+          f"{'target':>8}{'naive':>8}{'coverage':>10}{'target':>8}{'worst':>7}{'naive':>7}"
+          f"{'seconds':>9}")  # fmt: skip
+    for setting in SETTINGS:
+        start = perf_counter()
+        figures = measured(setting, rounds)
+        ratio = figures.model / figures.direct
+        is_met = ratio <= setting.max_ratio and figures.coverage >= MIN_COVERAGE
+        print(
+            f"{setting!s:<50}{figures.direct:>8.4f}{figures.model:>8.4f}{ratio:>7.2f}"
+            f"{setting.max_ratio:>8}{figures.naive:>8.4f}{figures.coverage:>10.4f}"
+            f"{MIN_COVERAGE:>8}{figures.worst:>7.3f}{figures.naive_coverage:>7.3f}"
+            f"{perf_counter() - start:>9.1f}  {'yes' if is_met else 'MISSED'}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)

@@ -22,6 +22,7 @@ from survey.mechanism.channel import (
     draw_subset,
     pack_bits,
 )
+from survey.mechanism.labelled_arrays import ordinary_rows
 
 MAX_ALONE = 3
 """Exclusive options: "none of these", "does not apply" and "prefer not to say"."""
@@ -142,7 +143,7 @@ class BitVector(TwoWeightChannel):
         Returns the reported bits, shape (n, m); for a sampled channel shape (n, 2m): the mask of
         sampled options, then the reported bits.
         """
-        truths = np.asarray(truths)
+        truths = ordinary_rows(truths, "truths")
         if truths.ndim != 2 or truths.shape[1] != self.m or not np.isin(truths, (0, 1)).all():
             raise ChannelError(f"truths must be ticks, 0 or 1, of shape (n, {self.m})")
         flips = rng.integers(0, self.T + self.L, size=truths.shape, dtype=np.int64) >= self.T

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 from survey.mechanism.composition import log_rounded_up
+from survey.mechanism.labelled_arrays import ordinary_rows, reject_masked
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -227,7 +228,7 @@ def check_truth(truth: object, truths: int) -> int:
 
 def check_truths(truths: NDArray[Any], limit: int) -> Integers:
     """Return truths as indices from 0 to `limit` - 1; ChannelError for anything else."""
-    values = np.asarray(truths)
+    values = ordinary_rows(truths, "truths")
     if values.size and (values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= limit):
         raise ChannelError(f"truths must be option indices from 0 to {limit - 1}")
     return values.astype(np.int64)
@@ -361,6 +362,7 @@ def check_stored(stored: Codes, code_bytes: int) -> None:
     Rows of the microdata (one column per option, or one answer per row) have another shape or
     type; without this check their counts would be meaningless.
     """
+    reject_masked(stored, "codes", ChannelError)
     shape = np.shape(stored)
     dtype = getattr(stored, "dtype", type(stored).__name__)
     if not isinstance(stored, np.ndarray) or dtype != np.uint8 or shape[1:] != (code_bytes,):

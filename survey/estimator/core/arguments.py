@@ -1,7 +1,8 @@
 """Validate arguments: their types, counts, levels and numbers of reports.
 
 `checked_arguments` checks what the annotations of a public estimator say: a channel, numbers, a
-whole number, a list of them. The other functions check which values are possible.
+whole number, a list of them. It also puts labelled arrays in order, so that the functions behind it
+receive ordinary arrays. The other functions check which values are possible.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError, DesignError, SurveyError
+from survey.estimator.core.labelled_arguments import arranged_arguments, error_of
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Booleans, Floats, Integers
 
@@ -44,9 +46,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHANNELS = (SubsetSelection, BitVector, WeightTable)
-COUNT_ARGUMENTS = ("counts", "joint_counts", "supports", "reports", "columns", "yes", "a", "b")
-"""Names of arguments that are counts or reports: a wrong type of these is a CountsError."""
-
 CHECKED_ELSEWHERE = ("level",)
 """Arguments that each estimator checks itself, with a specific message."""
 
@@ -58,6 +57,10 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function reject arguments whose types differ from its annotations.
 
     Raises ChannelError, CountsError or DesignError, "NAME = VALUE must be ...".
+
+    Masked arrays are rejected. Labelled arrays (pandas) become ordinary ones: entries labelled by
+    code are put in the order of the codes, and arrays with an entry per person, stratum or class
+    must have equal labels in the same order (`labelled_arguments.AXES`). CountsError otherwise.
 
     >>> @checked_arguments
     ... def half(whole: int) -> float: return whole / 2
@@ -76,13 +79,15 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments = arranged_arguments(function.__name__, bound.arguments)
+        for name, value in bound.arguments.items():
             annotation = Any if name in CHECKED_ELSEWHERE else annotations().get(name, Any)
             is_variadic = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
             for item in value if is_variadic else (value,):
                 if not fits(item, annotation):
                     raise _type_error(name, item, annotation)
-        return function(*args, **kwargs)
+        return function(*bound.args, **bound.kwargs)
 
     return checked
 
@@ -173,11 +178,12 @@ def _type_error(name: str, value: object, kind: Any) -> SurveyError:
     excerpt = " ".join(repr(value).split())
     if len(excerpt) > MAX_SHOWN:
         excerpt = f"{excerpt[:MAX_SHOWN]}..."
-    whole = "whole " if name.partition("[")[0] in COUNT_ARGUMENTS else ""
+    error = error_of(name)
+    whole = "whole " if error is CountsError else ""
     text = f"{name} = {excerpt} must be {_describe(kind, whole)}"
     if any(isinstance(item, type) and item in CHANNELS for item in _all_types(kind)):
         return ChannelError(text)
-    return CountsError(text) if whole else DesignError(text)
+    return error(text)
 
 
 def _all_types(kind: Any) -> list[Any]:
@@ -214,9 +220,6 @@ LARGEST_N = 10**10
 
 LEVELS = (1e-6, 1 - 1e-9)
 """Range of confidence levels: beyond it, 1 - level loses its double precision."""
-
-MAX_LABELS = 6
-"""An error message about labels repeats at most this many."""
 
 LARGEST_NUMBER = 1e150
 """Numbers above this have squares that overflow."""
@@ -272,52 +275,12 @@ def checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> F
     return x
 
 
-def aligned(counts: ArrayLike, axes: Sequence[int] | None = None) -> NDArray[Any]:
-    """Return counts as an array, with labelled entries in the order of their labels.
-
-    The entries of a pandas Series or DataFrame have labels; `value_counts()` sorts them by
-    frequency. Along each of the `axes` (default: all) the labels must be the codes 0 to size - 1,
-    each once, in any order.
-
-    Raises CountsError for any other labels, because they do not say which option is meant.
-    """
-    values = np.asarray(counts)
-    for axis, attribute in enumerate(("index", "columns")):
-        labels = getattr(counts, attribute, None)
-        # Lists have a method named "index".
-        if labels is None or callable(labels) or axis >= values.ndim:
-            continue
-        if axes is None or axis in axes or axis - values.ndim in axes:
-            values = np.take(values, _order_of(np.asarray(labels)), axis=axis)
-    return values
-
-
-def _order_of(labels: NDArray[Any]) -> Integers:
-    """Return the positions of the labels 0, 1, ... in this order, or raise CountsError."""
-    size = len(labels)
-    try:
-        order = np.argsort(labels, kind="stable")
-        if labels.ndim == 1 and (labels[order] == np.arange(size)).all():
-            return order
-    except TypeError:
-        # Labels of different types have no order.
-        pass
-    excerpt = ", ".join(map(repr, labels.tolist()[:MAX_LABELS]))
-    raise CountsError(
-        f"counts are labelled {excerpt}{', ...' * (size > MAX_LABELS)}: labels must be the codes 0 "
-        f"to {size - 1}, each once; use reindex(range(k), fill_value=0), or pass an array in the "
-        "order of the options"
-    )
-
-
 def whole_counts(counts: ArrayLike, size: int, meaning: str) -> Integers:
     """Return the counts as int64 of shape (size,), or raise CountsError with the reason."""
     try:
         values = np.asarray(counts)
     except ValueError:
         raise CountsError(f"counts must be one row of {size} whole numbers: {meaning}") from None
-    if values.shape == (size,):
-        values = aligned(counts)
     if values.shape != (size,):
         raise CountsError(f"counts of shape {values.shape} must have shape ({size},): {meaning}")
     if values.dtype.kind not in "iuf":

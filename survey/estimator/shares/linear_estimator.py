@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from survey.errors import CountsError
 from survey.estimator.core.arguments import (
-    aligned,
     check_at_most,
     checked_n,
     reports_from,
@@ -92,7 +91,7 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
     `n`, shape (classes,), is needed only for bit vectors without sampled options. A class without
     reports is a row of zeros. The columns of labelled counts are put in the order of their codes.
     """
-    table = aligned(counts, axes=(-1,)) if np.ndim(counts) == 2 else np.asarray(counts)
+    table = np.asarray(counts)
     if table.ndim != 2:
         raise CountsError(f"counts of shape {table.shape} must have a row for each class")
     flat = whole_counts(table.ravel(), table.size, "one row per class")

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
-    aligned,
     bit_counts,
     check_at_most,
     checked_arguments,
@@ -322,7 +321,7 @@ def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
         raise ChannelError(
             f"p = q = {channel.p}: the reports contain no information about the answers"
         )
-    f = np.asarray(aligned(report_shares, axes=(-1,)), dtype=np.float64)
+    f = np.asarray(report_shares, dtype=np.float64)
     if not within_reach(f).all():
         raise CountsError("shares of reports must be finite numbers")
     return np.asarray((f - channel.q) / (channel.p - channel.q))

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
     CodeChannel,
-    aligned,
     checked_arguments,
     checked_level,
     checked_whole,
@@ -113,7 +112,6 @@ def whole_table(counts: ArrayLike, shape: tuple[int, ...], meaning: str) -> Inte
     values = np.asarray(counts)
     if values.shape != shape:
         raise CountsError(f"counts of shape {values.shape} must have shape {shape}: {meaning}")
-    values = aligned(counts)
     return whole_counts(values.ravel(), values.size, f"{meaning}, row by row").reshape(shape)
 
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator.core.arguments import (
     CodeChannel,
-    aligned,
     checked_arguments,
     checked_level,
     reports_from,
@@ -340,9 +339,7 @@ def _checked_table(joint_counts: ArrayLike, inverses: Sequence[Floats]) -> Integ
     shape = tuple(G.shape[1] for G in inverses)
     if c.shape != shape:
         raise CountsError(f"joint counts of shape {c.shape} must have shape {shape}")
-    counts = whole_counts(
-        aligned(joint_counts).ravel(), c.size, "one per combination of reports"
-    ).reshape(shape)
+    counts = whole_counts(c.ravel(), c.size, "one per combination of reports").reshape(shape)
     reports_from(int(counts.sum()), 1, None)
     cells = int(np.prod([len(G) for G in inverses]))
     if cells > MAX_CELLS:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from survey.errors import CountsError, DesignError
 from survey.estimator.core.arguments import (
     CodeChannel,
-    aligned,
     checked_arguments,
     checked_level,
     whole_counts,
@@ -305,7 +304,7 @@ def raked(
     ([0.34, 0.66], [0.068, 0.068])
     """
     checked_level(level)
-    table = aligned(counts)
+    table = np.asarray(counts)
     if table.ndim < 2 or not table.size:
         raise CountsError(
             f"counts of shape {table.shape} must have an axis per margin and a last one"
@@ -327,7 +326,7 @@ def raking_weights(reports: ArrayLike, margins: Margins) -> Floats:
     >>> raking_weights([[50, 50], [50, 50]], [[60, 40], [50, 50]]).tolist()
     [[0.6, 0.6], [0.4, 0.4]]
     """
-    table = aligned(reports)
+    table = np.asarray(reports)
     cells = whole_counts(table.ravel(), table.size, "one per cell").reshape(table.shape)
     return _cell_weights(cells, checked_margins(margins, cells.shape))
 

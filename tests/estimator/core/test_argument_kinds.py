@@ -27,7 +27,7 @@ STATES = {"parents": [-1, 0, 0], "populations": [1000, 600, 400]}
 MARGINS = [[0.6, 0.4], [0.5, 0.5]]
 PLAN = {"k": 2, "share": 0.5, "population": 10_000}
 PAIRED = {"counts": [60, 20, 20], "channel": THREE, "patterns": PATTERNS, "options": 2}
-NUMBERS = {"counts": [4, 3, 3], "channel": THREE, "values": [1, 2, 3], "method": None}
+NUMBERS = {"counts": [4, 3, 3], "channel": THREE, "values": [1, 2, 5], "method": None}
 POWER = {"share_a": 0.4, "share_b": 0.5, "epsilon": 1.0, "channel": None, "k": 2}
 
 RIGHT = {
@@ -40,7 +40,7 @@ RIGHT = {
         "target": "population",
     },
     "bit_pairs": {
-        "supports": [[300, 200, 200, 300]],
+        "supports": [[300, 200, 250, 250]],
         "channel": BITS,
         "pairs": [(0, 1)],
         "n": 1000,
@@ -78,7 +78,7 @@ RIGHT = {
         "counts": [70, 130],
         "channel": COIN,
         "draws": 20,
-        "prior": 1.0,
+        "prior": [1.0, 2.0],
         "rng": None,
     },
     "disclosure": {"results": SHARES},
@@ -91,10 +91,10 @@ RIGHT = {
         "n": None,
     },
     "histogram": {**NUMBERS, "bins": 2},
-    "independence": {"joint_counts": TABLE},
-    "joint_counts": {"columns": [[0, 1, 1], [1, 0, 1]], "sizes": [2, 2]},
+    "independence": {"joint_counts": [[3000, 2000], [1000, 4000]]},
+    "joint_counts": {"columns": [[0, 1, 1], [1, 0, 2]], "sizes": [2, 3]},
     "joint_shares": {"joint_counts": TABLE, "channels": [COIN, COIN]},
-    "lie_detector": {"yes": [448, 336], "n": [1000, 1000], "p": [0.4, 0.6]},
+    "lie_detector": {"yes": [448, 336], "n": [1000, 900], "p": [0.4, 0.6]},
     "margin_of": {"n": 100, "epsilon": 1.0, "channel": None, **PLAN},
     "margin_split": {"result": SHARES},
     "margin_split_of_mean": {"counts": [70, 130], "channel": COIN, "values": [0, 1]},
@@ -124,7 +124,7 @@ RIGHT = {
         "channel": THREE,
         "patterns": PATTERNS,
     },
-    "poststratified": {"counts": TABLE, "population": [1, 1], "channel": COIN, "n": None},
+    "poststratified": {"counts": TABLE, "population": [2, 1], "channel": COIN, "n": None},
     "power": {"n_a": 500, "n_b": 500, **POWER, "significance": 0.05},
     "proportions": {
         "counts": [70, 130],
@@ -135,8 +135,13 @@ RIGHT = {
         "target": "population",
     },
     "quantiles": {**NUMBERS, "shares": [0.25, 0.5]},
-    "raked": {"counts": [TABLE, TABLE], "margins": [[1, 1], [1, 1]], "channel": COIN, "n": None},
-    "raking_weights": {"reports": [[10, 20], [20, 10]], "margins": [[1, 1], [1, 1]]},
+    "raked": {
+        "counts": [TABLE, [[900, 300], [200, 100]]],
+        "margins": [[3, 2], [1, 4]],
+        "channel": COIN,
+        "n": None,
+    },
+    "raking_weights": {"reports": [[10, 20], [40, 10]], "margins": [[3, 2], [1, 4]]},
     "reconciled": {"estimate": JOINT, "covariance": COVARIANCE, "margins": MARGINS},
     "reconciled_crosstab": {
         "joint_counts": [[40, 20], [15, 25]],
@@ -144,13 +149,13 @@ RIGHT = {
         "margins": MARGINS,
     },
     "regression": {
-        "reports": [0, 1] * 50,
+        "reports": [0, 1, 1, 0, 1] * 20,
         "channel": COIN,
         "predictors": np.arange(100.0)[:, None] % 7,
         "names": ["age"],
         "randomized": (),
-        "weights": np.ones(100),
-        "times": np.ones(100),
+        "weights": 1 + np.arange(100.0) % 3,
+        "times": 1 + np.arange(100.0) % 2,
         "baseline": 0,
         "errors": None,
         "predictor_model": "logit",

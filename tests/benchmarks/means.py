@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from survey.estimator.numbers.mean import _pseudo_ratios
+from survey.estimator.numbers.mean import mean_ratios
 from survey.mechanism import from_epsilon
 from survey.mechanism.channel import Floats
 from survey.mechanism.numeric import (
@@ -72,7 +72,7 @@ def coverage(channel: object, shares: Floats, n: int, rounds: int, seed: int) ->
     """Return how often the interval covers the true mean of the respondents who answered."""
     x = np.linspace(-1, 1, POINTS)
     n_silent = len(channel.matrix) - POINTS
-    ratios = _pseudo_ratios(channel, (*x.tolist(), *[None] * n_silent), n)
+    ratios = mean_ratios(channel, (*x.tolist(), *[None] * n_silent), n)
     answers = np.append(
         shares * (0.8 if n_silent else 1.0), np.full(n_silent, 0.2 / max(n_silent, 1))
     )

@@ -257,12 +257,12 @@ class PseudoRatios:
     minimum: Floats
     maximum: Floats
 
-    def intervals(self, counts: Integers, level: float) -> Ratio:
+    def intervals(self, counts: Integers | Floats, level: float) -> Ratio:
         """Return the ratios, shape (targets, surveys), for counts of shape (surveys, reports).
 
-        All surveys have the same n.
+        All surveys have the same n. Expected counts need not be whole numbers.
         """
-        n = int(counts[0].sum())
+        n = round(float(counts[0].sum()))
         moments, tails = self._moments(counts / n, n)
         share = moments.mean_b if self.some_silent else np.ones_like(moments.mean_b)
         floor = self.scatter.among(share)

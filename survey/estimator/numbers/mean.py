@@ -106,7 +106,7 @@ def mean(
     n = reports_from(int(c.sum()), 1, None)
     x = checked_values(values, channel.truths)
     # nan never equals itself, so the cache would never find it.
-    ratios = _pseudo_ratios(channel, tuple(None if v != v else v for v in x.tolist()), n)
+    ratios = mean_ratios(channel, tuple(None if v != v else v for v in x.tolist()), n)
     result = ratios.of_survey(c, level)
     estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in result)
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
@@ -129,7 +129,7 @@ def mean(
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def _pseudo_ratios(channel: CodeChannel, values: tuple[float, ...], n: int) -> PseudoRatios:
+def mean_ratios(channel: CodeChannel, values: tuple[float, ...], n: int) -> PseudoRatios:
     """Return the pseudo-values of n reports, for values scaled to [-1, 1].
 
     On this scale the bias of b has the smallest effect. Without no-answer truths b is 1.

@@ -23,7 +23,7 @@ from survey.questionnaire.privacy_loss import (
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
-from survey.results.plan.compute import relative_margin, to_published
+from survey.results.plan.compute import planned_margin, to_published
 from survey.results.plan.sentences import Responses, question_plan
 from survey.settings import Caps
 
@@ -201,7 +201,7 @@ def draw_rows(draft_check: DraftCheck, planned: DraftPlan) -> list[DrawRow]:
                 from10=Bounds.of(ratio).from10,
                 strength=report_strength(questions.with_draw(n)),
                 responses=responses,
-                margin=100 * max(relative_margin(question, responses) for question in distinct),
+                margin=100 * max(planned_margin(question, responses) for question in distinct),
                 is_current=n == questions.drawn,
                 is_recommended=n == (recommended or questions.n_groups),
             )

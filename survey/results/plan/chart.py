@@ -29,7 +29,7 @@ from survey.results.charts import (
     interval_layer,
 )
 from survey.results.number_format import percent
-from survey.results.plan.compute import LEVEL, SHARES, plans_mean, relative_margin, to_published
+from survey.results.plan.compute import LEVEL, SHARES, planned_margin, plans_mean, to_published
 
 FORMATS = ("svg", "png")
 PNG_SCALE = 2
@@ -91,14 +91,14 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
             channel = build(question.answer_space, Fraction(round(1000 * epsilon), 1000))
             variant = replace(published, channel=channel)
             points += [
-                (size, channel.epsilon, relative_margin(variant, size)) for size in _sizes_around(n)
+                (size, channel.epsilon, planned_margin(variant, size)) for size in _sizes_around(n)
             ]
     quantity = (
         "The mean, as a fraction of the range"
         if plans_mean(published)
         else f"A share of {100 * SHARES[0]:g}%"
     )
-    margin = relative_margin(published, n)
+    margin = planned_margin(published, n)
     dot = [_dot(published.channel.epsilon, margin)] if margin <= LARGEST_MARGIN else []
     return _margin_specification(points, [f"{quantity}, {100 * LEVEL:g}% intervals"], dot)
 

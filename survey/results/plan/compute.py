@@ -15,14 +15,24 @@ from typing import NamedTuple
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.estimator import margin_of
-from survey.estimator.core.intervals import Chances, normal_quantile
-from survey.estimator.numbers.mean import worst_variance
-from survey.mechanism import AnyChannel, WeightTable
+from survey.estimator.core.arguments import LARGEST_N
+from survey.estimator.core.intervals import Chances
+from survey.estimator.numbers.distribution import set_ratios
+from survey.estimator.numbers.mean import mean_ratios
+from survey.estimator.planning.expected_margin import (
+    CACHED_MARGINS,
+    answered_margin,
+    binomial_margin,
+    expected_reports,
+    ratio_margin,
+    table_margin,
+)
+from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.canonical import question_form, read_question
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-from survey.questionnaire.privacy_loss import frequencies
+from survey.results.estimates.compute import histogram_cells
+from survey.results.question_statistics import opt_outs, single_code_channel
 
 LEVEL = 0.95
 SHARES = (0.5, 0.1)
@@ -41,8 +51,11 @@ SIGMAS = tuple(Fraction(i, 50) for i in range(500, 4, -1))
 MAX_GRID_POINTS = 25
 """Finer grids are planned with this many points; the margin of the mean is nearly the same."""
 
-BASE_REPORTS = 10_000
-"""Number of reports for which margins are cached; others follow from 1/sqrt(n)."""
+N_TOLERANCE = 0.002
+"""Relative error of a required number of responses."""
+
+UNKNOWN = 0.5
+"""Margin of a share about which nothing is known: the interval is from 0 to 1."""
 
 CACHED_CHANNELS = 2_048
 """Channels whose margins are cached: a draft is planned again after every change."""
@@ -87,39 +100,130 @@ def value_range(question: PublishedQuestion) -> float:
     return question.grid.values[-1] - question.grid.values[0] if question.grid else math.nan
 
 
-def relative_margin(question: PublishedQuestion, n: int) -> float:
-    """Return the margin of a share, or of a mean as a fraction of the range."""
+def planned_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:
+    """Return the margin of what will be read of a question, for n reports to it.
+
+    It is the expected half width of the interval that the results will show: of a share (of the
+    option with the widest one), or of the mean as a fraction of the range. If the question has
+    opt-outs, both are among the people who answered; `PLANNED_NO_ANSWER` of all people do not.
+    `share` is the true share; for a mean, all answers are equally frequent. n counts the reports to
+    this question: if questions are sampled, or for one group, it is a part of all reports.
+    """
     if plans_mean(question):
         return mean_margin(question, n) / value_range(question)
-    return share_margin(question, n)
+    return share_margin(question, n, share)
 
 
 def share_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:
-    """Return the margin of an option's share with n reports, as a fraction."""
-    channel = question.channel
+    """Return the planned margin of an option's share, as a fraction."""
+    in_patterns = None
+    if question.by_patterns:
+        in_patterns = sum(0 in pattern for pattern in question.patterns)
+    no_answers = len(opt_outs(question))
+    answers = len(question.options) - no_answers
+    return _share_margin(question.channel, answers, no_answers, in_patterns, n, share)
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def _share_margin(
+    channel: AnyChannel,
+    answers: int,
+    no_answers: int,
+    in_patterns: int | None,
+    n: int,
+    share: float,
+) -> float:
+    """Return the margin; `in_patterns` is the number of reported patterns with the option."""
     if isinstance(channel, WeightTable):
-        return _table_margin(channel, n, share)
-    p, q = frequencies(question) or (channel.p, channel.q)
-    return margin_of(n, channel=Chances(float(p), float(q)), share=share, level=LEVEL).margin
+        places = range(channel.truths - no_answers, channel.truths)
+        try:
+            return table_margin(channel, n, share, LEVEL, places)
+        except ChannelError:
+            # The table does not identify the shares, so nothing will be known about them.
+            return UNKNOWN
+    if no_answers:
+        return answered_margin(
+            channel,
+            n,
+            share,
+            LEVEL,
+            answers=answers,
+            no_answers=no_answers,
+            in_patterns=in_patterns,
+        )
+    # A pattern with the option is reported with p + (N-1) q or with N q.
+    N = in_patterns or 1
+    chances = Chances(channel.p + (N - 1) * channel.q, N * channel.q)
+    if isinstance(channel, BitVector):
+        n = max(n * channel.sampled // channel.m, 1)
+    return binomial_margin(n, chances, share, LEVEL)
 
 
 def mean_margin(question: PublishedQuestion, n: int) -> float:
-    """Return the margin of the mean in the answer's unit, for the answers of largest variance.
-
-    margin = z range/2 sqrt(Var/n), Var on the scale from -1 to 1
-    """
-    channel = question.channel
-    if not isinstance(channel, WeightTable):
+    """Return the planned margin of the mean in the answer's unit, nan if there is no mean."""
+    channel = single_code_channel(question)
+    if channel is None or question.grid is None:
         return math.nan
-    return (
-        normal_quantile(LEVEL) * value_range(question) / 2 * math.sqrt(_worst_variance(channel) / n)
-    )
+    return value_range(question) * _mean_margin(channel, len(opt_outs(question)), n)
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def _mean_margin(channel: SubsetSelection | WeightTable, no_answers: int, n: int) -> float:
+    """Return the margin as a fraction of the range."""
+    answers = channel.truths - no_answers
+    ratios = mean_ratios(channel, (*map(float, range(answers)), *(None,) * no_answers), n)
+    reports = expected_reports(channel, [True] * answers + [False] * no_answers)
+    return ratio_margin(ratios, reports, n, LEVEL) / 2
+
+
+def histogram_margin(question: PublishedQuestion, n: int) -> float:
+    """Return the planned margin of the histogram's widest cell, nan if there is no histogram.
+
+    It is half of the interval of one cell's share, as a fraction, if all values are equally
+    frequent.
+    """
+    channel, cells = single_code_channel(question), histogram_cells(question)
+    if channel is None or question.grid is None or not cells:
+        return math.nan
+    values = np.array(question.grid.values)
+    sets = [(cell.first <= values) & (values <= cell.last) for cell in cells]
+    key = tuple(tuple(inside.tolist()) for inside in sets)
+    return _histogram_margin(channel, key, len(opt_outs(question)), n)
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def _histogram_margin(
+    channel: SubsetSelection | WeightTable, cells: tuple[tuple[bool, ...], ...], silent: int, n: int
+) -> float:
+    answers = channel.truths - silent
+    truths = np.append(np.arange(answers, dtype=float), np.full(silent, np.nan))
+    ratios = set_ratios(channel, truths, [np.array(inside) for inside in cells], n)
+    reports = expected_reports(channel, [True] * answers + [False] * silent)
+    return max(ratio_margin(ratios, reports, n, LEVEL, j) for j in range(len(cells))) / 2
+
+
+def required_responses(question: PublishedQuestion, margin: float) -> int | None:
+    """Return about how many reports to a question give a planned margin; None above `LARGEST_N`.
+
+    Within `N_TOLERANCE`, because a plan states no more than a few digits.
+    """
+    from scipy.optimize import brentq
+
+    def excess(log_n: float) -> float:
+        return math.log(planned_margin(question, round(math.exp(log_n))) / margin)
+
+    low, high = 0.0, math.log(LARGEST_N)
+    if excess(high) > 0:
+        return None
+    if excess(low) <= 0:
+        return 1
+    return math.ceil(math.exp(brentq(excess, low, high, xtol=N_TOLERANCE)))
 
 
 def required_design(
     question: BaseQuestion, published_question: PublishedQuestion, n: int, margin: float
 ) -> RequiredDesign | None:
-    """Return what n reports require for a margin, as `relative_margin` measures it.
+    """Return what n reports require for a margin, as `planned_margin` measures it.
 
     The search bisects over channels that are built, from the most private one on. Returns None if
     no channel of the design can be built.
@@ -129,36 +233,17 @@ def required_design(
     low, high = 0, len(values) - 1
     while low < high:
         middle = (low + high) // 2
-        if _margin_at(family, values[middle], n) <= margin:
+        if _epsilon_and_margin(family, values[middle], n)[1] <= margin:
             high = middle
         else:
             low = middle + 1
     # The last values may have no channel with integer weights: use the nearest one that has.
-    while low and math.isinf(_margin_at(family, values[low], n)):
+    while low and math.isinf(_epsilon_and_margin(family, values[low], n)[1]):
         low -= 1
-    epsilon, _ = _epsilon_and_scaled_margin(family, values[low])
-    smallest = _margin_at(family, values[low], n)
+    epsilon, smallest = _epsilon_and_margin(family, values[low], n)
     if math.isinf(smallest):
         return None
     return RequiredDesign(family.parameter, values[low], epsilon, smallest, smallest <= margin)
-
-
-def _table_margin(channel: WeightTable, n: int, share: float) -> float:
-    """Return z sqrt(Var/n), Var = sum_y lambda_y B_1y^2 - pi_1^2.
-
-    B is the pseudo-inverse of P(report | truth), lambda = P pi, and pi is `share` for the first
-    answer and equal for the others.
-    """
-    P = channel.matrix
-    shares = np.full(channel.truths, (1 - share) / (channel.truths - 1))
-    shares[0] = share
-    first = np.linalg.pinv(P)[:, 0]
-    variance = float(shares @ P @ first**2) - share**2
-    return normal_quantile(LEVEL) * math.sqrt(max(variance, 0.0) / n)
-
-
-# Two sentences of each plan use it, and a plan is made after every change of a draft.
-_worst_variance = lru_cache(maxsize=64)(worst_variance)
 
 
 def _family(question: BaseQuestion, published_question: PublishedQuestion) -> _Family:
@@ -190,16 +275,11 @@ def _parameter_values(family: _Family) -> Sequence[Fraction]:
     return TRUTH_PROBABILITIES
 
 
-def _margin_at(family: _Family, value: Fraction, n: int) -> float:
-    return _epsilon_and_scaled_margin(family, value)[1] / math.sqrt(n)
-
-
 @lru_cache(maxsize=CACHED_CHANNELS)
-def _epsilon_and_scaled_margin(family: _Family, value: Fraction) -> tuple[float, float]:
-    """Return epsilon and sqrt(n) times the margin; infinite if integers cannot make the channel."""
+def _epsilon_and_margin(family: _Family, value: Fraction, n: int) -> tuple[float, float]:
+    """Return epsilon and the margin; infinite if integers cannot make the channel."""
     try:
         channel: AnyChannel = DESIGNS[family.design].ways[family.parameter](family.inputs, value)
     except ChannelError:
         return math.inf, math.inf
-    margin = relative_margin(replace(family.question, channel=channel), BASE_REPORTS)
-    return channel.epsilon, margin * math.sqrt(BASE_REPORTS)
+    return channel.epsilon, planned_margin(replace(family.question, channel=channel), n)

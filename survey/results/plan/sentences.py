@@ -9,22 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from survey.errors import DesignError
-from survey.estimator import required_epsilon
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.planning.sample_size_and_power import rounded
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism import WeightTable
 from survey.mechanism.composition import format_epsilon
 from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (
-    BASE_REPORTS,
     SHARES,
     mean_margin,
     plans_mean,
-    relative_margin,
     required_design,
+    required_responses,
     share_margin,
     to_published,
     value_range,
@@ -88,7 +85,7 @@ def question_plan(
         bounds=_bounds(published),
         margins=_margins(published, responses),
         reports=_required_reports(published, margin, share),
-        needed_epsilon=_required_epsilon(question, published, responses, margin),
+        needed_epsilon=_required_setting(question, published, responses, margin),
     )
 
 
@@ -173,39 +170,17 @@ def _margins(question: PublishedQuestion, responses: Responses) -> str:
 
 
 def _required_reports(question: PublishedQuestion, margin: float, share: Fraction) -> str:
-    # The margin falls with the square root: n = n0 (margin(n0) / margin)^2.
-    n = math.ceil(BASE_REPORTS * (relative_margin(question, BASE_REPORTS) / margin) ** 2 / share)
     goal = _describe_margin(question, margin)
-    if n > LARGEST_N:
+    n = required_responses(question, margin)
+    if n is None or n / share > LARGEST_N:
         return f"At this epsilon, no number of responses gives {goal}."
-    return f"For {goal}, about {n:,} responses are needed."
-
-
-def _required_epsilon(
-    question: BaseQuestion, published: PublishedQuestion, responses: Responses, margin: float
-) -> str:
-    """Return the setting that gives the margin; empty if the design has none.
-
-    Generalized randomized response has a formula; other designs are searched.
-    """
-    channel, n = published.channel, responses.to_question
-    if question.design != "grr" or not isinstance(channel, SubsetSelection):
-        return _required_setting(question, published, responses, margin)
-    try:
-        plan = required_epsilon(n, margin, k=channel.k)
-    except DesignError:
-        return ""
-    if not plan.possible:
-        return _out_of_reach(published, responses, margin, plan.margin)
-    return (
-        f"For {_describe_margin(published, margin)} with {responses}, set epsilon to "
-        f"{plan.epsilon:.2f} (truth probability {plan.p:.3f})."
-    )
+    return f"For {goal}, about {math.ceil(n / share):,} responses are needed."
 
 
 def _required_setting(
     question: BaseQuestion, published: PublishedQuestion, responses: Responses, margin: float
 ) -> str:
+    """Return the setting that gives the margin; empty if the design has none."""
     design = required_design(question, published, responses.to_question, margin)
     if design is None:
         return ""

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import Question
-from survey.results.plan.compute import relative_margin, to_published
+from survey.results.plan.compute import planned_margin, to_published
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 from tests.cases import each_case
@@ -105,7 +105,7 @@ def test_the_required_epsilon_is_stated_for_every_type_and_suffices(kind):
     published, build = to_published(planned), DESIGNS[planned.design].ways["epsilon"]
 
     def margin(epsilon: Fraction) -> float:
-        return relative_margin(
+        return planned_margin(
             replace(published, channel=build(planned.answer_space, epsilon)), 1_000
         )
 

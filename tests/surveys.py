@@ -199,6 +199,52 @@ prefer_not_to_say = false
 options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
 """
 
+JOINT = b"""
+slug = "joint"
+title = "Joint"
+truth_probability = "3/4"
+questions_per_person = 2
+prefer_not_to_say = false
+[[questions]]
+id = "smoked"
+type = "yes_no"
+text = "Have you smoked?"
+[[questions]]
+id = "mood"
+type = "scale"
+text = "How are you?"
+low = 1
+high = 3
+prefer_not_to_say = true
+[[questions]]
+id = "drank"
+type = "single_choice"
+text = "Have you drunk?"
+options = [{id = "often", label = "Often"}, {id = "once", label = "Once"},
+           {id = "never", label = "Never"}]
+[[questions]]
+id = "works"
+type = "yes_no"
+text = "Do you work?"
+[[questions]]
+id = "alone"
+type = "yes_no"
+text = "Do you live alone?"
+[[questions]]
+id = "hours"
+type = "number"
+text = "How many hours do you sleep?"
+epsilon = 1
+low = 0
+high = 12
+[[together]]
+questions = ["drank", "smoked"]
+joint = true
+[[together]]
+questions = ["alone", "works"]
+"""
+"""Two questions that are randomized as one, and two that are asked together."""
+
 EVERY_DESIGN = b"""
 slug = "every-type"
 title = "Every type"

@@ -15,6 +15,7 @@ import { checkTranslation, TEXTS } from "./definition-translation.js";
 import { CHOICES, TYPES } from "./question-types.js";
 
 /**
+ * @typedef {import("./mechanism.js").Channel} Channel
  * @typedef {import("./definition.js").Option} Option
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./definition.js").Question} Question
@@ -28,13 +29,17 @@ const KEYS = {
   ],
   page: ["questions", "title"],
   question: [
-    ...["alone", "ask_if", "channel", "grid", "help", "id", "max_ticks", "mechanism"],
+    ...["alone", "ask_if", "channel", "grid", "help", "id", "joint", "max_ticks", "mechanism"],
     ...["not_applicable", "opt_out", "options", "shuffled", "stated", "text", "topic", "type"],
   ],
 };
 
 /** Days since 1970 from the year 1 to the year 9999, the range of date fields. */
 const DAYS = { first: -719_162, last: 2_932_896 };
+
+/** Most questions of a joint response, and most combinations of their options. */
+const MAX_JOINT = 3;
+const MAX_COMBINATIONS = 256;
 
 const THEMES = ["", "blue", "plum", "slate"];
 
@@ -54,6 +59,7 @@ export function checkStructure(definition) {
   pages.forEach((_, at) => {
     checkConditions(definition, at);
   });
+  for (const question of questions) if (question.joint) checkJoint(question, questions);
   if (sampling !== null) checkSampling(sampling, questions);
   checkManner(definition);
   for (const [language, translation] of Object.entries(definition.translations)) {
@@ -176,6 +182,47 @@ function checkCondition({ id, ask_if: condition, not_applicable: notApplicable }
   ensure(areKnown, `${id}: its condition has unknown options`);
 }
 
+/**
+ * Check that a joint response covers the combinations of its questions' options, that all of them
+ * agree about it, and that each question's channel is its part:
+ *
+ *     T' = T + (K/k - 1)L,  L' = (K/k)L
+ *
+ * @param {any} question
+ * @param {Question[]} questions
+ */
+function checkJoint({ id, joint, channel }, questions) {
+  const { questions: ids, channel: whole } = joint;
+  const members = questions.filter((question) => ids?.includes(question.id));
+  const isNamed = JSON.stringify(members.map((member) => member.id)) === JSON.stringify(ids);
+  ensure(
+    isNamed && isInteger(ids.length, 2, MAX_JOINT),
+    `${id}: wrong questions of a joint response`,
+  );
+  const agree = (/** @type {any} */ member) =>
+    JSON.stringify(member.joint) === JSON.stringify(joint);
+  ensure(ids.includes(id) && members.every(agree), `${id}: its joint response differs`);
+  checkChannel(whole, id);
+  const isOne = (/** @type {Channel} */ one) => one.kind === "subset_selection" && one.d === 1;
+  const areSingle = members.every(
+    ({ type }) => CHOICES.includes(type) && type !== "multiple_choice",
+  );
+  ensure(isOne(whole) && isOne(channel) && areSingle, `${id}: it cannot be randomized jointly`);
+  const K = members.reduce((product, { options }) => product * options.length, 1);
+  ensure(
+    whole.k === K && K <= MAX_COMBINATIONS,
+    `${id}: its joint response has ${whole.k} options`,
+  );
+  const [parts, T, L] = [K / channel.k, whole.T, whole.L].map(BigInt);
+  const isPart = BigInt(channel.T) * parts * L === BigInt(channel.L) * (T + (parts - 1n) * L);
+  ensure(isPart, `${id}: its channel is no part of its joint response`);
+  const isLinked = questions.some(
+    ({ id: other, ask_if: condition }) =>
+      condition && (ids.includes(other) || ids.includes(condition.question)),
+  );
+  ensure(!isLinked, `${id}: a joint response with a condition`);
+}
+
 /** @param {any} sampling @param {Question[]} questions */
 function checkSampling(sampling, questions) {
   const { draw, groups } = sampling ?? {};
@@ -186,9 +233,10 @@ function checkSampling(sampling, questions) {
   const ids = questions.map(({ id }) => id).sort();
   const isPartition = grouped.length === ids.length && ids.every((id, i) => id === grouped[i]);
   ensure(isPartition, "each question must be in exactly one sampling group");
-  for (const { id, ask_if: condition } of questions) {
+  for (const { id, ask_if: condition, joint } of questions) {
     const group = groups.find((/** @type {string[]} */ members) => members.includes(id));
-    const together = condition === null || group.includes(condition.question);
+    const needed = [...(condition ? [condition.question] : []), ...(joint?.questions ?? [])];
+    const together = needed.every((other) => group.includes(other));
     ensure(together, `${id}: it can be drawn without the question that it depends on`);
   }
 }

@@ -56,6 +56,27 @@ export function perturb(channel, truth, uniformBelow) {
   }
 }
 
+/**
+ * Randomize several answers as one: a combination of options, numbered row by row, the last question
+ * fastest.
+ *
+ * @param {SubsetSelection} channel  over all combinations, d = 1
+ * @param {(Truth | undefined)[]} truths
+ * @param {number[]} sizes  how many options each question has
+ * @param {UniformBelow} uniformBelow
+ * @returns {number[]}  the reported option of each question
+ */
+export function perturbJointly(channel, truths, sizes, uniformBelow) {
+  const truth = sizes.reduce((sum, size, i) => sum * size + indexBelow(size, truths[i]), 0);
+  let report = Number(perturb(channel, truth, uniformBelow));
+  const options = [];
+  for (const size of [...sizes].reverse()) {
+    options.unshift(report % size);
+    report = Math.floor(report / size);
+  }
+  return options;
+}
+
 /** @param {number} n @param {unknown} index  a truth or a code */
 export function indexBelow(n, index) {
   if (typeof index !== "number" || !Number.isInteger(index) || index < 0 || index >= n) {

@@ -102,7 +102,8 @@ function isSampled(channel) {
  */
 export function boundSentence(bound) {
   const { from10, from50 } = posteriorBounds(bound);
-  return say(bound.linked ? "label.linkedBounds" : "label.bounds", {
+  const together = bound.joint ? "label.jointBounds" : "label.linkedBounds";
+  return say(bound.linked ? together : "label.bounds", {
     strength: strengthText(questionStrength(bound)),
     factor: figure(oddsFactor(bound)),
     from10: suspicionText(from10),
@@ -201,9 +202,15 @@ function tableNotes(definition, allBounds) {
   const notes = [
     ...(definition.sampling ? [say("label.ofAsked")] : []),
     ...(isAnySampled ? [say("label.ofSampled")] : []),
-    ...([...allBounds.values()].some(({ linked }) => linked) ? [say("label.ofLinked")] : []),
+    ...(isAny(allBounds, ({ linked, joint }) => linked && !joint) ? [say("label.ofLinked")] : []),
+    ...(isAny(allBounds, ({ joint }) => joint === true) ? [say("label.ofJoint")] : []),
   ];
   return notes.map((note) => element("span", { class: "note" }, note));
+}
+
+/** @param {Map<string, Bound>} allBounds @param {(bound: Bound) => boolean} condition */
+function isAny(allBounds, condition) {
+  return [...allBounds.values()].some(condition);
 }
 
 /** @param {Definition} definition @param {Question} question @param {Bound} bound */

@@ -12,8 +12,8 @@ import { columnExtremes } from "./weight-table.js";
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./mechanism.js").Ratio} Ratio
- * @typedef {Ratio & {linked: boolean}} Bound  e^epsilon of one question; `linked`: it
- *   includes the linked questions
+ * @typedef {Ratio & {linked: boolean, joint?: true}} Bound  e^epsilon of one question; `linked`: it
+ *   includes the linked questions; `joint`: it is that of a joint response
  * @typedef {"good" | "moderate" | "weak"} Strength
  */
 
@@ -51,7 +51,8 @@ const WEAK_REPORT_ABOVE = 20n;
 
 /**
  * Return the bound of every question. An answer that hides later questions also determines their
- * truths, so all questions linked by `ask_if` reveal something about each other's answers.
+ * truths, so all questions linked by `ask_if` reveal something about each other's answers. So does a
+ * joint response: to somebody who knows one answer it reveals the other by as much as its e^epsilon.
  *
  *     e^epsilon of a question = product of e^epsilon over all questions linked to it
  *
@@ -62,20 +63,22 @@ export function bounds(questions) {
   const roots = linkRoots(questions);
   /** @type {Map<string, Bound>} */
   const groups = new Map();
-  for (const { id, channel } of questions) {
-    const root = roots.get(id) ?? id;
+  for (const question of questions) {
+    const root = roots.get(question.id) ?? question.id;
     const group = groups.get(root);
-    const ownRatio = ratio(channel);
+    const ownRatio = reportRatio(question);
     groups.set(root, {
       ...(group ? productOf([group, ownRatio]) : ownRatio),
       linked: group !== undefined,
+      ...(question.joint ? { joint: true } : {}),
     });
   }
   return new Map(questions.map(({ id }) => [id, boundIn(groups, roots.get(id) ?? id)]));
 }
 
 /**
- * Return the first question of each linked group; a question depends on at most one earlier question.
+ * Return the first question of each linked group. A question depends on at most one earlier question,
+ * or is in a joint response.
  *
  * @param {readonly Question[]} questions
  * @returns {Map<string, string>}
@@ -83,10 +86,22 @@ export function bounds(questions) {
 function linkRoots(questions) {
   /** @type {Map<string, string>} */
   const roots = new Map();
-  for (const { id, ask_if: condition } of questions) {
-    roots.set(id, condition ? (roots.get(condition.question) ?? id) : id);
+  for (const { id, ask_if: condition, joint } of questions) {
+    const first = joint?.questions[0] ?? condition?.question ?? id;
+    roots.set(id, roots.get(first) ?? id);
   }
   return roots;
+}
+
+/**
+ * Return e^epsilon of a question's report; a joint report counts at the first of its questions.
+ *
+ * @param {Question} question
+ * @returns {Ratio}
+ */
+function reportRatio({ id, channel, joint }) {
+  if (!joint) return ratio(channel);
+  return joint.questions[0] === id ? ratio(joint.channel) : productOf([]);
 }
 
 /** @param {Map<string, Bound>} allBounds @param {string} id @returns {Bound} */
@@ -130,7 +145,7 @@ function drawnRatio(questions, sampling) {
   const groups = sampling?.groups ?? [questions.map(({ id }) => id)];
   const ratios = groups
     .map((group) => questions.filter(({ id }) => group.includes(id)))
-    .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
+    .map((members) => productOf(members.map(reportRatio)))
     .sort((a, b) => (exceeds(b, a) ? 1 : -1));
   return productOf(ratios.slice(0, sampling?.draw ?? 1));
 }

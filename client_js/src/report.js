@@ -3,7 +3,7 @@
  */
 
 import { truthsOf } from "./answers.js";
-import { drawSome, perturb } from "./mechanism.js";
+import { drawSome, perturb, perturbJointly } from "./mechanism.js";
 import { encodeBase64url, longestCode } from "./report-encoding.js";
 import { checkDrawn, questions } from "./sampling.js";
 
@@ -11,6 +11,8 @@ import { checkDrawn, questions } from "./sampling.js";
  * @typedef {import("./mechanism.js").Code} Code
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./mechanism.js").Truth} Truth
  * @typedef {import("./sampling.js").Drawn} Drawn
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  * @typedef {{stratum: string, invitation: string, drawn: Drawn}} Circumstances
@@ -43,11 +45,38 @@ export function makeReport(definition, answers, uniformBelow, idBytes, circumsta
   checkDrawn(definition, circumstances.drawn);
   // All truths are known before the first draw: a missing answer must not waste randomness.
   const truths = truthsOf(definition, answers, circumstances.drawn);
-  const codes = questions(definition).map(({ id, channel }) => {
-    const truth = truths.get(id);
-    return truth === undefined ? null : perturb(channel, truth, uniformBelow);
-  });
+  const codes = randomized(questions(definition), truths, uniformBelow);
   return padded(definition, encodeBase64url(idBytes), codes, circumstances);
+}
+
+/**
+ * Return one code per question, null if it has no truth. A joint response is drawn at the first of
+ * its questions.
+ *
+ * @param {Question[]} all
+ * @param {Map<string, Truth>} truths
+ * @param {UniformBelow} uniformBelow
+ */
+function randomized(all, truths, uniformBelow) {
+  /** @type {Map<string, Code>} */
+  const codes = new Map();
+  for (const { id, channel, joint } of all) {
+    const truth = truths.get(id);
+    if (truth === undefined || codes.has(id)) continue;
+    if (!joint) {
+      codes.set(id, perturb(channel, truth, uniformBelow));
+      continue;
+    }
+    const members = all.filter((question) => joint.questions.includes(question.id));
+    const reports = perturbJointly(
+      joint.channel,
+      members.map((member) => truths.get(member.id)),
+      members.map((member) => member.options.length),
+      uniformBelow,
+    );
+    for (const [i, member] of members.entries()) codes.set(member.id, reports[i]);
+  }
+  return all.map(({ id }) => codes.get(id) ?? null);
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   channel,
   definitionOf,
   digest,
+  jointQuestions,
   pickSome,
   question,
   sha256,
@@ -385,6 +386,56 @@ for (const [name, wrong] of Object.entries(WRONG_CONDITIONS)) {
     await assert.rejects(read(wrong), refused("malformed"));
   });
 }
+
+const JOINT = jointQuestions([2, 3], 9, 1);
+const joined = (changes, at = 0) =>
+  definitionOf(
+    JOINT.map((member, i) => {
+      const { joint, ...others } = typeof changes === "function" ? changes(member) : changes;
+      if (at !== "all" && at !== i) return member;
+      return { ...member, ...others, ...(joint ? { joint: { ...member.joint, ...joint } } : {}) };
+    }),
+  );
+const APART = definitionOf([...JOINT, question("c", channel(3, 3, 1))]);
+const WRONG_JOINTS = {
+  "a member that disagrees": joined({ joint: { channel: channel(6, 8, 1) } }),
+  "another joint channel than its parts": joined({ joint: { channel: channel(6, 8, 1) } }, "all"),
+  "a joint channel of another size": joined({ joint: { channel: channel(5, 9, 1) } }, "all"),
+  "a joint channel of sets": joined({ joint: { channel: channel(6, 9, 1, 2) } }, "all"),
+  "a joint channel of another kind": joined({ joint: { channel: bits(6, 9, 1) } }, "all"),
+  "a joint channel with T < L": joined({ joint: { channel: channel(6, 1, 9) } }, "all"),
+  "a joint response to one question": joined({ joint: { questions: ["j0"] } }),
+  "a joint response to no list": joined({ joint: { questions: "j0" } }, "all"),
+  "a joint response of others": joined({ joint: { questions: ["j1", "x"] } }, "all"),
+  "a joint response in another order": joined({ joint: { questions: ["j1", "j0"] } }, "all"),
+  "a question twice in a joint response": joined({ joint: { questions: ["j0", "j0"] } }, "all"),
+  "a member that says nothing of it": joined({ joint: undefined, channel: channel(2, 3, 1) }, 1),
+  "a part with more weight": joined({ channel: channel(2, 12, 3) }),
+  "a joint response of four": definitionOf(jointQuestions([2, 2, 2, 2], 9, 1)),
+  "more than 256 combinations": definitionOf(jointQuestions([16, 17], 9, 1)),
+  "a joint response that is drawn in parts": {
+    ...APART,
+    sampling: { draw: 1, groups: [["j0"], ["j1", "c"]] },
+  },
+  "a joint response with a condition": definitionOf(
+    [JOINT[0], { ...JOINT[1], not_applicable: "o1", ask_if: { question: "j0", options: ["o0"] } }],
+    { allow_skip_logic: true },
+  ),
+};
+test("a joint response is accepted, and drawn whole", async () => {
+  await read(definitionOf(JOINT));
+  await read(definitionOf(jointQuestions([2, 2, 2], 9, 1)));
+  await read({ ...APART, sampling: { draw: 1, groups: [["j0", "j1"], ["c"]] } });
+});
+for (const [name, wrong] of Object.entries(WRONG_JOINTS)) {
+  test(`a definition with ${name} is refused`, async () => {
+    await assert.rejects(read(wrong), refused("malformed"));
+  });
+}
+test("p = .99 is exactly the limit of the parts of a joint response", async () => {
+  await read(definitionOf(jointQuestions([2, 2], 197, 1)));
+  await assert.rejects(read(definitionOf(jointQuestions([2, 2], 198, 1))), refused("too_weak"));
+});
 
 test("a survey may store the day or the week of a release, and nothing else of its date", async () => {
   for (const bucket of ["day", "week"]) {

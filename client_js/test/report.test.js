@@ -26,6 +26,7 @@ import {
   channel,
   definitionWithId,
   everyRun,
+  jointQuestions,
   pickSome,
   question,
   replay,
@@ -64,6 +65,28 @@ test("over all draws, whole reports of two questions are the product of the two 
       assert.equal(table.size, 6);
     }
   }
+});
+
+test("over all draws, a joint response is exactly its channel over all combinations", () => {
+  const survey = definitionWithId([...jointQuestions([2, 3], 9, 2), TWO.pages[0].questions[0]]);
+  for (const [j0, j1] of [0, 1].flatMap((a) => [0, 1, 2].map((b) => [a, b]))) {
+    const table = new Map();
+    for (const { result } of everyRun((draw) => makeReport(survey, { j0, j1, a: 1 }, draw, ID))) {
+      const codes = reportCodes(result).slice(0, 2).join();
+      table.set(codes, (table.get(codes) ?? 0) + 1);
+    }
+    assert.equal(table.size, 6);
+    // The other question multiplies every count by its total, 3 + 1.
+    for (const [codes, count] of table) {
+      assert.equal(count, 4 * (codes === `${j0},${j1}` ? 9 : 2));
+    }
+  }
+});
+
+test("the bound of each question of a joint response is that of the whole response", () => {
+  const of = bounds(jointQuestions([2, 3], 9, 2));
+  const whole = { numerator: 9n, denominator: 2n, linked: true, joint: true };
+  for (const id of ["j0", "j1"]) assert.deepEqual(of.get(id), whole);
 });
 
 test("the same codes make the same bytes, whatever the answers were", () => {

@@ -74,6 +74,17 @@ export function amount(id, design, { grid = {}, ...changes } = {}) {
   });
 }
 
+/** Return single choices of some options that are randomized as one, with weights T and L. */
+export function jointQuestions(sizes, T, L) {
+  const ids = sizes.map((_, i) => `j${i}`);
+  const K = sizes.reduce((product, size) => product * size, 1);
+  const joint = { questions: ids, channel: channel(K, T, L) };
+  return sizes.map((k, i) => {
+    const part = channel(k, T + (K / k - 1) * L, (K / k) * L);
+    return question(ids[i], part, { joint, optOut: "" });
+  });
+}
+
 /** Return a definition as the server writes it, one page per question. */
 export function definitionOf(list, changes = {}) {
   return {

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from survey.collect.incoming_reports import accept, parse
 from survey.collect.release import release_simulated
 from survey.errors import DesignError
-from survey.mechanism import Channel, secure_uniform_below
+from survey.mechanism import UniformBelow, secure_uniform_below
+from survey.mechanism.joint_response import perturb_jointly
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, Survey, report_body
 from survey.questionnaire.kinds import PublishedQuestion
@@ -179,17 +181,39 @@ def add_simulated(
 
 def simulated_report(survey: PublishedSurvey, answers: Sequence[Answer | None]) -> bytes:
     """Return one respondent's report, randomized exactly as on a device."""
-    codes = [
-        None if answer is None else _perturb(question.channel, question.truth(answer))
-        for question, answer in zip(survey.definition.questions, answers, strict=True)
-    ]
+    codes = randomized_codes(survey.definition.questions, answers, secure_uniform_below)
     return report_body(
         survey.sha256, secrets.token_urlsafe(16), codes, length=survey.definition.report_bytes
     )
 
 
-def _perturb(channel: Channel, truth: Answer) -> int | str:
-    return channel.perturb_one(truth, secure_uniform_below)
+def randomized_codes(
+    questions: Sequence[PublishedQuestion],
+    answers: Sequence[Answer | None],
+    uniform_below: UniformBelow,
+) -> list[int | str | None]:
+    """Randomize one respondent's answers as a device does; None for a question that was not drawn.
+
+    A joint response is drawn when the first of its questions is reached.
+    """
+    by_id = {question.id: question for question in questions}
+    truths: dict[str, Any] = {
+        question.id: None if answer is None else question.truth(answer)
+        for question, answer in zip(questions, answers, strict=True)
+    }
+    codes: dict[str, int | str | None] = {}
+    for question in questions:
+        truth, joint = truths[question.id], question.joint
+        if truth is None:
+            codes[question.id] = None
+        elif joint is None:
+            codes[question.id] = question.channel.perturb_one(truth, uniform_below)
+        elif question.id == joint.questions[0]:
+            sizes = [by_id[id_].channel.options for id_ in joint.questions]
+            members = [truths[id_] for id_ in joint.questions]
+            reports = perturb_jointly(joint.channel, members, sizes, uniform_below)
+            codes |= zip(joint.questions, reports, strict=True)
+    return [codes[question.id] for question in questions]
 
 
 # Test runs

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from survey.errors import DefinitionError
-from survey.mechanism import channel_from_json
+from survey.mechanism import SubsetSelection, channel_from_json
 from survey.questionnaire.definition import (
     INVITATION_LENGTH,
     MAX_REPORT_BYTES,
@@ -24,7 +24,7 @@ from survey.questionnaire.definition import (
     report_body,
 )
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-from survey.questionnaire.kinds.base import AskIf, Grid
+from survey.questionnaire.kinds.base import AskIf, Grid, JointResponse
 from survey.questionnaire.texts import SURVEY_TEXTS, Option
 
 FORMAT = 1
@@ -95,7 +95,7 @@ def unpublished(definition: Definition) -> Definition:
 
 
 def question_form(question: BaseQuestion) -> dict[str, Any]:
-    """Return the canonical form of a question; every key but the last two is always there."""
+    """Return the canonical form of a question; every key but the last three is always there."""
     grid, ask_if = question.grid, question.ask_if
     form = {
         "id": question.id,
@@ -113,7 +113,11 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
         "stated": question.stated,
         "channel": question.channel.to_json(),
     }
-    optional = {"shuffled": question.shuffled, "topic": question.topic}
+    optional = {
+        "shuffled": question.shuffled,
+        "topic": question.topic,
+        "joint": question.joint and question.joint.to_json(),
+    }
     return {**form, **{name: value for name, value in optional.items() if value}}
 
 
@@ -134,10 +138,18 @@ def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
         channel=channel_from_json(form["channel"]),
         nullable=nullable,
         topic=form.get("topic", ""),
+        joint=_read_joint(form["joint"]) if "joint" in form else None,
     )
     if question.channel.options != question.kind.count_truths(question):
         raise DefinitionError([(form["id"], f"its channel has {question.channel.options} options")])
     return question
+
+
+def _read_joint(form: dict[str, Any]) -> JointResponse:
+    channel = channel_from_json(form["channel"])
+    if not isinstance(channel, SubsetSelection):
+        raise DefinitionError([("joint", f"a {channel.kind} channel is no joint response")])
+    return JointResponse(tuple(form["questions"]), channel)
 
 
 def _optional_keys(survey: Survey) -> dict[str, Any]:

@@ -14,11 +14,23 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, StrictBool, StrictInt, StringConstraints
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    StrictInt,
+    StringConstraints,
+    model_validator,
+)
 
+from survey.errors import ChannelError
 from survey.mechanism.composition import log_rounded_up, total_ratio
+from survey.mechanism.joint_response import joint_response, marginal_response
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion, Question
-from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Text
+from survey.questionnaire.kinds.base import JointResponse
+from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
+from survey.questionnaire.texts import Frozen, Identifier, Language, Line, Passage, Slug, Text
 
 MAX_REPORT_BYTES = 8192
 """Maximum size of a report's body."""
@@ -51,12 +63,24 @@ class Page(Frozen):
     questions: tuple[Question, ...] = Field(min_length=1)
 
 
+class Together(Frozen):
+    """Questions of which each respondent is asked all or none.
+
+    With `joint`, the device randomizes their answers as one, over all combinations of options. Its
+    epsilon is the sum of those that the questions state.
+    """
+
+    questions: tuple[Identifier, ...] = Field(min_length=2, max_length=MAX_QUESTIONS)
+    joint: StrictBool = False
+
+
 class Survey(Frozen):
     """A survey before publication; the instance's `Caps` are the validation context.
 
     `bucket` says how much of a release's date is stored. `access` says whether everybody with the
     link may answer, or only invited people. `kiosk` is for shared devices, on which nothing is
-    stored. `quick_exit` is the destination of "Leave now", an empty page when empty.
+    stored. `quick_exit` is the destination of "Leave now", an empty page when empty. `together`
+    lists questions that will be crossed: each respondent is asked all or none of them.
     """
 
     slug: Slug
@@ -70,6 +94,7 @@ class Survey(Frozen):
     thanks: Passage = ""
     allow_skip_logic: StrictBool = False
     questions_per_person: StrictInt | None = None
+    together: tuple[Together, ...] = Field(default=(), max_length=MAX_QUESTIONS)
     bucket: Literal["none", "day", "week"] = "none"
     access: Literal["open", "invitation"] = "open"
     kiosk: StrictBool = False
@@ -77,6 +102,17 @@ class Survey(Frozen):
     quick_exit: Address = ""
     pages: tuple[Page, ...] = Field(min_length=1)
     _translations: Mapping[str, Survey] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _join_responses(self) -> Survey:
+        # A declaration with a mistake joins nothing: `validation` reports it with its place.
+        by_id = {question.id: question for question in self.questions}
+        for declared in self.together:
+            if declared.joint and joint_mistake(declared.questions, by_id) is None:
+                joint = joint_response_of(declared.questions, by_id)
+                for id_ in joint.questions:
+                    by_id[id_].randomize_jointly(joint)
+        return self
 
     @property
     def translations(self) -> Mapping[str, Survey]:
@@ -96,8 +132,8 @@ class Survey(Frozen):
 
     @property
     def groups(self) -> list[list[str]]:
-        """Questions that are drawn together: one question and all that depend on it."""
-        return groups_of(self.questions)
+        """Questions that are drawn together: as declared, or because one depends on another."""
+        return groups_of(self.questions, [declared.questions for declared in self.together])
 
     @property
     def drawn(self) -> int:
@@ -107,8 +143,7 @@ class Survey(Frozen):
     @property
     def total_ratio(self) -> Fraction:
         """e^epsilon of everything one respondent sends."""
-        ratios = {question.id: question.channel.ratio for question in self.questions}
-        return total_ratio_of(self.groups, ratios, self.drawn)
+        return total_ratio_of(self.groups, ratios_of(self.questions), self.drawn)
 
 
 @dataclass(frozen=True)
@@ -154,7 +189,8 @@ class Definition:
     def linked_ratios(self) -> dict[str, Fraction]:
         """e^epsilon of all reports that depend on the answer to a question, by its id.
 
-        Its own, times those of the questions that skip logic links to it.
+        Its own, times those of the questions that skip logic links to it; for questions randomized
+        jointly, that of their joint report.
         """
         return linked_ratios(groups_of(self.questions), self._ratios)
 
@@ -175,7 +211,7 @@ class Definition:
 
     @property
     def _ratios(self) -> dict[str, Fraction]:
-        return {question.id: question.channel.ratio for question in self.questions}
+        return ratios_of(self.questions)
 
     @cached_property
     def epsilon(self) -> float:
@@ -205,18 +241,89 @@ def report_body(
     return body[:-2] + b"." * (length - len(body)) + body[-2:]
 
 
-def groups_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> list[list[str]]:
-    """Return the ids of each independent question together with those of all that depend on it.
+def groups_of(
+    questions: Iterable[BaseQuestion | PublishedQuestion], together: Iterable[Sequence[str]] = ()
+) -> list[list[str]]:
+    """Return the ids of all questions in groups, each in the survey's order.
 
-    `questions` are in the survey's order: each comes after the one it depends on.
+    A question is in one group with the question it depends on, with those randomized jointly with
+    it, and with those of the same list in `together`. Without `together`, the groups are the
+    questions whose reports reveal something about each other's answers.
     """
-    first: dict[str, str] = {}
-    groups: dict[str, list[str]] = {}
+    listed = list(questions)
+    links: list[Sequence[str]] = [
+        *([question.ask_if.question, question.id] for question in listed if question.ask_if),
+        *(question.joint.questions for question in listed if question.joint),
+        *together,
+    ]
+    group_of = {question.id: [question.id] for question in listed}
+    for link in links:
+        # A draft may name a question that does not exist.
+        groups = {id(group_of[name]): group_of[name] for name in link if name in group_of}
+        merged = [name for group in groups.values() for name in group]
+        group_of |= dict.fromkeys(merged, merged)
+    place = {question.id: number for number, question in enumerate(listed)}
+    distinct = {id(group): sorted(group, key=place.__getitem__) for group in group_of.values()}
+    return list(distinct.values())
+
+
+def ratios_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> dict[str, Fraction]:
+    """Return e^epsilon of the questions' reports, by id; a joint report counts at its first one."""
+    ratios: dict[str, Fraction] = {}
     for question in questions:
-        parent = question.ask_if.question if question.ask_if else question.id
-        first[question.id] = first.get(parent, question.id)
-        groups.setdefault(first[question.id], []).append(question.id)
-    return list(groups.values())
+        if question.joint is None:
+            ratios[question.id] = question.channel.ratio
+        else:
+            is_first = question.id == question.joint.questions[0]
+            ratios[question.id] = question.joint.channel.ratio if is_first else Fraction(1)
+    return ratios
+
+
+MAX_JOINT = 3
+"""Maximum number of questions that are randomized jointly."""
+
+
+def joint_mistake(ids: Sequence[str], by_id: Mapping[str, BaseQuestion]) -> str | None:
+    """Return why these questions cannot be randomized jointly, or None."""
+    if len(ids) > MAX_JOINT:
+        return f"has {len(ids)} questions; at most {MAX_JOINT} can be randomized jointly"
+    if len({*ids} & {*by_id}) < len(ids):
+        return "must list different questions"
+    conditions = {question.ask_if.question for question in by_id.values() if question.ask_if}
+    for question in map(by_id.__getitem__, ids):
+        if not question.kind.is_single or question.design != "grr":
+            return (
+                f'"{question.id}" cannot be randomized jointly: that needs one answer of a list '
+                'and mechanism = "grr"'
+            )
+        if question.ask_if or question.id in conditions:
+            return (
+                f'"{question.id}" cannot be randomized jointly, because it depends on another '
+                "question or another depends on it"
+            )
+    try:
+        channel = joint_response_of(ids, by_id).channel
+    except ChannelError as error:
+        return str(error)
+    for question in map(by_id.__getitem__, ids):
+        p = marginal_response(channel, len(question.all_options)).exact_p
+        if p > MAX_TRUTH_PROBABILITY:
+            return (
+                f'"{question.id}" would have a truth probability of {float(p):.3f}; at most '
+                f"{float(MAX_TRUTH_PROBABILITY)} is allowed"
+            )
+    return None
+
+
+def joint_response_of(ids: Collection[str], by_id: Mapping[str, BaseQuestion]) -> JointResponse:
+    """Return the joint response of these questions, which spends the sum of their epsilons.
+
+    Raises ChannelError for more than 256 combinations of options, or an epsilon above 12.
+    """
+    members = [question for id_, question in by_id.items() if id_ in ids]
+    sizes = [len(question.all_options) for question in members]
+    ratio = total_ratio(question.own_channel.ratio for question in members)
+    return JointResponse(tuple(q.id for q in members), joint_response(sizes, ratio))
 
 
 def linked_ratios(

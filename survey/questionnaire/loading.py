@@ -12,7 +12,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, NoReturn
 
-from survey.questionnaire.definition import Definition, Survey
+from survey.questionnaire.definition import Definition, Survey, groups_of
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.error_messages import quoted, refusal, shortened
 from survey.questionnaire.kinds import kind_of
@@ -140,6 +140,7 @@ def source_of(definition: Definition) -> dict[str, Any]:
         **{name: form[name] for name in SETTINGS if form.get(name)},
         **({"quick_exit": form["exit"]} if form.get("exit") else {}),
         **({"questions_per_person": form["sampling"]["draw"]} if form["sampling"] else {}),
+        **({"together": together} if (together := _together_source(definition)) else {}),
         "pages": [
             {
                 "title": _in_languages(
@@ -155,6 +156,17 @@ def source_of(definition: Definition) -> dict[str, Any]:
             for i, page in enumerate(form["pages"])
         ],
     }
+
+
+def _together_source(definition: Definition) -> list[dict[str, Any]]:
+    """Return the declarations of questions that belong together; those without effect are lost."""
+    joint = {q.joint.questions for q in definition.questions if q.joint}
+    linked = [tuple(group) for group in groups_of(definition.questions)]
+    drawn = [group for group in definition.groups if definition.is_sampled and group not in linked]
+    return [
+        *({"questions": list(ids), "joint": True} for ids in sorted(joint)),
+        *({"questions": list(ids)} for ids in drawn),
+    ]
 
 
 def _question_source(

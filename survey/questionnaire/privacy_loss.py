@@ -37,6 +37,7 @@ from survey.questionnaire.definition import (
     linked_ratios,
     max_questions_asked,
     ratio_about,
+    ratios_of,
     topics_of,
     total_ratio_of,
 )
@@ -238,13 +239,15 @@ MAX_LISTED_WARNINGS = 10
 class Questions:
     """The questions of a draft or a definition, of which each respondent is asked some.
 
-    `drawn` counts the groups of linked questions that one respondent is asked. `texts` are those
-    of the questions in all languages.
+    `drawn` counts the groups of questions that one respondent is asked. `texts` are those of the
+    questions in all languages. `together` lists the ids of questions that are in one group although
+    their reports do not depend on each other's answers.
     """
 
     questions: Sequence[AnyQuestion]
     drawn: int
     texts: Texts = field(default_factory=dict)
+    together: Sequence[Sequence[str]] = ()
 
     @classmethod
     def of(cls, survey: Survey | Definition) -> Questions:
@@ -252,15 +255,22 @@ class Questions:
         questions: tuple[AnyQuestion, ...] = tuple(survey.questions)
         is_complete = isinstance(survey, Definition) and not survey.is_sampled
         drawn = len(questions) if is_complete else survey.drawn
-        return cls(questions, drawn, question_texts(survey))
+        together = [] if is_complete else list(survey.groups)
+        return cls(questions, drawn, question_texts(survey), together)
 
     @cached_property
     def _groups(self) -> list[list[str]]:
+        """The groups that are drawn whole."""
+        return groups_of(self.questions, self.together)
+
+    @cached_property
+    def _linked(self) -> list[list[str]]:
+        """The groups whose reports reveal something about each other's answers."""
         return groups_of(self.questions)
 
     @cached_property
     def _ratios(self) -> dict[str, Fraction]:
-        return {question.id: question.channel.ratio for question in self.questions}
+        return ratios_of(self.questions)
 
     @cached_property
     def ratio(self) -> Fraction:
@@ -277,13 +287,13 @@ class Questions:
 
     def ratio_about(self, *ids: str) -> Fraction:
         """e^epsilon of all that one respondent sends about these questions, by their ids."""
-        included_ids = linked_ids(ids, self._groups)
+        included_ids = linked_ids(ids, self._linked)
         return ratio_about(self._groups, self._ratios, self.drawn, included_ids)
 
     @cached_property
     def linked_ratios(self) -> dict[str, Fraction]:
         """e^epsilon of all reports that depend on the answer to a question, by its id."""
-        return linked_ratios(self._groups, self._ratios)
+        return linked_ratios(self._linked, self._ratios)
 
     @cached_property
     def topic_ratios(self) -> dict[str, Fraction]:
@@ -388,13 +398,12 @@ def _weak_questions(questions: Questions) -> Iterator[str]:
         if ratio <= WEAK_QUESTION_ABOVE:
             continue
         subject, remedy = f"the question “{by_id[first].text}” alone", "Choose a smaller epsilon."
+        is_joint = by_id[first].joint is not None
         if others:
-            subject = (
-                f"the question “{by_id[first].text}” together with the questions linked to it by "
-                "skip logic"
-            )
+            manner = "randomized jointly with it" if is_joint else "linked to it by skip logic"
+            subject = f"the question “{by_id[first].text}” together with the questions {manner}"
             own_ratios = (by_id[id_].channel.ratio for id_ in (first, *others))
-            if max(own_ratios) <= WEAK_QUESTION_ABOVE:
+            if max(own_ratios) <= WEAK_QUESTION_ABOVE and not is_joint:
                 conditions = "conditions" if len(others) > 1 else "condition"
                 remedy = f"Remove the {conditions}, or choose a smaller epsilon."
         yield (
@@ -574,7 +583,8 @@ def ledger(
     """Add up the privacy loss of a survey."""
     ratio = definition.ratio
     low, high = posterior_interval(ratio)
-    epsilons = sorted((q.channel.epsilon for q in definition.questions), reverse=True)
+    ratios = ratios_of(definition.questions).values()
+    epsilons = sorted(map(log_rounded_up, ratios), reverse=True)
     n_asked = max_questions_asked(definition.groups, definition.drawn)
     bounds = Bounds.of(ratio)
     return Ledger(

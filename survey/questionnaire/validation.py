@@ -8,7 +8,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from survey.questionnaire.definition import MAX_QUESTIONS, Survey, max_questions_asked
+from survey.questionnaire.definition import (
+    MAX_QUESTIONS,
+    Survey,
+    joint_mistake,
+    max_questions_asked,
+)
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.error_messages import Mistake, Place, located, sentence, shortened
 from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, BaseQuestion, kind_of
@@ -292,7 +297,7 @@ SHARED_AND_INVITED = (
 
 def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
     """Return what is wrong between questions that are each right."""
-    mistakes = [*_skip_logic(survey), *_sampling(survey)]
+    mistakes = [*_skip_logic(survey), *_together(survey), *_sampling(survey)]
     if survey.kiosk and survey.access == "invitation":
         mistakes.append((("kiosk",), SHARED_AND_INVITED))
     if not mistakes:
@@ -344,6 +349,24 @@ def _list_names(names: Sequence[str]) -> str:
     return f"; available: {listed}" if names else ""
 
 
+def _together(survey: Survey) -> Iterator[Mistake]:
+    """Yield what is wrong with the declarations of questions that belong together."""
+    by_id = {question.id: question for question in survey.questions}
+    joint_ids: set[str] = set()
+    for i, declared in enumerate(survey.together):
+        place: Place = ("together", i, "questions")
+        ids = declared.questions
+        if unknown := [name for name in ids if name not in by_id]:
+            yield place, f'"{unknown[0]}" is not a question{_list_names(list(by_id))}'
+        elif len(set(ids)) < len(ids):
+            yield place, "lists a question twice"
+        elif declared.joint and (mistake := joint_mistake(ids, by_id)):
+            yield place, mistake
+        elif declared.joint and (repeated := joint_ids & set(ids)):
+            yield place, f'"{min(repeated)}" is already randomized jointly with other questions'
+        joint_ids |= set(ids) if declared.joint else set()
+
+
 def _sampling(survey: Survey) -> Iterator[Mistake]:
     number, groups = survey.questions_per_person, len(survey.groups)
     if number is None or 1 <= number < groups:
@@ -353,10 +376,10 @@ def _sampling(survey: Survey) -> Iterator[Mistake]:
         yield place, f"{number} of {groups} question cannot be drawn at random; leave it out"
         return
     nearest = min(max(number, 1), groups - 1)
-    depending = any(question.ask_if for question in survey.questions)
+    depending = groups < len(list(survey.questions))
     yield (
         place,
         f"{number} is not fewer than the {groups} questions"
-        + (" (a question and all that depend on it count once)" if depending else "")
+        + (" (questions that depend on each other or belong together count once)" * depending)
         + f"; the nearest allowed value is {nearest}",
     )

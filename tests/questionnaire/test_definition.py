@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.canonical import freeze, read_definition, read_question
-from survey.questionnaire.definition import groups_of, linked_ids, linked_ratios, ratio_about
+from survey.questionnaire.definition import (
+    groups_of,
+    linked_ids,
+    linked_ratios,
+    ratio_about,
+    ratios_of,
+)
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.privacy_loss import (
@@ -322,7 +328,7 @@ LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-
 @each_case("vector", LABELS)
 def test_the_privacy_label_agrees_with_the_clients(vector):
     questions = [read_question(form, nullable=False) for form in vector["questions"]]
-    ratios = {question.id: question.channel.ratio for question in questions}
+    ratios = ratios_of(questions)
     groups = groups_of(questions)
     everything = {"draw": len(groups), "groups": groups}
     sampling = vector["sampling"] or everything

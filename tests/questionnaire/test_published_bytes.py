@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from survey.collect.simulation import simulate_respondents
+from survey.collect.simulation import randomized_codes, simulate_respondents
 from survey.questionnaire.canonical import freeze, question_form, read_definition
 from survey.questionnaire.definition import Definition, report_body
 from survey.questionnaire.designs import DESIGNS
@@ -76,12 +76,8 @@ def simulated_hash(definition: Definition) -> str:
     source = random.Random(SEED)
     bodies = []
     for row in answers_of(definition):
-        codes = [
-            question.channel.perturb_one(question.truth(row[question.id]), source.randrange)
-            if question.id in row
-            else None
-            for question in definition.questions
-        ]
+        answers = [row.get(question.id) for question in definition.questions]
+        codes = randomized_codes(definition.questions, answers, source.randrange)
         length = definition.report_bytes
         bodies.append(report_body(definition.sha256, "0" * 22, codes, length=length))
     return hashlib.sha256(b"".join(bodies)).hexdigest()

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.surveys import EVERY_DESIGN, TWO_CHOICES, publish
+from tests.surveys import EVERY_DESIGN, JOINT, TWO_CHOICES, publish
 
 FOLDER = Path(__file__).parent
 
@@ -319,6 +319,11 @@ def report_vectors() -> list[dict[str, Any]]:
             (TWO_CHOICES, small, None),
             (EVERY_DESIGN, ANSWERS, None),
             (sampled, ANSWERS, ["works", "hours", "why", "group"]),
+            (
+                JOINT,
+                ({"smoked": 1, "mood": 0, "drank": 2}, {"smoked": 0, "mood": 3, "drank": 0}),
+                ["smoked", "mood", "drank"],
+            ),
         )
         for answers in answer_sets
     ]
@@ -329,10 +334,18 @@ def report_vector(
 ) -> dict[str, Any]:
     definition = publish(content)
     form = json.loads(definition.canonical)
-    draws, codes = [], []
-    for question in (q for page in form["pages"] for q in page["questions"]):
+    draws, codes, joint_codes = [], [], {}
+    questions = [question for page in form["pages"] for question in page["questions"]]
+    for question in questions:
         if drawn_ids is not None and question["id"] not in drawn_ids:
             codes.append(None)
+            continue
+        if "joint" in question:
+            if question["id"] not in joint_codes:
+                new_codes, new_draws = joint_codes_of(question, questions, answers, rng)
+                joint_codes |= new_codes
+                draws += new_draws
+            codes.append(joint_codes[question["id"]])
             continue
         code, new_draws = code_of(question, truth_of(question, answers), rng.randrange)
         draws += new_draws
@@ -354,6 +367,23 @@ def report_vector(
     }
 
 
+def joint_codes_of(
+    question: dict[str, Any],
+    questions: list[dict[str, Any]],
+    answers: dict[str, Any],
+    rng: random.Random,
+) -> tuple[dict[str, int], list[list[int]]]:
+    """Return the reports of all questions of a joint response, and its draws."""
+    joint = question["joint"]
+    members = [member for member in questions if member["id"] in joint["questions"]]
+    # All combinations of options in order, the last question fastest.
+    combinations = list(itertools.product(*(range(len(m["options"])) for m in members)))
+    truth = combinations.index(tuple(answers[member["id"]] for member in members))
+    code, draws = perturbed(*(joint["channel"][name] for name in "kdTL"), truth, rng.randrange)
+    ids = (member["id"] for member in members)
+    return dict(zip(ids, combinations[int(code)], strict=True)), draws
+
+
 def label_vectors() -> list[dict[str, Any]]:
     """Return surveys: the questions -> the figures of the privacy label of each."""
     form = json.loads(publish(EVERY_DESIGN).canonical)
@@ -368,7 +398,7 @@ def label_vectors() -> list[dict[str, Any]]:
         {"questions": survey, "labels": labels_of(survey), "sampling": None, "topics": {}}
         for survey in surveys
     ]
-    return unsampled + topic_vectors(questions) + group_vectors(choices[0])
+    return unsampled + topic_vectors(questions) + group_vectors(choices[0]) + joint_vectors()
 
 
 TOPICS = {"works": "Work", "coins": "Work", "places": "Places", "why": "Work"}
@@ -412,6 +442,35 @@ def group_vectors(choice: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for survey in surveys
     ]
+
+
+def joint_vectors() -> list[dict[str, Any]]:
+    """Return surveys with a joint response: its ratio is T/L, and that of each of its questions."""
+    form = json.loads(publish(JOINT).canonical)
+    questions = [question for page in form["pages"] for question in page["questions"]]
+    joint = next(question["joint"] for question in questions if "joint" in question)
+    whole = Fraction(joint["channel"]["T"], joint["channel"]["L"])
+    labels = {
+        question["id"]: label_of(question, whole if "joint" in question else ratio_of(question))
+        for question in questions
+    }
+    with_topic = [{**question, "topic": "T"} for question in questions]
+    by_id = {question["id"]: question for question in questions}
+    units = [
+        whole,
+        ratio_of(by_id["mood"]),
+        ratio_of(by_id["works"]) * ratio_of(by_id["alone"]),
+        ratio_of(by_id["hours"]),
+    ]
+    vectors = []
+    for sampling, draw in ((form["sampling"], 2), (None, 4)):
+        label = label_of(questions[0], math.prod(sorted(units)[-draw:]))
+        figures = {name: label[name] for name in ("odds", "from10", "from50")}
+        vectors.append(
+            {"questions": with_topic, "labels": labels, "sampling": sampling,
+             "topics": {"T": figures}}
+        )  # fmt: skip
+    return vectors
 
 
 def topics_of(

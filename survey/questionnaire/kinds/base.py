@@ -88,6 +88,22 @@ class Grid:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class JointResponse:
+    """Questions whose answers are randomized as one; a member's `channel` is its marginal channel.
+
+    `questions` are their ids in the survey's order, `channel` is the one over all combinations of
+    their options, the last question fastest.
+    """
+
+    questions: tuple[str, ...]
+    channel: SubsetSelection
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form in the definition of each of the questions."""
+        return {"questions": list(self.questions), "channel": self.channel.to_json()}
+
+
 class Kind:
     """Everything that the Python side knows about one question type.
 
@@ -284,7 +300,7 @@ class PublishedQuestion:
     end of a multiple choice that exclude all others. `stated` is what the researcher wrote of its
     privacy, by way, for codebooks. `nullable` says whether the survey draws its questions, so that
     a report may leave this one out. Questions with the same `topic` reveal something about the same
-    subject.
+    subject. `joint` is set if the answer is randomized together with those to other questions.
     """
 
     id: str
@@ -302,6 +318,7 @@ class PublishedQuestion:
     channel: AnyChannel
     nullable: bool
     topic: str = ""
+    joint: JointResponse | None = None
 
     @property
     def kind(self) -> Kind:

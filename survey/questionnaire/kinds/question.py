@@ -22,6 +22,7 @@ from pydantic import (
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
 from survey.mechanism.exact_numbers import exact_fraction, format_fraction
+from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, Statement
 from survey.questionnaire.kinds.base import (
     KINDS,
@@ -30,6 +31,7 @@ from survey.questionnaire.kinds.base import (
     SPECIAL,
     AskIf,
     Grid,
+    JointResponse,
     Kind,
 )
 from survey.questionnaire.limits import build_channel
@@ -86,6 +88,7 @@ class BaseQuestion(CommonFields):
 
     _channel: AnyChannel = PrivateAttr()
     _design: str = PrivateAttr()
+    _joint: JointResponse | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _build_channel(self, info: ValidationInfo) -> BaseQuestion:
@@ -209,9 +212,25 @@ class BaseQuestion(CommonFields):
         return self._design
 
     @property
-    def channel(self) -> AnyChannel:
+    def own_channel(self) -> AnyChannel:
         """The integer channel that the stated privacy means."""
         return self._channel
+
+    @property
+    def channel(self) -> AnyChannel:
+        """The channel of the question's reports: its own, or its part of a joint response."""
+        if self._joint is None:
+            return self._channel
+        return marginal_response(self._joint.channel, len(self.all_options))
+
+    @property
+    def joint(self) -> JointResponse | None:
+        """The questions with which this one is randomized as one answer, if any."""
+        return self._joint
+
+    def randomize_jointly(self, joint: JointResponse) -> None:
+        """Make the question part of a joint response."""
+        self._joint = joint
 
 
 class OptionsQuestion(BaseQuestion):

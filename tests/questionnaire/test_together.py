@@ -1,0 +1,208 @@
+"""Questions that belong together: drawn whole, and randomized as one answer."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from survey.collect.simulation import randomized_codes, simulate_respondents
+from survey.errors import DefinitionError
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.loading import load, source_of
+from survey.questionnaire.privacy_loss import Questions, ledger, report_strength
+from survey.questionnaire.validation import check
+from survey.settings import Caps
+from tests.cases import each_case
+from tests.surveys import JOINT, publish
+
+YES_NO = '[[questions]]\nid = "{0}"\ntype = "yes_no"\ntext = "{0}?"\n'
+
+
+def survey_of(*ids: str, declared: str, start: str = "", more: str = "") -> str:
+    """Return a survey of yes/no questions at p = 3/4."""
+    questions = "".join(map(YES_NO.format, ids))
+    return (
+        f'slug = "s"\ntitle = "S"\ntruth_probability = "3/4"\nprefer_not_to_say = false\n{start}\n'
+        f"{questions}{more}{declared}"
+    )
+
+
+def together(*ids: str, joint: bool = False) -> str:
+    return f"[[together]]\nquestions = {list(ids)}\n" + "joint = true\n" * joint
+
+
+def test_questions_that_belong_together_are_drawn_together_with_the_same_frequency():
+    definition = publish(
+        survey_of(*"abcd", declared=together("d", "a"), start="questions_per_person = 1", more="")
+    )
+    assert definition.groups == (("a", "d"), ("b",), ("c",))
+    rows = list(simulate_respondents(definition, 3_000, {}, np.random.default_rng(1)))
+    asked = Counter("".join(i for i, answer in zip("abcd", row, strict=True) if answer is not None)
+                    for row in rows)  # fmt: skip
+    assert set(asked) == {"ad", "b", "c"}
+    # Six standard deviations of a share of 1/3.
+    assert all(abs(n / 3_000 - 1 / 3) < 0.052 for n in asked.values())
+
+
+def test_drawing_questions_together_reveals_nothing_about_each_other():
+    definition = publish(survey_of(*"abc", declared=together("a", "c")))
+    assert definition.linked_ratios == dict.fromkeys("abc", Fraction(3))
+    assert b"together" not in definition.canonical
+    assert b"joint" not in definition.canonical
+    sampled = publish(
+        survey_of(*"abc", declared=together("a", "c"), start="questions_per_person = 1")
+    )
+    assert sampled.ratio == 9
+    assert sampled.linked_ratios == dict.fromkeys("abc", Fraction(3))
+    assert report_strength(Questions.of(sampled)) == "moderate"
+
+
+def test_a_joint_response_spends_exactly_the_epsilons_of_its_questions():
+    definition = publish(survey_of(*"abc", declared=together("c", "a", joint=True)))
+    a, b, c = definition.questions
+    assert a.joint == c.joint
+    assert a.joint
+    assert a.joint.questions == ("a", "c")
+    assert b.joint is None
+    assert a.joint.channel.ratio == 9
+    assert definition.ratio == 27
+    # p of each is (T + L)/(T + 3L), above the 3/4 that it states.
+    assert a.channel.exact_p == Fraction(5, 6)
+    assert definition.linked_ratios == {"a": Fraction(9), "b": Fraction(3), "c": Fraction(9)}
+    assert Questions.of(definition).ratio == Questions.of(load_survey(definition)).ratio == 27
+    assert ledger(definition).odds == "27"
+
+
+def load_survey(definition: Definition):
+    return check(source_of(definition), Caps())
+
+
+@each_case(
+    "source",
+    [
+        JOINT.decode(),
+        survey_of(*"abc", declared=together("a", "b", "c", joint=True)),
+        survey_of(*"abcd", declared=together("b", "d"), start="questions_per_person = 2"),
+    ],
+)
+def test_a_published_declaration_reads_back_as_it_was_written(source):
+    definition = publish(source)
+    assert freeze(load_survey(definition), 1).canonical == definition.canonical
+
+
+def test_the_simulation_draws_exactly_the_joint_channel():
+    definition = publish(JOINT)
+    smoked, drank = (definition.questions[place] for place in (0, 2))
+    channel = smoked.joint.channel
+    for truth in itertools.product(range(2), range(3)):
+        answers = [truth[0], None, truth[1], None, None, None]
+        counts = Counter(
+            tuple(randomized_codes(definition.questions, answers, lambda n, u=u: u)[place]
+                  for place in (0, 2))
+            for u in range(channel.total)
+        )  # fmt: skip
+        assert counts == {
+            pair: channel.T if pair == truth else channel.L
+            for pair in itertools.product(range(2), range(3))
+        }
+    # The parts are the margins of that table.
+    assert smoked.channel.exact_p == Fraction(channel.T + 2 * channel.L, channel.total)
+    assert drank.channel.exact_p == Fraction(channel.T + channel.L, channel.total)
+
+
+MULTIPLE = """[[questions]]
+id = "m"
+type = "multiple_choice"
+text = "M?"
+epsilon = 1
+options = [{id = "x", label = "X"}, {id = "y", label = "Y"}]
+"""
+DEPENDENT = """[[pages]]
+[[pages.questions]]
+id = "a"
+type = "yes_no"
+text = "A?"
+[[pages]]
+[[pages.questions]]
+id = "b"
+type = "yes_no"
+text = "B?"
+ask_if = { question = "a", options = ["yes"] }
+"""
+LONG = """[[questions]]
+id = "{0}"
+type = "single_choice"
+text = "{0}?"
+truth_probability = "1/2"
+options = [{1}]
+"""
+OPTIONS = ", ".join(f'{{id = "o{i}", label = "O{i}"}}' for i in range(17))
+
+WRONG = {
+    "an unknown question": (
+        survey_of(*"ab", declared=together("a", "x")),
+        ("together 1, questions", '"x" is not a question; available: a, b'),
+    ),
+    "a question twice": (
+        survey_of(*"ab", declared=together("a", "a")),
+        ("together 1, questions", "lists a question twice"),
+    ),
+    "four jointly": (
+        survey_of(*"abcd", declared=together(*"abcd", joint=True)),
+        ("together 1, questions", "has 4 questions; at most 3 can be randomized jointly"),
+    ),
+    "two joint responses of one question": (
+        survey_of(*"abc", declared=together(*"ab", joint=True) + together(*"bc", joint=True)),
+        ("together 2, questions", '"b" is already randomized jointly with other questions'),
+    ),
+    "several answers": (
+        survey_of("a", more=MULTIPLE, declared=together("a", "m", joint=True)),
+        (
+            "together 1, questions",
+            '"m" cannot be randomized jointly: that needs one answer of a list and '
+            'mechanism = "grr"',
+        ),
+    ),
+    "a condition": (
+        'slug = "s"\ntitle = "S"\nallow_skip_logic = true\ntruth_probability = "3/4"\n'
+        + DEPENDENT
+        + together("a", "b", joint=True),
+        (
+            "together 1, questions",
+            '"a" cannot be randomized jointly, because it depends on another question or another '
+            "depends on it",
+        ),
+    ),
+    "too many combinations": (
+        survey_of(
+            more=LONG.format("a", OPTIONS) + LONG.format("b", OPTIONS),
+            declared=together("a", "b", joint=True),
+        ),
+        (
+            "together 1, questions",
+            "289 combinations of options are more than 256: separate reports are more precise",
+        ),
+    ),
+    "too high a truth probability": (
+        survey_of(
+            "a",
+            start="",
+            more=YES_NO.format("b") + 'truth_probability = "0.99"\n',
+            declared=together("a", "b", joint=True),
+        ),
+        ("together 1, questions", '"a" would have a truth probability of 0.993; at most 0.99 is '
+         "allowed"),
+    ),
+}  # fmt: skip
+
+
+@each_case(("source", "mistake"), WRONG.values())
+def test_a_wrong_declaration_is_refused_with_its_place(source, mistake):
+    with pytest.raises(DefinitionError) as refused:
+        load(source.encode(), "s.toml", Caps(question=5))
+    assert refused.value.mistakes == [mistake]

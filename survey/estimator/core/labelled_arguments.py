@@ -53,7 +53,7 @@ AXES: Mapping[str, Axes] = {
     **dict.fromkeys(("counts", "report_shares", "supports"), Axes.LAST_CODES),
     **dict.fromkeys(("estimates", "group", "n", "p", "parents", "population"), Axes.ROWS),
     **dict.fromkeys(("populations", "reports", "std_errors", "times", "weights", "yes"), Axes.ROWS),
-    "predictors": Axes.NAMED,
+    **dict.fromkeys(("covariates", "predictors"), Axes.NAMED),
     "columns": Axes.LISTED,
 }
 """The axes of each argument whose labels matter."""

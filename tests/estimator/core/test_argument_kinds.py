@@ -85,9 +85,9 @@ RIGHT = {
     "finite_shares": {"counts": [70, 130], "channel": COIN, "population": 400, "n": 200},
     "fitted": {"seed": [[1, 1], [1, 3]], "margins": [[40, 60], [50, 50]]},
     "group_shares": {
-        "counts": [[60, 40], [40, 60], [45, 15], [50, 50]],
+        "counts": [[60, 40], [40, 60], [45, 15], [50, 50], [35, 65]],
         "channel": COIN,
-        "covariates": None,
+        "covariates": [1, 2, 4, 8, 3],
         "n": None,
     },
     "histogram": {**NUMBERS, "bins": 2},

@@ -1,4 +1,4 @@
-"""The command `survey plan`: margins, sample sizes and power before a survey."""
+"""The command `survey plan`: margins, sample sizes, power and whole designs before a survey."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
+from survey.cli.survey_design import design_survey
 from survey.errors import DesignError
 from survey.estimator import (
     Plan,
@@ -56,6 +58,9 @@ CHART_EPSILONS = (0.1, 10.0)
 SEED = 1
 """Seed of the simulated surveys: the same command draws the same chart."""
 
+SURVEY_OPTIONS = ("questions", "total", "n", "cross", "answer_factor", "chart")
+"""Parameters that plan a whole survey."""
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -70,7 +75,17 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
 @click.option("--chart", type=FILE, help="Draw margin against epsilon: FILE.svg or FILE.png.")
 @click.option("--grid", type=FILE, help="Draw simulated surveys: FILE.svg or FILE.png.")
+@click.option(
+    "--questions", help="Design a whole survey: a definition file, or a number of yes/no."
+)
+@click.option("--total", help="With --questions: total epsilon of a complete response.")
+@click.option(
+    "--cross", multiple=True, metavar="ID,ID", help="Two questions to cross-tabulate; repeatable."
+)
+@click.option("--answer-factor", type=float, help="Maximum odds factor of one answer.")
+@click.pass_context
 def plan(
+    context: click.Context,
     k: int,
     share: float,
     against: float | None,
@@ -81,12 +96,23 @@ def plan(
     level: float,
     chart: Path | None,
     grid: Path | None,
+    questions: str | None,
+    total: str | None,
+    cross: tuple[str, ...],
+    answer_factor: float | None,
 ) -> None:
     """Plan a survey with generalized randomized response, and print a table of margins.
 
     Give any two of --epsilon, --n and --margin; the third is computed. With --against, also print
     the power to detect the difference between two groups.
+
+    With --questions, --total and --n, plan a whole survey: how many of its questions each person
+    is asked, and the mechanism and epsilon of each. --chart then draws the margin of each design.
     """
+    if questions or total or cross or answer_factor is not None:
+        _refuse_question_options(context)
+        design_survey(questions, total, n, cross, answer_factor, chart)
+        return
     question: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
     for file in (chart, grid):
         if file is not None:
@@ -107,6 +133,17 @@ def plan(
     click.echo("\n".join(lines))
     if result is not None and not result.possible:
         raise DesignError(result.note)
+
+
+def _refuse_question_options(context: click.Context) -> None:
+    """Raise DesignError if an option for a single question was given beside those of a survey."""
+    for name in context.params:
+        is_given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if is_given and name not in SURVEY_OPTIONS:
+            raise DesignError(
+                f"--{'options' if name == 'k' else name} plans one question; a plan of a whole "
+                "survey takes --questions, --total, --n, --cross, --answer-factor and --chart"
+            )
 
 
 def _solve(

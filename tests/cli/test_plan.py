@@ -181,3 +181,93 @@ def test_a_wrong_value_gives_one_clear_line_and_exit_code_1():
 def test_a_value_that_is_not_a_number_is_a_usage_error():
     assert run("--epsilon", "much").exit_code == 2
     assert run("--n", "1.5").exit_code == 2
+
+
+def survey_run(*arguments: str, questions: str = "8", total: str = "2.9"):
+    return run("--questions", questions, "--total", total, "--n", "2000", *arguments)
+
+
+def test_the_designs_of_a_survey_show_margins_bounds_and_crossings():
+    result = survey_run(total="2")
+    assert result.exit_code == 0, result.output
+    row = re.search(r"^ +2 of 8 .*$", result.output, re.M)[0].split()
+    # Two answers at epsilon 1: 500 responses each, 2000 * 2/56 = 71 to a given pair.
+    assert row[3:6] == ["500", "x2.8", "x7.4"]
+    assert row[7] == "71"
+    assert re.search(r"^ +\* 1 of 8 +250 +x7.4 +x7.4 +±7.\d +0 +-$", result.output, re.M)
+    assert "Recommended (*): ask each person 1 of 8 questions." in result.output
+    assert "No two questions of different groups can be crossed." in result.output
+    assert re.search(r"^  q1 and 7 more +grr, epsilon 2$", result.output, re.M)
+    margins = re.search(r"^q1 and 7 more +(.*)$", result.output, re.M)[1].split()
+    assert margins[1] == f"±{100 * margin_of(500, epsilon=1).margin:.1f}"
+
+
+def test_a_declared_crossing_is_part_of_the_recommendation():
+    result = survey_run("--cross", "q1,q2", total="2")
+    assert re.search(r"^ +\* 1 of 7 .* 285 ±\d+\.\d$", result.output, re.M), result.output
+    assert "q1 x q2" in result.output
+    assert "  Together, or not at all: q1, q2." in result.output
+    assert "q1 and 1 more                 grr, epsilon 1, randomized jointly" in result.output
+
+
+def test_the_odds_factor_of_one_answer_can_be_limited():
+    output = survey_run("--answer-factor", "9").output
+    assert re.search(r"^ +(\* )?1 of 8 +250 +x9 +x9 ", output, re.M), output
+    assert survey_run("--answer-factor", "1").exit_code == 1
+
+
+def test_a_definition_file_is_compared_with_its_present_design(tmp_path):
+    file, chart = tmp_path / "survey.toml", tmp_path / "design.svg"
+    file.write_text(DEFINITION)
+    result = survey_run("--chart", str(chart), questions=str(file), total="2")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^ +now 3 of 3 +2,000 +x2.8 +x20", result.output, re.M), result.output
+    assert re.search(r"^  ward +best, epsilon [\d.]+, 1\.\d\d times narrower", result.output, re.M)
+    assert re.search(r"^  hours: a histogram of 5 cells, by square wave, ", result.output, re.M)
+    assert "The dot: the recommended design" in " ".join(ET.parse(chart).getroot().itertext())
+
+
+DEFINITION = f"""
+slug = "wards"
+title = "Wards"
+[[pages]]
+[[pages.questions]]
+id = "hurt"
+type = "yes_no"
+text = "Were you hurt?"
+epsilon = 1
+[[pages.questions]]
+id = "ward"
+type = "single_choice"
+text = "Which ward?"
+epsilon = 1
+options = [{", ".join(f'{{ id = "w{i}", label = "Ward {i}" }}' for i in range(20))}]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 12
+epsilon = 1
+"""
+
+
+def test_a_plan_of_a_survey_refuses_other_options_and_incomplete_requests():
+    for arguments, message in (
+        (("--questions", "8", "--n", "100"), "needs --questions, --total and --n"),
+        (("--total", "2"), "needs --questions, --total and --n"),
+        (("--questions", "0", "--total", "2", "--n", "9"), "--questions 0 must be from 1 to 200"),
+        (("--questions", "8", "--total", "x", "--n", "9"), "total"),
+        (("--questions", "none.toml", "--total", "2", "--n", "9"), "none.toml: cannot be read"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 1, arguments
+        assert message in result.output, (arguments, result.output)
+    for option in ("--epsilon", "--margin", "--share", "--options"):
+        result = survey_run(option, "1")
+        assert result.exit_code == 1, option
+        assert f"{option} plans one question" in result.output
+    for pair in ("q1", "q1,q2,q3"):
+        assert (
+            f"--cross {pair} must be the ids of two questions" in survey_run("--cross", pair).output
+        )

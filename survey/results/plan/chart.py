@@ -30,6 +30,7 @@ from survey.results.charts import (
 )
 from survey.results.number_format import percent
 from survey.results.plan.compute import LEVEL, SHARES, planned_margin, plans_mean, to_published
+from survey.results.plan.survey_design import SurveyDesign, SurveyPlan
 
 FORMATS = ("svg", "png")
 PNG_SCALE = 2
@@ -101,6 +102,69 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
     margin = planned_margin(published, n)
     dot = [_dot(published.channel.epsilon, margin)] if margin <= LARGEST_MARGIN else []
     return _margin_specification(points, [f"{quantity}, {100 * LEVEL:g}% intervals"], dot)
+
+
+def survey_design_chart(plan: SurveyPlan, present: SurveyDesign | None = None) -> Specification:
+    """Return the margin of each question against the number of groups that each person is asked.
+
+    A thick line is the typical margin, with a dot at the recommended design, and a dashed line is
+    that of the present one.
+    """
+    designs, recommended = plan.designs, plan.recommended
+    x = {
+        "field": "drawn",
+        "type": "quantitative",
+        "axis": {"title": "Questions that each person is asked", "tickMinStep": 1, "format": "d"},
+        "scale": {"domain": [designs[0].drawn, max(designs[-1].drawn, designs[0].drawn + 1)]},
+    }
+    y = {
+        "field": "margin",
+        "type": "quantitative",
+        "axis": {"format": "%", "title": "Margin of error", "tickCount": 6},
+        "scale": {"zero": True, "nice": True},
+    }
+
+    def layer(values: list[dict[str, Any]], mark: Specification, **more: Any) -> Specification:
+        return {"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y, **more}}
+
+    margins = [
+        {"drawn": design.drawn, "margin": item.margin, "question": item.question.id}
+        for design in designs
+        for item in design.questions
+        if item.margin <= LARGEST_MARGIN
+    ]
+    typical = [{"drawn": design.drawn, "margin": design.typical_margin} for design in designs]
+    typical = [point for point in typical if point["margin"] <= LARGEST_MARGIN]
+    best = {"drawn": recommended.drawn, "margin": recommended.typical_margin}
+    layers = [
+        layer(
+            margins,
+            {"type": "line", "color": SHADES[1], "strokeWidth": 1, "opacity": 0.6},
+            detail={"field": "question", "type": "nominal"},
+        ),
+        layer(typical, {"type": "line", "color": ACCENT, "strokeWidth": 3}),
+        layer([best], {"type": "point", "filled": True, "size": 110, "color": INK, "opacity": 1}),
+    ]
+    subtitle = [
+        "Thin lines: each question. Thick line: the typical margin (geometric mean).",
+        f"The dot: the recommended design, which asks {recommended.drawn}",
+    ]
+    if present is not None and present.typical_margin <= LARGEST_MARGIN:
+        rule = {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.6}
+        layers.append(
+            {
+                "data": {"values": [{"margin": present.typical_margin}]},
+                "mark": rule,
+                "encoding": {"y": y},
+            }
+        )
+        subtitle[-1] += ". Dashed: the present design"
+    return {
+        **_frame("Margin of error against the number of questions per person", subtitle),
+        "width": 560,
+        "height": 300,
+        "layer": layers,
+    }
 
 
 def has_chart(question: BaseQuestion) -> bool:

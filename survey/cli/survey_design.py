@@ -1,0 +1,227 @@
+"""The part of `survey plan` that designs a whole survey: its tables in a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from survey.cli import configured_settings
+from survey.errors import ChannelError, DesignError
+from survey.estimator.planning.sample_size_and_power import checked_n, rounded
+from survey.mechanism.exact_numbers import GRID, exact_fraction
+from survey.questionnaire.definition import MAX_QUESTIONS
+from survey.questionnaire.kinds import BaseQuestion
+from survey.questionnaire.loading import load_file
+from survey.questionnaire.privacy_loss import Bounds
+from survey.results.plan.chart import survey_design_chart, write_chart
+from survey.results.plan.compute import LEVEL
+from survey.results.plan.question_design import BINS, QuestionDesign, compare_bins
+from survey.results.plan.survey_design import (
+    Pair,
+    SurveyDesign,
+    SurveyPlan,
+    present_design,
+    survey_plan,
+    yes_no_questions,
+)
+
+COLUMNS = 8
+"""Designs whose margins are printed question by question."""
+
+LARGEST_MARGIN = 0.5
+"""Larger margins say nothing about a share."""
+
+MAX_ID = 30
+"""Characters of an id in a table."""
+
+
+def design_survey(
+    questions: str | None,
+    total: str | None,
+    n: int | None,
+    cross: Sequence[str],
+    answer_factor: float | None,
+    chart: Path | None,
+) -> None:
+    """Print the designs of a survey and the recommended one, and draw their margins."""
+    if not questions or not total or n is None:
+        raise DesignError("a plan of a whole survey needs --questions, --total and --n")
+    checked_n(n)
+    caps = configured_settings().caps
+    pairs = [_pair(text) for text in cross]
+    survey = None if questions.isdecimal() else load_file(Path(questions), caps)
+    listed = list(survey.questions) if survey else _yes_no(int(questions))
+    try:
+        total_epsilon = exact_fraction(total, "total")
+    except ChannelError as error:
+        raise DesignError(str(error)) from None
+    together = [group.questions for group in survey.together] if survey else []
+    result = survey_plan(
+        listed,
+        total_epsilon,
+        n,
+        together=together,
+        crossings=pairs,
+        caps=caps,
+        answer_limit=None if answer_factor is None else _answer_limit(answer_factor),
+    )
+    present = present_design(listed, survey.groups, survey.drawn, n, pairs) if survey else None
+    lines = [
+        *_designs_table(result, present, total),
+        "",
+        *_margins_table(result),
+        "",
+        *_recommendation(result.recommended),
+        *_bins_lines(listed, result.recommended),
+    ]
+    if chart is not None:
+        write_chart(survey_design_chart(result, present), chart)
+    click.echo("\n".join(lines))
+
+
+def _answer_limit(factor: float) -> Fraction:
+    """Return ln(factor), rounded down to thousandths."""
+    if not factor > 1 or math.isinf(factor):
+        raise DesignError(f"--answer-factor {factor:g} must be a number above 1")
+    return Fraction(math.floor(math.log(factor) * GRID), GRID)
+
+
+def _yes_no(number: int) -> list[BaseQuestion]:
+    if not 1 <= number <= MAX_QUESTIONS:
+        raise DesignError(f"--questions {number} must be from 1 to {MAX_QUESTIONS}, or a file")
+    return yes_no_questions(number)
+
+
+def _pair(text: str) -> Pair:
+    first, _, second = text.partition(",")
+    if not second or "," in second:
+        raise DesignError(
+            f"--cross {text} must be the ids of two questions, such as injured,support"
+        )
+    return first.strip(), second.strip()
+
+
+def _designs_table(result: SurveyPlan, present: SurveyDesign | None, total: str) -> list[str]:
+    design = result.designs[0]
+    pairs = design.declared
+    series = {len(design.groups) for design in result.designs}
+    heads = [f"{first} x {second}" for first, second in (pair.ids for pair in pairs)]
+    lines = [
+        f"Designs of {len(design.questions)} questions for {design.n:,} respondents, total epsilon "
+        f"at most {total}.",
+        f"Margins at level {LEVEL:g}: points of a share near 50%, or per cent of a number's range.",
+        "Typical: the geometric mean, for shares of 50% and 10%, also of declared cross-tabs.",
+        "Pair: responses to two questions of different groups, and the typical margin of a cell.",
+        *(["Below the line, crossed questions are one group."] if len(series) > 1 else []),
+        "",
+        f"{'asked':>12}{'responses':>11}{'one answer':>12}{'response':>10}{'typical':>9}"
+        f"{'pair':>9}{'cell':>8}" + "".join(f"  {head:>14}" for head in heads),
+    ]
+    if present is not None:
+        lines.append(_design_row(present, "now "))
+    for number, designs in groupby(result.designs, lambda design: len(design.groups)):
+        lines += ["-" * len(lines[-1])] if number != len(design.groups) else []
+        lines += [_design_row(row, "* " if row is result.recommended else "") for row in designs]
+    return lines
+
+
+def _design_row(design: SurveyDesign, mark: str) -> str:
+    factors = (f"x{Bounds.of(ratio).odds}" for ratio in (design.answer_ratio, design.ratio))
+    one_answer, report = factors
+    asked = f"{mark}{design.drawn} of {len(design.groups)}"
+    pair = math.floor(design.n * design.separate_share)
+    crossings = "".join(
+        f"  {f'{crossing.responses:,} {_points(crossing.margin)}':>14}"
+        for crossing in design.declared
+    )
+    return (
+        f"{asked:>12}{design.questions[0].responses:>11,}{one_answer:>12}{report:>10}"
+        f"{_points(design.typical_margin):>9}{pair:>9,}{_points(design.cell_margin):>8}{crossings}"
+    )
+
+
+def _margins_table(result: SurveyPlan) -> list[str]:
+    """Format the margin of every question in the designs nearest to the recommended one."""
+    groups = len(result.recommended.groups)
+    series = [design for design in result.designs if len(design.groups) == groups]
+    place = series.index(result.recommended)
+    first = max(min(place - COLUMNS // 2, len(series) - COLUMNS), 0)
+    designs = series[first : first + COLUMNS]
+    rows = [
+        (item.question.id, [_points(design.questions[i].margin) for design in designs])
+        for i, item in enumerate(designs[0].questions)
+    ]
+    merged = [
+        (_merged_name([id_ for id_, _ in alike]), cells)
+        for cells, alike in ((cells, list(rows)) for cells, rows in groupby(rows, lambda r: r[1]))
+    ]
+    heads = "".join(f"{f'ask {design.drawn}':>9}" for design in designs)
+    return [
+        f"{'Margins':{MAX_ID}}{heads}",
+        *(f"{name:{MAX_ID}}" + "".join(f"{cell:>9}" for cell in cells) for name, cells in merged),
+    ]
+
+
+def _recommendation(design: SurveyDesign) -> list[str]:
+    rows = [(item.question.id, _describe(item)) for item in design.questions]
+    merged = [
+        (_merged_name([id_ for id_, _ in alike]), text)
+        for text, alike in ((text, list(rows)) for text, rows in groupby(rows, lambda row: row[1]))
+    ]
+    everything = design.drawn == len(design.groups)
+    what = "groups of questions" if len(design.groups) < len(design.questions) else "questions"
+    head = "all questions" if everything else f"{design.drawn} of {len(design.groups)} {what}"
+    return [
+        f"Recommended (*): ask each person {head}.",
+        *(f"  Together, or not at all: {', '.join(group)}." for group in design.together),
+        *(
+            ["  No two questions of different groups can be crossed."]
+            if not design.separate_share and len(design.groups) > 1
+            else []
+        ),
+        *(f"  {name:{MAX_ID}}{text}" for name, text in merged),
+    ]
+
+
+def _describe(item: QuestionDesign) -> str:
+    epsilon = "" if item.epsilon is None else f", epsilon {float(item.epsilon):g}"
+    gain = f", {item.gain:.2f} times narrower than by default" if item.gain > 1 else ""
+    joint = ", randomized jointly" if item.question.joint else ""
+    return f"{item.question.mechanism}{epsilon}{joint}{gain}"
+
+
+def _bins_lines(questions: Sequence[BaseQuestion], design: SurveyDesign) -> list[str]:
+    """Say for each number what a histogram costs in comparison with asking for a range."""
+    lines = []
+    for question, item in zip(questions, design.questions, strict=True):
+        if not item.is_mean or item.epsilon is None:
+            continue
+        try:
+            comparison = compare_bins(question, Fraction(item.epsilon), item.responses)
+        except ChannelError:
+            continue  # too few points for a square wave
+        lines += [
+            f"  {question.id}: a histogram of {BINS} cells, by square wave, has margins up to "
+            f"{_points(comparison.histogram)};",
+            f"    asked as {BINS} ranges {_points(comparison.bins)} ({comparison.gain:.1f} times "
+            "narrower), but without the mean",
+        ]
+    return lines
+
+
+def _merged_name(ids: list[str]) -> str:
+    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+    return f"{ids[0][: MAX_ID - len(more) - 2]}{more}"
+
+
+def _points(margin: float) -> str:
+    if not math.isfinite(margin):
+        return "-"
+    if margin > LARGEST_MARGIN:
+        return f">{100 * LARGEST_MARGIN:.0f}"
+    return f"±{rounded(100 * margin, decimals=1, digits=1)}"

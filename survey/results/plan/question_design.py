@@ -1,0 +1,301 @@
+"""The design of one question at an epsilon: which mechanism has the narrowest interval."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from survey.errors import ChannelError
+from survey.estimator.core.debiasing import set_values
+from survey.estimator.core.intervals import normal_quantile
+from survey.mechanism import AnyChannel, BitVector, WeightTable, best, from_epsilon
+from survey.mechanism.exact_numbers import GRID, format_fraction
+from survey.mechanism.multiple_choice import support
+from survey.mechanism.numeric import square_wave
+from survey.questionnaire.designs import DESIGNS, AnswerSpace
+from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
+from survey.questionnaire.limits import is_too_weak
+from survey.results.plan.compute import (
+    LEVEL,
+    MAX_GRID_POINTS,
+    SHARES,
+    planned_margin,
+    plans_mean,
+    to_published,
+)
+from survey.results.question_statistics import opt_outs
+from survey.settings import Caps
+
+NARROWER = 1.05
+"""A mechanism replaces the type's own one if it narrows the interval by more than this factor."""
+
+BASE_REPORTS = 10_000
+"""Number of reports for which mechanisms for numbers are compared."""
+
+CACHED_CHANNELS = 2_048
+"""Channels that are cached: a draft is planned again after every change."""
+
+
+BINS = 5
+"""Ranges that are offered instead of a number."""
+
+MAX_HISTOGRAM_POINTS = 101
+"""Histograms of finer grids are planned with this many points; theirs are even less precise."""
+
+
+@dataclass(frozen=True)
+class QuestionDesign:
+    """One question in a design of the survey.
+
+    question   the question with its proposed channel
+    epsilon    the stated privacy loss; None if the present statement is another one
+    responses  expected number of responses to it
+    margin     of a share of one half, or of the mean as a fraction of the range
+    typical    geometric mean of the margins of shares of one half and one tenth; for a mean, margin
+    gain       width of the interval by the type's own mechanism over the width by this one
+    """
+
+    question: PublishedQuestion
+    epsilon: Fraction | None
+    responses: int
+    margin: float
+    typical: float
+    gain: float = 1.0
+
+    @classmethod
+    def of(
+        cls, question: PublishedQuestion, epsilon: Fraction | None, responses: int
+    ) -> QuestionDesign:
+        """Return the design of a question as it is."""
+        return cls(question, epsilon, responses, *_margins(question, responses))
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether the margin is that of a mean."""
+        return plans_mean(self.question)
+
+    @cached_property
+    def variance(self) -> float:
+        """Return n Var of a share of one half, nan for a mean."""
+        if self.is_mean:
+            return math.nan
+        return share_variance(self.question, self.question.channel, SHARES[0])
+
+
+def question_design(
+    question: BaseQuestion, epsilon: Fraction, caps: Caps, responses: int
+) -> QuestionDesign:
+    """Return the design of a question with at most this epsilon.
+
+    A question keeps the mechanism that it names if this takes an epsilon. Otherwise it gets its
+    type's own mechanism, or the one with the narrowest interval if that is more than 5% narrower.
+    A channel that may not be published is replaced by that of the largest epsilon that may.
+
+    Raises ChannelError if no channel can be built.
+    """
+    family = _family(question)
+    mechanism, allowed, gain, margins = _proposal(family, epsilon, caps, responses)
+    published = replace(
+        family.published,
+        channel=_build(family.space, mechanism, allowed),
+        mechanism=mechanism,
+        stated={"epsilon": format_fraction(allowed)},
+    )
+    return QuestionDesign(published, allowed, responses, *margins, gain)
+
+
+def mechanism_gains(question: BaseQuestion, epsilon: Fraction) -> dict[str, float]:
+    """Return how many times narrower than by the type's own mechanism each one's interval is.
+
+    These are the type's mechanisms that take this epsilon and no parameters. Choices are compared
+    by the share of their least precise option: of single choices at equal shares, of multiple
+    choices at one half. Numbers and dates are compared by the planned margin of their mean.
+    """
+    return dict(_gains(_family(question), epsilon))
+
+
+@dataclass(frozen=True)
+class BinsComparison:
+    """A number asked as such, by square wave, or as one of `BINS` ranges: the widest margins.
+
+    histogram  of a cell of a histogram with as many cells
+    bins       of the share of a range
+    """
+
+    histogram: float
+    bins: float
+
+    @property
+    def gain(self) -> float:
+        """How many times narrower the interval of a range is."""
+        return self.histogram / self.bins
+
+
+def compare_bins(question: BaseQuestion, epsilon: Fraction, responses: int) -> BinsComparison:
+    """Compare a histogram of a number with asking for the range, at equal shares of all cells.
+
+    Raises ChannelError for grids that are too small for a square wave.
+    """
+    space = question.answer_space
+    points = min(space.ordinary, MAX_HISTOGRAM_POINTS)
+    channel = square_wave(points, epsilon, space.no_answers)
+    answered = np.arange(channel.truths) < points
+    # Cells of equal width, as `histogram` forms them; the last one includes the last point.
+    cells = np.minimum(np.arange(channel.truths) * BINS // (points - 1), BINS - 1)
+    # 1 inside a cell, -1 in another one, 0 for no answer
+    targets = np.where(answered, 2.0 * (cells == np.arange(BINS)[:, None]) - 1, 0.0)
+    values, _ = set_values(channel, targets, responses)
+    # n Var = Var(a)/4: a is the pseudo-value of a cell, on the scale from -1 to 1.
+    reports = answered / points @ channel.matrix
+    variances = (values**2 @ reports - (values @ reports) ** 2) / 4
+    options = BINS + space.no_answers
+    channels = from_epsilon(options, epsilon), best(options, epsilon)
+    smallest = min(_variance(channel.p, channel.q, 1 / BINS) for channel in channels)
+    z = normal_quantile(LEVEL) / math.sqrt(responses)
+    return BinsComparison(z * math.sqrt(float(variances.max())), z * math.sqrt(smallest))
+
+
+def share_variance(question: PublishedQuestion, channel: AnyChannel, share: float) -> float:
+    """Return n Var of the share of the least precise option; others are equally frequent."""
+    if isinstance(channel, WeightTable):
+        return _table_variance(channel, channel.truths - len(opt_outs(question)), share)
+    if isinstance(channel, BitVector):
+        return _variance(channel.p, channel.q, share) * channel.m / channel.sampled
+    if question.kind.is_multiple:
+        p, q = support(channel, sum(0 in pattern for pattern in question.patterns))
+        return _variance(float(p), float(q), share)
+    return _variance(channel.p, channel.q, share)
+
+
+def _variance(p: float, q: float, share: float) -> float:
+    """Return n Var = lambda (1 - lambda)/(p - q)^2, lambda = q + (p - q) share."""
+    rate = q + (p - q) * share
+    return rate * (1 - rate) / (p - q) ** 2
+
+
+def _table_variance(channel: WeightTable, answers: int, share: float) -> float:
+    """Return n Var_j = sum_t pi_t E[B_yj^2 | t] - pi_j^2 of the least precise answer j.
+
+    B is the pseudo-inverse of P(report y | truth t); pi_j is `share`, the others are equal.
+    """
+    P = channel.matrix
+    second_moments = P @ np.linalg.pinv(P) ** 2
+    own = second_moments.diagonal()
+    others = (second_moments.sum(axis=0) - own) / (channel.truths - 1)
+    variances = share * own + (1 - share) * others - share**2
+    return float(variances[:answers].max())
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The channels that a question may have; `key` holds everything that they depend on."""
+
+    question: BaseQuestion = field(compare=False)
+    published: PublishedQuestion = field(compare=False)
+    key: tuple[object, ...]
+
+    @property
+    def space(self) -> AnswerSpace:
+        return self.question.answer_space
+
+    @property
+    def planning_space(self) -> AnswerSpace:
+        """The answers with at most `MAX_GRID_POINTS` numbers; their margins are nearly the same."""
+        space = self.space
+        if not plans_mean(self.published) or space.ordinary <= MAX_GRID_POINTS:
+            return space
+        step = space.step * (space.ordinary - 1) / (MAX_GRID_POINTS - 1)
+        return replace(space, ordinary=MAX_GRID_POINTS, step=step)
+
+
+def _family(question: BaseQuestion) -> _Family:
+    space = question.answer_space
+    parameters = repr(sorted(space.parameters.items()))
+    key = (
+        question.type,
+        *(space.ordinary, space.no_answers, space.ticks, space.alone, space.step),
+        *(parameters, question.mechanism),
+    )
+    return _Family(question, to_published(question), key)
+
+
+@lru_cache(maxsize=CACHED_CHANNELS)
+def _proposal(
+    family: _Family, epsilon: Fraction, caps: Caps, responses: int
+) -> tuple[str, Fraction, float, tuple[float, float]]:
+    """Return the mechanism, its epsilon, its gain and its margins."""
+    gains = _gains(family, epsilon)
+    mechanism = family.question.mechanism or ""
+    if mechanism not in gains:
+        mechanism = max(gains, key=lambda name: gains[name])
+        if gains[mechanism] <= NARROWER:
+            mechanism = _own_mechanism(family, epsilon)
+    allowed = _largest_allowed(family.space, mechanism, epsilon, caps)
+    channel = _build(family.planning_space, mechanism, allowed)
+    margins = _margins(replace(family.published, channel=channel), responses)
+    return mechanism, allowed, gains[mechanism], margins
+
+
+def _margins(question: PublishedQuestion, responses: int) -> tuple[float, float]:
+    """Return the margin in the middle, and the geometric mean over the planned shares."""
+    if plans_mean(question):
+        margin = planned_margin(question, responses)
+        return margin, margin
+    margins = [planned_margin(question, responses, share) for share in SHARES]
+    return margins[0], math.prod(margins) ** (1 / len(margins))
+
+
+def _largest_allowed(space: AnswerSpace, mechanism: str, epsilon: Fraction, caps: Caps) -> Fraction:
+    """Return this epsilon, or the largest in thousandths whose channel may be published."""
+
+    def is_excessive(thousandths: int) -> bool:
+        try:
+            channel = _build(space, mechanism, Fraction(thousandths, GRID))
+        except ChannelError:
+            return False  # very small ones have no integers
+        return is_too_weak(channel, caps)
+
+    steps = range(1, int(epsilon * GRID) + 1)
+    if not is_excessive(steps[-1]):
+        return epsilon
+    return Fraction(bisect_left(steps, True, key=is_excessive), GRID)
+
+
+@lru_cache(maxsize=CACHED_CHANNELS)
+def _gains(family: _Family, epsilon: Fraction) -> Mapping[str, float]:
+    question, space = family.question, family.planning_space
+    widths = {}
+    for name in question.kind.mechanisms:
+        design = DESIGNS[name]
+        fits = not design.parameters or name == question.mechanism
+        if "epsilon" not in design.ways or not fits or space.ordinary < design.minimum:
+            continue
+        with suppress(ChannelError):  # too many combinations, or no integers for the epsilon
+            channel = _build(space, name, epsilon)
+            widths[name] = _width(family.published, channel)
+    own = _own_mechanism(family, epsilon)
+    _build(space, own, epsilon)  # raises ChannelError if no integers fit
+    return {name: widths[own] / width for name, width in widths.items()}
+
+
+def _own_mechanism(family: _Family, epsilon: Fraction) -> str:
+    """Return the mechanism of a question that states only an epsilon."""
+    return family.question.kind.recommend_mechanism(family.planning_space, epsilon)
+
+
+def _build(space: AnswerSpace, mechanism: str, epsilon: Fraction) -> AnyChannel:
+    return DESIGNS[mechanism].ways["epsilon"](space, epsilon)
+
+
+def _width(question: PublishedQuestion, channel: AnyChannel) -> float:
+    if question.kind.is_numeric:
+        return planned_margin(replace(question, channel=channel), BASE_REPORTS)
+    share = SHARES[0] if question.kind.is_multiple else 1 / channel.options
+    return math.sqrt(share_variance(question, channel, share))

@@ -8,6 +8,7 @@ from survey.demo import definition as demo
 from survey.errors import DefinitionError, DesignError, NotFoundError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts import edits
+from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import (
     definition_from,
     draft_from,
@@ -52,6 +53,21 @@ def test_a_stored_draft_loads_unchanged(name):
 
 def test_the_demo_survey_converts_to_a_draft_and_back():
     assert published(draft_from(source_of(demo()))) == demo().canonical
+
+
+def test_questions_that_belong_together_keep_their_declaration_when_one_is_renamed_or_removed():
+    content = draft_from(parse(SOURCES["joint"].encode(), "x.toml"))
+    before = content.survey["together"]
+    first, second = before[0]["questions"][:2]
+    key = next(question["key"] for question in content.questions if question["id"] == first)
+    sheet = edits.QuestionSheet(key)
+    renamed = sheet.apply(content, {**sheet.values(content), "id": "renamed"})
+    assert renamed.survey["together"][0]["questions"][:2] == ["renamed", second]
+    assert check_draft(renamed, Caps()).asked.n_groups == check_draft(content, Caps()).asked.n_groups
+    removed = edits.remove_question(renamed, key)
+    ids = [id_ for declared in removed.survey["together"] for id_ in declared["questions"]]
+    assert "renamed" not in ids
+    assert all(len(declared["questions"]) > 1 for declared in removed.survey["together"])
 
 
 @each_case("kind", KINDS)

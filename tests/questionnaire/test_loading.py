@@ -19,6 +19,7 @@ SOURCES = {
     "every type": surveys.EVERY_TYPE,
     "skips": surveys.SKIPS,
     "sampled": surveys.SAMPLED,
+    "joint": surveys.JOINT.decode(),
     "shared": f"kiosk = true\n{SMALL}",
     "languages": """
 slug = "sprachen"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -55,7 +55,8 @@ class DraftCheck:
 
     `survey` is what it would publish, None while it has mistakes. `questions` are those without
     mistakes of their own, by key. `draws` is the number of questions that each respondent is asked,
-    as typed or chosen automatically; None for all. `caps` are those of the check.
+    as typed or chosen automatically; None for all. `caps` are those of the check. `together` lists
+    the ids of questions that are drawn together.
     """
 
     survey: Survey | None
@@ -63,11 +64,12 @@ class DraftCheck:
     questions: Mapping[int, BaseQuestion]
     caps: Caps
     draws: int | None = None
+    together: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def asked(self) -> Questions:
         """The questions without mistakes, and how many of them each respondent is asked."""
-        everything = _all_asked(self.questions)
+        everything = _all_asked(self.questions, self.together)
         if self.survey is not None:
             everything = replace(everything, texts=question_texts(self.survey))
         is_partial = self.draws is not None and 1 <= self.draws < everything.n_groups
@@ -79,7 +81,7 @@ class DraftCheck:
 
         This is the largest number with which a whole report is not weak, or 1 if there is none.
         """
-        everything = _all_asked(self.questions)
+        everything = _all_asked(self.questions, self.together)
         draw = everything.proposed_draw(self.caps)
         return None if draw is None or everything.n_groups < 2 else max(draw, 1)
 
@@ -140,9 +142,10 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
     definition = definition_from(content)
     keys = [[question["key"] for question in page.questions] for page in content.pages]
     flat = [key for page in keys for key in page]
+    together = tuple(tuple(declared["questions"]) for declared in content.survey["together"])
     if content.survey["questions_per_person"] == AUTOMATIC:
         valid = dict(_valid_questions(definition, content.own_language, flat, caps))
-        if draw := DraftCheck(None, (), valid, caps).recommended_draw:
+        if draw := DraftCheck(None, (), valid, caps, None, together).recommended_draw:
             definition["questions_per_person"] = draw
     try:
         survey = check(definition, caps)
@@ -150,15 +153,18 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
         valid = dict(_valid_questions(definition, content.own_language, flat, caps))
         draws = definition.get("questions_per_person")
         draws = draws if isinstance(draws, int) else None
-        return DraftCheck(None, tuple(_mistakes(error, content)), valid, caps, draws)
+        mistakes = tuple(_mistakes(error, content))
+        return DraftCheck(None, mistakes, valid, caps, draws, together)
     questions = dict(zip(flat, survey.questions, strict=True))
-    return DraftCheck(survey, (), questions, caps, survey.questions_per_person)
+    return DraftCheck(survey, (), questions, caps, survey.questions_per_person, together)
 
 
-def _all_asked(questions: Mapping[int, BaseQuestion]) -> Questions:
+def _all_asked(
+    questions: Mapping[int, BaseQuestion], together: Sequence[Sequence[str]]
+) -> Questions:
     """Return the questions of a survey that asks each respondent all of them."""
     listed = tuple(questions.values())
-    return Questions(listed, len(groups_of(listed)))
+    return Questions(listed, len(groups_of(listed, together)), together=together)
 
 
 def _valid_questions(

@@ -176,6 +176,7 @@ def draft_from(definition: Mapping[str, Any]) -> DraftContent:
         for name, default in EMPTY_SURVEY.items()
     }
     survey["questions_per_person"] = _field_text(survey["questions_per_person"])
+    survey["together"] = tuple(survey["together"])
     pages = tuple(reader.page(page) for page in raw["pages"])
     languages = tuple(languages_in(raw, language)[1:])
     last_key = next(reader.keys) - 1

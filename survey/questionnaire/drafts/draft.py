@@ -55,6 +55,7 @@ EMPTY_SURVEY: Mapping[str, Any] = {
     **{name: {} for name in SURVEY_TEXTS},
     "allow_skip_logic": False,
     "questions_per_person": "",
+    "together": (),
     "bucket": "none",
     "access": "open",
     "kiosk": False,
@@ -63,8 +64,9 @@ EMPTY_SURVEY: Mapping[str, Any] = {
 }
 
 EMPTY_PLAN: Mapping[str, str] = dict.fromkeys(
-    ("n", "margin", "opens", "closes", "most", "strata"), ""
+    ("n", "margin", "total", "crossings", "opens", "closes", "most", "strata"), ""
 )
+"""`total` is the total epsilon to design for, `crossings` lists questions to cross-tabulate."""
 
 Shares = Mapping[str, Sequence[float]]
 
@@ -241,7 +243,11 @@ class DraftContent:
         """Read back what `to_json` wrote."""
         form = json.loads(text)
         return cls(
-            survey={**EMPTY_SURVEY, **form["survey"]},
+            survey={
+                **EMPTY_SURVEY,
+                **form["survey"],
+                "together": tuple(form["survey"].get("together", ())),
+            },
             languages=tuple(form["languages"]),
             pages=tuple(_page(page) for page in form["pages"]),
             plan={**EMPTY_PLAN, **form["plan"]},

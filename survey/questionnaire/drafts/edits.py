@@ -6,7 +6,7 @@ that only one researcher changed keeps that change; a field that both changed is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -85,10 +85,11 @@ def duplicate_question(content: DraftContent, key: int) -> tuple[DraftContent, i
 
 def remove_question(content: DraftContent, key: int) -> DraftContent:
     """Remove a question; raises NotFoundError if there is none."""
-    content.question(key)
-    return content.map_pages(
+    id_ = str(content.question(key)["id"])
+    remaining = content.map_pages(
         lambda page: replace(page, questions=tuple(q for q in page.questions if q["key"] != key))
     )
+    return _map_together(remaining, lambda name: None if name == id_ else name)
 
 
 def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
@@ -153,6 +154,16 @@ def rename_language(content: DraftContent, old: str, new: str | None) -> DraftCo
         return {name: text for name, text in renamed.items() if name is not None}
 
     return content.map_texts(rename)
+
+
+def _map_together(content: DraftContent, change: Callable[[str], str | None]) -> DraftContent:
+    """Change or remove ids of questions that belong together; groups of one are removed."""
+    declared = []
+    for group in content.survey["together"]:
+        ids = [name for id_ in group["questions"] if (name := change(id_)) is not None]
+        if len(ids) > 1:
+            declared.append({**group, "questions": ids})
+    return replace(content, survey={**content.survey, "together": tuple(declared)})
 
 
 def _question_ids(content: DraftContent) -> set[str]:
@@ -405,9 +416,12 @@ def _update_conditions(content: DraftContent, old: Question, new: Question) -> D
         options = tuple(renamed.get(name, name) for name in question["ask_options"])
         return {**question, "ask_question": new["id"], "ask_options": options}
 
-    return content.map_pages(
+    updated = content.map_pages(
         lambda page: replace(page, questions=tuple(map(update, page.questions)))
     )
+    if not old["id"] or old["id"] == new["id"]:
+        return updated
+    return _map_together(updated, lambda name: str(new["id"]) if name == old["id"] else name)
 
 
 def _change_own_language(content: DraftContent, language: str) -> DraftContent:

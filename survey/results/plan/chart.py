@@ -104,67 +104,66 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
     return _margin_specification(points, [f"{quantity}, {100 * LEVEL:g}% intervals"], dot)
 
 
-def survey_design_chart(plan: SurveyPlan, present: SurveyDesign | None = None) -> Specification:
+def survey_design_chart(
+    plan: SurveyPlan, present: SurveyDesign | None = None, palette: str = ""
+) -> Specification:
     """Return the margin of each question against the number of groups that each person is asked.
 
-    A thick line is the typical margin, with a dot at the recommended design, and a dashed line is
-    that of the present one.
+    It shows the designs with the recommended one's groups. A thick line is the typical margin, with
+    a dot at the recommended design; a dashed line is that of the present one. With a palette it is
+    a narrow chart without a title, for a page.
     """
-    designs, recommended = plan.designs, plan.recommended
+    best, colours = plan.recommended, PALETTES[palette or "light"]
+    designs = [design for design in plan.designs if design.groups == best.groups]
+    last = max(designs[-1].drawn, designs[0].drawn + 1)
     x = {
         "field": "drawn",
         "type": "quantitative",
-        "axis": {"title": "Questions that each person is asked", "tickMinStep": 1, "format": "d"},
-        "scale": {"domain": [designs[0].drawn, max(designs[-1].drawn, designs[0].drawn + 1)]},
+        "axis": {"title": _group_name(best), "tickMinStep": 1, "format": "d"},
+        "scale": {"domain": [designs[0].drawn, last], "nice": False},
     }
     y = {
         "field": "margin",
         "type": "quantitative",
-        "axis": {"format": "%", "title": "Margin of error", "tickCount": 6},
-        "scale": {"zero": True, "nice": True},
+        "axis": {"format": "%", "title": "Margin of error", "tickCount": 5},
     }
 
     def layer(values: list[dict[str, Any]], mark: Specification, **more: Any) -> Specification:
-        return {"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y, **more}}
+        shown = [value for value in values if value["margin"] <= LARGEST_MARGIN]
+        return {"data": {"values": shown}, "mark": mark, "encoding": {"x": x, "y": y, **more}}
 
     margins = [
         {"drawn": design.drawn, "margin": item.margin, "question": item.question.id}
         for design in designs
         for item in design.questions
-        if item.margin <= LARGEST_MARGIN
     ]
     typical = [{"drawn": design.drawn, "margin": design.typical_margin} for design in designs]
-    typical = [point for point in typical if point["margin"] <= LARGEST_MARGIN]
-    best = {"drawn": recommended.drawn, "margin": recommended.typical_margin}
+    dot = [{"drawn": best.drawn, "margin": best.typical_margin}]
+    thin = {"type": "line", "color": colours.accent, "strokeWidth": 1, "opacity": 0.5}
     layers = [
-        layer(
-            margins,
-            {"type": "line", "color": SHADES[1], "strokeWidth": 1, "opacity": 0.6},
-            detail={"field": "question", "type": "nominal"},
-        ),
-        layer(typical, {"type": "line", "color": ACCENT, "strokeWidth": 3}),
-        layer([best], {"type": "point", "filled": True, "size": 110, "color": INK, "opacity": 1}),
-    ]
-    subtitle = [
-        "Thin lines: each question. Thick line: the typical margin (geometric mean).",
-        f"The dot: the recommended design, which asks {recommended.drawn}",
+        layer(margins, thin, detail={"field": "question", "type": "nominal"}),
+        layer(typical, {"type": "line", "color": colours.accent, "strokeWidth": 3}),
+        layer(dot, {"type": "point", "filled": True, "size": 110, "color": colours.ink}),
     ]
     if present is not None and present.typical_margin <= LARGEST_MARGIN:
-        rule = {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.6}
-        layers.append(
-            {
-                "data": {"values": [{"margin": present.typical_margin}]},
-                "mark": rule,
-                "encoding": {"y": y},
-            }
-        )
-        subtitle[-1] += ". Dashed: the present design"
-    return {
-        **_frame("Margin of error against the number of questions per person", subtitle),
-        "width": 560,
-        "height": 300,
-        "layer": layers,
-    }
+        rule = {"type": "rule", "strokeDash": [4, 4], "color": colours.ink, "opacity": 0.7}
+        values = [{"margin": present.typical_margin}]
+        layers.append({"data": {"values": values}, "mark": rule, "encoding": {"y": y}})
+    if palette:
+        shape = {"$schema": SCHEMA, "background": None, "config": config(colours)}
+        return {**shape, "width": 320, "height": 220, "layer": layers}
+    subtitle = [
+        "Thin lines: each question. Thick line: the typical margin (geometric mean).",
+        f"The dot: the recommended design, which asks {best.drawn}"
+        + (". Dashed: the present design" if present is not None else ""),
+    ]
+    title = "Margin of error against the number of questions per person"
+    return {**_frame(title, subtitle), "width": 560, "height": 300, "layer": layers}
+
+
+def _group_name(design: SurveyDesign) -> str:
+    separate = len(design.groups) == len(design.questions)
+    return f"{'Questions' if separate else 'Groups of questions'} that each person is asked"
 
 
 def has_chart(question: BaseQuestion) -> bool:

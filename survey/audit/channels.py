@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, product
 
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, BitVector, HalfSpace, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import pack_bits
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
@@ -33,7 +34,7 @@ def truths_of(channel: AnyChannel) -> list[Truth]:
     match channel:
         case SubsetSelection() | WeightTable():
             return list(range(channel.truths))
-        case BitVector():
+        case BitVector() | HalfSpace():
             ordinary = channel.m - channel.alone
             sets = (
                 options
@@ -56,7 +57,7 @@ def ticks(m: int, options: tuple[int, ...]) -> tuple[int, ...]:
 def some_truths(channel: AnyChannel, limit: int) -> list[Truth]:
     """Return all truths, or `limit` of them spread from the first to the last."""
     n = channel.truths
-    if not isinstance(channel, BitVector):
+    if not isinstance(channel, TickChannel):
         return list(spread(n, limit))
     return truths_of(channel) if n <= limit else _extreme_ticks(channel, limit)
 
@@ -70,7 +71,7 @@ def spread(n: int, limit: int) -> list[int]:
     return list(range(n)) if n <= limit else [i * (n - 1) // (limit - 1) for i in range(limit)]
 
 
-def _extreme_ticks(channel: BitVector, limit: int) -> list[Truth]:
+def _extreme_ticks(channel: TickChannel, limit: int) -> list[Truth]:
     """Return no ticks, the most ticks at either end, exclusive options, then single ticks."""
     ordinary = channel.m - channel.alone
     sets = [
@@ -91,6 +92,8 @@ def distribution(channel: AnyChannel, truth: Truth) -> dict[str, Fraction]:
             return {str(j): Fraction(int(weight), channel.total) for j, weight in enumerate(row)}
         case BitVector():
             return dict(_bit_distribution(channel, truth))
+        case HalfSpace():
+            return dict(_vector_distribution(channel, truth))
         case SubsetSelection():
             return _set_distribution(channel, _index(truth))
 
@@ -115,6 +118,18 @@ def _bit_distribution(channel: BitVector, truth: Truth) -> Iterator[tuple[str, F
             yield pack_bits(code, channel.bits), shares[flipped]
 
 
+def _vector_distribution(channel: HalfSpace, truth: Truth) -> Iterator[tuple[str, Fraction]]:
+    """Yield near/((near+far) G) for each near vector and far/((near+far) (2^m - G)) for others."""
+    assert isinstance(truth, tuple)  # noqa: S101
+    total = channel.near + channel.far
+    near = Fraction(channel.near, total * channel.size)
+    far = Fraction(channel.far, total * channel.others)
+    for vector in product((0, 1), repeat=channel.m):
+        agreements = sum(bit == tick for bit, tick in zip(vector, truth, strict=True))
+        ones = [option for option, bit in enumerate(vector) if bit]
+        yield pack_bits(ones, channel.m), near if agreements >= channel.agreements else far
+
+
 def _set_distribution(channel: SubsetSelection, truth: int) -> dict[str, Fraction]:
     """Return T for a set that contains the truth and L for any other, over their sum."""
     sets = list(combinations(range(channel.k), channel.d))
@@ -135,6 +150,8 @@ def draws_below(channel: AnyChannel) -> list[int]:
         case BitVector():
             picks = range(channel.sampled) if channel.is_sampled else ()
             return [*(channel.m - i for i in picks), *[channel.T + channel.L] * channel.sampled]
+        case HalfSpace():
+            return [channel.near + channel.far, channel.size, channel.others]
         case SubsetSelection():
             offsets = range(channel.d) if channel.d > 1 else ()
             return [*(channel.k - 1 - i for i in offsets), channel.total]
@@ -152,6 +169,8 @@ def number_of_reports(channel: AnyChannel) -> int:
             return channel.reports
         case BitVector():
             return math.comb(channel.m, channel.sampled) * (1 << channel.sampled)
+        case HalfSpace():
+            return 1 << channel.m
         case SubsetSelection():
             return math.comb(channel.k, channel.d)
 
@@ -164,6 +183,9 @@ def work(channel: AnyChannel) -> int:
             return 20 + (3 * channel.reports // 4 if channel.no_answers else channel.reports // 3)
         case BitVector():
             return 10 + channel.bits
+        case HalfSpace():
+            # The client computes a triangle of sums for every report.
+            return 20 + channel.m**2 // 4
         case SubsetSelection():
             return 1 if channel.d == 1 else 10 + 2 * channel.k
 
@@ -191,6 +213,8 @@ def sibling(channel: AnyChannel) -> AnyChannel:
     match channel:
         case BitVector():
             return smaller_bits(channel, min(channel.m - channel.alone, 4), 3, sampled=3)
+        case HalfSpace():
+            return smaller_space(channel, min(channel.m - channel.alone, 4))
         case SubsetSelection():
             k = min(channel.k, 6)
             return SubsetSelection(k, min(channel.d, k - 1), 3, 1)
@@ -206,6 +230,16 @@ def smaller_bits(channel: BitVector, ordinary: int, T: int, sampled: int) -> Bit
     m = ordinary + channel.alone
     sample = min(channel.sampled, sampled, m - 1) if channel.is_sampled and m > 1 else m
     return BitVector(m, min(channel.s, ordinary), T, 1, channel.alone, sample)
+
+
+def smaller_space(channel: HalfSpace, ordinary: int) -> HalfSpace:
+    """Return a half-space with fewer ordinary options, the same exclusive ones and few draws.
+
+    Its reports agree with the truth in about the same part of all bits.
+    """
+    m = ordinary + channel.alone
+    agreements = min(max(channel.agreements * m // channel.m, m // 2 + 1), m)
+    return HalfSpace(m, min(channel.s, ordinary), agreements, 5, 1, channel.alone)
 
 
 def smaller_table(channel: WeightTable, truths: int) -> WeightTable:

@@ -29,7 +29,7 @@ from survey.audit.channels import (
 )
 from survey.audit.node import Check, Node
 from survey.audit.random_generator import ALPHA, Counts, check_samples, check_words, sample_request
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, BitVector, HalfSpace, SubsetSelection, WeightTable
 from survey.questionnaire.definition import Definition
 
 BOUNDARY_WORK = 160_000_000
@@ -232,6 +232,9 @@ def _boundaries(channel: AnyChannel, truth: Truth, at: int) -> Sequence[int]:
         case BitVector():
             picks = channel.sampled if channel.is_sampled else 0
             return range(n) if at < picks else [0, channel.T]
+        case HalfSpace():
+            # Each value of the other two draws is another vector.
+            return [0, channel.near] if at == 0 else range(n)
 
 
 def _with_every_value(plan: Sequence[Sweep], below: Sequence[int], calls: int) -> Iterator[Sweep]:

@@ -19,7 +19,8 @@ from survey.audit.channels import (
 )
 from survey.audit.node import Check, Node
 from survey.audit.respondents import Answer, Form, all_answers, questions, truths
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, channel_from_json
+from survey.mechanism import AnyChannel, SubsetSelection, channel_from_json
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import WORD_TOTAL, Floats, Integers
 
 GROUP = "generator"
@@ -176,7 +177,7 @@ def expected_shares(channel: AnyChannel, truth: Truth) -> dict[str, float]:
         return {code: float(share) for code, share in distribution(channel, truth).items()}
     if isinstance(channel, SubsetSelection):
         return {str(i): channel.p if i == truth else channel.q for i in range(channel.k)}
-    assert isinstance(channel, BitVector)  # noqa: S101
+    assert isinstance(channel, TickChannel)  # noqa: S101
     assert isinstance(truth, tuple)  # noqa: S101  see `truths_of`
     sampled = channel.sampled / channel.m
     ones = [sampled * (channel.p if tick else channel.q) for tick in truth]

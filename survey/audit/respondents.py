@@ -15,7 +15,7 @@ from typing import Any
 
 from survey.audit.channels import Truth, ticks
 from survey.audit.node import Check, Node
-from survey.mechanism import channel_from_json
+from survey.mechanism import SubsetSelection, channel_from_json
 from survey.questionnaire.definition import INVITATION_LENGTH, Definition, report_body
 from survey.questionnaire.kinds import kind_of
 
@@ -137,9 +137,9 @@ def _option(question: Form, option_id: str) -> Answer:
 def _truth(question: Form, answer: Answer) -> Truth:
     if isinstance(answer, int):
         return answer
-    if question["channel"]["kind"] == "bit_vector":
-        return ticks(len(question["options"]), answer)
-    return patterns(question).index(answer)
+    if question["channel"]["kind"] == SubsetSelection.kind:
+        return patterns(question).index(answer)
+    return ticks(len(question["options"]), answer)
 
 
 def _grid_points(question: Form) -> int:

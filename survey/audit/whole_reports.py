@@ -20,12 +20,20 @@ from survey.audit.channels import (
     draws_below,
     sequences,
     smaller_bits,
+    smaller_space,
     smaller_table,
     spread,
 )
 from survey.audit.node import Check, Node
 from survey.audit.respondents import Answers, Form, answers_of, patterns, questions, truths
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable, channel_from_json
+from survey.mechanism import (
+    AnyChannel,
+    BitVector,
+    HalfSpace,
+    SubsetSelection,
+    WeightTable,
+    channel_from_json,
+)
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import report_body
 from survey.questionnaire.kinds import kind_of
@@ -207,6 +215,8 @@ def _smaller_multiple_choice(question: Form, ordinary: int, T: int) -> Form:
     if isinstance(channel, BitVector):
         smaller = smaller_bits(channel, ordinary_options, T, sampled=ordinary)
         return {**form, "channel": smaller.to_json()}
+    if isinstance(channel, HalfSpace):
+        return {**form, "channel": smaller_space(channel, ordinary_options).to_json()}
     return {**form, "channel": SubsetSelection(len(patterns(form)), 1, T, 1).to_json()}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from survey.errors import ChannelError
 from survey.mechanism.bit_vector import BitVector
 from survey.mechanism.channel import Channel, UniformBelow, secure_uniform_below
+from survey.mechanism.half_space import HalfSpace
 from survey.mechanism.randomized_response import (
     best,
     from_epsilon,
@@ -22,6 +23,7 @@ __all__ = [
     "AnyChannel",
     "BitVector",
     "Channel",
+    "HalfSpace",
     "SubsetSelection",
     "UniformBelow",
     "WeightTable",
@@ -34,11 +36,11 @@ __all__ = [
     "secure_uniform_below",
 ]
 
-AnyChannel = SubsetSelection | BitVector | WeightTable
+AnyChannel = SubsetSelection | BitVector | HalfSpace | WeightTable
 """A channel of any kind."""
 
-KINDS: Mapping[str, type[SubsetSelection | BitVector]] = {
-    channel.kind: channel for channel in (SubsetSelection, BitVector)
+KINDS: Mapping[str, type[SubsetSelection | BitVector | HalfSpace]] = {
+    channel.kind: channel for channel in (SubsetSelection, BitVector, HalfSpace)
 }
 """Each kind that is described by integers; a weight table is described by a shape."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from survey.errors import ChannelError
 from survey.mechanism.channel import (
     MAX_BITS,
+    WORD_TOTAL,
     AnyIntegers,
+    PureChannel,
     TwoWeightChannel,
     UniformBelow,
     check_integers,
@@ -23,13 +26,109 @@ from survey.mechanism.channel import (
     pack_bits,
 )
 from survey.mechanism.labelled_arrays import ordinary_rows
+from survey.mechanism.subset_selection import SubsetSelection
 
 MAX_ALONE = 3
 """Exclusive options: "none of these", "does not apply" and "prefer not to say"."""
 
 
+class TickChannel(PureChannel):
+    """A channel whose truth is a set of ticks and whose report has one bit per option.
+
+    A truth has at most `s` ticks among the first m - alone options, or one tick among the last
+    `alone`, which are exclusive ("none of these", "prefer not to say"). A bit is reported unchanged
+    with the same probability whether it is 0 or 1, and whatever the other bits are: q = 1 - p.
+    """
+
+    m: int
+    s: int
+    alone: int
+
+    @property
+    def options(self) -> int:
+        return self.m
+
+    @property
+    def truths(self) -> int:
+        """Number of different true answers: up to s ticks, or one exclusive option."""
+        free = self.m - self.alone
+        return sum(comb(free, ticks) for ticks in range(self.s + 1)) + self.alone
+
+    @property
+    def exact_q(self) -> Fraction:
+        """P(bit is 1 | not ticked) = 1 - p."""
+        return 1 - self.exact_p
+
+    @property
+    def sampled(self) -> int:
+        """How many options a report covers."""
+        return self.m
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.sampled < self.m
+
+    @property
+    @abstractmethod
+    def pair_agreements(self) -> tuple[Fraction, Fraction]:
+        """P(two given reported bits are both unchanged), P(both are flipped), for every truth."""
+
+    @property
+    def bits(self) -> int:
+        """Number of bits of a code."""
+        return self.m
+
+    @property
+    def report_bits(self) -> int:
+        return self.bits
+
+    @property
+    def option_channel(self) -> SubsetSelection:
+        """The channel of one option's bit: Warner's, of "ticked" and "not ticked".
+
+        If the denominator of p is above 2^32, this is the nearest p whose denominator is not, less
+        than 2^-32 away: estimators compute with floats, and no device runs this channel.
+        """
+        p = self.exact_p.limit_denominator(WORD_TOTAL)
+        return SubsetSelection(k=2, d=1, T=p.numerator, L=p.denominator - p.numerator)
+
+    def _check_sizes(self, maximum: int) -> None:
+        """Raise ChannelError for numbers of options or ticks that are not possible."""
+        if not 1 <= self.m <= maximum:
+            raise ChannelError(
+                f"m = {self.m} options: a {self.kind.replace('_', ' ')} has 1 to {maximum}; "
+                f"the nearest is {min(max(self.m, 1), maximum)}"
+            )
+        if not 0 <= self.alone <= min(self.m - 1, MAX_ALONE):
+            raise ChannelError(
+                f"alone = {self.alone} must be from 0 to {min(self.m - 1, MAX_ALONE)}"
+            )
+        if not 1 <= self.s <= self.m - self.alone:
+            raise ChannelError(
+                f"s = {self.s} ticks must be from 1 to m - alone = {self.m - self.alone}"
+            )
+
+    def _check_truths(self, truths: AnyIntegers) -> AnyIntegers:
+        truths = ordinary_rows(truths, "truths")
+        if truths.ndim != 2 or truths.shape[1] != self.m or not np.isin(truths, (0, 1)).all():
+            raise ChannelError(f"truths must be ticks, 0 or 1, of shape (n, {self.m})")
+        return truths
+
+    def _check_truth(self, truth: Sequence[int]) -> None:
+        is_list = isinstance(truth, Sequence) and not isinstance(truth, str)
+        if not is_list or len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
+            raise ChannelError(f"truth must be {self.m} ticks, each 0 or 1")
+        ordinary, exclusive = sum(truth[: self.m - self.alone]), sum(truth[self.m - self.alone :])
+        if ordinary > self.s:
+            raise ChannelError(f"truth has {ordinary} ticks; at most {self.s} are allowed")
+        if exclusive > 1 or (exclusive and ordinary):
+            raise ChannelError(
+                f"a tick among the last {self.alone} options excludes all other ticks"
+            )
+
+
 @dataclass(frozen=True)
-class BitVector(TwoWeightChannel):
+class BitVector(TickChannel, TwoWeightChannel):
     """m bits, each reported unchanged with weight T and flipped with weight L.
 
     P(bit = truth) = T/(T+L), independently for each bit. A truth has at most `s` ticks among the
@@ -60,33 +159,11 @@ class BitVector(TwoWeightChannel):
     def __post_init__(self) -> None:
         check_integers(m=self.m, s=self.s, T=self.T, L=self.L, alone=self.alone)
         check_integers(sampled=self.sampled)
-        if not 1 <= self.m <= MAX_BITS:
-            nearest = min(max(self.m, 1), MAX_BITS)
-            raise ChannelError(
-                f"m = {self.m} options: a bit vector has 1 to {MAX_BITS}; the nearest is {nearest}"
-            )
-        if not 0 <= self.alone <= min(self.m - 1, MAX_ALONE):
-            raise ChannelError(
-                f"alone = {self.alone} must be from 0 to {min(self.m - 1, MAX_ALONE)}"
-            )
-        if not 1 <= self.s <= self.m - self.alone:
-            raise ChannelError(
-                f"s = {self.s} ticks must be from 1 to m - alone = {self.m - self.alone}"
-            )
+        self._check_sizes(MAX_BITS)
         if not 0 <= self.sampled <= self.m:
             raise ChannelError(f"sampled = {self.sampled} must be from 1 to m = {self.m}")
         object.__setattr__(self, "sampled", self.sampled or self.m)
         check_two_weights(self.T, self.L, self.T + self.L)
-
-    @property
-    def options(self) -> int:
-        return self.m
-
-    @property
-    def truths(self) -> int:
-        """Number of different true answers: up to s ticks, or one exclusive option."""
-        free = self.m - self.alone
-        return sum(comb(free, ticks) for ticks in range(self.s + 1)) + self.alone
 
     @property
     def exact_p(self) -> Fraction:
@@ -94,9 +171,9 @@ class BitVector(TwoWeightChannel):
         return Fraction(self.T, self.T + self.L)
 
     @property
-    def exact_q(self) -> Fraction:
-        """P(bit is 1 | not ticked) = L/(T+L)."""
-        return Fraction(self.L, self.T + self.L)
+    def pair_agreements(self) -> tuple[Fraction, Fraction]:
+        """p^2 and (1-p)^2, because bits are randomized independently."""
+        return self.exact_p**2, self.exact_q**2
 
     @property
     def distance(self) -> int:
@@ -114,17 +191,9 @@ class BitVector(TwoWeightChannel):
         return self.weight_ratio ** min(self.sampled, self.distance)
 
     @property
-    def is_sampled(self) -> bool:
-        return self.sampled < self.m
-
-    @property
     def bits(self) -> int:
         """Number of bits of a code: the mask of a sampled channel, then the m reported bits."""
         return 2 * self.m if self.is_sampled else self.m
-
-    @property
-    def report_bits(self) -> int:
-        return self.bits
 
     def encode(self, code: object) -> bytes:
         octets = super().encode(code)
@@ -143,9 +212,7 @@ class BitVector(TwoWeightChannel):
         Returns the reported bits, shape (n, m); for a sampled channel shape (n, 2m): the mask of
         sampled options, then the reported bits.
         """
-        truths = ordinary_rows(truths, "truths")
-        if truths.ndim != 2 or truths.shape[1] != self.m or not np.isin(truths, (0, 1)).all():
-            raise ChannelError(f"truths must be ticks, 0 or 1, of shape (n, {self.m})")
+        truths = self._check_truths(truths)
         flips = rng.integers(0, self.T + self.L, size=truths.shape, dtype=np.int64) >= self.T
         reported: NDArray[np.uint8] = truths.astype(np.uint8) ^ flips
         if not self.is_sampled:
@@ -171,15 +238,3 @@ class BitVector(TwoWeightChannel):
         if not self.is_sampled:
             return pack_bits(reported, self.m)
         return pack_bits([*options, *(self.m + option for option in reported)], 2 * self.m)
-
-    def _check_truth(self, truth: Sequence[int]) -> None:
-        is_list = isinstance(truth, Sequence) and not isinstance(truth, str)
-        if not is_list or len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
-            raise ChannelError(f"truth must be {self.m} ticks, each 0 or 1")
-        ordinary, exclusive = sum(truth[: self.m - self.alone]), sum(truth[self.m - self.alone :])
-        if ordinary > self.s:
-            raise ChannelError(f"truth has {ordinary} ticks; at most {self.s} are allowed")
-        if exclusive > 1 or (exclusive and ordinary):
-            raise ChannelError(
-                f"a tick among the last {self.alone} options excludes all other ticks"
-            )

@@ -137,15 +137,12 @@ class Channel(ABC):
         return {"kind": self.kind, **{name: getattr(self, name) for name in self.parameters}}
 
 
-class TwoWeightChannel(Channel):
+class PureChannel(Channel):
     """A channel described by two numbers, p and q: a "pure protocol" (Wang et al. 2017).
 
     p is the probability that a report supports an option if it is the truth (or ticked), q if it
-    is not. Both follow from the weights T and L.
+    is not. Both follow from the channel's integers.
     """
-
-    T: int
-    L: int
 
     @property
     @abstractmethod
@@ -171,6 +168,13 @@ class TwoWeightChannel(Channel):
     def truth_probability(self) -> float | None:
         """P(the report supports the truth), which is `p`."""
         return self.p
+
+
+class TwoWeightChannel(PureChannel):
+    """A pure channel whose p and q follow from the weights T and L."""
+
+    T: int
+    L: int
 
     @property
     def weight_ratio(self) -> Fraction:

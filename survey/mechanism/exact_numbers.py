@@ -70,16 +70,18 @@ def _is_short(value: Fraction | Decimal | str | int) -> bool:
     return bool(max(abs(exact.numerator), exact.denominator) < 10 ** (4 * MAX_DIGITS))
 
 
-def two_weights(epsilon: Probability, total: Callable[[int, int], int]) -> tuple[int, int]:
-    """Return integers T > L with the largest T/L up to e^epsilon and `total(T, L)` up to 2^32.
+def two_weights(
+    epsilon: Probability, total: Callable[[int, int], int], odds: Fraction = Fraction(1)
+) -> tuple[int, int]:
+    """Return integers T and L with the largest T/L up to `odds` e^epsilon and above `odds`.
 
-    L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon); the result is
-    reduced to lowest terms. Raises ChannelError if no integers fit.
+    L is the largest power of ten up to 10^4 with `total(T, L)` up to 2^32, T = floor(L odds
+    e^epsilon); the result is reduced to lowest terms. Raises ChannelError if no integers fit.
     """
     exact = parse_epsilon(epsilon)
     for L in (10**4, 10**3, 10**2, 10, 1):
-        T = _floor_times_exp(L, exact)
-        if L < T and total(T, L) <= WORD_TOTAL:
+        T = _floor_times_exp(L * odds, exact)
+        if L * odds < T and total(T, L) <= WORD_TOTAL:
             return Fraction(T, L).as_integer_ratio()
     raise ChannelError(
         f"epsilon = {format_fraction(exact)} does not fit in exact integers here; "
@@ -110,12 +112,13 @@ def parse_epsilon(epsilon: Probability) -> Fraction:
     return exact
 
 
-def _floor_times_exp(factor: int, exponent: Fraction) -> int:
+def _floor_times_exp(factor: int | Fraction, exponent: Fraction) -> int:
     """Return floor(factor * e^exponent), computed with 60 decimal digits."""
     with decimal.localcontext(prec=60):
         power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
         # A float such as ln 2 is below the real number; one part in 10^15 restores T = 2L.
-        return int(factor * power * (1 + Decimal("1e-15")))
+        product = factor.numerator * power * (1 + Decimal("1e-15"))
+        return int(product / factor.denominator)
 
 
 def table_within(epsilon: Probability, table: Callable[[float], WeightTable]) -> WeightTable:

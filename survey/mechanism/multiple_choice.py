@@ -1,4 +1,4 @@
-"""Three designs for questions with several ticks, and the one with the smallest variance.
+"""Designs for questions with several ticks, and the one with the smallest variance.
 
 A truth is a set of 1 to `ticks` ordinary options, or one exclusive option ("none of these",
 "does not apply", "prefer not to say"). The `alone` exclusive options come last.
@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from types import MappingProxyType
 
 from survey.errors import ChannelError
-from survey.mechanism.bit_vector import BitVector
+from survey.mechanism.bit_vector import BitVector, TickChannel
 from survey.mechanism.exact_numbers import Probability, exact_fraction, two_weights
+from survey.mechanism.half_space import MAX_SIDES, HalfSpace, tail
 from survey.mechanism.randomized_response import from_epsilon, grr
 from survey.mechanism.subset_selection import SubsetSelection
 
 Pattern = tuple[int, ...]
 """A set of options that can be ticked together, as ascending indices."""
 
-MultipleChoice = BitVector | SubsetSelection
+MultipleChoice = BitVector | HalfSpace | SubsetSelection
 
 MAX_PATTERNS = 1_024
 
@@ -101,6 +103,38 @@ def subsets(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> Subs
     return from_epsilon(number, epsilon)
 
 
+def half_space(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> HalfSpace:
+    """Report all bits at once, with many agreements more likely.
+
+    near (2^m - G)/(far G) = e^epsilon, with G as in `HalfSpace`. The smallest number of agreements
+    of a near report is the one with the largest p.
+    Source: Duchi, Jordan, Wainwright 2018.
+
+    >>> half_space(10, 10, 0, 4).agreements, half_space(20, 20, 0, 8).agreements
+    (8, 16)
+    """
+    m = ordinary + alone
+    if m > MAX_SIDES:
+        raise ChannelError(
+            f"{m} options are too many for one draw of all bits; the nearest allowed number is "
+            f"{MAX_SIDES}"
+        )
+    candidates = [_space(m, ticks, alone, m // 2 + 1, epsilon)]
+    for agreements in range(m // 2 + 2, m + 1):
+        # With more agreements G may be so small that no integer `near` fits.
+        with suppress(ChannelError):
+            candidates.append(_space(m, ticks, alone, agreements, epsilon))
+    return max(candidates, key=lambda channel: channel.exact_p)
+
+
+def _space(m: int, ticks: int, alone: int, agreements: int, epsilon: Probability) -> HalfSpace:
+    """Return the channel with the largest near/far up to e^epsilon G/(2^m - G)."""
+    size = tail(m, agreements)
+    odds = Fraction(size, (1 << m) - size)
+    near, far = two_weights(epsilon, lambda near, far: near + far, odds)
+    return HalfSpace(m, ticks, agreements, near, far, alone)
+
+
 def per_option(ordinary: int, ticks: int, alone: int, truth_probability: Probability) -> BitVector:
     """Report every option's bit unchanged with the stated probability: epsilon = D ln(p/(1-p)).
 
@@ -154,7 +188,7 @@ def variance(channel: MultipleChoice, ordinary: int, ticks: int, alone: int) -> 
     >>> round(variance(subsets(5, 5, 1, 4), 5, 5, 1), 2)
     0.64
     """
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return _variance_at_half(channel.exact_p, channel.exact_q) * channel.m / channel.sampled
     containing = sum(0 in pattern for pattern in patterns(ordinary, ticks, alone))
     return _variance_at_half(*support(channel, containing))

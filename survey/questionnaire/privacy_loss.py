@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
+from survey.mechanism import BitVector, HalfSpace, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.composition import (
     advanced_epsilon,
     format_epsilon,
@@ -205,7 +205,7 @@ def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None
         case WeightTable():
             shares = [Fraction(int(weight), channel.total) for weight in channel.weights[:, 0]]
             return shares[0], min(shares[1:])
-        case SubsetSelection() | BitVector():
+        case SubsetSelection() | BitVector() | HalfSpace():
             return channel.exact_p, channel.exact_q
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from survey.errors import NoBaseError
 from survey.estimator import Disclosure, disclosure, reports_needed, rounded_up
-from survey.mechanism import BitVector
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.simulation import population
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import QuestionEstimates, estimate_question
@@ -111,7 +111,7 @@ def _reports_needed(sources: Iterable[QuestionEstimates], part: str) -> int:
 def _simulate_counts(question: PublishedQuestion, n: int) -> list[int]:
     channel = question.channel
     # Each respondent ticks one option of a multiple-choice question that is reported by bits.
-    ticks = np.eye(channel.m, dtype=np.int64) if isinstance(channel, BitVector) else None
+    ticks = np.eye(channel.m, dtype=np.int64) if isinstance(channel, TickChannel) else None
     k = channel.truths if ticks is None else len(ticks)
     rng = np.random.default_rng(SEED)
     counts: list[int] = population(channel, [1 / k] * k, n, rng, ticks).tolist()

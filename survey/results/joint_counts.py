@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from survey.errors import CountsError, NotFoundError
 from survey.estimator.core.arguments import CodeChannel
-from survey.mechanism import BitVector, SubsetSelection
+from survey.mechanism import SubsetSelection
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.choice import SingleChoice
@@ -36,7 +37,7 @@ class Variable:
     place: int
     question: PublishedQuestion
     option: int | None = None
-    bits: BitVector | None = None
+    bits: TickChannel | None = None
 
     def was_asked(self, codes: Codes) -> Booleans:
         """Return which reports include this variable; all of them unless options are sampled."""
@@ -55,7 +56,7 @@ class Variable:
 def list_variables(survey: PublishedSurvey) -> Iterator[Variable]:
     """Yield the variables of a survey in the order of its questions."""
     for place, question in enumerate(survey.definition.questions):
-        if isinstance(question.channel, BitVector):
+        if isinstance(question.channel, TickChannel):
             yield from _option_variables(place, question, question.channel)
         else:
             yield Variable(place, question)
@@ -71,10 +72,8 @@ def find_variable(survey: PublishedSurvey, name: str) -> Variable:
 
 
 def _option_variables(
-    place: int, question: PublishedQuestion, channel: BitVector
+    place: int, question: PublishedQuestion, channel: TickChannel
 ) -> Iterator[Variable]:
-    # P(bit | ticked) = T/(T+L): Warner's channel of two options, the first of them ticked.
-    bit = SubsetSelection(k=2, d=1, T=channel.T, L=channel.L)
     for index, option in enumerate(question.options):
         option_question = replace(
             question,
@@ -86,7 +85,7 @@ def _option_variables(
             alone=0,
             opt_out="",
             not_applicable="",
-            channel=bit,
+            channel=channel.option_channel,
         )
         yield Variable(place, option_question, index, channel)
 

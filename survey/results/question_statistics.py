@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from survey.errors import NotFoundError
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.number_format import number_format
 from survey.store import PublishedSurvey
@@ -102,7 +103,7 @@ def truth_values(question: PublishedQuestion) -> tuple[float | None, ...]:
 def single_code_channel(question: PublishedQuestion) -> SubsetSelection | WeightTable | None:
     """Return the channel if each report is one code, which means and medians need."""
     channel = question.channel
-    if isinstance(channel, BitVector) or (isinstance(channel, SubsetSelection) and channel.d > 1):
+    if isinstance(channel, TickChannel) or (isinstance(channel, SubsetSelection) and channel.d > 1):
         return None
     return channel
 

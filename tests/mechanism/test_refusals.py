@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from survey.errors import ChannelError
 from survey.mechanism import (
     BitVector,
+    HalfSpace,
     SubsetSelection,
     WeightTable,
     best,
@@ -55,6 +56,10 @@ BIT, WINDOW = OneBit(4, 3, 1), Window(5, 3, 2, 3, 1)
 PARAMETERS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "subset selection": (SubsetSelection, {"k": 5, "d": 2, "T": 3, "L": 1}),
     "bit vector": (BitVector, {"m": 5, "s": 2, "T": 3, "L": 1, "alone": 1, "sampled": 3}),
+    "half space": (
+        HalfSpace,
+        {"m": 5, "s": 2, "agreements": 4, "near": 3, "far": 1, "alone": 1},
+    ),
     "window": (Window, {"k": 5, "width": 3, "stride": 2, "T": 3, "L": 1}),
     "one bit": (OneBit, {"R": 4, "T": 3, "L": 1}),
     "mixture": (Mixture, {"a": 2, "first": BIT, "b": 3, "second": WINDOW}),
@@ -93,7 +98,20 @@ def test_a_weight_in_a_list_that_is_not_an_integer_is_rejected_by_its_place(wron
 @given(
     form=st.dictionaries(
         st.sampled_from(["kind", "k", "d", "T", "L", "m", "s", "table", "no_answers", "other"]),
-        st.sampled_from(["subset_selection", "bit_vector", "weight_table", 3, 1, 2.5, None, [], {}])
+        st.sampled_from(
+            [
+                "subset_selection",
+                "bit_vector",
+                "half_space",
+                "weight_table",
+                3,
+                1,
+                2.5,
+                None,
+                [],
+                {},
+            ]
+        )
         | st.dictionaries(
             st.sampled_from(
                 ["name", "k", "R", "T", "L", "width", "weights", "table", "a", "first"]
@@ -209,6 +227,7 @@ TOTALS: dict[str, Callable[[int], object]] = {
     "randomized response": lambda extra: SubsetSelection(2, 1, WORD - 1 + extra, 1),
     "sets of two": lambda extra: SubsetSelection(4, 2, WORD // 2 - 1 + extra, 1),
     "bits": lambda extra: BitVector(3, 1, WORD - 1 + extra, 1),
+    "a half-space": lambda extra: HalfSpace(3, 1, 2, WORD - 1 + extra, 1),
     "a window": lambda extra: WeightTable(Window(3, 1, 1, WORD - 2 + extra, 1)),
     "one bit": lambda extra: WeightTable(OneBit(2, WORD // 2 - 1 + extra, 1)),
     "by distance": lambda extra: WeightTable(ByDistance((WORD - 2 + extra, 1))),

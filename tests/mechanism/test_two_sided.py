@@ -16,6 +16,7 @@ from survey.audit.channels import Truth, distribution, truths_of
 from survey.mechanism import (
     AnyChannel,
     BitVector,
+    HalfSpace,
     SubsetSelection,
     WeightTable,
     best,
@@ -73,6 +74,16 @@ BITS: dict[str, AnyChannel] = {
     "three of five bits asked, two alone, one tick": BitVector(5, 1, 2, 1, alone=2, sampled=3),
 }
 
+SPACES: dict[str, AnyChannel] = {
+    "one bit in a half-space": HalfSpace(1, 1, 1, 3, 1),
+    "a half-space of two bits": HalfSpace(2, 2, 2, 2, 3),
+    "a half-space of three bits": HalfSpace(3, 3, 2, 3, 2),
+    "all three bits agree": HalfSpace(3, 3, 3, 1, 3),
+    "a half-space of four bits, ties far": HalfSpace(4, 4, 3, 2, 1),
+    "a half-space of four bits, two ticks, the last alone": HalfSpace(4, 2, 3, 4, 3, alone=1),
+    "most of five bits agree, three ticks, two alone": HalfSpace(5, 3, 4, 1, 2, alone=2),
+}
+
 SHAPES: dict[str, Shape] = {
     "a window": Window(5, 3, 1, 3, 1),
     "a wide window with a stride": Window(7, 4, 3, 27, 10),
@@ -114,7 +125,7 @@ def tables() -> Iterator[tuple[str, AnyChannel]]:
         yield f"probabilities as they are{ending}", from_probabilities(rows, extra)
 
 
-CHANNELS = {**SETS, **BITS, **dict(tables())}
+CHANNELS = {**SETS, **BITS, **SPACES, **dict(tables())}
 
 
 @cache
@@ -144,7 +155,7 @@ def test_the_stated_epsilon_is_the_smallest_bound(channel):
         assert claimed - SLACK < exact <= claimed
 
 
-def bit_truths(channel: BitVector) -> list[Truth]:
+def bit_truths(channel: BitVector | HalfSpace) -> list[Truth]:
     """Return the truths by definition: at most s ordinary ticks, or one exclusive option."""
     free = channel.m - channel.alone
     return [
@@ -156,7 +167,7 @@ def bit_truths(channel: BitVector) -> list[Truth]:
 
 
 def replayed(
-    channel: SubsetSelection | BitVector, truth: Truth, draws: list[int]
+    channel: SubsetSelection | BitVector | HalfSpace, truth: Truth, draws: list[int]
 ) -> tuple[str, list[int]]:
     """Return the report of these draws, followed by zeros, and the ranges of all draws."""
     ranges: list[int] = []
@@ -168,7 +179,9 @@ def replayed(
     return str(channel.perturb_one(truth, uniform_below)), ranges
 
 
-def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, Fraction]:
+def enumerated(
+    channel: SubsetSelection | BitVector | HalfSpace, truth: Truth
+) -> dict[str, Fraction]:
     """Return P(report | truth) from every sequence of draws of `perturb_one`."""
     table: Counter[str] = Counter()
     draws: list[int] = []
@@ -189,8 +202,8 @@ def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.security
-@each_case("channel", BITS.values())
-def test_all_draws_of_a_bit_vector_together_give_exactly_the_stated_table(channel):
+@each_case("channel", [*BITS.values(), *SPACES.values()])
+def test_all_draws_of_ticks_together_give_exactly_the_stated_table(channel):
     assert sorted(truths_of(channel)) == sorted(bit_truths(channel))
     rows = [enumerated(channel, truth) for truth in bit_truths(channel)]
     assert rows == [distribution(channel, truth) for truth in bit_truths(channel)]

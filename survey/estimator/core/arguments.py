@@ -31,7 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError, DesignError, SurveyError
 from survey.estimator.core.labelled_arguments import arranged_arguments, error_of
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import BitVector, HalfSpace, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 NUMBERS = "numbers"
@@ -45,7 +46,7 @@ CodeChannel = SubsetSelection | WeightTable
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CHANNELS = (SubsetSelection, BitVector, WeightTable)
+CHANNELS = (SubsetSelection, BitVector, HalfSpace, WeightTable)
 CHECKED_ELSEWHERE = ("level",)
 """Arguments that each estimator checks itself, with a specific message."""
 
@@ -333,7 +334,7 @@ def check_at_most(counts: Integers, maxima: Integers, meaning: str) -> None:
 
 
 def bit_counts(
-    counts: ArrayLike, channel: BitVector, n: int | None
+    counts: ArrayLike, channel: TickChannel, n: int | None
 ) -> tuple[Integers, Integers, int]:
     """Return the ones per option, the reports about each option, and the number of reports.
 

@@ -35,7 +35,8 @@ from survey.estimator.shares.answered_shares import (
     support,
 )
 from survey.estimator.shares.proportions import score_interval, second_moments
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 PLANNED_NO_ANSWER = 0.1
@@ -208,7 +209,7 @@ def outcomes(mean: float, variance: float, step: float, n: int) -> tuple[Floats,
 
 
 def answered_margin(
-    channel: SubsetSelection | BitVector,
+    channel: SubsetSelection | TickChannel,
     n: int,
     share: float,
     level: float,
@@ -225,7 +226,7 @@ def answered_margin(
     S, A = no_answers, 1 - PLANNED_NO_ANSWER
     p, q = channel.p, channel.q
     scatter: GroupMoments | SampledBits
-    if isinstance(channel, BitVector) and channel.is_sampled:
+    if isinstance(channel, TickChannel) and channel.is_sampled:
         m, r = channel.m, channel.sampled
         reports = n * r / m
         scatter = SampledBits(

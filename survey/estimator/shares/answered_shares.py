@@ -31,7 +31,8 @@ from survey.estimator.shares.proportions import (
     Proportions,
     proportions,
 )
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 STEPS = 128
@@ -235,14 +236,14 @@ def _answers_and_silent(
 ) -> tuple[Integers, Integers]:
     """Return the indices of the options that are answers, and of those that are not."""
     whole = [checked_whole(option, "an option of no_answers", ValueError) for option in no_answers]
-    fewest = 1 if isinstance(channel, BitVector) or patterns is not None else 2
+    fewest = 1 if isinstance(channel, TickChannel) or patterns is not None else 2
     if not 1 <= len(set(whole)) <= k - fewest or not 0 <= min(whole) <= max(whole) < k:
         raise ValueError(
             f"no_answers = {list(no_answers)} must be indices below {k} of at least one option, "
             f"and leave {fewest} or more that are answers"
         )
     silent = np.unique(np.array(whole, dtype=np.int64))
-    if isinstance(channel, BitVector) and silent[0] < k - channel.alone:
+    if isinstance(channel, TickChannel) and silent[0] < k - channel.alone:
         raise ValueError(
             f"option {silent[0]} must be one of the last {channel.alone}, which exclude all others"
         )
@@ -363,9 +364,9 @@ class Support(NamedTuple):
 
 
 def support(
-    channel: SubsetSelection | BitVector, answers: int, S: int, n_patterns: Integers | None = None
+    channel: SubsetSelection | TickChannel, answers: int, S: int, n_patterns: Integers | None = None
 ) -> Support:
-    """Return the supports of independent bits, of one reported pattern, or of a set of d options.
+    """Return the supports of ticks, of one reported pattern, or of a set of d options.
 
     N_j = `n_patterns` contain option j, none of them a no-answer pattern. For sets,
     P(two given options | one is the truth) = p (d-1)/(k-1). If neither is the truth, it is
@@ -376,8 +377,10 @@ def support(
         N = np.asarray(n_patterns, dtype=np.float64)
         return Support(p + (N - 1) * q, N * q, 0.0, 0.0, p, q, S)
     if_chosen, if_not = np.full(answers, p), np.full(answers, q)
-    if isinstance(channel, BitVector):
-        return Support(if_chosen, if_not, p * q, q * q, p, q, S)
+    if isinstance(channel, TickChannel):
+        unchanged, flipped = map(float, channel.pair_agreements)
+        # One of the two bits is 1 and unchanged, the other 0 and flipped; or both are 0.
+        return Support(if_chosen, if_not, p - unchanged, flipped, p, q, S)
     k, d = channel.k, channel.d
     with_none = (p * (d - 1) * (d - 2) + (1 - p) * d * (d - 1)) / ((k - 1) * max(k - 2, 1))
     with_one = p * (d - 1) / (k - 1)
@@ -461,7 +464,7 @@ def answered_scatter(
     """Return the variance of the estimated shares of answers relative to their sum."""
     if isinstance(channel, WeightTable):
         return _table_moments(channel, shares, answers, silent)
-    if isinstance(channel, BitVector) and channel.is_sampled:
+    if isinstance(channel, TickChannel) and channel.is_sampled:
         return _sampled_moments(channel, shares, answers, silent)
     k, S, n_patterns = len(answers), len(silent), None
     if patterns is not None:
@@ -498,7 +501,7 @@ def _weighted_means(values: Floats, weights: Floats, among: Booleans) -> Floats:
 
 
 def _sampled_moments(
-    channel: BitVector, shares: Proportions, answers: Integers, silent: Integers
+    channel: TickChannel, shares: Proportions, answers: Integers, silent: Integers
 ) -> SampledBits:
     if not shares.reports[silent].all():
         raise NoBaseError("a no-answer option has no reports, because nobody was asked about it")

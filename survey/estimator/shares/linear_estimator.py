@@ -19,7 +19,8 @@ from survey.estimator.core.debiasing import SecondMoments, binary_moments, left_
 from survey.estimator.core.intervals import Chances, wilson_hull
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.shares.proportions import score_interval, second_moments
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Floats, Integers
 
 
@@ -81,7 +82,7 @@ def linear_estimator(channel: AnyChannel) -> LinearEstimator:
         return LinearEstimator(G.T, (), second_moments(channel, G, range(channel.truths)))
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)
-    k = channel.m if isinstance(channel, BitVector) else channel.k
+    k = channel.m if isinstance(channel, TickChannel) else channel.k
     return _binary(np.full(k, channel.p), np.full(k, channel.q))
 
 
@@ -99,7 +100,7 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
     if c.shape[1] != channel.counted or not len(c):
         raise CountsError(f"counts of shape {c.shape} must have {channel.counted} columns")
     stated = None if n is None else whole_counts(n, len(c), "reports of each class")
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return _bit_tally(c, channel, stated)
     per_report = channel.d if isinstance(channel, SubsetSelection) else 1
     n = _reports(c.sum(axis=1), per_report, stated)
@@ -108,8 +109,8 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
     return _two_kinds(c, np.broadcast_to(n[:, None], c.shape), n)
 
 
-def _bit_tally(c: Integers, channel: BitVector, stated: Integers | None) -> Tally:
-    if channel.sampled < channel.m:
+def _bit_tally(c: Integers, channel: TickChannel, stated: Integers | None) -> Tally:
+    if channel.is_sampled:
         times_asked, ones = c[:, : channel.m], c[:, channel.m :]
         return _two_kinds(
             ones, times_asked, _reports(times_asked.sum(axis=1), channel.sampled, stated)

@@ -30,7 +30,8 @@ from survey.estimator.shares.proportions import (
     binomial_shares,
     score_interval,
 )
-from survey.mechanism import BitVector, SubsetSelection
+from survey.mechanism import BitVector, HalfSpace, SubsetSelection
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 
@@ -190,7 +191,7 @@ def pairs_in_patterns(
 @checked_arguments
 def bit_pairs(
     supports: ArrayLike,
-    channel: BitVector,
+    channel: BitVector | HalfSpace,
     pairs: Sequence[tuple[int, int]],
     *,
     n: int | None = None,
@@ -201,9 +202,11 @@ def bit_pairs(
     supports[i] = (n11, n10, n01, n00), shape (pairs, 4): reports whose bits of the two options of
     pairs[i] are both 1, only the first, only the second, none (`count_bit_pairs` counts them). If
     options are sampled, only reports about both options count, and `n` is the number of all
-    reports. Bits are kept or flipped independently, so
+    reports. For independent bits (`BitVector`)
 
         P(both) = mean of g_a g_b, g = (bit - q)/(p - q),
+
+    and for those of a `HalfSpace` the mean of the pseudo-values of `two_bit_values`,
 
     is unbiased, and std_error is its standard error from the counts. The interval is Wilson's
     score: x with n (est - x)^2 <= z^2 (x E[g^2 g^2 | both] + (1-x) M - x^2). M is the mean of E[g^2
@@ -213,7 +216,8 @@ def bit_pairs(
     1, six divisions of the others): at least .931. Source: Warner 1965 per bit, independent; Wilson
     1927.
 
-    Raises CountsError for impossible supports, ValueError for pairs that cannot be chosen together.
+    Raises CountsError for impossible supports, ValueError for pairs that cannot be chosen together,
+    ChannelError for a half-space that shows nothing about pairs (odd m, t = (m+1)/2).
 
     >>> bit_pairs([[300, 200, 200, 300]], BitVector(2, 2, 3, 1), [(0, 1)]).estimate.round(4)
     array([0.45])
@@ -249,7 +253,7 @@ def bit_pairs(
     )
 
 
-def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
+def _all_reports(reports: Integers, channel: TickChannel, n: int | None) -> int:
     """Return the number of reports: stated, or that of every pair; 0 if it is unknown."""
     if not channel.is_sampled:
         total = int(reports[0]) if n is None else n
@@ -261,7 +265,7 @@ def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
     return n or 0
 
 
-def _check_pairs(pairs: Sequence[tuple[int, int]], channel: BitVector) -> None:
+def _check_pairs(pairs: Sequence[tuple[int, int]], channel: TickChannel) -> None:
     for a, b in pairs:
         a, b = checked_whole(a, "option", ValueError), checked_whole(b, "option", ValueError)
         if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:
@@ -277,16 +281,34 @@ def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.g
     return rows
 
 
-def two_bit_values(channel: BitVector) -> tuple[Floats, Floats]:
+def two_bit_values(channel: TickChannel) -> tuple[Floats, Floats]:
     """Return pseudo-values of the four truths, shape (truths, cells), and their second moments.
 
-    The second moments are E[(values of the first truth)^2 | truth], in the order of `CELLS`.
+    The second moments are E[(values of the first truth)^2 | truth], in the order of `CELLS`. With
+    signs s of a truth and z of a cell, +1 for a 1 and -1 for a 0, the pseudo-value is
+
+        (1 + s_a z_a/b + s_b z_b/b + s_a s_b z_a z_b/b_2) / 4,
+        b = E[s_a z_a] = 2p - 1,  b_2 = E[s_a s_b z_a z_b] = 2 P(both agree or neither does) - 1,
+
+    because b and b_2 are the same for all truths. Independent bits have b_2 = b^2. Raises
+    ChannelError if b_2 = 0: reports then show nothing about two options together.
     """
-    p, q = channel.p, channel.q
-    g = np.array([1 - q, -q]) / (p - q)
-    transition = np.array([[p, 1 - p], [q, 1 - q]])
-    inverse = np.kron(np.stack([g, 1 - g]), np.stack([g, 1 - g]))
-    return np.asarray(inverse), np.asarray(np.kron(transition, transition) @ inverse[0] ** 2)
+    unchanged, flipped = channel.pair_agreements
+    product = 2 * (unchanged + flipped) - 1
+    if product == 0:
+        raise ChannelError(
+            "the reports of this half-space show nothing about two options together: shares of "
+            "pairs cannot be estimated"
+        )
+    one = float(channel.exact_p - unchanged)
+    signs = 2 * np.array(CELLS) - 1
+    agreements = signs[:, None, :] * signs[None, :, :]
+    b = channel.p - channel.q
+    both = agreements.prod(axis=2) / float(product)
+    inverse = (1 + agreements.sum(axis=2) / b + both) / 4
+    # By the number of bits that agree: 0, 1 or 2.
+    transition = np.array([float(flipped), one, float(unchanged)])[(agreements > 0).sum(axis=2)]
+    return np.asarray(inverse), np.asarray(transition @ inverse[0] ** 2)
 
 
 def _ends(
@@ -303,7 +325,7 @@ def _ends(
 
 @checked_arguments
 def count_bit_pairs(
-    reports: ArrayLike, channel: BitVector, pairs: Sequence[tuple[int, int]]
+    reports: ArrayLike, channel: BitVector | HalfSpace, pairs: Sequence[tuple[int, int]]
 ) -> Integers:
     """Count joint supports of pairs, shape (pairs, 4), from bits of shape (n, bits of a code).
 

@@ -47,7 +47,8 @@ from survey.estimator.core.maximum_likelihood import (
     require_two_options,
 )
 from survey.estimator.core.result import Result
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Floats, Integers
 
 LIKELIHOOD, PROJECTION, EACH_OPTION = "maximum likelihood", "projection", "each option alone"
@@ -225,6 +226,7 @@ def proportions(
                       the likelihood of the reported sets, and mle is the projection of the
                       estimate; `set_shares` uses the sets themselves
     BitVector         ones per option, and `n`; with sampled options, first how often each was asked
+    HalfSpace         ones per option, and `n`
     WeightTable       one count per report; the shares include those of "no answer" truths
     `n`, the number of reports, is needed only if the counts do not determine it. Labelled counts,
     such as `value_counts()` of pandas, must be labelled by code; they are put in this order.
@@ -257,7 +259,7 @@ def proportions(
          1    0.8000  0.8000     0.0213    0.7577     0.8417     351.6484     2000
     """
     interval_options = IntervalOptions.of(target, interval, level, simultaneous)
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         ones, reports, n = bit_counts(counts, channel, n)
         p, q = np.full(channel.m, channel.p), np.full(channel.m, channel.q)
         return binomial_shares(ones, reports, p, q, interval_options, n=n)

@@ -14,7 +14,8 @@ from survey.estimator.core.arguments import LARGEST_NUMBER, checked_arguments, c
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator, tally
-from survey.mechanism import AnyChannel, BitVector
+from survey.mechanism import AnyChannel
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats
 
 MIN_SPARE_GROUPS = 3
@@ -157,7 +158,7 @@ def group_shares(
     y = sums / divisor
     fits = [_fit(y[:, j], D[:, j], X, level) for j in range(linear.k)]
     columns = {name: np.stack([fit[name] for fit in fits], axis=-1) for name in fits[0]}
-    if not isinstance(channel, BitVector):
+    if not isinstance(channel, TickChannel):
         # The missing part of a sum of 1 is divided like the squared errors.
         squared = columns["std_error"] ** 2
         missing = 1 - columns["estimate"].sum(axis=1, keepdims=True)

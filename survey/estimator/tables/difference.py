@@ -31,7 +31,8 @@ from survey.estimator.core.debiasing import (
 from survey.estimator.core.intervals import last_accepted, normal_quantile, score_ends
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 Ends = tuple[Floats, Floats]
@@ -279,7 +280,7 @@ def difference(
 def _group(counts: ArrayLike, channel: AnyChannel | None, n: int | None, name: str) -> Group:
     if channel is None:
         return _open_group(counts, n, name)
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return _bit_group(counts, channel, n, name)
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)
@@ -302,7 +303,7 @@ def _open_group(counts: ArrayLike, n: int | None, name: str) -> Group:
     return _binary_group(c, np.full(c.size, n_people), 1.0, 0.0, n_people)
 
 
-def _bit_group(counts: ArrayLike, channel: BitVector, n: int | None, name: str) -> Group:
+def _bit_group(counts: ArrayLike, channel: TickChannel, n: int | None, name: str) -> Group:
     if n is None and not channel.is_sampled:
         raise CountsError(f"counts of ones do not determine n: state n_{name}")
     try:

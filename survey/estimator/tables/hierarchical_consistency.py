@@ -15,7 +15,8 @@ from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator, tally
 from survey.estimator.tables.proportional_fitting import fitted
-from survey.mechanism import AnyChannel, BitVector
+from survey.mechanism import AnyChannel
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 ROOT = -1
@@ -413,7 +414,7 @@ def consistent_proportions(
     divisor = np.where(has_reports, n_reports, 1.0)
     means = (tallies.reports * linear.values).sum(axis=1) / divisor
     y = np.where(has_reports, means, np.nan)
-    is_single_answer = not isinstance(channel, BitVector)
+    is_single_answer = not isinstance(channel, TickChannel)
     x = np.where(has_reports, means, 0.5)
     for _ in range(ROUNDS):
         smoothed = np.clip((divisor * np.clip(x, 0.0, 1.0) + z**2 / 2) / (divisor + z**2), 0.0, 1.0)

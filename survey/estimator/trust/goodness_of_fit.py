@@ -23,7 +23,8 @@ from survey.estimator.core.maximum_likelihood import (
     supports_are_sufficient,
 )
 from survey.estimator.core.result import Result
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Floats, Integers
 
 CANNOT_SEE = (
@@ -154,7 +155,7 @@ def _has_likelihood(channel: AnyChannel) -> bool:
 
 
 def _tally(counts: ArrayLike, channel: AnyChannel, n: int | None) -> tuple[_Tallies, int]:
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         ends = _probability_range(channel.p, channel.q, channel.m)
         ones, reports, n = bit_counts(counts, channel, n)
         return _Tallies(ones, reports, *ends, True), n
@@ -216,7 +217,7 @@ def _most_likely_reports(tallied: _Tallies, channel: AnyChannel) -> tuple[Intege
 
     The probabilities are nan if the counts do not determine them.
     """
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return tallied.c, np.full(tallied.c.shape, np.nan)
     if isinstance(channel, WeightTable):
         return tallied.c, most_likely_mixture(tallied.c, channel.matrix) @ channel.matrix

@@ -27,8 +27,9 @@ from survey.estimator.shares.multiple_choice import (
     two_bit_values,
 )
 from survey.estimator.shares.proportions import POPULATION, Proportions, proportions
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.channel import Floats, Integers
+from survey.mechanism import AnyChannel, BitVector, HalfSpace, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
+from survey.mechanism.channel import Floats, Integers, PureChannel
 
 Estimated = Proportions | AnsweredShares | Mean | OptionPairs
 
@@ -119,7 +120,7 @@ def poisoning(
     return bounded(found, *binary_ends(channel, np.full(options, channel.q)))
 
 
-def binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats, Floats]:
+def binary_ends(channel: PureChannel, q: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and largest value of (supported - q)/D, supported 0 or 1."""
     D = channel.p - channel.q
     minimum, maximum = np.sort(np.stack([-q, 1 - q]) / D, axis=0)
@@ -265,7 +266,7 @@ def poisoning_of_answered(
         simultaneous=simultaneous,
         target=target,
     )
-    if isinstance(channel, BitVector) and channel.is_sampled:
+    if isinstance(channel, TickChannel) and channel.is_sampled:
         shifted, *bands = _sampled_ranges(counts, channel, no_answers, shares)
     else:
         kinds = _kinds(channel, shares, no_answers, patterns)
@@ -332,17 +333,20 @@ def _kinds(
     return _Kinds(a, 1 - (pairs[:, 1] - len(silent) * channel.q) / D)
 
 
-def _supports(channel: SubsetSelection | BitVector, S: int) -> list[tuple[int, int]]:
+def _supports(channel: SubsetSelection | TickChannel, S: int) -> list[tuple[int, int]]:
     """Return whether a report can support the option, and how many of the S no-answer options."""
     pairs = [(option, silent) for option in (0, 1) for silent in range(S + 1)]
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return pairs
     # The remainder of a set of d options comes from the other answers.
     return [pair for pair in pairs if 0 <= channel.d - sum(pair) <= channel.k - S - 1]
 
 
 def _sampled_ranges(
-    counts: ArrayLike, channel: BitVector, no_answers: Sequence[int], shares: AnsweredShares
+    counts: ArrayLike,
+    channel: BitVector | HalfSpace,
+    no_answers: Sequence[int],
+    shares: AnsweredShares,
 ) -> list[tuple[Floats, Floats]]:
     """Return ranges after one more fabricated report and for all `FAKES`, from single options."""
     # The intervals are not used, so choose the fastest.
@@ -374,14 +378,14 @@ def _quotients(
 @checked_arguments
 def poisoning_of_pairs(
     found: OptionPairs,
-    channel: BitVector | SubsetSelection,
+    channel: BitVector | HalfSpace | SubsetSelection,
     *,
     patterns: Sequence[Sequence[int]] | None = None,
 ) -> Poisoning:
     """Bound the effect of fabricated reports on each share of a pair, as `poisoning` does.
 
     `found` is the result of `bit_pairs`, or with `patterns` of `option_pairs`. For bits the
-    pseudo-value of a report is g_a g_b, g = (bit - q)/(p-q); for patterns (supported - N q)/(p-q),
+    pseudo-value of a report is that of `bit_pairs`; for patterns (supported - N q)/(p-q),
     where N patterns contain both. If options are sampled, all fabricated reports may claim to be
     about both.
 
@@ -395,7 +399,7 @@ def poisoning_of_pairs(
     ([0.355], [0.513])
     """
     if patterns is None:
-        if not isinstance(channel, BitVector) or found.second.max() >= channel.m:
+        if not isinstance(channel, TickChannel) or found.second.max() >= channel.m:
             raise ChannelError(
                 "the pairs are not options of this channel; for patterns, give patterns"
             )
@@ -411,7 +415,9 @@ def poisoning_of_pairs(
 
 
 def _pattern_range(
-    pairs: OptionPairs, channel: BitVector | SubsetSelection, patterns: Sequence[Sequence[int]]
+    pairs: OptionPairs,
+    channel: BitVector | HalfSpace | SubsetSelection,
+    patterns: Sequence[Sequence[int]],
 ) -> tuple[Floats, Floats]:
     if not isinstance(channel, SubsetSelection):
         raise ChannelError("patterns are reported by generalized randomized response")

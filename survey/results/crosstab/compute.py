@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
 from survey.estimator.core.arguments import CodeChannel
-from survey.mechanism import BitVector
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.table import CrosstabResult
@@ -119,7 +119,7 @@ def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChanne
     """
     channels: list[CodeChannel] = []
     for question in questions:
-        if isinstance(question.channel, BitVector):
+        if isinstance(question.channel, TickChannel):
             raise ChannelError(
                 f"{question.id} is reported option by option: cross-tabulate one of its options"
             )

@@ -10,7 +10,8 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
-from survey.mechanism import BitVector, SubsetSelection
+from survey.mechanism import SubsetSelection
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
@@ -165,7 +166,7 @@ def _test(samples: Sequence[Sample]) -> estimator.Independence | None:
     There is no test between different channels: equal answers then give different reports.
     """
     channel, other_channel = (sample.question.channel for sample in samples)
-    if channel != other_channel or isinstance(channel, BitVector):
+    if channel != other_channel or isinstance(channel, TickChannel):
         return None
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return None

@@ -10,7 +10,8 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, NoBaseError
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.histogram import Cell, cells, edges
@@ -195,7 +196,7 @@ def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None
     always have a separate report.
     """
     channel, k = question.channel, len(question.options)
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return tuple(counts[-k:].tolist())
     if question.by_patterns:
         holding = [[option in pattern for pattern in question.patterns] for option in range(k)]

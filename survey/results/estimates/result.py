@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from survey.estimator import Disclosure
-from survey.mechanism import BitVector
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import (
     PARTS,
@@ -222,7 +222,7 @@ class QuestionResult:
         if self.question.kind.is_multiple:
             notes.append("Several answers possible: shares do not add up to 100%.")
         channel = self.question.channel
-        if isinstance(channel, BitVector) and channel.sampled < channel.m:
+        if isinstance(channel, TickChannel) and channel.is_sampled:
             notes.append(
                 f"Each report covers {channel.sampled} of the {channel.m} answers, at random."
             )

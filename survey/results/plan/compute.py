@@ -27,7 +27,8 @@ from survey.estimator.planning.expected_margin import (
     ratio_margin,
     table_margin,
 )
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.canonical import question_form, read_question
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
@@ -154,7 +155,7 @@ def _share_margin(
     # A pattern with the option is reported with p + (N-1) q or with N q.
     N = in_patterns or 1
     chances = Chances(channel.p + (N - 1) * channel.q, N * channel.q)
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         n = max(n * channel.sampled // channel.m, 1)
     return binomial_margin(n, chances, share, LEVEL)
 

@@ -20,6 +20,7 @@ from survey.estimator.shares.answered_shares import (
 )
 from survey.mechanism import (
     BitVector,
+    HalfSpace,
     SubsetSelection,
     WeightTable,
     best,
@@ -27,6 +28,7 @@ from survey.mechanism import (
     grr,
     multiple_choice,
 )
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.numeric import geometric
 from survey.mechanism.simulation import population
 from survey.mechanism.weight_table import Explicit
@@ -75,12 +77,26 @@ def test_moments_of_sets_are_those_of_every_reported_set(k, d, silent):
     assert kinds.bottom_if_nobody() == pytest.approx(nobody @ chances @ b**2)
 
 
-def test_moments_of_bits_are_those_of_every_reported_vector():
-    channel = BitVector(4, 2, 3, 1, alone=2)
+def independent(channel: BitVector, agreements: np.ndarray) -> np.ndarray:
+    return channel.p**agreements * channel.q ** (channel.m - agreements)
+
+
+def in_a_half_space(channel: HalfSpace, agreements: np.ndarray) -> np.ndarray:
+    weights = np.array([channel.far / channel.others, channel.near / channel.size])
+    return weights[(agreements >= channel.agreements).astype(int)] / (channel.near + channel.far)
+
+
+@each_case(
+    ("channel", "chances_of"),
+    [
+        (BitVector(4, 2, 3, 1, alone=2), independent),
+        (HalfSpace(4, 2, 3, 3, 1, alone=2), in_a_half_space),
+    ],
+)
+def test_moments_of_ticks_are_those_of_every_reported_vector(channel, chances_of):
     reports = np.array(list(itertools.product((0, 1), repeat=4)))
     truths = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-    keep = (reports[None] == truths[:, None]).sum(axis=2)
-    chances = channel.p**keep * channel.q ** (4 - keep)
+    chances = chances_of(channel, (reports[None] == truths[:, None]).sum(axis=2))
     pi = np.array([0.2, 0.15, 0.25, 0.3, 0.1])
     g = (reports - channel.q) / (channel.p - channel.q)
     b = 1 - g[:, 2] - g[:, 3]
@@ -205,10 +221,17 @@ def test_every_channel_covers_and_its_error_is_its_spread(kind):
     assert np.all(covered >= 0.91), covered
 
 
+TICKS = [
+    BitVector(5, 2, 4, 1, alone=2, sampled=3),
+    HalfSpace(5, 2, 4, 3, 1, alone=2),
+    BitVector(5, 2, 4, 1, alone=2),
+    BitVector(5, 2, 4, 1, alone=2, sampled=1),
+]
+
+
 @pytest.mark.web
-@pytest.mark.parametrize("sampled", long_unless([3], [5, 3, 1]))
-def test_bits_cover_with_all_or_some_options_asked(sampled):
-    channel = BitVector(5, 2, 4, 1, alone=2, sampled=sampled)
+@pytest.mark.parametrize("channel", long_unless(TICKS[:2], TICKS), ids=str)
+def test_ticks_cover_with_all_or_some_options_asked(channel):
     ticks = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
     shares, rng = [0.3, 0.2, 0.1, 0.25, 0.15], np.random.default_rng(3)
     truth = np.array([0.5, 0.3, 0.1]) / 0.6
@@ -274,6 +297,7 @@ RESPONDENTS_OF = {
     "pairs": (SubsetSelection(4, 2, 8, 1), [3]),
     "table": (geometric(3, 3, 1), [3]),
     "bits": (BitVector(4, 2, 5, 1, alone=1), [3]),
+    "half-space": (HalfSpace(4, 2, 3, 5, 1, alone=1), [3]),
 }
 
 
@@ -282,7 +306,7 @@ RESPONDENTS_OF = {
 def test_the_error_for_the_respondents_is_the_spread_when_the_same_people_answer_again(kind):
     channel, silent = RESPONDENTS_OF[kind]
     people, rng = np.repeat(np.arange(4), [600, 300, 100, 500]), np.random.default_rng(5)
-    truths = np.eye(4, dtype=int)[people] if isinstance(channel, BitVector) else people
+    truths = np.eye(4, dtype=int)[people] if isinstance(channel, TickChannel) else people
     shares, results = np.array([0.6, 0.3, 0.1]), []
     for _ in range(300):
         reports = channel.perturb(truths, rng)

@@ -11,8 +11,9 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import bit_pairs, count_bit_pairs, option_pairs, proportions
-from survey.estimator.shares.multiple_choice import _ends, two_bit_values
-from survey.mechanism import BitVector, grr, multiple_choice
+from survey.estimator.shares.multiple_choice import CELLS, _ends, two_bit_values
+from survey.mechanism import BitVector, HalfSpace, grr, multiple_choice
+from tests.cases import each_case
 
 PATTERNS = multiple_choice.patterns(3, 3, 1)
 DIVISIONS = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0), (0.3, 0.3, 0.4), (0.1, 0.1, 0.8))
@@ -32,6 +33,29 @@ def test_expected_supports_recover_the_truth():
     assert result.reports[0] == 16 * 160
 
 
+def test_expected_supports_of_a_half_space_recover_the_truth():
+    channel = HalfSpace(4, 4, 4, 1, 3)
+    # P(all agree) = 1/4, and 1/20 for each of 15 other vectors; 4 vectors fix two given bits.
+    expected = {(1, 1): 0.25 + 3 * 0.05, (1, 0): 4 * 0.05, (0, 1): 4 * 0.05, (0, 0): 4 * 0.05}
+    for truth, share in zip(CELLS, np.eye(4), strict=True):
+        supports = [
+            round(1000 * expected[int(cell[0] == truth[0]), int(cell[1] == truth[1])])
+            for cell in CELLS
+        ]
+        result = bit_pairs([supports], channel, [(0, 3)])
+        assert result.estimate[0] == pytest.approx(share[0], abs=1e-12)
+        inverse, squares = two_bit_values(channel)
+        np.testing.assert_allclose(inverse @ supports / 1000, share, atol=1e-12)
+        expected_square = (inverse[0] ** 2) @ supports / 1000
+        assert squares[CELLS.index(truth)] == pytest.approx(expected_square)
+
+
+def test_pairs_of_a_half_space_through_the_middle_are_refused_because_it_shows_nothing_about_them():
+    with pytest.raises(ChannelError, match="show nothing about two options together"):
+        bit_pairs([[1, 1, 1, 1]], HalfSpace(5, 5, 3, 3, 1), [(0, 1)])
+    bit_pairs([[1, 1, 1, 1]], HalfSpace(5, 5, 4, 3, 1), [(0, 1)])
+
+
 @pytest.mark.web
 @pytest.mark.parametrize("weights", [(2, 1), (3, 1), (15, 2), (50, 1)])
 def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
@@ -48,9 +72,15 @@ def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("sampled", [4, 3])
-def test_pairs_counted_from_reports_are_unbiased_with_their_error(sampled):
-    channel = BitVector(4, 3, 4, 1, alone=1, sampled=sampled)
+@each_case(
+    "channel",
+    [
+        BitVector(4, 3, 4, 1, alone=1),
+        BitVector(4, 3, 4, 1, alone=1, sampled=3),
+        HalfSpace(4, 3, 4, 1, 1, alone=1),
+    ],
+)
+def test_pairs_counted_from_reports_are_unbiased_with_their_error(channel):
     rng = np.random.default_rng(12)
     kinds = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
     pi, pairs = np.array([0.2, 0.1, 0.1, 0.3, 0.3]), [(0, 1), (0, 2), (1, 2)]

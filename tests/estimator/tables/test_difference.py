@@ -11,7 +11,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Difference, difference, proportions
-from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
+from survey.mechanism import BitVector, HalfSpace, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.numeric import geometric, one_bit
 from survey.mechanism.randomized_response import two_coins
 from survey.mechanism.weight_table import Explicit
@@ -102,6 +102,9 @@ def test_every_channel_can_be_compared():
     np.testing.assert_allclose(result.share_a, proportions([50, 40, 30], bits, n=100).estimate)
     sampled_result = difference([60, 70, 70, 30, 30, 30], [30, 20, 10], sampled, bits, n_b=60)
     assert (sampled_result.n_a, sampled_result.n_b) == (100, 60)
+    space = HalfSpace(3, 2, 3, 1, 2)
+    result = difference([50, 40, 30], [30, 20, 10], space, n_a=100, n_b=60)
+    np.testing.assert_allclose(result.share_b, proportions([30, 20, 10], space, n=60).estimate)
     sets = SubsetSelection(4, 2, 3, 1)
     assert difference([50, 60, 40, 50], [20, 30, 30, 20], sets).n_b == 50
     warner = SubsetSelection(2, 1, 1, 3)

@@ -12,7 +12,8 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator import channel_fit, lie_detector
 from survey.estimator.trust.goodness_of_fit import MISFIT, NOT_CONVERGED
 from survey.estimator.trust.lie_detector import NOT_CLEAR, OUTSIDE
-from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
+from survey.mechanism import BitVector, HalfSpace, SubsetSelection, WeightTable, from_epsilon, grr
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.numeric import geometric, one_bit, square_wave
 from survey.mechanism.weight_table import Explicit
 from tests.cases import each_case
@@ -143,6 +144,7 @@ def test_sets_of_all_options_but_one_are_tested_by_their_likelihood():
 
 CHANNELS = {
     "bits": BitVector(4, 2, 3, 1),
+    "half-space": HalfSpace(4, 2, 3, 5, 1),
     "sampled bits": BitVector(4, 2, 3, 1, sampled=2),
     "pairs": SubsetSelection(6, 2, 3, 1),
     "all but one": SubsetSelection(4, 3, 3, 1),
@@ -152,7 +154,7 @@ each_channel = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNEL
 
 def reports_of(channel, truth: int, n: int, rng):
     """Return reports of respondents with one common answer, the worst case for the test."""
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return channel.perturb(np.tile(np.eye(channel.m, dtype=int)[truth], (n, 1)), rng)
     return channel.perturb(np.full(n, truth), rng)
 

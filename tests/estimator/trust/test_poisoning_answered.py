@@ -17,7 +17,15 @@ from survey.estimator import (
     poisoning_of_no_answers,
     subset_shares,
 )
-from survey.mechanism import BitVector, SubsetSelection, WeightTable, grr, multiple_choice
+from survey.mechanism import (
+    BitVector,
+    HalfSpace,
+    SubsetSelection,
+    WeightTable,
+    grr,
+    multiple_choice,
+)
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.numeric import geometric, one_bit
 from survey.mechanism.simulation import population
 from survey.mechanism.weight_table import Explicit
@@ -30,7 +38,7 @@ BANDS = ("low_5", "high_5")
 
 def kinds_of_report(channel) -> np.ndarray:
     """Return the contribution of each possible report to the counts."""
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         return np.array(list(itertools.product((0, 1), repeat=channel.m)))
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         sets = itertools.combinations(range(channel.k), channel.d)
@@ -51,13 +59,14 @@ KINDS = {
     "geometric": (geometric(4, 4, 1), [4], None, [0.3, 0.2, 0.1, 0.2, 0.2]),
     "patterns": (BY_PATTERN, [3], PATTERNS, [0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.2]),
     "bits": (BitVector(4, 2, 5, 1, alone=1), [3], None, None),
+    "half-space": (HalfSpace(4, 2, 3, 5, 1, alone=1), [3], None, None),
 }
 kinds = pytest.mark.parametrize(("channel", "silent", "patterns", "pi"), KINDS.values(), ids=KINDS)
 
 
 def honest_counts(channel, pi, n: int):
     rng = np.random.default_rng(4)
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         ticks = np.repeat([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]], [n // 4, n // 2, n // 4], 0)
         return channel.perturb(ticks, rng).sum(axis=0, dtype=np.int64)
     return population(channel, pi, n, rng)

@@ -7,7 +7,7 @@ import pytest
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import bit_pairs, option_pairs, poisoning_of_pairs
-from survey.mechanism import BitVector, SubsetSelection, grr
+from survey.mechanism import BitVector, HalfSpace, SubsetSelection, grr
 from tests.cases import each_case
 
 BANDS = {0.01: "1", 0.05: "5", 0.10: "10"}
@@ -15,7 +15,7 @@ PATTERNS = [[0], [1], [0, 1], [0, 1, 2]]
 
 
 @each_case("part", BANDS)
-@pytest.mark.parametrize("channel", [BitVector(3, 3, 3, 1), BitVector(3, 3, 10, 1)], ids=str)
+@each_case("channel", [BitVector(3, 3, 3, 1), BitVector(3, 3, 10, 1), HalfSpace(3, 3, 3, 1, 2)])
 def test_every_attack_on_a_pair_of_bits_stays_in_the_band(channel, part):
     n = 4000
     fakes = round(part * n)

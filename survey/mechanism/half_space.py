@@ -1,0 +1,204 @@
+"""Half-spaces of the hypercube: all ticks of a question, or many yes/no answers, in one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survey.errors import ChannelError
+from survey.mechanism.bit_vector import TickChannel
+from survey.mechanism.channel import (
+    AnyIntegers,
+    UniformBelow,
+    check_integers,
+    check_total,
+    pack_bits,
+)
+
+MAX_SIDES = 32
+"""Maximum number of bits: one 32-bit word then draws any of the 2^m vectors."""
+
+
+@dataclass(frozen=True)
+class HalfSpace(TickChannel):
+    """m bits in one report: P(report | truth) depends on how many bits agree.
+
+    Of the 2^m vectors, G agree with the truth in at least t = `agreements` bits:
+
+        G = sum_{a >= t} C(m, a),  t > m/2
+
+    With v and z in {-1, 1}^m these are the z with <z, v> >= 2t - m. The device reports one of them
+    with probability near/(near+far), each equally likely, and otherwise one of the other 2^m - G.
+    Neither G nor the sum over all reports depends on the truth. Every report therefore has one of
+    two probabilities, both occur under any two different truths, and exactly
+
+        e^epsilon = near (2^m - G) / (far G).
+
+    For even m and t = m/2 + 1, vectors that agree in m/2 bits count as far. In these, half of the
+    bits are right whatever their weight, so that the smallest weight leaves most for the others.
+
+    Source: Duchi, Jordan, Wainwright 2018 (section 4.2.3) for t > m/2 closest to m/2; the best t is
+    that of the linear programme, all a with a/m > p.
+
+    >>> HalfSpace(m=3, s=3, agreements=2, near=3, far=1).ratio
+    Fraction(3, 1)
+    >>> HalfSpace(m=3, s=3, agreements=2, near=3, far=1).exact_p
+    Fraction(5, 8)
+    """
+
+    kind: ClassVar[str] = "half_space"
+    parameters: ClassVar[tuple[str, ...]] = ("m", "s", "alone", "agreements", "near", "far")
+    m: int
+    s: int
+    agreements: int
+    """t, the smallest number of bits in which a near report agrees with the truth."""
+    near: int
+    far: int
+    alone: int = 0
+
+    def __post_init__(self) -> None:
+        check_integers(m=self.m, s=self.s, alone=self.alone)
+        check_integers(agreements=self.agreements, near=self.near, far=self.far)
+        self._check_sizes(MAX_SIDES)
+        if not self.m // 2 < self.agreements <= self.m:
+            raise ChannelError(
+                f"agreements = {self.agreements} must be from {self.m // 2 + 1} to m = {self.m}"
+            )
+        if self.far < 1:
+            raise ChannelError(
+                f"far = {self.far} must be at least 1: a zero weight gives no privacy"
+            )
+        check_total(self.near + self.far)
+        if self.ratio <= 1:
+            raise ChannelError(
+                f"near = {self.near} must be above {self.far * self.size / self.others:g}: "
+                "a near report must be more likely than any other"
+            )
+
+    @property
+    def size(self) -> int:
+        """G, the number of near vectors."""
+        return tail(self.m, self.agreements)
+
+    @property
+    def others(self) -> int:
+        """2^m - G, the number of other vectors."""
+        return (1 << self.m) - self.size
+
+    @property
+    def ratio(self) -> Fraction:
+        """e^epsilon = near (2^m - G) / (far G), for any two different truths."""
+        return Fraction(self.near * self.others, self.far * self.size)
+
+    @property
+    def exact_p(self) -> Fraction:
+        """P(a bit agrees): C(m-1, a-1) of the C(m, a) vectors with a agreements agree in it."""
+        return self._average(tail(self.m - 1, self.agreements - 1), 2 ** (self.m - 1))
+
+    @property
+    def exact_q(self) -> Fraction:
+        """P(bit is 1 | not ticked) = 1 - p."""
+        return 1 - self.exact_p
+
+    @property
+    def pair_agreements(self) -> tuple[Fraction, Fraction]:
+        """P(two given bits both agree), P(neither does); whatever the truth and the other bits.
+
+        Of the vectors with a agreements, C(m-2, a-2) and C(m-2, a).
+        """
+        rest, t = self.m - 2, self.agreements
+        return self._average(tail(rest, t - 2), 2**rest), self._average(tail(rest, t), 2**rest)
+
+    def _average(self, near: int, both: int) -> Fraction:
+        """Return P(a set of vectors), of which `near` are near and `both` exist."""
+        return (
+            self.near * Fraction(near, self.size) + self.far * Fraction(both - near, self.others)
+        ) / (self.near + self.far)
+
+    def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
+        """Randomize many tick patterns at once, shape (n, m), values 0 or 1, for simulation.
+
+        Returns the reported bits, shape (n, m).
+
+        >>> channel = HalfSpace(m=3, s=3, agreements=2, near=3, far=1)
+        >>> ticks = np.ones((10_000, 3), dtype=np.int64)
+        >>> bool(abs(channel.perturb(ticks, np.random.default_rng(1)).mean() - 0.625) < 0.02)
+        True
+        """
+        truths = self._check_truths(truths)
+        n = len(truths)
+        is_near = rng.integers(0, self.near + self.far, n, dtype=np.int64) < self.near
+        ranks = np.where(is_near, rng.integers(0, self.size, n), rng.integers(0, self.others, n))
+        need = np.where(is_near, self.agreements, self.m - self.agreements + 1)
+        tails = np.array(_tails(self.m), dtype=np.int64)
+        agree = np.empty(truths.shape, dtype=np.uint8)
+        for i in range(self.m):
+            need_if_one = np.maximum(need - 1, 0)
+            with_one = tails[self.m - 1 - i, need_if_one]
+            is_one = ranks < with_one
+            agree[:, i] = is_one == is_near
+            ranks = np.where(is_one, ranks, ranks - with_one)
+            need = np.where(is_one, need_if_one, need)
+        reported: NDArray[np.uint8] = truths.astype(np.uint8) ^ (1 - agree)
+        return reported
+
+    def perturb_one(self, truth: Sequence[int], uniform_below: UniformBelow) -> str:
+        """Randomize one pattern as the client does, with three draws whatever the ticks.
+
+        The agreements are drawn without the truth. Far vectors are those with at least m - t + 1
+        disagreements, so one numbering serves both.
+        """
+        self._check_truth(truth)
+        is_near = uniform_below(self.near + self.far) < self.near
+        near_rank, far_rank = uniform_below(self.size), uniform_below(self.others)
+        if is_near:
+            flips = [1 - bit for bit in vector_of(near_rank, self.m, self.agreements)]
+        else:
+            flips = vector_of(far_rank, self.m, self.m - self.agreements + 1)
+        return pack_bits(
+            _ones(tick ^ flip for tick, flip in zip(truth, flips, strict=True)), self.m
+        )
+
+
+def tail(n: int, least: int) -> int:
+    """Return the number of vectors of n bits with at least `least` ones.
+
+    >>> tail(4, 3), tail(4, -1)
+    (5, 16)
+    """
+    return sum(comb(n, ones) for ones in range(max(least, 0), n + 1))
+
+
+def vector_of(rank: int, m: int, least: int) -> list[int]:
+    """Return the vector with number `rank` among those of m bits with at least `least` ones.
+
+    Vectors with a one in front come first; so each rank below `tail(m, least)` is one vector.
+
+    >>> [vector_of(rank, 3, 2) for rank in range(4)]
+    [[1, 1, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
+    """
+    tails, bits = _tails(m), []
+    for rest in range(m - 1, -1, -1):
+        with_one = tails[rest][max(least - 1, 0)]
+        bit = int(rank < with_one)
+        bits.append(bit)
+        rank -= (1 - bit) * with_one
+        least = max(least - bit, 0)
+    return bits
+
+
+@lru_cache(maxsize=MAX_SIDES + 1)
+def _tails(m: int) -> tuple[tuple[int, ...], ...]:
+    """Return `tail(n, least)` for n and `least` up to m."""
+    return tuple(tuple(tail(n, least) for least in range(m + 1)) for n in range(m + 1))
+
+
+def _ones(bits: Iterable[int]) -> list[int]:
+    return [place for place, bit in enumerate(bits) if bit]

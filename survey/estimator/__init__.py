@@ -23,7 +23,7 @@ from survey.estimator.planning.sample_size_and_power import (
     required_n,
     required_n_difference,
 )
-from survey.estimator.regression.design_matrix import ByGroup, Randomized
+from survey.estimator.regression.design_matrix import ByGroup, JointlyRandomized, Randomized
 from survey.estimator.regression.logistic_regression import Regression, regression
 from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
 from survey.estimator.shares.dirichlet_posterior import Posterior, dirichlet_mean
@@ -104,6 +104,7 @@ __all__ = [
     "GroupShares",
     "Histogram",
     "Independence",
+    "JointlyRandomized",
     "LieDetector",
     "MarginSplit",
     "Mean",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -13,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import LARGEST_N, LARGEST_NUMBER, CodeChannel, within_reach
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.channel import Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
+from survey.mechanism.joint_response import marginal_response
 
 
 class ByGroup(NamedTuple):
@@ -142,6 +144,17 @@ class Randomized(NamedTuple):
     baseline: int = 0
 
 
+class JointlyRandomized(NamedTuple):
+    """Questions whose answers were randomized as one, and their channel over all combinations.
+
+    `places` are 0 for the outcome and i for the i-th of `randomized`. The `channel` of each of them
+    is its part of this one (`survey.mechanism.joint_response`).
+    """
+
+    channel: SubsetSelection
+    places: Sequence[int]
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """All inputs of the likelihood: n rows, U combinations of randomized truths, T outcomes.
@@ -157,6 +170,8 @@ class Design:
     answers     (T - 1,): the outcomes that have coefficients, in order
     centre      (m,): means subtracted from the open columns
     scale       (m,): deviations by which they were divided
+    together    (n, U, T): P(all reports | combination u, outcome t) with joint responses; None if
+                it is the product of `randomized` and `outcome`
     """
 
     outcome: Floats
@@ -170,18 +185,18 @@ class Design:
     answers: tuple[int, ...]
     centre: Floats
     scale: Floats
+    together: Floats | None = None
 
     @cached_property
-    def log_outcome(self) -> Floats:
-        """Return log of `outcome`; -inf for outcomes that an exact answer excludes."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.outcome))
+    def log_chances(self) -> Floats:
+        """Return log P(all reports | combination u, outcome t), shape (n, U, T).
 
-    @cached_property
-    def log_randomized(self) -> Floats:
-        """Return log of `randomized`; -inf for truths that an exact answer excludes."""
+        -inf for truths that an exact answer excludes.
+        """
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.randomized))
+            if self.together is not None:
+                return np.asarray(np.log(self.together))
+            return np.asarray(np.log(self.randomized)[:, :, None] + np.log(self.outcome)[:, None])
 
     @property
     def n(self) -> int:
@@ -215,6 +230,7 @@ def make_design(
     prior_on_open: bool,
     times: ArrayLike | None = None,
     baseline: int = 0,
+    joint: Sequence[JointlyRandomized] = (),
 ) -> Design:
     """Check all arguments and return the design; see `regression` for the errors."""
     outcome = _outcome(reports, channel)
@@ -240,15 +256,22 @@ def make_design(
         for t in truth_order[1:]
     ]
     people = _checked_weights(times, n, "times")
+    ordered = [
+        matrix[:, truth_order] for matrix, truth_order in zip(probabilities, orders, strict=True)
+    ]
+    together = None
+    if joint:
+        _check_jointly_randomized(joint, channel, randomized)
+        codes = [whole_codes(values, "") for values in (reports, *(r.reports for r in randomized))]
+        agreement = [
+            column[:, None] == np.array(truth_order)
+            for column, truth_order in zip(codes, [order, *orders], strict=True)
+        ]
+        together = _chances_together([outcome[:, order], *ordered], agreement, joint)
     return Design(
+        together=together,
         outcome=outcome[:, order],
-        randomized=_joint(
-            [
-                matrix[:, truth_order]
-                for matrix, truth_order in zip(probabilities, orders, strict=True)
-            ],
-            n,
-        ),
+        randomized=_joint(ordered, n),
         open=standard,
         dummies=_dummies(sizes),
         prior=standard if prior_on_open else np.ones((n, 1)),
@@ -346,6 +369,58 @@ def _checked_weights(weights: ArrayLike | None, n: int, name: str) -> Floats:
         position = int(np.argmax(wrong))
         raise CountsError(f"{name}[{position}] = {w[position]}: each must be above 0 and finite")
     return np.asarray(w)
+
+
+def _check_jointly_randomized(
+    joint: Sequence[JointlyRandomized],
+    channel: CodeChannel | ByGroup | None,
+    randomized: Sequence[Randomized],
+) -> None:
+    """Raise ChannelError unless each joint channel has the channels of its questions as parts."""
+    channels = [channel, *(predictor.channel for predictor in randomized)]
+    places = [place for group in joint for place in group.places]
+    if len(set(places)) < len(places) or not set(places) <= set(range(len(channels))):
+        raise ChannelError(
+            f"places {places} of joint responses must be different numbers from 0 to "
+            f"{len(channels) - 1}"
+        )
+    for group in joint:
+        parts = [channels[place] for place in group.places]
+        sizes = [part.k if isinstance(part, SubsetSelection) else 0 for part in parts]
+        if math.prod(sizes) != group.channel.k or group.channel.d > 1:
+            raise ChannelError(
+                f"a joint channel of {group.channel.k} combinations, d = {group.channel.d}, does "
+                f"not belong to questions of {sizes} options"
+            )
+        for part, size in zip(parts, sizes, strict=True):
+            expected = marginal_response(group.channel, size)
+            if isinstance(part, SubsetSelection) and part.ratio != expected.ratio:
+                raise ChannelError(f"{part} is no part of the joint channel {group.channel}")
+
+
+def _chances_together(
+    probabilities: list[Floats], agreement: list[Booleans], joint: Sequence[JointlyRandomized]
+) -> Floats:
+    """Return P(all reports | combination u, outcome t), shape (n, U, T); the outcome comes first.
+
+    A joint response has the probability q + (p-q) [every report is the truth].
+    """
+    n = len(probabilities[0])
+    sizes = [matrix.shape[1] for matrix in probabilities]
+
+    def along_axis(matrix: Floats | Booleans, place: int) -> NDArray[Any]:
+        # The axes are people, predictors in their order, and the outcome.
+        axes = [1] * len(sizes)
+        axes[place - 1] = sizes[place]
+        return np.asarray(matrix).reshape(n, *axes)
+
+    chances_of_all = np.ones((n, *sizes[1:], sizes[0]))
+    for place in set(range(len(sizes))) - {place for group in joint for place in group.places}:
+        chances_of_all = chances_of_all * along_axis(probabilities[place], place)
+    for channel, places in joint:
+        agrees = reduce(np.multiply, [along_axis(agreement[place], place) for place in places])
+        chances_of_all = chances_of_all * (channel.q + (channel.p - channel.q) * agrees)
+    return np.asarray(chances_of_all.reshape(n, -1, sizes[0]))
 
 
 def _joint(probabilities: list[Floats], n: int) -> Floats:

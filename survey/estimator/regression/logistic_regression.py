@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from survey.estimator.core.arguments import CodeChannel, checked_arguments, checked_level
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
-from survey.estimator.regression.design_matrix import ByGroup, Design, Randomized, make_design
+from survey.estimator.regression.design_matrix import (
+    ByGroup,
+    Design,
+    JointlyRandomized,
+    Randomized,
+    make_design,
+)
 from survey.mechanism.channel import Floats, Integers
 
 
@@ -73,6 +79,7 @@ def regression(
     level: float = 0.95,
     errors: Errors | None = None,
     predictor_model: Literal["logit", "shares"] = "logit",
+    joint: Sequence[JointlyRandomized] = (),
 ) -> Regression:
     """Fit a logit (two answers) or multinomial logit (more) of the TRUE answer from its reports.
 
@@ -84,6 +91,8 @@ def regression(
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` is the relation of u to the predictors without randomization: "logit"
     (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent).
+    `joint` names questions that were randomized as one answer: then P(reports | u, t) is not a
+    product, but q + (p-q) where all reports are the truths and q elsewhere.
 
     `weights` (n,) are sampling weights. The default of `errors` is "sandwich" (Huber 1967, without
     a finite-sample factor) with weights, and "observed" (inverse observed information) without.
@@ -126,6 +135,7 @@ def regression(
         prior_on_open=predictor_model == "logit",
         times=times,
         baseline=baseline,
+        joint=joint,
     )
     return _result(fit(design, error_method), design, level, error_method)
 
@@ -273,7 +283,7 @@ def _log_probabilities(theta: Floats, design: Design) -> _LogProbabilities:
     )[None]
     outcome = _log_shares(eta)
     prior = _log_shares(design.prior @ parameters.prior.T)
-    joint = outcome + (prior + design.log_randomized)[:, :, None] + design.log_outcome[:, None, :]
+    joint = outcome + prior[:, :, None] + design.log_chances
     total = _log_sum(joint.reshape(design.n, -1))
     return _LogProbabilities(joint, total[:, 0], outcome, prior)
 

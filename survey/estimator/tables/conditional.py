@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, DesignError, NoBaseError
-from survey.estimator.core.arguments import checked_arguments, checked_level, checked_whole
+from survey.estimator.core.arguments import (
+    CodeChannel,
+    checked_arguments,
+    checked_level,
+    checked_whole,
+)
 from survey.estimator.core.debiasing import Axis, along, axis
 from survey.estimator.core.fieller import RATIOS, Moments, ratio_interval
 from survey.estimator.core.result import Result
@@ -18,6 +23,7 @@ from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.tables.crosstab import Crosstab
 from survey.estimator.tables.difference import Difference
 from survey.estimator.weights.weighting_and_raking import WeightedShares
+from survey.mechanism import SubsetSelection
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 
@@ -79,12 +85,16 @@ def conditional(
     """
     level = result.level if level is None else level
     checked_level(level)
-    of = _other_question(len(result.made_from.channels), given, of)
+    of = _other_question(result.estimate.ndim, given, of)
     channels, counts = result.marginal_counts((of, given))
-    rows, columns = (axis(channel) for channel in channels)
     f = counts / result.n
-    given_options = _checked_options(options, len(columns.means))
-    moments = _Means(rows, columns, f)
+    moments: _Means | _JointMeans
+    if len(channels) == 1:
+        moments = _JointMeans(_joint_channel(channels), f)
+    else:
+        rows, columns = (axis(channel) for channel in channels)
+        moments = _Means(rows, columns, f)
+    given_options = _checked_options(options, len(moments.single))
     shares, squares = moments.single[given_options], moments.square[given_options]
     clear = is_clearly_positive(shares, squares, result.n, level)
     if not clear.all():
@@ -110,22 +120,37 @@ def conditional(
     )
 
 
-class _Means:
-    """Means of g_a h_b, h_b and their products over the reports, with their minimum variance."""
+def _joint_channel(channels: Sequence[CodeChannel]) -> SubsetSelection:
+    """Return the only channel of two questions, which a table of counts has checked."""
+    (channel,) = channels
+    if not isinstance(channel, SubsetSelection):
+        raise ChannelError("a table is no joint response")
+    return channel
 
-    def __init__(self, rows: Axis, columns: Axis, f: Floats) -> None:
-        margin = f.sum(axis=0) / rows.per_report
-        self.truths = len(rows.means)
-        self.joint = along(f, [rows.means, columns.means])
-        self.single = columns.means @ margin
-        # E[g^2 h^2], E[g h^2] and E[h^2].
-        self.joint_square = along(f, [rows.squares, columns.squares])
-        self.half_square = along(f, [rows.means, columns.squares])
-        self.square = columns.squares @ margin
-        self.rows, self.columns = rows, columns
+
+class _Ratios:
+    """Shares among people with an answer b: ratios of means of c_ab to means of h_b.
+
+    c_ab is a report's pseudo-value of the cell, h_b that of the answer b; c_ab = g_a h_b if the two
+    questions were randomized separately.
+
+    truths        number of answers a
+    joint         E[c_ab], shape (a, b)
+    single        E[h_b], shape (b,)
+    joint_square  E[c_ab^2]
+    half_square   E[c_ab h_b]
+    square        E[h_b^2]
+    """
+
+    truths: int
+    joint: Floats
+    single: Floats
+    joint_square: Floats
+    half_square: Floats
+    square: Floats
 
     def ratio(self, a: int, b: int, n: int, level: float) -> tuple[float, float, float, float]:
-        """Return the ratio of 2 g_a h_b - h_b to h_b."""
+        """Return the ratio of 2 c_ab - h_b to h_b."""
         ratio = ratio_interval(self._moments(a, b, n), self._floor(a, b), 0.0, n, level)
         return float(ratio.estimate), float(ratio.std_error), float(ratio.low), float(ratio.high)
 
@@ -141,6 +166,61 @@ class _Means:
             unbiased * (ab - A * B),
             unbiased * (self.square[b] - B**2),
         )
+
+    def _floor(self, a: int, b: int) -> Floats:
+        """Return the variance of randomization alone at each ratio of `RATIOS`."""
+        raise NotImplementedError
+
+
+class _JointMeans(_Ratios):
+    """The means of a joint response over the table of f, shape (a, b).
+
+    With D = p - q: c_ab = ([report is ab] - q)/D, and h_b = sum_a c_ab = ([b reported] - q_b)/D,
+    where q_b is q times the number of answers a.
+    """
+
+    def __init__(self, channel: SubsetSelection, f: Floats) -> None:
+        p, q = channel.p, channel.q
+        self.truths = len(f)
+        D, q_b = p - q, q * self.truths
+        f_b = f.sum(axis=0)
+        self.joint, self.single = (f - q) / D, (f_b - q_b) / D
+        self.joint_square = (f * (1 - 2 * q) + q**2) / D**2
+        self.half_square = (f * (1 - q_b) - q * f_b + q * q_b) / D**2
+        self.square = (f_b * (1 - 2 * q_b) + q_b**2) / D**2
+        self._p, self._q, self._q_b, self._D = p, q, q_b, D
+
+    def _floor(self, _a: int, b: int) -> Floats:
+        """Return the minimum E[(2 c_ab - (1+r) h_b)^2] among people with P(b) as estimated.
+
+        It is s (x w_ab + (1-x) w_ib) + (1-s) w_ij over the truths ab, ib and ij with i not a, j not
+        b; s = P(b), x = (1+r)/2 = P(a | b). A report is ab, another one with b, or one without b.
+        """
+        p, q, q_b, D = self._p, self._q, self._q_b, self._D
+        t = 1 + RATIOS
+        values = np.stack([2 * (1 - q) - t * (1 - q_b), -2 * q - t * (1 - q_b), -2 * q + t * q_b])
+        squares = (values / D) ** 2
+        at_ab, at_ib, at_ij = (
+            np.array([of_ab, with_b, 1 - of_ab - with_b]) @ squares
+            for of_ab, with_b in ((p, q_b - q), (q, p - q + q_b - q), (q, q_b - q))
+        )
+        s, x = min(max(float(self.single[b]), 0.0), 1.0), t / 2
+        return np.asarray(s * (x * at_ab + (1 - x) * at_ib) + (1 - s) * at_ij)
+
+
+class _Means(_Ratios):
+    """The means of two questions randomized separately: c_ab = g_a h_b."""
+
+    def __init__(self, rows: Axis, columns: Axis, f: Floats) -> None:
+        margin = f.sum(axis=0) / rows.per_report
+        self.truths = len(rows.means)
+        self.joint = along(f, [rows.means, columns.means])
+        self.single = columns.means @ margin
+        # E[g^2 h^2], E[g h^2] and E[h^2].
+        self.joint_square = along(f, [rows.squares, columns.squares])
+        self.half_square = along(f, [rows.means, columns.squares])
+        self.square = columns.squares @ margin
+        self.rows, self.columns = rows, columns
 
     def _floor(self, a: int, b: int) -> Floats:
         """Return the minimum E[(2 g_a - 1 - r)^2 h_b^2] among people with P(b) as estimated.
@@ -294,7 +374,8 @@ def standardized_shares(
     estimate = shares @ weights
     C = sums.covariance(shares)
     squared = np.einsum("b,abc,c->a", weights, C, weights) / max(result.n - 1, 1)
-    linear = linear_estimator(result.made_from.channels[0])
+    (channel,), _ = result.marginal_counts((0,))
+    linear = linear_estimator(channel)
     n_effective = linear.moments.variance(np.clip(estimate, 0.0, 1.0)) / squared
     low, high = linear.interval(estimate, n_effective, level)
     return WeightedShares(
@@ -312,10 +393,10 @@ def standardized_shares(
 class _PairSums(NamedTuple):
     """Means over the reports of a table of two questions, for some answers b of the second.
 
-    joint   of g_a h_b, shape (a, b)
+    joint   of c_ab, the cell's pseudo-value, shape (a, b)
     single  of h_b, shape (b,)
     square  of h_b^2, shape (b,)
-    pairs   of g_a^m h_b h_c for m = 0, 1, 2; each of shape (a or 1, b, c)
+    pairs   of h_b h_c, c_ab h_c and c_ab c_ac; each of shape (a or 1, b, c)
     """
 
     joint: Floats
@@ -327,6 +408,8 @@ class _PairSums(NamedTuple):
     def of(cls, result: Crosstab, options: list[int]) -> _PairSums:
         """Return the means for these options; ChannelError if a report contains several options."""
         counts, channels = result.made_from
+        if len(channels) == 1:
+            return cls._of_joint(counts / result.n, options, _joint_channel(channels))
         rows, columns = (axis(channel) for channel in channels)
         if rows.per_report > 1 or columns.per_report > 1:
             raise ChannelError(
@@ -339,11 +422,31 @@ class _PairSums(NamedTuple):
         margin = f.sum(axis=0)
         return cls(along(f, [G, H]), H @ margin, H**2 @ margin, (m0, m1, m2))
 
+    @classmethod
+    def _of_joint(cls, f: Floats, options: list[int], channel: SubsetSelection) -> _PairSums:
+        """Return the means of a joint response: no report is in two cells or names two answers."""
+        means = _JointMeans(channel, f)
+        q, D = channel.q, channel.p - channel.q
+        q_b = q * len(f)
+        c, f_b = f[:, options], f.sum(axis=0)[options]
+        # Products of indicators, off the diagonal b = c; on it, E[c_ab h_b] and so on from above.
+        m0 = (q_b**2 - q_b * (f_b[:, None] + f_b[None, :]))[None] / D**2
+        m1 = (q * q_b - q_b * c[:, :, None] - q * f_b[None, None, :]) / D**2
+        m2 = (q**2 - q * (c[:, :, None] + c[:, None, :])) / D**2
+        same = np.arange(len(options))
+        m0[:, same, same] = means.square[options]
+        m1[:, same, same] = means.half_square[:, options]
+        m2[:, same, same] = means.joint_square[:, options]
+        return cls(
+            means.joint[:, options], means.single[options], means.square[options], (m0, m1, m2)
+        )
+
     def covariance(self, shares: Floats) -> Floats:
-        """Return E[(g_a - x_ab) h_b (g_a - x_ac) h_c]/(B_b B_c), shape (a, b, c)."""
+        """Return E[(c_ab - x_ab h_b) (c_ac - x_ac h_c)]/(B_b B_c), shape (a, b, c)."""
         m0, m1, m2 = self.pairs
         x, y = shares[:, :, None], shares[:, None, :]
-        return np.asarray((m2 - (x + y) * m1 + x * y * m0) / np.outer(self.single, self.single))
+        products = m2 - y * m1 - x * np.swapaxes(m1, 1, 2) + x * y * m0
+        return np.asarray(products / np.outer(self.single, self.single))
 
 
 def _combined(s: Floats, t: Floats, rho: Floats) -> Floats:

@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Literal, Self, cast
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
 from survey.estimator.core.arguments import CodeChannel
+from survey.mechanism import SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
+from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.table import CrosstabResult
 from survey.results.display_status import SUPPRESSED
@@ -108,12 +110,21 @@ def _compute(
     counts_once = all(getattr(channel, "d", 1) == 1 for channel in channels)
     varies = all((counts.sum(axis=axis) > 0).sum() > 1 for axis in (0, 1))
     is_tested = decision != SUPPRESSED and varies and counts_once
-    test = independence(counts) if is_tested else None
+    test = independence(counts, joint_channel(questions)) if is_tested else None
     return CrosstabResult(survey, questions, table, decision, test)
 
 
+def joint_channel(questions: Sequence[PublishedQuestion]) -> SubsetSelection | None:
+    """Return the channel of questions that were randomized jointly, None if they were not."""
+    joint = questions[0].joint
+    if joint is None or len(questions) < 2 or any(other.joint != joint for other in questions):
+        return None
+    size = math.prod(len(question.options) for question in questions)
+    return joint.channel if size == joint.channel.k else marginal_response(joint.channel, size)
+
+
 def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChannel]:
-    """Return the channels of questions that can be cross-tabulated.
+    """Return the channels of two questions that can be cross-tabulated; one if they share it.
 
     Raises ChannelError for questions reported option by option, CountsError for large tables.
     """
@@ -127,4 +138,5 @@ def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChanne
     cells = math.prod(len(truth_labels(question)) for question in questions)
     if cells > MAX_CELLS:
         raise CountsError(f"a table of {cells:,} cells is larger than {MAX_CELLS:,}")
-    return channels
+    joint = joint_channel(questions)
+    return [joint] if joint else channels

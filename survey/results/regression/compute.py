@@ -12,7 +12,7 @@ import numpy as np
 from survey import estimator
 from survey.errors import ChannelError, CountsError
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import crosstab_channels
+from survey.results.crosstab.compute import crosstab_channels, joint_channel
 from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import CombinationCounts, count_combinations
@@ -191,7 +191,7 @@ def _fit(
     baseline: int,
     options: IntervalOptions,
 ) -> estimator.Regression:
-    channels = crosstab_channels(list(questions))
+    channels = [channel for question in questions for channel in crosstab_channels([question])]
     # Indicators of each group but the first, which is the reference.
     dummies = np.eye(len(counts.groups))[counts.group][:, 1:]
     return estimator.regression(
@@ -210,7 +210,24 @@ def _fit(
         times=counts.times,
         baseline=baseline,
         level=options.level,
+        joint=_list_joint_responses(questions),
     )
+
+
+def _list_joint_responses(
+    questions: Sequence[PublishedQuestion],
+) -> list[estimator.JointlyRandomized]:
+    """Return the joint responses with two or more of these questions."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, question in enumerate(questions):
+        if question.joint:
+            places.setdefault(question.joint.questions, []).append(place)
+    responses = []
+    for members in places.values():
+        channel = joint_channel([questions[place] for place in members])
+        if channel and len(members) > 1:
+            responses.append(estimator.JointlyRandomized(channel, members))
+    return responses
 
 
 def _decide_disclosure(
@@ -221,19 +238,19 @@ def _decide_disclosure(
     These are the outcome crossed with each predictor, and its shares by group. With one predictor
     the coefficients contain exactly the information of such a table.
     """
-    channels = crosstab_channels(list(questions))
     level = DEFAULT_OPTIONS.level
     tables: list[estimator.Crosstab | estimator.Proportions] = []
     for place in range(1, len(questions)):
-        shape = channels[0].counted, channels[place].counted
-        margin = np.zeros(shape, dtype=np.int64)
+        pair = questions[0], questions[place]
+        margin = np.zeros([question.channel.counted for question in pair], dtype=np.int64)
         np.add.at(margin, (counts.codes[:, 0], counts.codes[:, place]), counts.times)
-        tables.append(estimator.crosstab(margin, [channels[0], channels[place]], level=level))
+        tables.append(estimator.crosstab(margin, crosstab_channels(pair), level=level))
     if len(counts.groups) > 1:
-        shape = len(counts.groups), channels[0].counted
+        (channel,) = crosstab_channels(questions[:1])
+        shape = len(counts.groups), channel.counted
         by_group = np.zeros(shape, dtype=np.int64)
         np.add.at(by_group, (counts.group, counts.codes[:, 0]), counts.times)
         if not by_group.sum(axis=1).all():
             return SUPPRESSED
-        tables += [estimator.proportions(row, channels[0], level=level) for row in by_group]
+        tables += [estimator.proportions(row, channel, level=level) for row in by_group]
     return estimator.disclosure(*tables)

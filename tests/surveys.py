@@ -521,6 +521,7 @@ EVERY_CHANNEL = {
     "routed": ROUTED,
     "drawn": DRAWN,
     "routed_and_drawn": ROUTED_AND_DRAWN,
+    "joint": JOINT.decode(),
 }
 
 

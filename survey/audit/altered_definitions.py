@@ -11,6 +11,8 @@ from typing import Any, Literal
 from survey.audit.channels import spread
 from survey.audit.node import Check, Node
 from survey.audit.respondents import Form, all_answers, questions
+from survey.mechanism import SubsetSelection, channel_from_json
+from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.kinds.choice import SingleChoice
@@ -66,8 +68,11 @@ def _weakened(form: Form) -> Iterator[Attempt]:
     all_questions = questions(form)
     for at in spread(len(all_questions), WEAKENED_QUESTIONS):
         name = all_questions[at]["id"]
+        # All questions of a joint response must agree about it.
+        weakened = all_questions[at].get("joint", {"questions": [name]})["questions"]
         pages = [
-            page | {"questions": [_weak(q) if q["id"] == name else q for q in page["questions"]]}
+            page
+            | {"questions": [_weak(q) if q["id"] in weakened else q for q in page["questions"]]}
             for page in form["pages"]
         ]
         text = canonical_json({**form, "pages": pages}).decode("utf-8")
@@ -76,6 +81,12 @@ def _weakened(form: Form) -> Iterator[Attempt]:
 
 def _weak(question: Form) -> Form:
     channel = question["channel"]
+    if "joint" in question:
+        joint = channel_from_json({**question["joint"]["channel"], "T": WEAK, "L": 1})
+        assert isinstance(joint, SubsetSelection)  # noqa: S101  see the definition's format
+        part = marginal_response(joint, channel["k"])
+        joint_form = {**question["joint"], "channel": joint.to_json()}
+        return {**question, "channel": part.to_json(), "joint": joint_form}
     if channel["kind"] == "weight_table":
         return {**question, "channel": {**channel, "table": _weak_table(channel["table"])}}
     return {**question, "channel": {**channel, "T": WEAK, "L": 1}}

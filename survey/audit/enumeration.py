@@ -89,7 +89,7 @@ class Auditor:
     ) -> None:
         self._node = Node(files, node, definition.canonical if definition else None)
         questions = reversed(definition.questions) if definition else ()
-        self._questions = {question.channel: question.id for question in questions}
+        self._questions = {question.device_channel: question.id for question in questions}
 
     def _reference(self, channel: AnyChannel) -> dict[str, Any]:
         """Name a channel of the definition by its question; send any other channel as JSON."""

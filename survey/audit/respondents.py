@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from survey.audit.channels import Truth, ticks
@@ -70,6 +70,13 @@ def patterns(question: Form) -> list[tuple[int, ...]]:
     ]
     exclusive = [(option,) for option in range(ordinary, len(question["options"]))]
     return sorted(sets, key=lambda options: sum(2**option for option in options)) + exclusive
+
+
+def joint_combinations(form: Form, question: Form) -> tuple[list[str], list[tuple[int, ...]]]:
+    """Return the ids of a joint response, and all combinations of options, the last fastest."""
+    members = [q for q in questions(form) if q["id"] in question["joint"]["questions"]]
+    sizes = [range(len(member["options"])) for member in members]
+    return [member["id"] for member in members], list(product(*sizes))
 
 
 def answers_of(question: Form) -> list[Answer | None]:
@@ -203,18 +210,25 @@ def report_of(
 ) -> bytes:
     """Return the respondent's report, computed with the server's own channels."""
     true_answers: Mapping[str, Any] = truths(form, respondent.answers, respondent.sample)
-    codes = [
-        channel_from_json(question["channel"]).perturb_one(
-            true_answers[question["id"]], uniform_below
-        )
-        if question["id"] in true_answers
-        else None
-        for question in questions(form)
-    ]
+    codes: dict[str, int | str] = {}
+    for question in questions(form):
+        name = question["id"]
+        if name not in true_answers or name in codes:
+            continue
+        if "joint" not in question:
+            channel = channel_from_json(question["channel"])
+            codes[name] = channel.perturb_one(true_answers[name], uniform_below)
+            continue
+        members, all_combinations = joint_combinations(form, question)
+        truth = all_combinations.index(tuple(true_answers[member] for member in members))
+        joint = channel_from_json(question["joint"]["channel"])
+        assert isinstance(joint, SubsetSelection)  # noqa: S101  see the definition's format
+        report = all_combinations[int(joint.perturb_one(truth, uniform_below))]
+        codes |= zip(members, report, strict=True)
     return report_body(
         definition_id,
         base64.urlsafe_b64encode(respondent.id_bytes).decode("ascii").rstrip("="),
-        codes,
+        [codes.get(question["id"]) for question in questions(form)],
         stratum=respondent.stratum,
         invitation=respondent.invitation,
         length=form["report_bytes"],

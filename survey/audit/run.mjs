@@ -23,9 +23,11 @@ const read = (canonical, expectedPrefix = "") =>
 const survey = definition === undefined ? null : await read(definition);
 const allQuestions = survey?.pages.flatMap((page) => page.questions) ?? [];
 
-/** Return the device's channel of a question, or the channel in the request. */
+/** Return the channel that the device runs for a question, or the channel in the request. */
 function channelOf({ question: id, channel }) {
-  return id === undefined ? channel : allQuestions.find((item) => item.id === id).channel;
+  if (id === undefined) return channel;
+  const question = allQuestions.find((item) => item.id === id);
+  return question.joint?.channel ?? question.channel;
 }
 
 /** Return a source of the given draws, then of zeros; `ranges` records each n. */

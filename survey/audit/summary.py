@@ -52,7 +52,7 @@ def run_checks(
     yield from (check_rejected(device, definition, form), check_rejected_samples(device, form))
     yield check_label(device, definition)
     auditor = Auditor(files, node, definition)
-    channels = list(dict.fromkeys(question.channel for question in definition.questions))
+    channels = list(dict.fromkeys(question.device_channel for question in definition.questions))
     yield from auditor.enumeration(channels)
     yield auditor.ratios(channels)
     yield from check_whole_reports(files, definition, node)

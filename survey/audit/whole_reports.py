@@ -25,7 +25,15 @@ from survey.audit.channels import (
     spread,
 )
 from survey.audit.node import Check, Node
-from survey.audit.respondents import Answers, Form, answers_of, patterns, questions, truths
+from survey.audit.respondents import (
+    Answers,
+    Form,
+    answers_of,
+    joint_combinations,
+    patterns,
+    questions,
+    truths,
+)
 from survey.mechanism import (
     AnyChannel,
     BitVector,
@@ -34,6 +42,7 @@ from survey.mechanism import (
     WeightTable,
     channel_from_json,
 )
+from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import report_body
 from survey.questionnaire.kinds import kind_of
@@ -70,15 +79,20 @@ PAIRS_PER_RUN = 20
 
 @dataclass(frozen=True)
 class Pair:
-    """A survey of two questions, and the size of each."""
+    """A survey of two questions, or of those of a joint response, and the size of the channels."""
 
     form: Form
     sizes: tuple[Size, Size]
 
     @property
     def name(self) -> str:
-        """Both question ids."""
+        """The question ids."""
         return " + ".join(question["id"] for question in questions(self.form))
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the questions are those of a joint response."""
+        return "joint" in questions(self.form)[0]
 
 
 @dataclass(frozen=True)
@@ -94,9 +108,9 @@ class Case:
         if self.sample is None:
             return self.pair.form
         pair = questions(self.pair.form)
-        spare = {**resized(pair[0], "tiny"), "id": "never_drawn", "ask_if": None}
+        spare = {**resized(_alone(pair[0]), "tiny"), "id": "never_drawn", "ask_if": None}
         ids = [question["id"] for question in pair]
-        is_linked = any(question["ask_if"] for question in pair)
+        is_linked = self.pair.is_joint or any(question["ask_if"] for question in pair)
         groups = [*([ids] if is_linked else [[name] for name in ids]), [spare["id"]]]
         sampling = {"draw": 1 if is_linked else len(self.sample), "groups": groups}
         pages = [*self.pair.form["pages"], {"title": "", "questions": [spare]}]
@@ -124,6 +138,12 @@ class Case:
             if self.sample is None or question["id"] in self.sample
         }
 
+    def device_channels(self) -> list[AnyChannel]:
+        """Return the channels that the device runs, in the order of their draws."""
+        if self.pair.is_joint:
+            return [channel_from_json(questions(self.form)[0]["joint"]["channel"])]
+        return list(self.channels().values())
+
     def request(self) -> dict[str, Any]:
         """Return the request to the client."""
         return {
@@ -135,8 +155,11 @@ class Case:
 
 
 def pairs(form: Form) -> Iterator[Pair]:
-    """Pair each question with the next, the last with the first, and each with its condition."""
-    all_questions = questions(form)
+    """Pair each question with the next, the last with the first, and each with its condition.
+
+    The questions of each joint response follow, all of them together.
+    """
+    all_questions = list(map(_alone, questions(form)))
     if len(all_questions) == 1:
         (only,) = all_questions
         yield pair(form, only, {**only, "id": f"{only['id']}_again", "ask_if": None})
@@ -149,6 +172,39 @@ def pairs(form: Form) -> Iterator[Pair]:
         condition = question["ask_if"] and by_id[question["ask_if"]["question"]]
         if condition and (condition, question) not in neighbours:
             yield pair(form, condition, question)
+    for question in questions(form):
+        if "joint" in question and question["id"] == question["joint"]["questions"][0]:
+            yield joint_pair(form, question["joint"]["questions"])
+
+
+def _alone(question: Form) -> Form:
+    """Return a question of a joint response as one that is randomized by its part alone."""
+    return {name: value for name, value in question.items() if name != "joint"}
+
+
+def joint_pair(form: Form, ids: Sequence[str]) -> Pair:
+    """Return the survey of the questions of a joint response, with small weights if necessary."""
+    members = [question for question in questions(form) if question["id"] in ids]
+    channel = channel_from_json(members[0]["joint"]["channel"])
+    sizes: tuple[Size, Size] = ("real", "real")
+    if math.prod(len(answers_of(member)) for member in members) * sequences(channel) > LIMIT:
+        sizes = ("small", "small")
+        channel = SubsetSelection(channel.options, 1, 3, 1)
+    assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format
+    pages = [
+        {
+            "title": "",
+            "questions": [
+                {
+                    **member,
+                    "channel": marginal_response(channel, len(member["options"])).to_json(),
+                    "joint": {"questions": list(ids), "channel": channel.to_json()},
+                }
+            ],
+        }
+        for member in members
+    ]
+    return Pair({**form, "pages": pages, "sampling": None}, sizes)
 
 
 def pair(form: Form, first: Form, second: Form) -> Pair:
@@ -343,7 +399,7 @@ def _cases(pair: Pair, *, is_sampled: bool) -> Iterator[Case]:
     two_questions = questions(pair.form)
     names = tuple(question["id"] for question in two_questions)
     yield Case(pair, names)
-    if not any(question["ask_if"] for question in two_questions):
+    if not pair.is_joint and not any(question["ask_if"] for question in two_questions):
         yield from (Case(pair, (name,)) for name in names)
 
 
@@ -359,9 +415,9 @@ def _summary(pair: Pair, answers: Sequence[Mapping[str, Any]]) -> str:
         scope += ", asked together and each alone"
     if any(question["ask_if"] for question in questions(pair.form)):
         scope += ", also with the second question hidden"
+    relation = "exactly those of the joint response" if pair.is_joint else "independent and exact"
     return (
-        f"{scope}: {runs:,} reports, identical in all bytes but the codes; "
-        "the codes are independent and exact"
+        f"{scope}: {runs:,} reports, identical in all bytes but the codes; the codes are {relation}"
     )
 
 
@@ -370,14 +426,13 @@ def _case_mismatch(case: Case, answer: Mapping[str, Any]) -> str:
     bodies = [_parse_codes(body) for body in answer["bodies"]]
     if mismatch := _body_mismatch(case, answer["bodies"], bodies):
         return mismatch
-    channels = case.channels()
-    ranges = [n for channel in channels.values() for n in draws_below(channel)]
+    ranges = [n for channel in case.device_channels() for n in draws_below(channel)]
     for answers, table in zip(case.answers(), answer["tables"], strict=True):
         if table["ranges"] != ranges:
             return f"answers {answers}: the draws differ from the channels'"
         counts = {bodies[at]: count for at, count in table["counts"]}
         if counts != _expected_counts(case, answers):
-            return f"answers {answers}: the two codes have another distribution than expected"
+            return f"answers {answers}: the codes have another distribution than expected"
     return ""
 
 
@@ -406,6 +461,8 @@ def _expected_counts(case: Case, answers: Answers) -> dict[ReportCodes, int]:
     true_answers = truths(case.form, answers, case.sample)
     channels = case.channels()
     names = [question["id"] for question in questions(case.form)]
+    if case.pair.is_joint:
+        return _joint_counts(case, tuple(true_answers[name] for name in channels))
     tables: list[dict[int | str | None, int]] = [
         _channel_counts(channels[name], true_answers[name]) if name in true_answers else {None: 1}
         for name in names
@@ -413,6 +470,18 @@ def _expected_counts(case: Case, answers: Answers) -> dict[ReportCodes, int]:
     return {
         tuple(code for code, _ in cells): math.prod(count for _, count in cells)
         for cells in product(*(table.items() for table in tables))
+    }
+
+
+def _joint_counts(case: Case, truth: tuple[Truth, ...]) -> dict[ReportCodes, int]:
+    """Return T for the true combination and L for any other; null for the question not drawn."""
+    (channel,) = case.device_channels()
+    assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format
+    _, all_combinations = joint_combinations(case.pair.form, questions(case.pair.form)[0])
+    not_drawn = [None] * (len(questions(case.form)) - len(truth))
+    return {
+        (*codes, *not_drawn): channel.T if codes == truth else channel.L
+        for codes in all_combinations
     }
 
 

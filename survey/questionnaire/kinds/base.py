@@ -326,6 +326,11 @@ class PublishedQuestion:
         return KINDS[self.type]
 
     @property
+    def device_channel(self) -> AnyChannel:
+        """The channel that devices run: that of the joint response, if the question has one."""
+        return self.joint.channel if self.joint else self.channel
+
+    @property
     def code_bytes(self) -> int:
         """Bytes that an answer to this question takes in a stored report."""
         return self.channel.code_bytes + self.nullable

@@ -17,7 +17,6 @@ import {
   reportStrength,
   topicRatios,
   totalRatio,
-  wholeFactor,
 } from "./privacy-loss.js";
 import { namesOptions, saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
@@ -290,7 +289,7 @@ export function totalProtection(definition, total, isSent = false) {
   const strength = reportStrength(definition, total);
   const { from10, from50 } = posteriorBounds(total);
   const sentence = say("label.togetherBounds", {
-    factor: figure(wholeFactor(total)),
+    factor: figure(oddsFactor(total)),
     from10: suspicionText(from10),
     from50: suspicionText(from50),
   });

@@ -151,12 +151,14 @@ function drawnRatio(questions, sampling) {
 }
 
 /**
- * Return the factor by which one report changes anyone's odds at most, rounded up to a tenth.
+ * Return the factor by which reports change anyone's odds at most: below 10 rounded up to a tenth,
+ * from 10 on to a whole number. A question, a topic and a whole report follow the same rule.
  *
  * @param {Ratio} ratio
  * @returns {string}
  */
 export function oddsFactor({ numerator, denominator }) {
+  if (numerator >= 10n * denominator) return grouped(ceilDivide(numerator, denominator));
   return fromTenths(ceilDivide(10n * numerator, denominator));
 }
 
@@ -175,21 +177,6 @@ export function posteriorBounds({ numerator, denominator }) {
     from10: Number(ceilDivide(100n * numerator, numerator + 9n * denominator)),
     from50: Number(ceilDivide(100n * numerator, numerator + denominator)),
   };
-}
-
-/**
- * Return the odds factor of a whole report, rounded up.
- *
- * @param {Definition} definition
- * @returns {string}
- */
-export function totalOddsFactor(definition) {
-  return wholeFactor(totalRatio(definition));
-}
-
-/** Return an odds factor as a whole number, rounded up. @param {Ratio} ratio */
-export function wholeFactor({ numerator, denominator }) {
-  return grouped(ceilDivide(numerator, denominator));
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   surveyText,
 } from "./dom.js";
 import { isoDayText } from "./field-date.js";
-import { wholeFactor } from "./privacy-loss.js";
+import { oddsFactor } from "./privacy-loss.js";
 import { count, figure, say, sayOf } from "./texts.js";
 import { isReplaced, whatWasSent } from "./view-report.js";
 
@@ -156,7 +156,7 @@ function memoryChoice(memory) {
   if (earlier === null) return [element("p", status, say("memory.forgotten"))];
   const stored = say("memory.stored", {
     surveys: count("count.surveys", earlier.surveys),
-    factor: figure(wholeFactor(earlier.total)),
+    factor: figure(oddsFactor(earlier.total)),
   });
   return [
     element("p", status, stored),

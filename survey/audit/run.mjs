@@ -277,7 +277,7 @@ function label() {
     return [question.id, { own: ownShare, other: otherShare, odds, ...loss.posteriorBounds(bound) }];
   });
   const { numerator, denominator } = loss.totalRatio(survey);
-  const total = { odds: loss.totalOddsFactor(survey), ratio: [String(numerator), String(denominator)] };
+  const total = { odds: loss.oddsFactor(loss.totalRatio(survey)), ratio: [String(numerator), String(denominator)] };
   const topics = [...loss.topicRatios(survey)].map(([topic, ratio]) => [
     topic,
     { odds: loss.oddsFactor(ratio), ...loss.posteriorBounds(ratio) },

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def log_rounded_up(ratio: Fraction) -> float:
@@ -105,41 +111,126 @@ def waves_ratio(ratio: Fraction, waves: int) -> Fraction:
     return ratio**waves
 
 
-def advanced_epsilon(epsilons: Sequence[float], delta: float) -> float:
-    """Return epsilon by advanced composition, for comparison only.
+MAX_STEPS = 50_000
+"""Steps of all reports together into which `composed_epsilon` divides the largest epsilon."""
 
-    sqrt(2 ln(1/delta) sum eps^2) + sum eps (e^eps - 1). For the number of questions of a survey
-    this exceeds the sum, and an (epsilon, delta) guarantee is weaker. Source: Dwork, Rothblum,
-    Vadhan 2010, in the form for unequal epsilons of Kairouz, Oh, Viswanath 2015, eq. 3. Raises
+GUARD = 1e-6
+"""Fraction of delta reserved for rounding, which is a thousand times smaller."""
+
+
+def composed_epsilon(epsilons: Sequence[float], delta: float) -> float:
+    """Return the smallest epsilon of all reports of one person for which (epsilon, delta) holds.
+
+    Each report of epsilon_i reveals at most what one randomized bit of the same epsilon_i does
+    (Kairouz, Oh, Viswanath 2015), whose privacy loss is +-epsilon_i, + with probability
+    1/(1 + e^-epsilon_i). The losses L of independent reports add up, and
+
+        delta(epsilon) = E[max(0, 1 - e^(epsilon - L))].
+
+    Exact if all epsilons are equal; otherwise each is rounded up to a multiple of a small fraction
+    of the largest, which can only increase the result. The result is at most the sum, but an
+    (epsilon, delta) guarantee is weaker. Raises ValueError for delta outside (0, 1).
+
+    >>> round(composed_epsilon([math.log(3)] * 10, 1e-6), 4), round(10 * math.log(3), 4)
+    (10.9861, 10.9861)
+    >>> round(composed_epsilon([0.1] * 100, 1e-6), 2)
+    4.77
+    """
+    _check_delta(delta)
+    total = math.fsum(epsilons)
+    if not epsilons or max(epsilons) == 0:
+        return total
+    is_uniform = len(set(epsilons)) == 1
+    unit = max(epsilons) / (1 if is_uniform else max(1, MAX_STEPS // len(epsilons)))
+    steps = [math.ceil(epsilon / unit - 1e-9) for epsilon in epsilons]
+    # P(sum of the steps with a positive loss = j)
+    chances = np.ones(1)
+    for step in steps:
+        positive = 1 / (1 + math.exp(-step * unit))
+        sums = np.zeros(len(chances) + step)
+        sums[: len(chances)] = (1 - positive) * chances
+        sums[step:] += positive * chances
+        chances = sums
+    losses = unit * (2 * np.arange(len(chances)) - sum(steps))
+
+    def delta_at(epsilon: float) -> float:
+        above = losses > epsilon
+        return float(chances[above] @ -np.expm1(epsilon - losses[above]))
+
+    return min(total, _smallest_epsilon(delta_at, total, delta))
+
+
+def shuffled_epsilon(ratio: Fraction, n: int, delta: float) -> float:
+    """Return epsilon of one of n shuffled reports for (epsilon, delta), at most that of a report.
+
+    With r = e^epsilon of all reports of one person: each of the n - 1 others is, with probability
+    1/r, as likely to be a report of either of two possible answers of this person. With C ~
+    Bin(n - 1, 1/r) and A ~ Bin(C, 1/2), the two answers are as hard to tell apart as A + 1 and A,
+    chosen with odds r : 1 or 1 : r, if C is known. Given C = c, with b the probabilities of A,
+
+        P(a) = (r b(a-1) + b(a))/(r+1),  Q(a) = (b(a-1) + r b(a))/(r+1),
+        delta(epsilon) = E_C[sum_a max(0, P(a) - e^epsilon Q(a))].
+
+    Source: Feldman, McMillan, Talwar 2021, section 3; their closed form is two to four times
+    larger. It holds for any mechanism if the others are honest, their number is fixed, and the
+    shuffling is trusted. It holds against nobody who can send or use the other reports. Raises
     ValueError for delta outside (0, 1).
 
-    >>> round(advanced_epsilon([math.log(3)] * 10, 1e-6), 1)
-    40.2
+    >>> [round(shuffled_epsilon(Fraction(3), n, 1e-6), 3) for n in (25, 1_000, 100_000)]
+    [1.099, 0.209, 0.018]
     """
+    from scipy.special import bdtrc
+
     _check_delta(delta)
-    spread = 2 * math.log(1 / delta) * math.fsum(epsilon**2 for epsilon in epsilons)
-    return math.sqrt(spread) + math.fsum(epsilon * math.expm1(epsilon) for epsilon in epsilons)
-
-
-def shuffled_epsilon(ratio: Fraction, n: int, delta: float) -> float | None:
-    """Return the central epsilon of n shuffled reports, or None where no proof exists.
-
-    ln(1 + (r-1)/(r+1) (8 sqrt(r ln(4/delta)) / sqrt(n) + 8 r / n)), r = e^epsilon of all reports
-    of one person, valid for epsilon <= ln(n / (16 ln(2/delta))). Source: Feldman, McMillan,
-    Talwar 2021, theorem 3.1. It assumes a trusted shuffler, so the project never states it as
-    its guarantee.
-
-    >>> round(shuffled_epsilon(Fraction(3), 1000, 1e-6), 2)
-    0.62
-    >>> shuffled_epsilon(Fraction(12), 1000, 1e-6) is None
-    True
-    """
-    _check_delta(delta)
-    if n < 1 or ratio > n / (16 * math.log(2 / delta)):
-        return None
+    local = log_rounded_up(ratio)
+    if n < 2 or local > LARGEST_LOCAL:
+        return local
     r = float(ratio)
-    blanket = 8 * math.sqrt(r * math.log(4 / delta) / n) + 8 * r / n
-    return math.log1p((r - 1) / (r + 1) * blanket)
+    c, chances, remainder = _binomial(n - 1, 1 / r)
+
+    def delta_at(epsilon: float) -> float:
+        factor = math.exp(epsilon)
+        # P(a) > e^epsilon Q(a) if and only if a > (c+1)(e^epsilon r - 1)/((r-1)(1 + e^epsilon))
+        bound = ((c + 1) * (factor * r - 1) / ((r - 1) * (1 + factor))).astype(np.int64)
+        # P(A >= bound) and P(A >= bound + 1)
+        near = np.where(bound < 1, 1.0, bdtrc(np.clip(bound - 1, 0, c), c, 0.5))
+        far = np.where(bound >= c, 0.0, bdtrc(np.clip(bound, 0, c), c, 0.5))
+        return float(chances @ (near * (r - factor) - far * (r * factor - 1))) / (r + 1) + remainder
+
+    return min(local, _smallest_epsilon(delta_at, local, delta))
+
+
+def _binomial(n: int, p: float) -> tuple[Integers, Floats, float]:
+    """Return numbers of successes near the mean, their probabilities, and that of all others.
+
+    Neighbouring numbers share the smallest of them, at which nobody hides better.
+    """
+    from scipy.special import bdtr, bdtrc
+
+    deviation = math.sqrt(n * p)
+    reach, width = 9 * deviation + 40, max(1, math.floor(deviation / 16))
+    low, high = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
+    ends = np.append(np.arange(low, high + 1, width), high + 1)
+    # P(number < end), from the nearer tail
+    below = np.where(ends > 0, bdtr(np.maximum(ends - 1, 0), n, p), 0.0)
+    above = np.where(ends > 0, bdtrc(np.maximum(ends - 1, 0), n, p), 1.0)
+    chances = np.where(ends[1:] <= n * p, np.diff(below), -np.diff(above))
+    return ends[:-1], chances, float(below[0] + above[-1])
+
+
+LARGEST_LOCAL = 300.0
+"""Above this epsilon of a report, shuffling hides nothing, and e^epsilon exceeds a float."""
+
+
+def _smallest_epsilon(delta_at: Callable[[float], float], largest: float, delta: float) -> float:
+    """Return the smallest epsilon up to `largest` with delta(epsilon) <= delta, rounded up."""
+    low, high = 0.0, largest
+    if delta_at(low) <= delta * (1 - GUARD):
+        return low
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_at(middle) <= delta * (1 - GUARD) else (middle, high)
+    return high
 
 
 def _check_delta(delta: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -16,9 +16,10 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+from survey.disclosure import MINIMUM_REPORTS
 from survey.mechanism import BitVector, HalfSpace, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.composition import (
-    advanced_epsilon,
+    composed_epsilon,
     format_epsilon,
     group_ratio,
     log_rounded_up,
@@ -88,7 +89,7 @@ def report_strength(questions: Definition | Questions) -> str:
 class Bounds:
     """What reports with a factor e^epsilon can reveal at most.
 
-    odds            the factor, rounded up to a tenth
+    odds            the factor, rounded up (`odds_in_words`)
     from10, from50  the maximum, in whole per cent, of a suspicion that was 10%, or 50%, before
     """
 
@@ -100,7 +101,7 @@ class Bounds:
     def of(cls, ratio: Fraction) -> Bounds:
         """Round up the figures of a factor, because a bound must not be understated."""
         return cls(
-            odds=_tenths(math.ceil(ratio * 10)),
+            odds=odds_in_words(ratio),
             from10=math.ceil(100 * posterior_bound(Fraction(1, 10), ratio)),
             from50=math.ceil(100 * posterior_bound(Fraction(1, 2), ratio)),
         )
@@ -112,8 +113,8 @@ class Bounds:
 
 
 def report_heading(questions: Definition | Questions) -> str:
-    """Return the privacy loss of a whole report in one line; epsilon is rounded up to a tenth."""
-    epsilon = _tenths(math.ceil(10 * Decimal(log_rounded_up(questions.ratio))))
+    """Return the privacy loss of a whole report in one line."""
+    epsilon = format_epsilon(log_rounded_up(questions.ratio))
     return f"Privacy loss of one complete response: ε {epsilon} ({report_strength(questions)})"
 
 
@@ -210,12 +211,15 @@ def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None
 
 
 def odds_in_words(ratio: Fraction) -> str:
-    """Return the odds factor as a whole number, rounded up.
+    """Return an odds factor: below 10 rounded up to a tenth, from 10 on to a whole number.
 
-    >>> odds_in_words(Fraction(2209, 2))
-    '1,105'
+    A question, a topic, a whole report and every warning follow this one rule, so that one factor
+    has one figure; the client has the same (`oddsFactor` in `privacy-loss.js`).
+
+    >>> odds_in_words(Fraction(27183, 10_000)), odds_in_words(Fraction(2209, 2))
+    ('2.8', '1,105')
     """
-    return f"{math.ceil(ratio):,}"
+    return f"{math.ceil(ratio):,}" if ratio >= 10 else _tenths(math.ceil(10 * ratio))
 
 
 def _tenths(tenths: int) -> str:
@@ -546,10 +550,13 @@ class Ledger:
     epsilon        basic composition: the sum over all that one respondent sends; the guarantee
     apart          parallel composition: the maximum for one respondent if each question (with those
                    that depend on it) were asked of different people
-    advanced       advanced composition at `DELTA`, for comparison: (epsilon, delta), seldom smaller
+    advanced       optimal composition at `DELTA`, None unless its figure is below that of the sum:
+                   an (epsilon, delta) guarantee, which is weaker
     waves          the sum when the same respondent answers this many waves
     together       the sum for this many people with correlated answers, such as a household
-    shuffled       central epsilon at `DELTA` if the shuffling is trusted, None where not proved
+    shuffled       epsilon at `DELTA` among this many shuffled reports of honest respondents, if the
+                   shuffling is trusted: a reader of every release sees the smallest release, a
+                   reader of the final totals all reports of a group
     half           the range in which a suspicion of one half can end
     """
 
@@ -562,10 +569,10 @@ class Ledger:
     from10: int
     from50: int
     apart: float
-    advanced: float
+    advanced: float | None
     waves: dict[int, float]
     together: dict[int, float]
-    shuffled: dict[int, float | None]
+    shuffled: dict[int, float]
     half: tuple[float, float]
 
     def to_json(self) -> dict[str, Any]:
@@ -578,7 +585,7 @@ def ledger(
     *,
     waves: tuple[int, ...] = (2, 4),
     people: tuple[int, ...] = (2, 4),
-    respondents: tuple[int, ...] = (1_000, 100_000),
+    respondents: tuple[int, ...] = (MINIMUM_REPORTS, 1_000, 100_000),
 ) -> Ledger:
     """Add up the privacy loss of a survey."""
     ratio = definition.ratio
@@ -605,7 +612,7 @@ def ledger(
         from10=bounds.from10,
         from50=bounds.from50,
         apart=log_rounded_up(parallel_ratio(definition.linked_ratios.values())),
-        advanced=advanced_epsilon(epsilons[:n_asked], DELTA),
+        advanced=_below(composed_epsilon(epsilons[:n_asked], DELTA), definition.epsilon),
         waves={n: log_rounded_up(waves_ratio(ratio, n)) for n in waves},
         together={n: log_rounded_up(group_ratio(ratio, n)) for n in people},
         shuffled={n: shuffled_epsilon(ratio, n, DELTA) for n in respondents},
@@ -617,10 +624,16 @@ def lines(ledger: Ledger) -> list[str]:
     """Return the ledger as lines for a terminal."""
     waves = ", ".join(f"{n} waves {format_epsilon(e)}" for n, e in ledger.waves.items())
     together = ", ".join(f"{n} people {format_epsilon(e)}" for n, e in ledger.together.items())
-    shuffled = ", ".join(
-        f"{n:,} reports {'no bound' if epsilon is None else format_epsilon(epsilon)}"
+    shuffled = {
+        n: f"{n:,} reports {format_epsilon(epsilon)}{_no_gain(epsilon, ledger.epsilon)}"
         for n, epsilon in ledger.shuffled.items()
-    )
+    }
+    advanced = []
+    if ledger.advanced is not None:
+        advanced = [
+            "  optimal composition, a weaker guarantee: "
+            f"{format_epsilon(ledger.advanced)} at delta {DELTA:g}"
+        ]
     return [
         f"  complete response ({ledger.questions_asked} questions per respondent): epsilon "
         f"{format_epsilon(ledger.epsilon)}, odds factor at most {ledger.odds}; a suspicion of 10% "
@@ -637,10 +650,28 @@ def lines(ledger: Ledger) -> list[str]:
         f"  repeated waves with the same respondents: {waves}",
         f"  people with correlated answers: {together}",
         f"  different people for each question: at most {format_epsilon(ledger.apart)} per person",
-        f"  advanced composition, for comparison: {format_epsilon(ledger.advanced)} "
-        f"at delta {DELTA:g}",
-        f"  only if the shuffling of releases is trusted, at delta {DELTA:g}: {shuffled}",
+        *advanced,
+        "  among the other respondents of a group, only if the shuffling is trusted, at delta "
+        f"{DELTA:g}:",
+        "    against somebody who reads every release: "
+        f"{_listed(shuffled, lambda n: n <= MINIMUM_REPORTS)}",
+        "    against somebody who reads only the final totals: "
+        f"{_listed(shuffled, lambda n: n > MINIMUM_REPORTS)}",
+        "    against anyone who can send or use the other reports: no gain",
     ]
+
+
+def _below(epsilon: float, total: float) -> float | None:
+    """Return an epsilon if its figure is smaller than that of the sum."""
+    return epsilon if Decimal(format_epsilon(epsilon)) < Decimal(format_epsilon(total)) else None
+
+
+def _no_gain(epsilon: float, total: float) -> str:
+    return " (no gain)" if _below(epsilon, total) is None else ""
+
+
+def _listed(phrases: Mapping[int, str], is_shown: Callable[[int], bool]) -> str:
+    return ", ".join(phrase for n, phrase in phrases.items() if is_shown(n))
 
 
 def _percent(share: float) -> str:

@@ -279,7 +279,7 @@ def assert_weak_in_part(part: Locator, advice: str) -> None:
     """Check that a page warns of a topic's factor 12.6, and promises nothing."""
     text = part.inner_text()
     assert "All your lines together: weak protection." in text
-    assert "All your lines about nights: weak protection, a factor of at most 12.6." in text
+    assert "All your lines about nights: weak protection, a factor of at most 13." in text
     warning = (
         "Someone who reads your lines could learn a lot about your answer to one question or "
         "about one topic."

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from survey.errors import ChannelError
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, from_epsilon, grr
-from survey.mechanism.composition import advanced_epsilon, total_epsilon
+from survey.mechanism.composition import composed_epsilon, total_epsilon
 from survey.mechanism.numeric import gaussian_delta
 from survey.mechanism.simulation import CHUNK, population
 from survey.mechanism.weight_table import OneBit, Window
@@ -185,7 +185,7 @@ def test_neither_of_our_epsilons_is_below_the_optimal_composition(channels):
     for delta in (1e-9, 1e-6, 1e-2):
         optimal = accountant.get_epsilon(delta) - 1e-4 * len(channels)
         assert total_epsilon([channel.ratio for channel in channels]) >= optimal, delta
-        assert advanced_epsilon([channel.epsilon for channel in channels], delta) >= optimal, delta
+        assert composed_epsilon([channel.epsilon for channel in channels], delta) >= optimal, delta
 
 
 @each_case("sigma", [0.5, 1.0, 4.0, 10.0])

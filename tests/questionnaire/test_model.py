@@ -228,7 +228,7 @@ def test_a_topic_whose_questions_are_weak_together_causes_a_warning_and_a_weak_r
     two = [f'text = "{text}?"\ntopic = "Nights"' for text in ("Asleep", "Hurt")]
     asked = questions(*two, privacy='truth_probability = "0.78"')
     assert report_strength(asked) == "weak"
-    assert report_heading(asked) == "Privacy loss of one complete response: ε 2.6 (weak)"
+    assert report_heading(asked) == "Privacy loss of one complete response: ε 2.532 (weak)"
     (warning,) = publication_warnings(asked, Caps())
     assert "about the topic “Nights” together change the odds by a factor of at most 13." in warning
     assert "Ask each person 1 question, chosen at random, or choose a smaller" in warning

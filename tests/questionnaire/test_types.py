@@ -350,13 +350,31 @@ def test_the_ledger_adds_up_questions_and_compares_other_compositions():
     assert totals.questions_asked == len(definition.questions) == len(totals.entries)
     assert totals.waves[2] == pytest.approx(2 * totals.epsilon)
     assert totals.together[4] == pytest.approx(4 * totals.epsilon)
-    assert totals.advanced > totals.epsilon
+    assert totals.advanced is None
+    assert "optimal composition" not in "".join(lines(totals))
     # "hours" depends on "yes" to "works", so each report gives information about both answers.
     works, hours = totals.entries[0].epsilon, totals.entries[3].epsilon
     assert totals.apart == pytest.approx(max(works + hours, *(e.epsilon for e in totals.entries)))
     assert totals.entries[0].odds == totals.entries[3].odds
     assert Fraction(totals.ratio) == definition.ratio
     assert json.loads(json.dumps(totals.to_json()))["odds"] == totals.odds
+
+
+def test_the_ledger_states_what_shuffling_hides_from_each_reader():
+    text = "\n".join(lines(ledger(published(question(type="yes_no", epsilon="1.0986")))))
+    for sentence in (
+        "against somebody who reads every release: 25 reports 1.099 (no gain)",
+        "reads only the final totals: 1,000 reports 0.21, 100,000 reports 0.018",
+        "against anyone who can send or use the other reports: no gain",
+    ):
+        assert sentence in text
+
+
+def test_the_ledger_shows_the_optimal_composition_where_it_is_below_the_sum():
+    weak = [question(id=f"q{i}", type="yes_no", epsilon="0.05") for i in range(60)]
+    totals = ledger(published(*weak))
+    assert 1 < totals.advanced < 2 < totals.epsilon
+    assert any("optimal composition, a weaker guarantee: 1." in line for line in lines(totals))
 
 
 def test_incompatible_ticks_are_not_an_answer():

@@ -514,8 +514,13 @@ def options_of(k: int) -> list[dict[str, str]]:
 def label_of(question: dict[str, Any], ratio: Fraction) -> dict[str, Any]:
     if_true, if_not = shares_of(question)
     ten, half = (math.ceil(100 * prior * ratio / (prior * ratio + 1 - prior)) for prior in PRIORS)
-    return {"own": if_true, "other": if_not, "odds": tenths(math.ceil(10 * ratio)), "from10": ten,
+    return {"own": if_true, "other": if_not, "odds": odds(ratio), "from10": ten,
             "from50": half}  # fmt: skip
+
+
+def odds(ratio: Fraction) -> str:
+    """Below 10 rounded up to a tenth, from 10 on to a whole number."""
+    return tenths(math.ceil(10 * ratio)) if ratio < 10 else f"{math.ceil(ratio):,}"
 
 
 def tenths(value: int) -> str:

@@ -793,7 +793,7 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert do(ada, slug, "ask-some 2").status_code == 302
     page = ada.get(f"{DRAFTS}/{slug}").text
     assert "Saved. Questions per person: 2." in page
-    assert "Privacy loss of one complete response: ε 2.2 (moderate)." in page
+    assert "Privacy loss of one complete response: ε 2.198 (moderate)." in page
     assert "Weak protection" not in page
     assert definition_from(content_of(store, slug))["questions_per_person"] == 2
     # One click asks everybody all questions again, with a warning and the proposal.

@@ -180,4 +180,4 @@ def test_odds_factors_name_the_influence_of_skip_logic(reader, store):
     ]
     assert [counting in text for text in headings] == [True, True, False]
     assert [". This question alone: ε 4" in text for text in headings] == [True, True, False]
-    assert "This question alone: weak protection (ε 4), odds factor at most 54.6" in headings[2]
+    assert "This question alone: weak protection (ε 4), odds factor at most 55" in headings[2]

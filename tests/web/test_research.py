@@ -385,7 +385,7 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
     assert "style=" not in page
     assert page.count("stimated") > 6
     for words in (
-        "Privacy loss of one complete response: ε 3.6 (weak).",
+        "Privacy loss of one complete response: ε 3.584 (weak).",
         "by a factor of at most 36. A suspicion of 10% becomes at most 80%, one of 50% becomes",
         "This question alone: moderate protection (ε 1.792), odds factor at most 6",
     ):

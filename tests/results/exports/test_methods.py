@@ -87,7 +87,7 @@ def test_the_statement_for_a_paper_contains_everything_a_reader_needs(store, sma
     text = " ".join(methods_statement(result))
     for expected in (
         "generalized randomized response (p = 0.75, epsilon = 1.792 for each question alone)",
-        "Privacy loss of one complete response: ε 3.6 (weak). One complete response changes",
+        "Privacy loss of one complete response: ε 3.584 (weak). One complete response changes",
         "3,000 released reports (release 1)",
         "95% intervals (Feldman–Cousins; function proportions)",
         small.sha256,

@@ -15,7 +15,7 @@ import numpy as np
 from survey.errors import ChannelError
 from survey.estimator.core.debiasing import set_values
 from survey.estimator.core.intervals import normal_quantile
-from survey.mechanism import AnyChannel, BitVector, WeightTable, best, from_epsilon
+from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable, best, from_epsilon
 from survey.mechanism.exact_numbers import GRID, format_fraction
 from survey.mechanism.multiple_choice import support
 from survey.mechanism.numeric import square_wave
@@ -168,7 +168,7 @@ def share_variance(question: PublishedQuestion, channel: AnyChannel, share: floa
         return _table_variance(channel, channel.truths - len(opt_outs(question)), share)
     if isinstance(channel, BitVector):
         return _variance(channel.p, channel.q, share) * channel.m / channel.sampled
-    if question.kind.is_multiple:
+    if question.kind.is_multiple and isinstance(channel, SubsetSelection):
         p, q = support(channel, sum(0 in pattern for pattern in question.patterns))
         return _variance(float(p), float(q), share)
     return _variance(channel.p, channel.q, share)

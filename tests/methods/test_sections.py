@@ -10,8 +10,7 @@ import re
 import pytest
 
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
-from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS
-from survey.estimator.shares.answered_shares import HALF, QUARTER
+from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS, continuity
 from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
 from survey.mechanism.numeric import HYBRID_FROM
 from survey.methods import (
@@ -135,7 +134,7 @@ def test_the_constants_in_the_text_are_those_of_the_code():
                         f"below {MIN_EFFECTIVE}"),
         "histogram": (f"at most {MAX_CELLS} cells",),
         "median": (f"more than {MAX_CHANNEL_SIZE:,} probabilities",),
-        "interval-fieller": (f"{QUARTER:g} of a report", f"{HALF:g} of a report"),
+        "interval-fieller": (f"{continuity(0.95):.3f} of a report",),
         "mechanism-hybrid": (f"epsilon {HYBRID_FROM}",),
         "questions-per-person": (f"more than {WEAK_REPORT_ABOVE}, the survey warns",),
         "nearly-equal": (f"similarity of {NEARLY_EQUAL} or more", f"at most c plus {WORDS_RAISE}"),

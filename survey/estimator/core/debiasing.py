@@ -313,6 +313,21 @@ def axis(channel: CodeChannel) -> Axis:
     return Axis(means, squares, cubes, by_truth, d)
 
 
+def report_classes(channel: CodeChannel, counts: Floats) -> tuple[Floats, Floats]:
+    """Return the reports of each class along the first axis of counts, and the classes' values.
+
+    Reports of a class have the same pseudo-value for one truth: reports with and without the
+    option, or each report of a table. The reports have the shape (counts.shape[1:], truths or 1,
+    classes), the values (truths, classes).
+    """
+    c = np.moveaxis(counts, 0, -1)
+    if isinstance(channel, WeightTable):
+        return c[..., None, :], left_inverse(channel)
+    p, q = channel.p, channel.q
+    without = c.sum(axis=-1, keepdims=True) / channel.d - c
+    return np.stack([c, without], axis=-1), np.tile([[1 - q, -q]], (channel.k, 1)) / (p - q)
+
+
 def along(table: Floats, maps: Sequence[Floats]) -> Floats:
     """Apply maps[0] along axis 0, maps[1] along axis 1, and so on.
 

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, NoBaseError
-from survey.estimator.core.arguments import checked_arguments, checked_whole
+from survey.estimator.core.arguments import checked_arguments, checked_whole, whole_counts
 from survey.estimator.core.debiasing import EFFECTIVE_RANGE, left_inverse
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     FIXED_POPULATION,
+    continuity,
     last_accepted,
+    lattice_shift,
     normal_quantile,
 )
 from survey.estimator.core.maximum_likelihood import norm_sub
@@ -38,7 +40,14 @@ from survey.mechanism.channel import Booleans, Floats, Integers
 STEPS = 128
 """Grid steps that bracket the ends of an interval; halving then finds them."""
 
-HALVINGS = 30
+HALVINGS = 24
+
+
+RATIOS = np.linspace(0, 1, 33)
+"""Ratios at which the shift of an end is computed; it is linear between them."""
+
+BETWEEN_RATIOS = np.array([np.interp(np.linspace(0, 1, STEPS + 1), RATIOS, e) for e in np.eye(33)])
+"""The linear map from values at `RATIOS` to values at the steps of the grid, shape (33, 129)."""
 
 
 def ratio_ends(
@@ -46,41 +55,51 @@ def ratio_ends(
 ) -> tuple[Floats, Floats]:
     """Return the hull of all r in [0, 1] with (top - r bottom)^2 <= z^2 V(r).
 
-    `top` and `shift` have shape (k,), `bottom` (k,) or (1,) and is above 0. V(r) is the variance of
-    top - r bottom if the ratio is r and the share of those who answered is `bottom`. For each end,
-    top moves outwards by `shift`, without which coverage falls to .90 at n = 20, and is clipped to
-    [0, bottom].
+    `top` has shape (k,), `bottom` (k,) or (1,) and is above 0. V(r) is the variance of top - r
+    bottom if the ratio is r and the share of those who answered is `bottom`. For each end, top
+    moves outwards by `shift`, of shape (k, 33) at each of `RATIOS`, and is clipped to [0, bottom].
     """
-    below, top, shift = bottom[:, None], np.nan_to_num(top)[:, None], shift[:, None]
-    low, high = (
-        _end(np.clip(top + side * shift, 0.0, below), below, scatter, z, side) for side in (-1, 1)
-    )
+    below, top = bottom[:, None], np.nan_to_num(top)[:, None]
+    low, high = (_end(top, below, scatter, shift, z, side) for side in (-1, 1))
     return low, high
 
 
-def _end(top: Floats, bottom: Floats, scatter: Scatter, z: float, side: int) -> Floats:
+def _end(
+    top: Floats, bottom: Floats, scatter: Scatter, shift: Floats, z: float, side: int
+) -> Floats:
     """Return the last accepted ratio on one side of top/bottom: on a grid, then by halving."""
-    answered, start = np.minimum(bottom, 1.0), top / bottom
+    answered, start = np.minimum(bottom, 1.0), np.clip(top, 0.0, bottom) / bottom
 
-    def accepted(ratio: Floats) -> Booleans:
-        allowed = z**2 * scatter.variance(ratio, answered)
-        return np.asarray((top - ratio * bottom) ** 2 <= allowed)
+    def accepted(ratio: Floats, shift: Floats) -> Booleans:
+        moved = np.clip(top + side * shift, 0.0, bottom)
+        # All ratios up to the moved top are accepted.
+        beyond = np.maximum(side * (ratio * bottom - moved), 0.0)
+        return np.asarray(beyond**2 <= z**2 * scatter.variance(ratio, answered))
 
     grid = np.linspace(0, 1, STEPS + 1)[None, :]
     # The estimate itself is accepted even if no point of the grid is.
-    ratios = side * np.where(accepted(grid), grid, start)
+    on_grid = shift @ BETWEEN_RATIOS
+    ratios = side * np.where(accepted(grid, on_grid), grid, start)
     inside = side * ratios.max(axis=1, keepdims=True)
     place = inside * STEPS
     next_point = np.ceil(place - 1) if side < 0 else np.floor(place + 1)
-    outside = np.clip(next_point / STEPS, 0.0, 1.0)
-    return last_accepted(inside, outside, accepted, HALVINGS)[:, 0]
+    next_point = np.clip(next_point, 0, STEPS)
+    outside = next_point / STEPS
+    # The shift is linear between neighbouring points of the grid.
+    near = np.clip(next_point.astype(np.int64) - side, 0, STEPS)
+    at_outside, at_near = (
+        np.take_along_axis(np.broadcast_to(on_grid, (len(inside), STEPS + 1)), points, axis=1)
+        for points in (next_point.astype(np.int64), near)
+    )
+    slope = (at_near - at_outside) * -side * STEPS
+
+    def accepted_between(ratio: Floats) -> Booleans:
+        return accepted(ratio, at_outside + slope * (ratio - outside))
+
+    return last_accepted(inside, outside, accepted_between, HALVINGS)[:, 0]
 
 
 FIELLER = "fieller"
-
-QUARTER, HALF = 0.25, 0.5
-"""Ends move outwards by this part of a report, because counts are whole numbers: by a quarter for
-the population, by half for these respondents, whose shares vary less."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,18 +168,18 @@ def answered_shares(
     estimate is R = pi_j/A, unbiased up to terms of 1/n, and std_error = sqrt(V(R))/A. The interval
     is the hull of all r in [0, 1] with (pi_j - r A)^2 <= z^2 V(r). V(r) is the variance of pi_j - r
     A if the ratio is r, not the observed one, so the width is never zero. For the interval, pi_j
-    moves outwards by a quarter of a report and is clipped to [0, A], which only widens it. Sources:
-    Fieller 1954; Wilson 1927.
+    moves outwards by up to C of a report (`lattice_shift`) and is clipped to [0, A], which only
+    widens it. Sources: Fieller 1954; Wilson 1927.
 
     `target` is "population" or "respondents", as in `proportions`. For the respondents, V(r) is the
-    variance of the randomization alone, without A r (1-r)/n, and pi_j moves by half a report. If
+    variance of the randomization alone, without A r (1-r)/n, and pi_j moves by C of a report. If
     options are sampled, pi_j and A are shares of the people who were asked about each option.
 
     Coverage at .95 by enumeration of every outcome (generalized randomized response, three and four
-    options, n 20 to 200, epsilon .5 to 4, shares 0 to 1, no answers 0 to .8): at least .934 given
-    that the estimate is not refused, wherever at most half of all surveys are; at least .941 if a
-    refusal counts as no claim. Where most surveys are refused, coverage falls to .8. For the
-    respondents (three options, epsilon 1 to 6, 20 to 40 people): at least .949.
+    options, n 20 to 200, epsilon .5 to 8, shares 0 to 1, no answers 0 to .8): at least .950 given
+    that the estimate is not refused, wherever at most half of all surveys are. Where most surveys
+    are refused, coverage falls to .8. For the respondents (three options, epsilon 1 to 6, 20 to 40
+    people): at least .949.
 
     Raises NoBaseError unless A is above 0 by more than z standard errors (computed as if nobody
     answered), because the ratio is then unknown. Other errors are those of `proportions`.
@@ -170,13 +189,14 @@ def answered_shares(
     AnsweredShares(n=2000, answered=0.7200, level=0.9500, method='fieller', \
 mle_method='maximum likelihood')
     answer  option  estimate     mle  std_error  conf_low  conf_high  n_effective  reports
-         0       0    0.1667  0.1667     0.0190    0.1301     0.2049     385.7143     2000
-         1       1    0.8333  0.8333     0.0190    0.7951     0.8699     385.7143     2000
+         0       0    0.1667  0.1667     0.0190    0.1303     0.2046     385.7143     2000
+         1       1    0.8333  0.8333     0.0190    0.7954     0.8697     385.7143     2000
     """
     interval_options = IntervalOptions.of(target, DEFAULT_INTERVAL, level, simultaneous)
     shares = _all_shares(counts, channel, n, patterns, level)
     answers, silent = _answers_and_silent(shares.estimate.size, no_answers, channel, patterns)
-    z = normal_quantile(interval_options.level_of_each(len(answers)))
+    level_of_each = interval_options.level_of_each(len(answers))
+    z = normal_quantile(level_of_each)
     scatter = answered_scatter(channel, shares, answers, silent, patterns)
     fixed = scatter._replace(sampled=interval_options.target == POPULATION)
     # Each person who did not answer has exactly one of these options.
@@ -189,9 +209,11 @@ mle_method='maximum likelihood')
             f"(it must be above {minimum:.3f}): shares among them cannot be estimated"
         )
     top, reports = shares.estimate[answers], shares.reports[answers]
-    shift = (QUARTER if fixed.sampled else HALF) * scatter.one_report()
-    low, high = ratio_ends(top, np.array([bottom]), fixed, shift, z)
     ratio = top / bottom
+    shift = np.tile(continuity(level_of_each) * scatter.one_report()[:, None], RATIOS.size)
+    if fixed.sampled:
+        shift = _shift(counts, channel, shares, (answers, silent), patterns, level_of_each)
+    low, high = ratio_ends(top, np.array([bottom]), fixed, shift, z)
     # R(1-R)/SE^2 with R clipped; 0 where R is nan.
     inside = np.clip(np.nan_to_num(ratio), *EFFECTIVE_RANGE)
     n_effective = inside * (1 - inside) / _error(inside, bottom, scatter) ** 2
@@ -212,6 +234,54 @@ mle_method='maximum likelihood')
         reports=reports,
         mle_method=shares.mle_method,
     )
+
+
+def _shift(
+    counts: ArrayLike,
+    channel: AnyChannel,
+    shares: Proportions,
+    options: tuple[Integers, Integers],
+    patterns: Sequence[Sequence[int]] | None,
+    level: float,
+) -> Floats:
+    """Return the `lattice_shift` of each top - r bottom at each of `RATIOS`, shape (k, 33)."""
+    if isinstance(channel, WeightTable):
+        G = left_inverse(channel)[options[0]]
+        values = (G[:, None] - RATIOS[:, None] * G.sum(axis=0)) / shares.n
+        f = whole_counts(counts, channel.reports, "one per report") / shares.n
+        return lattice_shift(values[..., None, :], f[None, :], np.array([float(shares.n)]), level)
+    p, q, k = channel.p, channel.q, shares.estimate.size
+    if_not = q if patterns is None else q * membership(patterns, channel.truths, k).sum(axis=1)
+    f = np.clip(np.nan_to_num(if_not + (p - q) * shares.estimate), 0.0, 1.0)
+    n = np.maximum(shares.reports, 1).astype(np.float64)
+    answers, silent = (np.stack([f, n], axis=1)[places] for places in options)
+    is_single = isinstance(channel, SubsetSelection) and channel.d == 1
+    return support_shift(
+        answers, np.tile(silent, (len(answers), 1, 1)), p - q, level, is_single=is_single
+    )
+
+
+def support_shift(
+    answer: Floats, silent: Floats, D: float, level: float, *, is_single: bool
+) -> Floats:
+    """Return the `lattice_shift` of top - r bottom, shape (k, 33), from supports of single options.
+
+    `answer`, shape (k, 2), has the share of reports that support each answer, and the number of
+    reports about it; `silent`, shape (k, S, 2), has both for the S no-answer options. A report
+    supports a single one of them, or each independently: nearly so for sets, whose joint supports
+    are not counted.
+    """
+    f, n = np.moveaxis(np.concatenate([answer[:, None], silent], axis=1), 2, 0)[:, :, None]
+    factor = np.ones((1, RATIOS.size, f.shape[-1]))
+    factor[..., 1:] = RATIOS[:, None]
+    step = factor / (abs(D) * n)
+    if is_single:
+        remainder = np.maximum(1 - f.sum(axis=-1, keepdims=True), 0.0)
+        values = np.concatenate([step, np.zeros_like(step[..., :1])], axis=-1)
+        shares = np.concatenate([f, remainder], axis=-1)
+        return lattice_shift(values[..., None, :], shares[..., None, :], n[..., :1], level)
+    values, shares = np.stack([step, 0 * step], axis=-1), np.stack([f, 1 - f], axis=-1)
+    return lattice_shift(values, shares, n, level)
 
 
 def _all_shares(

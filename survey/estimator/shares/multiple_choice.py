@@ -19,7 +19,7 @@ from survey.estimator.core.arguments import (
     whole_counts,
 )
 from survey.estimator.core.debiasing import SecondMoments, observed_variance
-from survey.estimator.core.intervals import DEFAULT_INTERVAL
+from survey.estimator.core.intervals import DEFAULT_INTERVAL, lattice_shift, skewness_of
 from survey.estimator.core.maximum_likelihood import norm_sub, require_two_options
 from survey.estimator.core.result import Result
 from survey.estimator.shares.proportions import (
@@ -100,9 +100,6 @@ def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integ
             )
     return holds
 
-
-QUARTER = 0.25
-"""Ends move out by this fraction of a report, because counts are whole numbers."""
 
 CELLS = ((1, 1), (1, 0), (0, 1), (0, 0))
 """Values of two bits, in the order of joint supports."""
@@ -211,10 +208,10 @@ def bit_pairs(
     is unbiased, and std_error is its standard error from the counts. The interval is Wilson's
     score: x with n (est - x)^2 <= z^2 (x E[g^2 g^2 | both] + (1-x) M - x^2). M is the mean of E[g^2
     g^2 | truth] over those who did not choose both, divided as estimated (clipped by `norm_sub`).
-    est moves outwards by a quarter of a report and is clipped to [0, 1], so the width is never
-    zero. Coverage at .95 by enumeration of every outcome (T/L 3/2 to 50, n 10 to 40, P(both) 0 to
-    1, six divisions of the others): at least .931. Source: Warner 1965 per bit, independent; Wilson
-    1927.
+    est moves outwards by up to C of a report (`lattice_shift`) and is clipped to [0, 1], so the
+    width is never zero. Coverage at .95 by enumeration of every outcome (T/L 3/2 to 3,000, n 20 to
+    40, P(both) 0 to 1, six divisions of the others): at least .945. Source: Warner 1965 per bit,
+    independent; Wilson 1927.
 
     Raises CountsError for impossible supports, ValueError for pairs that cannot be chosen together,
     ChannelError for a half-space that shows nothing about pairs (odd m, t = (m+1)/2).
@@ -230,9 +227,7 @@ def bit_pairs(
     inverse, squares = two_bit_values(channel)
     shares = c @ inverse.T / reports[:, None]
     estimate, pair_values = shares[:, 0], inverse[0]
-    ends = [
-        _ends(*row, inverse, squares, level) for row in zip(shares, reports.tolist(), strict=True)
-    ]
+    ends = [_ends(row, inverse, squares, level) for row in c]
     low, high = np.concatenate(ends, axis=1)
     square, x = c @ pair_values**2 / reports, np.clip(estimate, 0.0, 1.0)
     # E[Var(g g | truth)], with the largest variance of the other truths.
@@ -312,15 +307,19 @@ def two_bit_values(channel: TickChannel) -> tuple[Floats, Floats]:
 
 
 def _ends(
-    shares: Floats, n: int, inverse: Floats, squares: Floats, level: float
+    counts: Integers, inverse: Floats, squares: Floats, level: float
 ) -> tuple[Floats, Floats]:
     """Return both ends for P(both), shape (1,); the other truths are divided as estimated."""
+    n = int(counts.sum())
+    shares = inverse @ counts / n
     other_shares = norm_sub(shares)[1:]
     weights = other_shares if other_shares.sum() > 0 else np.ones(3)
     other_moment = float(weights @ squares[1:]) / float(weights.sum())
     moments = SecondMoments(squares[:1], np.array([other_moment]))
-    shift = QUARTER * np.ptp(inverse[0]) / n
-    return score_interval(shares[:1], n, moments, level, shift)
+    f, values, x = counts / n, inverse[0], shares[:1]
+    shift = lattice_shift(values[None, :] / n, f[None, :], np.array([float(n)]), level)
+    skewness = skewness_of(x, values**2 @ f, values**3 @ f, moments.variance(np.clip(x, 0.0, 1.0)))
+    return score_interval(x, n, moments, level, shift, skewness)
 
 
 @checked_arguments

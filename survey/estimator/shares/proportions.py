@@ -36,6 +36,7 @@ from survey.estimator.core.intervals import (
     Chances,
     ReportChances,
     confidence_interval,
+    lattice_shift,
     score_ends,
 )
 from survey.estimator.core.maximum_likelihood import (
@@ -364,7 +365,7 @@ def table_shares(
     G = left_inverse(channel)
     moments = second_moments(channel, G, range(channel.truths))
     mle = _most_likely(counts.tobytes(), channel).copy()
-    return _score_shares(counts, n, G, moments, np.zeros(len(G)), mle, interval_options)
+    return _score_shares(counts, n, channel, G, moments, np.zeros(len(G)), mle, interval_options)
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
@@ -403,7 +404,8 @@ def no_answer_shares(
     bias = np.array([solution.bias for solution in solutions])
     mle = np.clip(G @ (c / c.sum()), 0.0, 1.0)
     interval_options = IntervalOptions.of(target, DEFAULT_INTERVAL, level, simultaneous)
-    return _score_shares(c, n, G, second_moments(channel, G, truths), bias, mle, interval_options)
+    moments = second_moments(channel, G, truths)
+    return _score_shares(c, n, channel, G, moments, bias, mle, interval_options)
 
 
 def second_moments(channel: WeightTable, G: Floats, truths: range) -> SecondMoments:
@@ -418,6 +420,7 @@ def second_moments(channel: WeightTable, G: Floats, truths: range) -> SecondMome
 def _score_shares(
     counts: Integers,
     n: int,
+    channel: WeightTable,
     G: Floats,
     moments: SecondMoments,
     bias: Floats,
@@ -434,7 +437,7 @@ def _score_shares(
     f = counts / n
     estimate = G @ f
     level = interval_options.level_of_each(len(G))
-    low, high = score_interval(estimate, n, moments, level, bias, fixed=fixed)
+    low, high = table_ends(f, n, channel, G, moments, level, bias, fixed=fixed)
     # E g^2 - E[g]^2 is the variance of sampling and randomization;
     # E g^2 - E[E[g | truth]^2] = E g^2 - pi is that of randomization alone.
     explained = np.clip(estimate, 0.0, 1.0) if fixed else estimate**2
@@ -456,12 +459,39 @@ def _score_shares(
     )
 
 
+def table_ends(
+    f: Floats,
+    n: int,
+    channel: WeightTable,
+    G: Floats,
+    moments: SecondMoments,
+    level: float,
+    bias: Floats,
+    *,
+    fixed: bool = False,
+) -> tuple[Floats, Floats]:
+    """Return the score interval of the shares G f of n reports, for f of shape (..., reports).
+
+    Among these respondents (`fixed`), only randomization smooths the distribution of an estimate:
+    the `lattice_shift` is the largest one for respondents who all have the same truth.
+    """
+    values, reports = G[:, None, :] / n, np.array([float(n)])
+    if fixed:
+        shift = lattice_shift(values[:, None], channel.matrix[:, None, :], reports, level).max(
+            axis=1
+        )
+    else:
+        shift = lattice_shift(values, f[..., None, None, :], reports, level)
+    return score_interval(f @ G.T, n, moments, level, bias + shift, fixed=fixed)
+
+
 def score_interval(
     estimate: Floats,
     n: int,
     moments: SecondMoments,
     level: float,
     shift: Floats | float = 0.0,
+    skewness: Floats | None = None,
     *,
     fixed: bool = False,
 ) -> tuple[Floats, Floats]:
@@ -478,6 +508,7 @@ def score_interval(
             moments.at_truth,
             moments.elsewhere,
             level,
+            skewness,
             fixed=fixed,
         )[end]
         for end, side in enumerate((-1, 1))

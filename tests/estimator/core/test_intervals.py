@@ -11,6 +11,8 @@ from survey.estimator.core.intervals import (
     INTERVALS,
     clopper_pearson,
     confidence_interval,
+    continuity,
+    lattice_shift,
     likelihood_ratio_ends,
     wilson,
 )
@@ -98,3 +100,45 @@ def test_every_size_of_survey_gets_finite_ends(epsilon: str, n: int, interval: s
         assert np.all(result.conf_low >= 0)
         assert np.all(result.conf_low <= result.conf_high)
         assert np.all(result.conf_high <= 1)
+
+
+# Whole numbers of reports
+
+
+def shift_of(values, shares, n) -> float:
+    """Return the shift in reports of one group of n reports."""
+    groups = (np.array([part], dtype=float) for part in (values, shares))
+    return float(lattice_shift(*groups, np.array([float(n)]), 0.95)) / continuity(0.95)
+
+
+def test_the_shift_of_a_binomial_count_is_c_of_one_report_in_every_unit() -> None:
+    for step, share in ((1.0, 0.5), (1.0, 0.001), (0.02, 0.3), (-7.0, 0.9)):
+        assert shift_of([step, 0.0], [share, 1 - share], 50) == pytest.approx(abs(step))
+    assert shift_of([0.0, 0.0], [0.5, 0.5], 50) == 0
+
+
+def test_smaller_steps_reduce_the_shift_by_the_characteristic_function_of_the_sum() -> None:
+    values, shares, n = [1.0, 0.1, 0.0], [0.01, 0.3, 0.69], 40
+    steps = np.random.default_rng(1).multinomial(n, shares, size=100_000) @ values
+    expected = abs(np.exp(2j * np.pi * steps).mean())
+    assert 0.05 < expected < 0.9
+    assert shift_of(values, shares, n) == pytest.approx(expected, abs=0.02)
+    # Steps of one tenth alone remain where the large ones are certain not to fit them.
+    assert shift_of(values, shares, 10_000) == pytest.approx(0.1, abs=0.001)
+
+
+def test_a_group_of_few_reports_moves_the_ends_as_far_as_the_groups_around_it_allow() -> None:
+    values = np.array([[10.0, 0.0], [1.0, 0.0]])
+    shares, alone = np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([5.0, 0.0])
+    assert float(lattice_shift(values, shares, alone, 0.95)) == pytest.approx(10 * continuity(0.95))
+    spread = [float(lattice_shift(values, shares, np.array([5.0, n]), 0.95)) for n in (4, 16, 64)]
+    assert np.all(np.diff([10 * continuity(0.95), *spread]) < 0)
+    assert spread[-1] >= continuity(0.95)
+
+
+def test_many_cells_are_computed_in_parts() -> None:
+    rng = np.random.default_rng(2)
+    values, shares = rng.normal(size=(70_000, 1, 4)), rng.dirichlet(np.ones(4), (70_000, 1))
+    n = np.array([30.0])
+    together, first = (lattice_shift(values[:m], shares[:m], n, 0.95) for m in (70_000, 5))
+    np.testing.assert_array_equal(together[:5], first)

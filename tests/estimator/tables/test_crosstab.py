@@ -215,13 +215,12 @@ def test_intervals_of_cells_cover(table):
 
 @pytest.mark.long
 @each_case("k", [2, 3, 5])
-@each_case("epsilon", ["0.5", "1", "2", "4"])
-@each_case(("n", "minimum"), [(50, 0.91), (200, 0.92), (500, 0.93), (2000, 0.935)])
-def test_intervals_of_cells_cover_on_a_grid(k, epsilon, n, minimum):
+@each_case("epsilon", ["0.5", "1", "2", "4", "6", "8"])
+@each_case("n", [50, 200, 500, 2000])
+def test_intervals_of_cells_cover_on_a_grid(k, epsilon, n):
     for P in hard_tables(k):
         coverage = simulated_coverage(P, from_epsilon(k, epsilon), n, 2000)
-        assert coverage.min() >= at_least(minimum, 2000)
-        assert coverage.mean() >= 0.94
+        assert coverage.min() >= at_least(0.945, 2000)
 
 
 def test_cells_far_outside_have_an_interval_with_a_width():

@@ -16,7 +16,7 @@ from survey.estimator.core.arguments import (
     whole_counts,
 )
 from survey.estimator.core.debiasing import SecondMoments, binary_moments, left_inverse
-from survey.estimator.core.intervals import Chances, wilson_hull
+from survey.estimator.core.intervals import Chances, lattice_shift, wilson_hull
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.shares.proportions import score_interval, second_moments
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
@@ -56,20 +56,34 @@ class LinearEstimator:
         return int(self.values.shape[1])
 
     def interval(
-        self, estimate: Floats, n_effective: Floats, level: float
+        self, estimate: Floats, n_effective: Floats, level: float, shift: Floats
     ) -> tuple[Floats, Floats]:
         """Return Wilson's hull on f = q + (p-q) pi, or the score interval of tables.
 
-        Both ends are in [0, 1], shape (k,), and never equal.
+        For each end, the estimate moves outwards by `shift`. Both ends are in [0, 1], shape (k,),
+        and never equal.
         """
         if not self.chances:
             # The formulas of both intervals are valid for any real n and count.
-            return score_interval(estimate, cast(int, n_effective), self.moments, level)
-        ends = [
-            _hull(*option, level)
-            for option in zip(estimate, n_effective, self.chances, strict=True)
-        ]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+            return score_interval(estimate, cast(int, n_effective), self.moments, level, shift)
+        options = list(zip(estimate, shift, n_effective, self.chances, strict=True))
+        low, high = (
+            np.array([_hull(x + side * s, n, p_q, level)[end] for x, s, n, p_q in options])
+            for end, side in enumerate((-1, 1))
+        )
+        return low, high
+
+    def shift(self, share: Floats, reports: Floats, level: float) -> Floats:
+        """Return the `lattice_shift` of sums of `share` of a report, shape (k,).
+
+        `share` has shape (groups, options or 1): the part that one report of each group has in the
+        estimate. `reports` has shape (groups, kinds, options or 1).
+        """
+        n = reports.sum(axis=1, keepdims=True)
+        shares = np.divide(reports, n, out=np.zeros(reports.shape), where=n > 0)
+        # Options first, then groups, then kinds of reports.
+        values = np.moveaxis(share[:, None, :] * self.values, 2, 0)
+        return lattice_shift(values, np.moveaxis(shares, 2, 0), n[:, 0].T, level)
 
 
 def linear_estimator(channel: AnyChannel) -> LinearEstimator:

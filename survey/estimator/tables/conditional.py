@@ -18,6 +18,7 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.debiasing import Axis, along, axis
 from survey.estimator.core.fieller import RATIOS, Moments, ratio_interval
+from survey.estimator.core.intervals import lattice_shift
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.tables.crosstab import Crosstab
@@ -377,7 +378,17 @@ def standardized_shares(
     (channel,), _ = result.marginal_counts((0,))
     linear = linear_estimator(channel)
     n_effective = linear.moments.variance(np.clip(estimate, 0.0, 1.0)) / squared
-    low, high = linear.interval(estimate, n_effective, level)
+    counts, (rows, columns) = result.made_from
+    # psi of every combination of reports, shape (a, reports, reports)
+    of_b = (weights / sums.single)[:, None] * axis(columns).means[included]
+    psi = axis(rows).means[:, :, None] * of_b.sum(axis=0) - (shares @ of_b)[:, None, :]
+    shift = lattice_shift(
+        psi.reshape(len(psi), 1, -1) / result.n,
+        counts.reshape(1, -1) / result.n,
+        np.array([float(result.n)]),
+        level,
+    )
+    low, high = linear.interval(estimate, n_effective, level, shift)
     return WeightedShares(
         estimate=estimate,
         std_error=np.sqrt(squared),

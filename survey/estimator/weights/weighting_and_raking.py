@@ -190,7 +190,8 @@ def _weighted(linear: LinearEstimator, sums: _Sums, n: int, level: float) -> Wei
     squared_error = n_reports / (n_reports - 1) * variance / kish
     n_effective = np.minimum(kish, linear.moments.variance(x) / squared_error)
     n_effective = np.minimum(n_effective, _smoothed(linear, sums, estimate, kish, level))
-    low, high = linear.interval(estimate, n_effective, level)
+    shift = _lattice_shift(linear, sums, total, level)
+    low, high = linear.interval(estimate, n_effective, level, shift)
     return WeightedShares(
         estimate=estimate,
         std_error=np.sqrt(squared_error),
@@ -201,6 +202,13 @@ def _weighted(linear: LinearEstimator, sums: _Sums, n: int, level: float) -> Wei
         level=level,
         method=f"weights, {'wilson-hull' if linear.chances else 'score'}",
     )
+
+
+def _lattice_shift(linear: LinearEstimator, sums: _Sums, total: Floats, level: float) -> Floats:
+    """Return the shift for reports with their group's mean weight, sum w^2 / sum w."""
+    first, second = sums.w.sum(axis=1), sums.w2.sum(axis=1)
+    weight = np.divide(second, first, out=np.zeros_like(first), where=first > 0)
+    return linear.shift(weight / total, sums.reports, level)
 
 
 def _cell_means(reports: Floats | Integers, values: Floats) -> tuple[Any, Floats]:
@@ -371,7 +379,8 @@ def _calibrated(
     minimum = (by_randomization * (w[:, 0] / total) ** 2).sum(axis=0)
     squared = observed_variance(squared, linear.moments.at_truth / cells.n.sum(), minimum)
     n_effective = _effective_n(linear, cells, w[:, :, 0] / total, estimate, between, level)
-    low, high = linear.interval(estimate, n_effective, level)
+    shift = linear.shift(w[:, 0] / total, cells.reports.astype(np.float64), level)
+    low, high = linear.interval(estimate, n_effective, level, shift)
     return WeightedShares(
         estimate=estimate,
         std_error=np.sqrt(squared),

@@ -42,6 +42,7 @@ from survey.estimator.shares.proportions import (
     proportions,
     set_shares,
 )
+from survey.estimator.small_groups.multilevel import MultilevelShares, multilevel_shares
 from survey.estimator.small_groups.normal_model import GroupShares, group_shares
 from survey.estimator.tables.conditional import (
     Conditional,
@@ -109,6 +110,7 @@ __all__ = [
     "MarginSplit",
     "Mean",
     "MeanDifference",
+    "MultilevelShares",
     "OptionPairs",
     "Plan",
     "Poisoning",
@@ -152,6 +154,7 @@ __all__ = [
     "mean",
     "mean_difference",
     "median",
+    "multilevel_shares",
     "no_answer_shares",
     "norm_sub",
     "option_pairs",

@@ -10,19 +10,27 @@ estimate at DerSimonian and Laird's variance between groups
 (`statsmodels.stats.meta_analysis.combine_effects`), with the error of a known variance. Figures are
 averages over the options. "outlier": in one group the share of the first option is .8; the model
 cannot cover this group.
+
+A second table does the same for multilevel regression with post-stratification, with an eighth
+of the surveys. There, log odds vary between groups by `sd` and between three strata, whose known
+populations differ from the composition of the reports; the baseline is the direct estimate weighted
+to these populations. Settings of the first table show what happens if shares are not normal on the
+scale of log odds, in a single stratum.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from statsmodels.stats.meta_analysis import combine_effects
 
-from survey.estimator import GroupShares, group_shares
+from survey.estimator import GroupShares, group_shares, multilevel_shares
 from survey.mechanism import from_epsilon
 from survey.mechanism.channel import Floats
 
@@ -144,23 +152,123 @@ def measured(setting: Setting, rounds: int, seed: int = 20) -> Measured:
     )
 
 
-def main(rounds: int) -> None:
-    print(f"{rounds} surveys per setting, {100 * LEVEL:g}% intervals; baseline: direct estimate")
-    print(f"{'groups × size, epsilon, options, mean ± sd':<50}{'direct':>8}{'model':>8}{'ratio':>7}"
+@dataclass(frozen=True)
+class StratifiedSetting:
+    """Groups of three strata, `size` reports a group, whose log odds vary between groups by `sd`.
+
+    `base` are the log odds of the answers but the first in the first stratum.
+    """
+
+    groups: int
+    epsilon: float
+    size: int
+    sd: float
+    base: tuple[float, ...] = (0.8,)
+    max_ratio: float = MAX_RATIO
+
+    def __str__(self) -> str:
+        groups = f"{self.groups} × {self.size} in 3 strata, epsilon {self.epsilon:g}"
+        return f"{groups}, k {len(self.base) + 1}, log odds ± {self.sd}"
+
+
+STRATUM_EFFECTS = np.array([0.0, 0.5, -0.5])
+STRATIFIED = (
+    StratifiedSetting(12, 0.8, 240, 0.3, max_ratio=0.6),
+    StratifiedSetting(12, 0.8, 240, 0.0, max_ratio=0.5),
+    StratifiedSetting(30, 0.8, 240, 0.5),
+    StratifiedSetting(12, 2.0, 240, 0.3),
+    StratifiedSetting(12, 4.0, 240, 0.3),
+    StratifiedSetting(12, 1.0, 240, 0.3, base=(0.3, 0.6, 0.9)),
+    StratifiedSetting(12, 8.0, 90, 0.5, base=(3.0,)),
+)
+UNSTRATIFIED = (
+    Setting(12, 0.8, (140,), 0.15),
+    Setting(12, 1.0, UNEQUAL, 0.05, mean=FOUR),
+    Setting(12, 4.0, UNEQUAL, 0.02, mean=RARE),
+)
+
+
+def stratified_shares(
+    setting: StratifiedSetting, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Draw the shares (groups, strata, options), the populations and the composition of reports."""
+    k = len(setting.base) + 1
+    # Differences of independent effects have the deviation sd.
+    effects = setting.sd / np.sqrt(2) * rng.standard_normal((setting.groups, 1, k))
+    strata = np.outer(STRATUM_EFFECTS, np.append(0.0, np.ones(k - 1)))
+    eta = effects + strata + np.append(0.0, setting.base)
+    shares = np.exp(eta) / np.exp(eta).sum(axis=2, keepdims=True)
+    people, reports = (rng.dirichlet([6, 6, 6], setting.groups) for _ in range(2))
+    return shares, people, reports
+
+
+def measured_multilevel(
+    setting: Setting | StratifiedSetting, rounds: int, seed: int = 20
+) -> Measured:
+    """Simulate the multilevel model; the naive interval is estimate -+ z direct error."""
+    rng = np.random.default_rng(seed)
+    errors, hits, naive_hits = [], [], []
+    k = len(setting.mean) if isinstance(setting, Setting) else len(setting.base) + 1
+    channel = from_epsilon(k, setting.epsilon)
+    for _ in range(rounds):
+        if isinstance(setting, Setting):
+            cells = true_shares(setting, rng)[:, None, :]
+            people = np.ones(cells.shape[:2])
+            sizes = np.resize(setting.sizes, people.shape)
+        else:
+            cells, people, reports = stratified_shares(setting, rng)
+            sizes = rng.multinomial(setting.size, reports)
+        truth = np.einsum("gs,gsj->gj", people, cells)
+        counts = rng.multinomial(sizes, cells @ channel.matrix)
+        shares = multilevel_shares(counts, channel, people, level=LEVEL)
+        direct, error = shares.direct, shares.direct_error
+        errors.append([((x - truth) ** 2).mean() for x in (direct, shares.estimate, direct)])
+        hits.append(((shares.conf_low <= truth) & (truth <= shares.conf_high)).mean(axis=1))
+        naive_hits.append(np.abs(direct - truth) <= Z * error)
+    direct_error, model, _ = np.sqrt(np.nanmean(errors, axis=0)).tolist()
+    coverage = np.mean(hits, axis=0)
+    return Measured(
+        direct_error,
+        model,
+        direct_error,
+        coverage.mean(),
+        coverage.min(),
+        float(np.mean(naive_hits)),
+    )
+
+
+def show(
+    title: str,
+    settings: Sequence[Setting | StratifiedSetting],
+    measure: Callable[[Any, int], Measured],
+    rounds: int,
+) -> None:
+    print(f"{title}: {rounds} surveys per setting, {100 * LEVEL:g}% intervals")
+    print(f"{'groups × size, epsilon, options, spread':<58}{'direct':>8}{'model':>8}{'ratio':>7}"
           f"{'target':>8}{'naive':>8}{'coverage':>10}{'target':>8}{'worst':>7}{'naive':>7}"
           f"{'seconds':>9}")  # fmt: skip
-    for setting in SETTINGS:
+    for setting in settings:
         start = perf_counter()
-        figures = measured(setting, rounds)
+        figures = measure(setting, rounds)
         ratio = figures.model / figures.direct
         is_met = ratio <= setting.max_ratio and figures.coverage >= MIN_COVERAGE
         print(
-            f"{setting!s:<50}{figures.direct:>8.4f}{figures.model:>8.4f}{ratio:>7.2f}"
+            f"{setting!s:<58}{figures.direct:>8.4f}{figures.model:>8.4f}{ratio:>7.2f}"
             f"{setting.max_ratio:>8}{figures.naive:>8.4f}{figures.coverage:>10.4f}"
             f"{MIN_COVERAGE:>8}{figures.worst:>7.3f}{figures.naive_coverage:>7.3f}"
             f"{perf_counter() - start:>9.1f}  {'yes' if is_met else 'MISSED'}",
             flush=True,
         )
+
+
+def main(rounds: int) -> None:
+    show("hierarchical model", SETTINGS, measured, rounds)
+    show(
+        "multilevel regression",
+        (*STRATIFIED, *UNSTRATIFIED),
+        measured_multilevel,
+        max(rounds // 8, 1),
+    )
 
 
 if __name__ == "__main__":

@@ -147,8 +147,8 @@ def group_shares(
     # Reports about each share, shape (groups, options).
     sums = (tallies.reports * linear.values).sum(axis=1)
     reports = np.broadcast_to(tallies.reports.sum(axis=1), sums.shape).astype(np.float64)
-    X = _design(covariates, len(sums))
-    _check_groups(reports, X.shape[1])
+    X = standardized_design(covariates, len(sums))
+    check_groups(reports, X.shape[1])
     total = reports.sum(axis=0)
     # Drawn towards 1/2 by z^2 reports, so that a pooled share of 0 or 1 has a variance.
     pooled = (np.clip(sums.sum(axis=0) / total, 0.0, 1.0) * total + z**2 / 2) / (total + z**2)
@@ -176,7 +176,7 @@ def group_shares(
     )
 
 
-def _design(covariates: ArrayLike | None, groups: int) -> Floats:
+def standardized_design(covariates: ArrayLike | None, groups: int) -> Floats:
     """Return the intercept and the standardized covariates, shape (groups, coefficients)."""
     if covariates is None:
         return np.ones((groups, 1))
@@ -198,7 +198,8 @@ def _design(covariates: ArrayLike | None, groups: int) -> Floats:
     return X
 
 
-def _check_groups(reports: Floats, coefficients: int) -> None:
+def check_groups(reports: Floats, coefficients: int) -> None:
+    """Raise an error unless enough groups have reports about each option (groups, options)."""
     fewest = int((reports > 0).sum(axis=0).min())
     needed = coefficients + MIN_SPARE_GROUPS
     if not reports.sum():
@@ -321,18 +322,18 @@ def _posterior(
     relevant = np.flatnonzero(density > density.max() - NEGLIGIBLE)
     low = grid[max(relevant[0] - 1, 0)]
     high = grid[min(relevant[-1] + 1, len(grid) - 1)]
-    x, w = _unit_nodes()
-    nodes = low + (x + 1) / 2 * (high - low)
+    x, w = unit_nodes(NODES)
+    nodes = low + x * (high - low)
     log_density = _at(nodes, y, D, X).log_likelihood + np.log(2 * nodes)
     weights = w * np.exp(log_density - log_density.max())
     return nodes, weights / weights.sum()
 
 
 @cache
-def _unit_nodes() -> tuple[Floats, Floats]:
-    """Return Gauss and Legendre's nodes and weights on [-1, 1]."""
-    x, w = np.polynomial.legendre.leggauss(NODES)
-    return np.asarray(x), np.asarray(w)
+def unit_nodes(count: int) -> tuple[Floats, Floats]:
+    """Return Gauss and Legendre's nodes and weights on [0, 1]."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    return np.asarray((x + 1) / 2), np.asarray(w / 2)
 
 
 def _quantile(probability: float, given: _AtSd, weights: Floats) -> Floats:

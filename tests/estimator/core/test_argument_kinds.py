@@ -104,6 +104,12 @@ RIGHT = {
         for name, counts in (("a", [70, 130]), ("b", [100, 100]))
     },
     "median": NUMBERS,
+    "multilevel_shares": {
+        "counts": [[60, 40], [40, 60], [45, 15], [50, 50]],
+        "channel": COIN,
+        "population": [1, 2, 3, 4],
+        "covariates": None,
+    },
     "no_answer_shares": {"counts": [500, 480, 300], "channel": ONE_BIT},
     "norm_sub": {"estimate": [0.5, 0.7, -0.2]},
     "option_pairs": {**PAIRED, "interval": "wilson", "simultaneous": False},

@@ -44,6 +44,7 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
     "MeanDifference": lambda: estimator.mean_difference(
         *(estimator.mean(c, THREE, [1, 2, 3]) for c in ([400, 1000, 600], [600, 800, 600]))
     ),
+    "MultilevelShares": lambda: estimator.multilevel_shares(np.array(TABLE * 2), YES_NO),
     "OptionPairs": lambda: estimator.bit_pairs(
         [[300, 200, 200, 300], [250, 250, 300, 200]], BitVector(3, 2, 3, 1), [(0, 1), (0, 2)]
     ),

@@ -37,7 +37,10 @@ const KEYS = {
 /** Days since 1970 from the year 1 to the year 9999, the range of date fields. */
 const DAYS = { first: -719_162, last: 2_932_896 };
 
-/** Most questions of a joint response, and most combinations of their options. */
+/**
+ * Most questions of a joint response, and most combinations of their options. Because p of each
+ * part is at most .99, T/L is at most 99 times 255, below e^12.
+ */
 const MAX_JOINT = 3;
 const MAX_COMBINATIONS = 256;
 

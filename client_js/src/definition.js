@@ -122,9 +122,9 @@ function shareChannels() {
 
 /** @param {Definition} definition */
 function checkLimits(definition) {
-  for (const { id, channel, joint } of definition.pages.flatMap((page) => page.questions)) {
+  for (const { id, channel } of definition.pages.flatMap((page) => page.questions)) {
     checkTruthProbability(channel, id);
-    checkRatio(ratio(joint?.channel ?? channel), LIMITS.ratio, `${id}: epsilon is above 12`);
+    checkRatio(ratio(channel), LIMITS.ratio, `${id}: epsilon is above 12`);
   }
   const together = "all questions together: epsilon is above 20";
   checkRatio(totalRatio(definition), LIMITS.totalRatio, together);

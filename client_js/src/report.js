@@ -11,8 +11,6 @@ import { checkDrawn, questions } from "./sampling.js";
  * @typedef {import("./mechanism.js").Code} Code
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./definition.js").Question} Question
- * @typedef {import("./mechanism.js").Truth} Truth
  * @typedef {import("./sampling.js").Drawn} Drawn
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  * @typedef {{stratum: string, invitation: string, drawn: Drawn}} Circumstances
@@ -45,38 +43,37 @@ export function makeReport(definition, answers, uniformBelow, idBytes, circumsta
   checkDrawn(definition, circumstances.drawn);
   // All truths are known before the first draw: a missing answer must not waste randomness.
   const truths = truthsOf(definition, answers, circumstances.drawn);
-  const codes = randomized(questions(definition), truths, uniformBelow);
+  /** @type {Map<string, number>} */
+  const jointCodes = new Map();
+  const codes = questions(definition).map(({ id, channel, joint }) => {
+    const truth = truths.get(id);
+    if (truth !== undefined && joint) {
+      if (!jointCodes.has(id)) drawJointly(definition, joint, truths, uniformBelow, jointCodes);
+      return jointCodes.get(id) ?? null;
+    }
+    return truth === undefined ? null : perturb(channel, truth, uniformBelow);
+  });
   return padded(definition, encodeBase64url(idBytes), codes, circumstances);
 }
 
 /**
- * Return one code per question, null if it has no truth. A joint response is drawn at the first of
- * its questions.
+ * Draw the codes of all questions of a joint response at once.
  *
- * @param {Question[]} all
- * @param {Map<string, Truth>} truths
+ * @param {Definition} definition
+ * @param {import("./definition.js").Joint} joint
+ * @param {Map<string, import("./mechanism.js").Truth>} truths
  * @param {UniformBelow} uniformBelow
+ * @param {Map<string, number>} codes  grows
  */
-function randomized(all, truths, uniformBelow) {
-  /** @type {Map<string, Code>} */
-  const codes = new Map();
-  for (const { id, channel, joint } of all) {
-    const truth = truths.get(id);
-    if (truth === undefined || codes.has(id)) continue;
-    if (!joint) {
-      codes.set(id, perturb(channel, truth, uniformBelow));
-      continue;
-    }
-    const members = all.filter((question) => joint.questions.includes(question.id));
-    const reports = perturbJointly(
-      joint.channel,
-      members.map((member) => truths.get(member.id)),
-      members.map((member) => member.options.length),
-      uniformBelow,
-    );
-    for (const [i, member] of members.entries()) codes.set(member.id, reports[i]);
-  }
-  return all.map(({ id }) => codes.get(id) ?? null);
+function drawJointly(definition, { questions: ids, channel }, truths, uniformBelow, codes) {
+  const members = questions(definition).filter(({ id }) => ids.includes(id));
+  const reports = perturbJointly(
+    channel,
+    members.map(({ id }) => truths.get(id)),
+    members.map(({ options }) => options.length),
+    uniformBelow,
+  );
+  for (const [i, { id }] of members.entries()) codes.set(id, reports[i]);
 }
 
 /**

@@ -281,6 +281,28 @@ BROKEN_READING = {
         "drawSome(sampling.groups.slice(0, 11), sampling.draw, uniformBelow)",
         "twelve",
     ),
+    # Joint responses
+    "a joint response randomized question by question": Mutant(
+        "report.js", "if (truth !== undefined && joint) {", "if (false) {", "joint"
+    ),
+    "a joint response drawn twice": Mutant(
+        "report.js", "if (!jointCodes.has(id)) drawJointly", "drawJointly", "joint"
+    ),
+    "combinations numbered the other way": Mutant(
+        "mechanism.js",
+        "sum * size + indexBelow(size, truths[i])",
+        "sum + sizes.slice(0, i).reduce((a, b) => a * b, 1) * indexBelow(size, truths[i])",
+        "joint",
+    ),
+    "the second of two joint answers without randomization": Mutant(
+        "report.js",
+        "codes.set(id, reports[i]);",
+        "codes.set(id, i === 1 ? truths.get(id) : reports[i]);",
+        "joint",
+    ),
+    "a joint response counts as its parts": Mutant(
+        "privacy-loss.js", "if (!joint) return ratio(channel);", "return ratio(channel);", "joint"
+    ),
     "linked questions missing in the label": Mutant(
         "privacy-loss.js",
         LINKED_RATIO,

@@ -99,8 +99,8 @@ BROKEN_REPORTS = {
     ),
     "the third question without randomization": Mutant(
         "report.js",
-        ".map(({ id, channel }) => {",
-        ".map(({ id, channel }, i) => { if (i === 2) return [...truths.values()][2];",
+        ".map(({ id, channel, joint }) => {",
+        ".map(({ id, channel, joint }, i) => { if (i === 2) return [...truths.values()][2];",
         "choices",
     ),
     "draws of the first two questions used for the third": Mutant(

@@ -134,6 +134,7 @@ def _by_answer(
             f"each report to {question.id} names several options: weight it by groups only"
         )
     channels = crosstab_channels([question, base])
+    own_channel, base_channel = (crosstab_channels([member])[0] for member in (question, base))
     counts = joint_counts(store, survey, place, base_place)
     n = int(counts.sum())
     if not n:
@@ -141,10 +142,10 @@ def _by_answer(
 
     def estimate(level: float) -> Estimates:
         table = estimator.crosstab(counts, channels, level=level)
-        unweighted = estimator.proportions(counts.sum(axis=1), channels[0], level=level)
+        unweighted = estimator.proportions(counts.sum(axis=1), own_channel, level=level)
         return unweighted, estimator.standardized_shares(table, list(population))
 
-    reported = estimator.proportions(counts.sum(axis=0), channels[1], level=DEFAULT_OPTIONS.level)
+    reported = estimator.proportions(counts.sum(axis=0), base_channel, level=DEFAULT_OPTIONS.level)
     shares = reported.estimate if estimator.disclosure(reported) != SUPPRESSED else None
     composition = [
         CategoryShare(label, share, None if shares is None else float(shares[i]))

@@ -209,7 +209,7 @@ class Crosstab(Result):
         ([0.5, 0.5], [0.5, 0.5])
         """
         channels, counts = self.marginal_counts(questions)
-        if len(channels) == 1:
+        if counts.ndim == 1:
             return proportions(counts, channels[0], level=self.level)
         method: Literal["linear", "em"] = "em" if self.method == "em" else "linear"
         return crosstab(counts, channels, level=self.level, method=method)
@@ -477,8 +477,8 @@ def independence(joint_counts: ArrayLike, joint: SubsetSelection | None = None) 
     df = (number of cells - 1) - sum (k - 1) for k answers per question, (k1-1)(k2-1) for two.
     Reports that never occurred do not count. Source: Pearson 1900; Fisher 1922.
 
-    Raises CountsError for impossible counts, or if all reports to a question are the same;
-    ChannelError if `joint` is not the channel of such a table.
+    Raises CountsError for impossible counts, counts that `joint` does not fit, or if all reports to
+    a question are the same.
 
     >>> test = independence([[300, 200], [200, 300]])
     >>> round(test.statistic, 9), test.df, test.small_expected
@@ -507,8 +507,7 @@ def independence(joint_counts: ArrayLike, joint: SubsetSelection | None = None) 
     if joint is None:
         expected = n * np.asarray(reduce(np.multiply.outer, margins))
     else:
-        if len(channel_axes(counts.shape, [joint])[0]) < counts.ndim:
-            raise ChannelError("the joint channel must be that of all questions")
+        channel_axes(counts.shape, [joint])
         expected, sizes = n * _independent_reports(counts / n, joint), list(counts.shape)
     root = np.sqrt(expected)
     residual = np.divide(counts - expected, root, out=np.zeros(root.shape), where=root > 0)

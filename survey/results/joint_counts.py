@@ -20,6 +20,7 @@ from survey.estimator.core.arguments import CodeChannel
 from survey.mechanism import SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
+from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.texts import Option
@@ -88,6 +89,15 @@ def _option_variables(
             channel=channel.option_channel,
         )
         yield Variable(place, option_question, index, channel)
+
+
+def joint_channel(questions: Sequence[PublishedQuestion]) -> SubsetSelection | None:
+    """Return the channel of questions that were randomized jointly, None if they were not."""
+    joint = questions[0].joint
+    if joint is None or len(questions) < 2 or any(other.joint != joint for other in questions):
+        return None
+    size = math.prod(len(question.options) for question in questions)
+    return joint.channel if size == joint.channel.k else marginal_response(joint.channel, size)
 
 
 BYTE_CELLS = 256

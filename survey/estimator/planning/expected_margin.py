@@ -23,16 +23,18 @@ from survey.estimator.core.intervals import (
     INTERVALS,
     Chances,
     continuity,
+    lattice_shift,
     normal_quantile,
     score_ends,
 )
 from survey.estimator.shares.answered_shares import (
-    QUARTER,
+    RATIOS,
     GroupMoments,
     SampledBits,
     Squares,
     ratio_ends,
     support,
+    support_shift,
 )
 from survey.estimator.shares.proportions import score_interval, second_moments
 from survey.mechanism import SubsetSelection, WeightTable
@@ -247,7 +249,10 @@ def answered_margin(
             scatter = _of_option(scatter, 0)
     number = 1 if in_patterns is None else in_patterns
     lam = number * q + (p - q) * share * A
-    return _fieller_margin(scatter, share, (1 - 2 * lam) / (p - q), reports, lam, level)
+    silent = np.full((1, S, 2), [number * q + (p - q) * (1 - A) / S, reports])
+    is_single = isinstance(channel, SubsetSelection) and channel.d == 1
+    shift = support_shift(np.array([[lam, reports]]), silent, p - q, level, is_single=is_single)
+    return _fieller_margin(scatter, share, (1 - 2 * lam) / (p - q), reports, lam, shift, level)
 
 
 def _of_option(moments: GroupMoments, j: int) -> GroupMoments:
@@ -264,19 +269,19 @@ def _fieller_margin(
     step: float,
     reports: float,
     lam: float,
+    shift: Floats,
     level: float,
 ) -> float:
     """Return the expected half width of Fieller's interval of a share among those who answered."""
     A, z = 1 - PLANNED_NO_ANSWER, normal_quantile(level)
     # Var(top - r bottom), of the mean of all reports
     variance = float(scatter.variance(np.array([[share]]), np.array([[A]]))[0, 0])
-    shift = QUARTER * float(scatter.one_report()[0])
     margin = z * math.sqrt(variance) / A
     if is_normal(reports * lam * (1 - lam), margin, share, level):
-        return margin + shift / A
+        return margin + float(np.interp(share, RATIOS, shift[0])) / A
     ratios, weights = outcomes(share, variance * reports / A**2, step / A, math.ceil(reports))
     low, high = ratio_ends(
-        np.maximum(ratios, 0.0) * A, np.array([A]), scatter, np.full(ratios.shape, shift), z
+        np.maximum(ratios, 0.0) * A, np.array([A]), scatter, np.tile(shift, (ratios.size, 1)), z
     )
     return float(weights @ (high - low)) / 2
 
@@ -331,9 +336,12 @@ def _answered_table_margin(
     ratio, answered = np.array([[share]]), np.array([[1 - PLANNED_NO_ANSWER]])
     j = int(np.argmax(moments.variance(ratio, answered)))
     truths = planned_truths(silent, answers[j], share)
-    _, step = _moments(a[j] - share * b, truths @ channel.matrix)
+    reports = truths @ channel.matrix
+    _, step = _moments(a[j] - share * b, reports)
+    values = (a[j] - RATIOS[:, None] * b) / n
+    shift = lattice_shift(values[None, :, None], reports[None], np.array([float(n)]), level)
     # Without a binomial count, n alone must be large.
-    return _fieller_margin(_of_option(moments, j), share, step, n, 0.5, level)
+    return _fieller_margin(_of_option(moments, j), share, step, n, 0.5, shift, level)
 
 
 def planned_truths(silent: Booleans, option: int, share: float) -> Floats:

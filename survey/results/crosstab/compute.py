@@ -10,14 +10,12 @@ from typing import Any, ClassVar, Literal, Self, cast
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
 from survey.estimator.core.arguments import CodeChannel
-from survey.mechanism import SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
-from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.table import CrosstabResult
 from survey.results.display_status import SUPPRESSED
-from survey.results.joint_counts import find_variable, joint_variable_counts
+from survey.results.joint_counts import find_variable, joint_channel, joint_variable_counts
 from survey.results.number_format import not_enough
 from survey.results.question_statistics import question_index, truth_labels
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
@@ -112,15 +110,6 @@ def _compute(
     is_tested = decision != SUPPRESSED and varies and counts_once
     test = independence(counts, joint_channel(questions)) if is_tested else None
     return CrosstabResult(survey, questions, table, decision, test)
-
-
-def joint_channel(questions: Sequence[PublishedQuestion]) -> SubsetSelection | None:
-    """Return the channel of questions that were randomized jointly, None if they were not."""
-    joint = questions[0].joint
-    if joint is None or len(questions) < 2 or any(other.joint != joint for other in questions):
-        return None
-    size = math.prod(len(question.options) for question in questions)
-    return joint.channel if size == joint.channel.k else marginal_response(joint.channel, size)
 
 
 def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChannel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from survey.estimator import Independence
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.joint_counts import joint_channel
 from survey.results.number_format import format_p_value, not_enough, percent, percent_range
 
 METHOD_PHRASES = {
@@ -30,6 +31,11 @@ def caveats(result: CrosstabResult) -> list[str]:
         f"Each cell is estimated from both randomized answers of all reports at once{method}. "
         "Counting only the reports with a certain answer would be biased."
     ]
+    if joint_channel(result.questions):
+        texts.append(
+            "The two answers were randomized as one answer, so the table is more precise than the "
+            "same privacy loss allows for separate answers."
+        )
     if result.table.method == "em":
         texts.append(
             "The most likely table has no negative cells and is closer to the truth overall, but "

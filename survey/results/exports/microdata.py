@@ -64,6 +64,8 @@ How to use it
   sqrt(f(1-f)/n)/|p - q|. The estimate may lie outside 0 to 1.
   Do NOT keep only the rows that report a certain answer: the result is biased. To cross-tabulate
   two questions, invert both channels: P = A^-1 F (B^-1)^T, where F is the table of reports.
+  Questions that were randomized as one answer have one joint channel over all combinations of their
+  answers (channels.json); estimate the share of a combination as that of an answer.
   In Python: survey.mechanism.channel_from_json(channel), survey.estimator.proportions(counts,
   channel), survey.estimator.crosstab(table, channels).
 
@@ -199,6 +201,7 @@ def _describe_channel(question: PublishedQuestion) -> dict[str, Any]:
         "type": question.type,
         "mechanism": MECHANISMS[question.mechanism],
         "channel": channel.to_json(),
+        "joint": question.joint.to_json() if question.joint else None,
         "k": channel.options,
         "p": p,
         "q": q,
@@ -239,6 +242,15 @@ def _describe_code(question: PublishedQuestion) -> str:
     )
 
 
+def _describe_joint(question: PublishedQuestion) -> list[str]:
+    """Return a line about the questions with which this one was randomized, if any."""
+    if question.joint is None:
+        return []
+    others = " and ".join(id_ for id_ in question.joint.questions if id_ != question.id)
+    epsilon = format_epsilon(question.joint.channel.epsilon)
+    return [f"  randomized as one answer with {others}: epsilon {epsilon} together"]
+
+
 def _readme_section(question: PublishedQuestion) -> str:
     names = truth_labels(question)
     listed = [f"  {index}  {label}" for index, (_, label) in enumerate(names)]
@@ -248,6 +260,7 @@ def _readme_section(question: PublishedQuestion) -> str:
         f"{question.id}: {question.text}",
         f"  {MECHANISMS[question.mechanism]}, epsilon {format_epsilon(question.channel.epsilon)} "
         "for this question alone",
+        *_describe_joint(question),
         fill(_describe_code(question), README_WIDTH, initial_indent="  ", subsequent_indent="  "),
         *listed,
     ]

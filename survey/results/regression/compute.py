@@ -12,10 +12,10 @@ import numpy as np
 from survey import estimator
 from survey.errors import ChannelError, CountsError
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import crosstab_channels, joint_channel
+from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
-from survey.results.joint_counts import CombinationCounts, count_combinations
+from survey.results.joint_counts import CombinationCounts, count_combinations, joint_channel
 from survey.results.question_statistics import (
     defines_groups,
     find_question,

@@ -263,7 +263,7 @@ class Questions:
         return cls(questions, drawn, question_texts(survey), together)
 
     @cached_property
-    def _groups(self) -> list[list[str]]:
+    def groups(self) -> list[list[str]]:
         """The groups that are drawn whole."""
         return groups_of(self.questions, self.together)
 
@@ -283,7 +283,7 @@ class Questions:
 
     def ratio_of(self, drawn: int) -> Fraction:
         """e^epsilon of a whole report if so many groups were drawn."""
-        return total_ratio_of(self._groups, self._ratios, drawn)
+        return total_ratio_of(self.groups, self._ratios, drawn)
 
     def with_draw(self, n: int) -> Questions:
         """Return the questions with `n` groups drawn for each respondent."""
@@ -292,7 +292,7 @@ class Questions:
     def ratio_about(self, *ids: str) -> Fraction:
         """e^epsilon of all that one respondent sends about these questions, by their ids."""
         included_ids = linked_ids(ids, self._linked)
-        return ratio_about(self._groups, self._ratios, self.drawn, included_ids)
+        return ratio_about(self.groups, self._ratios, self.drawn, included_ids)
 
     @cached_property
     def linked_ratios(self) -> dict[str, Fraction]:
@@ -321,7 +321,7 @@ class Questions:
     @cached_property
     def n_groups(self) -> int:
         """The number of groups, of which each respondent is asked `drawn` or all."""
-        return len(self._groups)
+        return len(self.groups)
 
     @property
     def share_asked(self) -> Fraction:

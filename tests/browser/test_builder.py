@@ -9,7 +9,10 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import parse
+from tests import surveys
 from tests.browser import test_looks
 from tests.browser.research import sign_in
 from tests.conftest import EMAIL, PASSWORD, long_unless, wait_until
@@ -176,6 +179,30 @@ def test_a_survey_is_written_without_scripts(serve, store, researcher, new_devic
     (survey,) = store.surveys()
     options = [option.id for option in survey.definition.questions[0].options]
     assert options == ["always", "never", "sometimes", "prefer_not_to_say"]
+
+
+def test_the_proposed_design_is_used_by_one_button(serve, store, researcher, new_device, look):
+    content = draft_from(parse(surveys.SAMPLED.encode(), "sampled.toml"))
+    store.add_draft(content.to_json(), EMAIL, 1, {store.researcher(EMAIL).key: "owner"})
+    url, device = serve(), new_device(**test_looks.DESK)
+    device.context.add_init_script(AXE_SCRIPT)
+    page = sign_in(device, url)
+    page.get_by_role("link", name=content.title).first.click()
+    page.get_by_role("link", name="Plan", exact=True).click()
+    write(page, "Total epsilon of a complete response", "2.5")
+    press(page, "Save")
+    picture = page.locator("#design img")
+    picture.scroll_into_view_if_needed()
+    wait_until(lambda: picture.evaluate("image => image.complete && image.naturalWidth > 0"))
+    look(page, "builder-design")
+    recommended = page.locator("#design .recommendation p").first.inner_text()
+    press(page, "Use the recommended design")
+    expect(page.get_by_text("The draft has this design now.")).to_be_visible()
+    draft = DraftContent.from_json(store.drafts()[0].content)
+    asked = draft.survey["questions_per_person"]
+    assert f"Ask each person {asked} of" in recommended
+    assert {question["way"] for question in draft.questions} == {"epsilon"}
+    expect(page.locator("#design tr.marked").first).to_contain_text(f"{asked} of")
 
 
 @pytest.mark.long

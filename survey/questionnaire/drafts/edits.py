@@ -23,11 +23,18 @@ from survey.questionnaire.drafts.draft import (
     Texts,
     free_identifier,
 )
-from survey.questionnaire.kinds import kind_of
+from survey.questionnaire.kinds import KINDS, kind_of
+from survey.questionnaire.kinds.base import NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.texts import SURVEY_TEXTS
 
 NO_LEVEL: Mapping[str, str] = dict.fromkeys(("way", "value", "mechanism", "parameters"), "")
 """The fields of a question that states no privacy level and thus has the standard one."""
+
+
+OPT_OUT_FIELDS = tuple(
+    f"{name}{suffix}" for name in (OPT_OUT_ID, NOT_APPLICABLE_ID) for suffix in ("", "_label")
+)
+"""The fields of a question about its opt-out answers."""
 
 
 def add_page(content: DraftContent) -> DraftContent:
@@ -129,6 +136,55 @@ def with_standard_level(content: DraftContent, keys: Collection[int]) -> DraftCo
     return content.map_pages(
         lambda page: replace(page, questions=tuple(map(change, page.questions)))
     )
+
+
+def with_epsilons(content: DraftContent, levels: Mapping[int, tuple[str, str]]) -> DraftContent:
+    """State mechanism and epsilon of questions by key; "" is the mechanism of the type."""
+
+    def change(question: Question) -> Question:
+        if question["key"] not in levels:
+            return question
+        mechanism, epsilon = levels[question["key"]]
+        parameters = question["parameters"] if mechanism == question["mechanism"] else ""
+        level = {"way": "epsilon", "value": epsilon, "mechanism": mechanism}
+        return {**question, **level, "parameters": parameters}
+
+    return content.map_pages(
+        lambda page: replace(page, questions=tuple(map(change, page.questions)))
+    )
+
+
+def with_groups(
+    content: DraftContent, together: Sequence[tuple[Sequence[str], bool]], drawn: int
+) -> DraftContent:
+    """Declare the questions that belong together, and how many groups each person is asked.
+
+    Each declaration has the ids and whether the answers are randomized jointly. 0 asks all groups.
+    """
+    declared = tuple({"questions": list(ids), "joint": is_joint} for ids, is_joint in together)
+    draws = {"questions_per_person": str(drawn or ""), "together": declared}
+    return replace(content, survey={**content.survey, **draws})
+
+
+def with_ranges(
+    content: DraftContent, key: int, labels: Sequence[str], epsilon: str
+) -> DraftContent:
+    """Ask for one of some ranges in order instead of a number or date, at this epsilon."""
+    question, last_key = content.question(key), content.last_key
+    options = tuple(
+        {"key": last_key + place, "id": "", "label": {content.own_language: label}}
+        for place, label in enumerate(labels, 1)
+    )
+    kept = ("key", "id", "text", "help", "topic", *OPT_OUT_FIELDS, "ask_question", "ask_options")
+    changed = {
+        **EMPTY_QUESTION,
+        **{name: question[name] for name in kept},
+        "type": next(kind.type for kind in KINDS.values() if kind.is_ordered),
+        "options": options,
+        "way": "epsilon",
+        "value": epsilon,
+    }
+    return replace(content, last_key=last_key + len(labels)).with_question(key, changed)
 
 
 def with_language(content: DraftContent, language: str) -> DraftContent:

@@ -35,6 +35,7 @@ from survey.questionnaire.similar_texts import METHOD
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
+from survey.research.builder.design import DesignPanel, design_panel
 from survey.research.builder.feedback import (
     draw_choices,
     draw_rows,
@@ -359,6 +360,7 @@ class _EditorPages(DraftPages):
                 if isinstance(form, forms.PlanForm)
                 else []
             ),
+            design=_design(draft_check, content) if isinstance(form, forms.PlanForm) else None,
             topics=list(content.topics),
             **page.variables,
         )
@@ -415,6 +417,14 @@ def _plans(
     questions = [valid[q["key"]] for q in content.questions if q["key"] in valid]
     share = draft_check.asked.share_asked
     return [(q, question_plan(q, planned.n, planned.margin, share)) for q in questions]
+
+
+def _design(draft_check: DraftCheck, content: DraftContent) -> DesignPanel | None:
+    """Return the proposed design; None for fewer than two questions without mistakes."""
+    if len(draft_check.questions) < 2:
+        return None
+    n_questions = sum(1 for _ in content.questions)
+    return design_panel(draft_check, parse_plan(content.plan), n_questions)
 
 
 def _form_of(kind: type[forms.SheetForm]) -> MakeForm:

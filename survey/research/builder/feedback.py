@@ -20,6 +20,7 @@ from survey.questionnaire.privacy_loss import (
     report_sentences,
     report_strength,
 )
+from survey.research.builder.design import mechanism_sentence, ranges_sentence
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
@@ -47,6 +48,8 @@ class QuestionFeedback:
     margins: str = ""
     reports: str = ""
     needed_epsilon: str = ""
+    mechanism: str = ""
+    ranges: str = ""
     total: str = ""
     examples: str = ""
     extent: str = ""
@@ -84,7 +87,13 @@ def question_feedback(
     texts = asdict(plan)
     p = texts.pop("p")
     texts["epsilon"] += "" if p is None else f", truth probability {p:.3f}"
-    return QuestionFeedback(**texts, **totals, chart=chart)
+    return QuestionFeedback(
+        **texts,
+        **totals,
+        mechanism=mechanism_sentence(question),
+        ranges=ranges_sentence(question, responses.to_question),
+        chart=chart,
+    )
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,8 @@ class PlanForm(SheetForm):
 
     n = StringField("Expected responses", [LINE])
     margin = StringField("Target margin of error, in percentage points", [LINE])
+    total = StringField("Total epsilon of a complete response", [LINE])
+    crossings = TextAreaField("Questions to cross-tabulate", [PASSAGE])
     opens = StringField("First day", [LINE], widget=DateInput())
     closes = StringField("Last day", [LINE], widget=DateInput())
     most = StringField("Response limit", [LINE])

@@ -19,14 +19,20 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.draft import slug as slug_of
 from survey.questionnaire.drafts.edits import PageSheet
-from survey.questionnaire.kinds import DEFAULT_KIND
+from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion
 from survey.questionnaire.loading import parse, source_of
 from survey.questionnaire.validation import check
 from survey.research.access import Route, Workspace
+from survey.research.builder.design import (
+    apply_design,
+    propose,
+    with_better_mechanism,
+    with_ranges,
+)
 from survey.research.builder.draft_editor import DraftPages
 from survey.research.builder.feedback import total_sentences
 from survey.research.builder.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
-from survey.research.builder.plan import plan_fields
+from survey.research.builder.plan import parse_plan, plan_fields
 from survey.research.forms import PublishForm, whole_number
 from survey.store import Draft, Role, find_survey
 
@@ -45,15 +51,27 @@ EDITS: Mapping[str, Edit] = {
 }
 """The edit of a page or question for each button of the outline; `ask-some` has a number."""
 
-PROTECTION_EDITS: Mapping[str, str] = {
+QUESTION_EDITS: Mapping[str, Callable[[DraftContent, int, BaseQuestion], DraftContent]] = {
+    "use-mechanism": with_better_mechanism,
+    "use-ranges": with_ranges,
+}
+"""The buttons beside a question that change its design."""
+
+PROTECTION_EDITS = ("ask-some", "ask-all", "standard-level")
+"""The buttons of the section on protection."""
+
+CONFIRMATIONS: Mapping[str, str] = {
     "ask-some": "Saved. Questions per person: {key}.",
     "ask-all": "Saved. Each person is asked all questions.",
     "standard-level": "Saved. The weak questions now have the standard privacy level.",
+    "use-design": "Saved. The draft has this design now.",
+    "use-mechanism": "Saved. The question has this mechanism now.",
+    "use-ranges": "Saved. The question now asks for ranges. Check their wording.",
 }
-"""The buttons of the section on protection, and the confirmation of each."""
+"""The confirmation of each button that changes something out of sight."""
 
-ADDING = ("question-add", "question-copy", "page-add")
-"""Buttons that add something: pressed twice, they would add two."""
+ON_NEWEST = ("question-add", "question-copy", "page-add", "use-design")
+"""Buttons that need the newest draft: pressed twice, they would add two or use another design."""
 
 TWICE_SECONDS = 10
 """Two identical drafts within this time come from one button pressed twice."""
@@ -151,10 +169,11 @@ class _OutlinePages(DraftPages):
         if not DoForm().validate_on_submit():
             return self.outline(slug), 422
         newest = self._drafts.open(slug).draft.revision
-        if action in ADDING and whole_number(request.form.get("revision", "")) != newest:
-            # Pressed twice, or on an outdated page: the addition may already exist.
+        if action in ON_NEWEST and whole_number(request.form.get("revision", "")) != newest:
+            # Pressed twice, or on an outdated page.
             flash("The draft changed after you opened this page. Check it, then try again.")
-            return redirect(url_for("drafts.outline", slug=slug))
+            page = "drafts.plan" if action == "use-design" else "drafts.outline"
+            return redirect(url_for(page, slug=slug))
         return self._apply(slug, action, whole_number(key))
 
     def _apply(self, slug: str, action: str, key: int) -> Any:
@@ -169,16 +188,22 @@ class _OutlinePages(DraftPages):
         except (DesignError, NotFoundError) as error:
             flash(f"Nothing was changed: {error}.")
         else:
-            if action in PROTECTION_EDITS:
-                flash(PROTECTION_EDITS[action].format(key=key))
-        if new_key[0]:
-            return redirect(url_for("drafts.question", slug=slug, key=new_key[0]))
+            if action in CONFIRMATIONS:
+                flash(CONFIRMATIONS[action].format(key=key))
+        return redirect(self._address_after(slug, action, key, new_key[0]))
+
+    def _address_after(self, slug: str, action: str, key: int, new_key: int) -> str:
+        """Return the address of the page to show after a button was pressed."""
+        if new_key or action in QUESTION_EDITS:
+            return url_for("drafts.question", slug=slug, key=new_key or key)
+        if action == "use-design":
+            return url_for("drafts.plan", slug=slug, _anchor="design")
         if action in PROTECTION_EDITS and "plan" in request.form:
-            return redirect(url_for("drafts.plan", slug=slug, _anchor="draws"))
+            return url_for("drafts.plan", slug=slug, _anchor="draws")
         if action in PROTECTION_EDITS:
-            return redirect(url_for("drafts.outline", slug=slug, _anchor="protection"))
+            return url_for("drafts.outline", slug=slug, _anchor="protection")
         anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None
-        return redirect(url_for("drafts.outline", slug=slug, _anchor=anchor))
+        return url_for("drafts.outline", slug=slug, _anchor=anchor)
 
     def _edit(self, content: DraftContent, action: str, key: int) -> tuple[DraftContent, int]:
         """Return the draft after a button was pressed, and the key of a question that it added."""
@@ -189,12 +214,29 @@ class _OutlinePages(DraftPages):
             )
         if action == "question-copy":
             return edits.duplicate_question(content, key)
+        if action == "use-design":
+            return self._with_design(content, key), 0
+        if action in QUESTION_EDITS:
+            question = check_draft(content, self._caps).questions.get(key)
+            if question is None:
+                raise NotFoundError("this question was removed, or has mistakes")
+            return QUESTION_EDITS[action](content, key, question), 0
         if action == "standard-level":
             weak = check_draft(content, self._caps).weak_keys
             return edits.with_standard_level(content, weak), 0
         if action in EDITS:
             return EDITS[action](content, key), 0
         raise NotFoundError("the outline has no such button")
+
+    def _with_design(self, content: DraftContent, place: int) -> DraftContent:
+        """Return the draft with the design at a place in the table of the plan page."""
+        draft_check = check_draft(content, self._caps)
+        if len(draft_check.questions) < sum(1 for _ in content.questions):
+            raise DesignError("fix the questions with mistakes first")
+        plan, _ = propose(draft_check, parse_plan(content.plan))
+        if not 0 <= place < len(plan.designs):
+            raise NotFoundError("the plan has no such design")
+        return apply_design(content, draft_check, plan.designs[place])
 
     def page(self, slug: str, key: int) -> Any:
         """Save the title of a page."""

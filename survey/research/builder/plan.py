@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from typing import TypeVar
 
 from survey.collect.publication import validate_schedule
 from survey.collect.release import utc_today
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
-from survey.errors import DesignError
+from survey.errors import ChannelError, DesignError
 from survey.estimator.core.arguments import LARGEST_N
+from survey.mechanism.exact_numbers import exact_fraction
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.drafts.check import Mistake
 from survey.research.forms import whole_number
@@ -21,18 +24,25 @@ DEFAULT_N = 1_000
 DEFAULT_POINTS = 5.0
 MAX_POINTS = 50.0
 MAX_STRATA = 200
+MAX_TOTAL = 100
+MAX_CROSSINGS = 20
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class DraftPlan:
-    """A parsed plan; an invalid field has its default value and a mistake."""
+    """A parsed plan; an invalid field has its default value and a mistake.
+
+    `total` is the total epsilon to design for, `crossings` the ids of questions to cross-tabulate.
+    """
 
     plan: Plan
     margin: float
     schedule: Schedule
     mistakes: tuple[Mistake, ...]
+    total: Fraction | None = None
+    crossings: tuple[tuple[str, str], ...] = ()
 
     @property
     def n(self) -> int:
@@ -54,6 +64,8 @@ def parse_plan(typed: Mapping[str, str]) -> DraftPlan:
 
     n = read("n", _reports, 0)
     points = read("margin", _points, DEFAULT_POINTS)
+    total: Fraction | None = read("total", _total, None)
+    crossings: tuple[tuple[str, str], ...] = read("crossings", _crossings, ())
     opens = read("opens", lambda text: _future_day(text, "leave it blank to open at once"), None)
     closes = read("closes", lambda text: _future_day(text, "enter a future day"), None)
     maximum = read("most", _reports, 0)
@@ -64,7 +76,8 @@ def parse_plan(typed: Mapping[str, str]) -> DraftPlan:
     except DesignError as error:
         mistakes.append(Mistake(f"{error}", "closes"))
         schedule = Schedule(maximum=maximum)
-    return DraftPlan(Plan(n, strata), points / 100, schedule, tuple(mistakes))
+    plan = Plan(n, strata)
+    return DraftPlan(plan, points / 100, schedule, tuple(mistakes), total, crossings)
 
 
 def plan_fields(plan: Plan) -> dict[str, str]:
@@ -88,6 +101,29 @@ def _points(text: str) -> float:
     if not 0 < points <= MAX_POINTS:
         raise ValueError(f"Enter a number of points above 0 and up to {MAX_POINTS:g}, such as 3")
     return points
+
+
+def _total(text: str) -> Fraction:
+    try:
+        total = exact_fraction(text.replace(",", "."), "total")
+    except ChannelError:
+        total = Fraction(0)
+    if not 0 < total <= MAX_TOTAL:
+        raise ValueError(f"Enter an epsilon above 0 and up to {MAX_TOTAL}, such as 2.2")
+    return total
+
+
+def _crossings(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse one pair of ids per line."""
+    pairs = []
+    for line in filter(str.strip, text.splitlines()):
+        ids = re.findall(r"[^\s,]+", line)
+        if len(set(ids)) != 2 or len(ids) != 2:
+            raise ValueError(f"“{line.strip()[:60]}” is not two ids, such as: smokes, drinks")
+        pairs.append((ids[0], ids[1]))
+    if len(pairs) > MAX_CROSSINGS:
+        raise ValueError(f"{len(pairs)} pairs; at most {MAX_CROSSINGS} are allowed")
+    return tuple(pairs)
 
 
 def _future_day(text: str, instead: str) -> date:

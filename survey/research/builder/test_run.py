@@ -24,12 +24,13 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.research.access import Route, Workspace
+from survey.research.builder.design import propose
 from survey.research.builder.draft_editor import DraftPages
 from survey.research.builder.forms import DoForm, SimulateForm
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
 from survey.results.charts import convert
-from survey.results.plan.chart import design_chart, tradeoff_chart
+from survey.results.plan.chart import design_chart, survey_design_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey
 
 SVG = "image/svg+xml"
@@ -46,6 +47,7 @@ def routes(workspace: Workspace) -> list[Route]:
         Route("POST", "/<slug>/try/make", "editor", pages.make_test_run),
         Route("POST", "/<slug>/try/simulate", "editor", pages.add_test_responses),
         Route("GET", "/<slug>/tradeoff.svg", "viewer", pages.tradeoff),
+        Route("GET", "/<slug>/design.svg", "viewer", pages.design),
     ]
 
 
@@ -147,6 +149,17 @@ class _TestRunPages(DraftPages):
             if not 0 < epsilon < 50:  # also nan
                 raise DesignError("epsilon must be above 0, such as 1.1")
             chart = tradeoff_chart(options, epsilon, n)
+        return Response(convert(chart, "svg"), content_type=SVG)
+
+    def design(self, slug: str) -> Response:
+        """Return a chart of the margins of the proposed designs."""
+        opened = self._drafts.open(slug)
+        draft_check = check_draft(opened.content, self._caps)
+        if not draft_check.questions:
+            raise NotFoundError("the draft has no complete question yet")
+        plan, present = propose(draft_check, parse_plan(opened.content.plan))
+        palette = "dark" if request.args.get("look") == "dark" else "light"
+        chart = survey_design_chart(plan, present, palette)
         return Response(convert(chart, "svg"), content_type=SVG)
 
 

@@ -48,6 +48,28 @@ def cells(grid: Grid, *, is_date: bool) -> tuple[Cell, ...]:
     return tuple(Cell(values[0], values[-1], label(values[0], values[-1])) for values in groups)
 
 
+def equal_parts(points: int, number: int) -> list[int]:
+    """Return the part of each grid point, of `number` parts of equal width.
+
+    The last part includes the last point, as in a histogram with so many cells.
+
+    >>> equal_parts(7, 3)
+    [0, 0, 1, 1, 2, 2, 2]
+    """
+    return [min(i * number // (points - 1), number - 1) for i in range(points)]
+
+
+def ranges(grid: Grid, number: int, *, is_date: bool) -> tuple[str, ...]:
+    """Return the labels of ranges of equal width, to ask for instead of the value.
+
+    >>> ranges(Grid(low=0, step=1, points=13, unit="hours"), 5, is_date=False)
+    ('0 to 2 hours', '3 to 4 hours', '5 to 7 hours', '8 to 9 hours', '10 to 12 hours')
+    """
+    label = _date_range if is_date else partial(_number_range, decimals=grid.decimals)
+    groups = _group_values(grid, equal_parts(grid.points, number))
+    return tuple(f"{label(values[0], values[-1])} {grid.unit}".strip() for values in groups)
+
+
 def edges(grid: Grid, bins: tuple[Cell, ...]) -> list[float]:
     """Return the first value of each cell, and one bound above the last value."""
     return [*(cell.first for cell in bins), bins[-1].last + grid.step / 10**grid.decimals]

@@ -22,6 +22,7 @@ from survey.mechanism.numeric import square_wave
 from survey.questionnaire.designs import DESIGNS, AnswerSpace
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.limits import is_too_weak
+from survey.results.estimates.histogram import equal_parts
 from survey.results.plan.compute import (
     LEVEL,
     MAX_GRID_POINTS,
@@ -147,8 +148,7 @@ def compare_bins(question: BaseQuestion, epsilon: Fraction, responses: int) -> B
     points = min(space.ordinary, MAX_HISTOGRAM_POINTS)
     channel = square_wave(points, epsilon, space.no_answers)
     answered = np.arange(channel.truths) < points
-    # Cells of equal width, as `histogram` forms them; the last one includes the last point.
-    cells = np.minimum(np.arange(channel.truths) * BINS // (points - 1), BINS - 1)
+    cells = np.array([*equal_parts(points, BINS), *[-1] * space.no_answers])
     # 1 inside a cell, -1 in another one, 0 for no answer
     targets = np.where(answered, 2.0 * (cells == np.arange(BINS)[:, None]) - 1, 0.0)
     values, _ = set_values(channel, targets, responses)

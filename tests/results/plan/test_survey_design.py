@@ -55,14 +55,14 @@ def question(**form):
 MIXED = questions(
     a=YES_NO,
     b={**YES_NO, **SKIPS},
-    c=choice(20),
+    c=choice(12),
     d={"type": "multiple_choice", "options": choice(4)["options"]},
     e={"type": "number", "low": 0, "high": 12},
     f={"type": "scale", "low": 1, "high": 7},
 )
 
 
-@pytest.mark.parametrize("total", ["0.7", "2.9", "7.9"])
+@pytest.mark.parametrize("total", ["0.7", "7.9"])
 def test_no_draw_of_groups_exceeds_the_total(total):
     for design in survey_plan(MIXED, Fraction(total), 2_000).designs:
         ratios = {item.question.id: item.question.channel.ratio for item in design.questions}
@@ -135,10 +135,11 @@ def test_of_nearly_equal_designs_the_one_that_asks_most_is_recommended():
 
 def test_no_answer_gets_more_than_its_limit():
     limit = Fraction("1.2")
-    plan = survey_plan(MIXED, Fraction(3), 2_000, crossings=[("c", "f")], answer_limit=limit)
+    listed = [question for question in MIXED if question.id in "abcf"]
+    plan = survey_plan(listed, Fraction(3), 2_000, crossings=[("c", "f")], answer_limit=limit)
     for design in plan.designs:
         assert log_rounded_up(design.answer_ratio) <= limit, (design.drawn, design.groups)
-    unlimited = survey_plan(MIXED, Fraction(3), 2_000).asking(1)
+    unlimited = survey_plan(listed, Fraction(3), 2_000).asking(1)
     assert log_rounded_up(unlimited.answer_ratio) > 2.9
 
 
@@ -179,7 +180,7 @@ def test_a_joint_response_is_planned_as_publication_builds_it():
 
 def test_the_share_of_people_who_are_asked_two_questions_is_that_of_all_draws():
     groups = groups_of(MIXED)
-    for design in survey_plan(MIXED, Fraction(3), 2_000).designs:
+    for design in survey_plan(MIXED, Fraction("0.7"), 2_000).designs:
         draws = [set(chain(*draw)) for draw in combinations(groups, design.drawn)]
         for pair in (("a", "b"), ("a", "c"), ("c", "f")):
             share = Fraction(sum(set(pair) <= draw for draw in draws), len(draws))

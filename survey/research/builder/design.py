@@ -1,0 +1,343 @@
+"""The proposed design of a draft: its panel on the plan page, and its application to the draft."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+
+from survey.errors import ChannelError, DesignError
+from survey.estimator.planning.sample_size_and_power import rounded
+from survey.mechanism.composition import format_epsilon, log_rounded_up
+from survey.mechanism.exact_numbers import GRID, format_fraction
+from survey.questionnaire.drafts import edits
+from survey.questionnaire.drafts.check import DraftCheck
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.form_messages import MECHANISM_NAMES
+from survey.questionnaire.kinds import BaseQuestion
+from survey.questionnaire.privacy_loss import (
+    WEAK_QUESTION_ABOVE,
+    WEAK_REPORT_ABOVE,
+    Bounds,
+    Questions,
+    report_strength,
+    strength,
+)
+from survey.research.builder.plan import DraftPlan
+from survey.results.estimates.histogram import ranges
+from survey.results.plan.question_design import BINS, NARROWER, compare_bins, mechanism_gains
+from survey.results.plan.survey_design import (
+    SAME,
+    SurveyDesign,
+    SurveyPlan,
+    present_design,
+    survey_plan,
+)
+
+LARGEST_MARGIN = 0.5
+"""Larger margins say nothing about a share."""
+
+ANSWER_LIMIT = Fraction(math.floor(math.log(WEAK_QUESTION_ABOVE) * GRID), GRID)
+"""Epsilon of one answer up to which the label does not call it weak."""
+
+
+@dataclass(frozen=True)
+class DesignRow:
+    """A design in words; `place` is its place among the designs, None for the present one.
+
+    crossings  margin of a cell and responses of each declared cross-tab
+    pair       responses to two questions of different groups, and the margin of a cell
+    """
+
+    place: int | None
+    label: str
+    responses: int
+    answer: str
+    report: str
+    typical: str
+    crossings: tuple[str, ...]
+    pair: str
+    is_recommended: bool
+
+
+@dataclass(frozen=True)
+class DesignPanel:
+    """The panel of the plan page; only `error` is set if there is no design.
+
+    total     the total epsilon and its factor
+    sentences what the recommended design means in comparison with the present one
+    columns   the designs whose margins are shown question by question
+    margins   of every question: its text, then the present margin and that of each design
+    changes   of the recommended design: the text of each question, and what it would state
+    ranges    key and text of each number, and what asking for ranges would change
+    """
+
+    error: str = ""
+    total: str = ""
+    sentences: tuple[str, ...] = ()
+    crossings: tuple[str, ...] = ()
+    rows: tuple[DesignRow, ...] = ()
+    columns: tuple[str, ...] = ()
+    margins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    changes: tuple[tuple[str, str], ...] = ()
+    ranges: tuple[tuple[int, str, str], ...] = ()
+    recommended_place: int = 0
+    can_apply: bool = False
+
+
+def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, SurveyDesign]:
+    """Return the designs of a draft's questions without mistakes, and the present design.
+
+    The total epsilon is the planned one, or that of the draft. If a report with this total is not
+    weak, no answer becomes weak either. Raises DesignError.
+    """
+    questions = list(draft_check.questions.values())
+    asked = draft_check.asked
+    total = planned.total or _in_thousandths(log_rounded_up(asked.ratio))
+    plan = survey_plan(
+        questions,
+        total,
+        planned.n,
+        crossings=planned.crossings,
+        caps=draft_check.caps,
+        answer_limit=ANSWER_LIMIT if math.exp(total) <= WEAK_REPORT_ABOVE + 1e-6 else None,
+    )
+    present = present_design(
+        questions,
+        asked.groups,
+        min(asked.drawn, asked.n_groups),
+        planned.n,
+        planned.crossings,
+    )
+    return plan, present
+
+
+def design_panel(draft_check: DraftCheck, planned: DraftPlan, n_questions: int) -> DesignPanel:
+    """Return the panel for a draft of so many questions."""
+    try:
+        plan, present = propose(draft_check, planned)
+        best = plan.recommended
+    except DesignError as error:
+        text = str(error)
+        return DesignPanel(error=f"{text[:1].upper()}{text[1:]}.")
+    place = plan.designs.index(best)
+    return DesignPanel(
+        total=_total(planned, present),
+        sentences=tuple(_sentences(best, present, planned)),
+        crossings=tuple(" × ".join(crossing.ids) for crossing in best.declared),
+        rows=(
+            _row(present, None, is_recommended=False),
+            *(
+                _row(design, i, is_recommended=i == place)
+                for i, design in enumerate(plan.designs)
+                if design.groups == best.groups
+            ),
+        ),
+        columns=tuple(f"Ask {design.drawn}" for design in _series(plan)),
+        margins=tuple(_margins([present, *_series(plan)])),
+        changes=tuple(_changes(best, present)),
+        ranges=tuple(_ranges(draft_check, planned)),
+        recommended_place=place,
+        can_apply=len(draft_check.questions) == n_questions,
+    )
+
+
+def apply_design(
+    content: DraftContent, draft_check: DraftCheck, design: SurveyDesign
+) -> DraftContent:
+    """Return the draft with the mechanisms, epsilons and groups of a design."""
+    keys = {question.id: key for key, question in draft_check.questions.items()}
+    levels = {}
+    for item in design.questions:
+        question = draft_check.questions[keys[item.question.id]]
+        epsilon = item.epsilon or Fraction(0)
+        own = question.kind.recommend_mechanism(question.answer_space, epsilon)
+        is_own = question.mechanism is None and item.question.mechanism == own
+        mechanism = "" if is_own else item.question.mechanism
+        levels[keys[item.question.id]] = (mechanism, format_fraction(epsilon))
+    joint = {item.question.id for item in design.questions if item.question.joint}
+    together = [(group, joint.issuperset(group)) for group in design.together]
+    drawn = design.drawn if design.drawn < len(design.groups) else 0
+    return edits.with_groups(edits.with_epsilons(content, levels), together, drawn)
+
+
+def better_mechanism(question: BaseQuestion) -> tuple[str, float]:
+    """Return the mechanism with the narrowest interval of a choice, and how much it narrows it.
+
+    ("", 1) if the present mechanism is as good, or the question is about a number.
+    """
+    if question.kind.is_numeric:
+        return "", 1.0
+    try:
+        gains = mechanism_gains(question, _epsilon(question))
+    except ChannelError:
+        return "", 1.0
+    best = max(gains, key=lambda name: gains[name])
+    gain = gains[best] / gains.get(question.design, 1.0)
+    return (best, gain) if gain > NARROWER else ("", 1.0)
+
+
+def mechanism_sentence(question: BaseQuestion) -> str:
+    """Return what a better mechanism would gain, or an empty string."""
+    name, gain = better_mechanism(question)
+    if not name:
+        return ""
+    return (
+        f"With the mechanism “{MECHANISM_NAMES[name]}”, intervals would be {gain:.2f} times "
+        "narrower at the same epsilon."
+    )
+
+
+def with_better_mechanism(content: DraftContent, key: int, question: BaseQuestion) -> DraftContent:
+    """Return the draft with the better mechanism of a question, at its present epsilon."""
+    name, _ = better_mechanism(question)
+    if not name:
+        raise DesignError("no other mechanism is more precise")
+    return edits.with_epsilons(content, {key: (name, format_fraction(_epsilon(question)))})
+
+
+def ranges_sentence(question: BaseQuestion, responses: int) -> str:
+    """Return what a histogram of a number costs, and what asking for ranges would change."""
+    if not question.kind.is_numeric:
+        return ""
+    try:
+        comparison = compare_bins(question, _epsilon(question), responses)
+    except ChannelError:
+        return ""  # too few points for a square wave
+    return (
+        f"A histogram of {BINS} cells, by square wave, would have margins up to "
+        f"{_points(comparison.histogram)} points. If you ask for one of {BINS} ranges, they are "
+        f"{_points(comparison.bins)} points, {comparison.gain:.1f} times narrower, but there is no "
+        "mean and nothing within a range."
+    )
+
+
+def with_ranges(content: DraftContent, key: int, question: BaseQuestion) -> DraftContent:
+    """Return the draft with ranges instead of a number."""
+    if not question.kind.is_numeric or question.grid is None or question.grid.points <= BINS:
+        raise DesignError(f"only a number or date with more than {BINS} values has ranges")
+    labels = ranges(question.grid, BINS, is_date=question.kind.is_date)
+    return edits.with_ranges(content, key, labels, format_fraction(_epsilon(question)))
+
+
+def _epsilon(question: BaseQuestion) -> Fraction:
+    """Return the epsilon that a question states, or that of its channel in thousandths."""
+    return question.epsilon or _in_thousandths(question.channel.epsilon)
+
+
+def _in_thousandths(epsilon: float) -> Fraction:
+    return max(Fraction(math.floor(epsilon * GRID), GRID), Fraction(1, GRID))
+
+
+def _series(plan: SurveyPlan) -> list[SurveyDesign]:
+    """Return the designs with the groups of the recommended one."""
+    return [design for design in plan.designs if design.groups == plan.recommended.groups]
+
+
+def _total(planned: DraftPlan, present: SurveyDesign) -> str:
+    if planned.total is None:
+        factor = Bounds.of(present.ratio).odds
+        return f"that of the draft now, a factor of {factor}"
+    factor = Bounds.of(Fraction(math.exp(planned.total))).odds
+    return f"epsilon {format_fraction(planned.total)}, a factor of {factor}"
+
+
+def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) -> Iterator[str]:
+    exceeds = planned.total is not None and log_rounded_up(present.ratio) > planned.total
+    is_best = present.allows_declared and present.typical_margin <= SAME * best.typical_margin
+    if is_best and not exceeds:
+        yield "No other design with this privacy has clearly smaller margins than the present one."
+        return
+    yield (
+        f"Ask each person {_label(best)}: the typical margin becomes "
+        f"{_points(best.typical_margin)} points instead of {_points(present.typical_margin)}"
+        + (", and the privacy loss falls to the limit." if exceeds else ".")
+    )
+    yield (
+        f"A complete response changes the odds by a factor of at most {Bounds.of(best.ratio).odds} "
+        f"(now {Bounds.of(present.ratio).odds}), one answer alone by at most "
+        f"{Bounds.of(best.answer_ratio).odds} (now {Bounds.of(present.answer_ratio).odds})."
+    )
+    for group in best.together:
+        joint = any(item.question.joint and item.question.id in group for item in best.questions)
+        manner = ", and their answers are randomized as one" if joint else ""
+        yield f"Each person is asked all or none of: {', '.join(group)}{manner}."
+    pair = math.floor(best.n * best.separate_share)
+    if len(best.groups) > 1:
+        yield (
+            f"About {pair:,} responses would include two given questions of different groups."
+            if pair
+            else "Questions of different groups could not be cross-tabulated."
+        )
+
+
+def _label(design: SurveyDesign) -> str:
+    if design.drawn == len(design.groups):
+        return f"all {len(design.questions)} questions"
+    separate = len(design.groups) == len(design.questions)
+    return f"{design.drawn} of {len(design.groups)} {'' if separate else 'groups of '}questions"
+
+
+def _row(design: SurveyDesign, place: int | None, *, is_recommended: bool) -> DesignRow:
+    questions = Questions(
+        tuple(item.question for item in design.questions), design.drawn, together=design.groups
+    )
+    answer = strength(design.answer_ratio, WEAK_QUESTION_ABOVE)
+    pair = math.floor(design.n * design.separate_share)
+    return DesignRow(
+        place=place,
+        label=_label(design),
+        responses=design.questions[0].responses,
+        answer=_protection(answer, design.answer_ratio),
+        report=_protection(report_strength(questions), design.ratio),
+        typical=_points(design.typical_margin),
+        crossings=tuple(
+            f"{_points(crossing.margin)} ({crossing.responses:,})" if crossing.share else "none"
+            for crossing in design.declared
+        ),
+        pair=f"{pair:,}" if pair else "none",
+        is_recommended=is_recommended,
+    )
+
+
+def _protection(grade: str, ratio: Fraction) -> str:
+    return f"{grade}, factor\N{NO-BREAK SPACE}{Bounds.of(ratio).odds}"
+
+
+def _margins(designs: Sequence[SurveyDesign]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for i, item in enumerate(designs[0].questions):
+        cells = [design.questions[i] for design in designs]
+        yield item.question.text, tuple(_points(cell.margin) for cell in cells)
+
+
+def _changes(best: SurveyDesign, present: SurveyDesign) -> Iterator[tuple[str, str]]:
+    for new, old in zip(best.questions, present.questions, strict=True):
+        text = (
+            f"epsilon {format_fraction(new.epsilon or Fraction(0))} (now "
+            f"{format_epsilon(old.question.channel.epsilon)})"
+        )
+        if new.question.joint:
+            text += ", randomized jointly"
+        if new.question.mechanism != old.question.mechanism:
+            text += f", mechanism “{MECHANISM_NAMES[new.question.mechanism]}”"
+            if new.gain > NARROWER:
+                text += f": intervals {new.gain:.2f} times narrower"
+        yield new.question.text, text
+
+
+def _ranges(draft_check: DraftCheck, planned: DraftPlan) -> Iterator[tuple[int, str, str]]:
+    responses = max(math.floor(planned.n * draft_check.asked.share_asked), 1)
+    for key, question in draft_check.questions.items():
+        with suppress(DesignError):
+            if sentence := ranges_sentence(question, responses):
+                yield key, question.text, sentence
+
+
+def _points(margin: float) -> str:
+    if not math.isfinite(margin):
+        return "not possible"
+    if margin > LARGEST_MARGIN:
+        return f"above {100 * LARGEST_MARGIN:.0f}"
+    return f"±{rounded(100 * margin, decimals=1, digits=1)}"

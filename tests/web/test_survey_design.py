@@ -1,0 +1,237 @@
+"""The builder proposes the design of a whole survey, and applies it to the draft."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from survey.questionnaire.drafts.check import check_draft
+from survey.questionnaire.drafts.conversion import draft_from
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import parse
+from survey.results.plan.survey_design import present_design, survey_plan
+from survey.settings import Caps
+from tests.conftest import EMAIL
+from tests.web.researchers import sign_in
+
+DRAFTS = "/research/drafts"
+
+WARDS = f"""
+slug = "wards"
+title = "Wards"
+prefer_not_to_say = false
+truth_probability = "0.75"
+[[pages]]
+[[pages.questions]]
+id = "hurt"
+type = "yes_no"
+text = "Were you hurt?"
+[[pages.questions]]
+id = "bullied"
+type = "yes_no"
+text = "Were you bullied?"
+[[pages.questions]]
+id = "leaving"
+type = "yes_no"
+text = "Are you leaving?"
+[[pages.questions]]
+id = "ward"
+type = "single_choice"
+text = "Which ward?"
+truth_probability = "0.25"
+options = [{", ".join(f'{{ id = "w{i}", label = "Ward {i}" }}' for i in range(12))}]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 12
+unit = "hours"
+truth_probability = false
+epsilon = "1"
+""".replace("truth_probability = false\n", "")
+
+
+@pytest.fixture
+def ada(client, researcher):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+@pytest.fixture
+def begin(store, ada):
+    """Return a function that stores the draft of the wards with a plan, and returns its slug."""
+
+    def add(text: str = WARDS, **plan: str) -> str:
+        content = draft_from(parse(text.encode(), "wards.toml"))
+        content = replace(content, plan={**content.plan, "n": "2000", **plan})
+        owner = store.researcher(EMAIL).key
+        return store.add_draft(content.to_json(), EMAIL, 1, {owner: "owner"}).slug
+
+    return add
+
+
+def content_of(store, slug: str) -> DraftContent:
+    return DraftContent.from_json(store.draft(int(slug.removeprefix("trial-"))).content)
+
+
+def design_section(page: str) -> str:
+    """Return the words of the panel, with one space between them."""
+    section = re.search(r'<section class="part" id="design".*?</section>', page, re.S)[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", section)).split())
+
+
+def press(client, slug: str, name: str):
+    """Press a button of the plan page by its value."""
+    page = client.get(f"{DRAFTS}/{slug}/plan").text
+    assert f'value="{name}"' in page, re.findall(r'value="(use-[^"]*)"', page)
+    form = {
+        field: re.search(rf'name="{field}"[^>]*value="([^"]*)"', page)[1]
+        for field in ("csrf_token", "revision")
+    }
+    return client.post(f"{DRAFTS}/{slug}/edit", data={**form, "do": name}), form
+
+
+def recommended_button(client, slug: str) -> str:
+    page = client.get(f"{DRAFTS}/{slug}/plan").text
+    return re.search(r'value="(use-design \d+)">Use the recommended design', page)[1]
+
+
+def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada, store, begin):
+    slug = begin(total="3.2")
+    draft_check = check_draft(content_of(store, slug), Caps())
+    listed = list(draft_check.questions.values())
+    best = survey_plan(listed, Fraction("3.2"), 2_000).recommended
+    now = present_design(listed, draft_check.asked.groups, 5, 2_000)
+    words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
+    assert "limited to epsilon 3.2, a factor of 24.6." in words
+    assert f"Ask each person {best.drawn} of 5 questions" in words
+    margins = [f"±{100 * design.typical_margin:.1f}" for design in (best, now)]
+    assert f"typical margin becomes {margins[0]} points instead of {margins[1]}, and" in words
+    assert f"{best.drawn} of 5 questions recommended Use" in words
+    assert "All 5 questions Now" in words
+    assert "Which ward? epsilon 3.2 (now 1.3" in words
+    assert "mechanism “Square wave: for the whole distribution”: intervals 1." in words
+    chart = ada.get(f"{DRAFTS}/{slug}/design.svg?look=dark")
+    assert chart.content_type == "image/svg+xml"
+    assert "Questions that each person is asked" in chart.text
+
+
+def test_the_recommended_design_is_applied_to_the_draft(ada, store, begin):
+    slug = begin(total="4")
+    listed = list(check_draft(content_of(store, slug), Caps()).questions.values())
+    best = survey_plan(listed, Fraction(4), 2_000).recommended
+    response, _ = press(ada, slug, recommended_button(ada, slug))
+    assert response.location.endswith("/plan#design")
+    survey = check_draft(content_of(store, slug), Caps()).survey
+    assert survey.questions_per_person == best.drawn
+    assert survey.total_ratio == best.ratio
+    for question, item in zip(survey.questions, best.questions, strict=True):
+        assert question.channel == item.question.channel, question.id
+        assert (question.design, question.epsilon) == (item.question.mechanism, item.epsilon)
+    page = ada.get(f"{DRAFTS}/{slug}/plan").text
+    assert "The draft has this design now." in page
+    assert "No other design with this privacy has clearly smaller margins" in design_section(page)
+    assert "Use the recommended design" not in page
+
+
+def test_crossed_questions_become_one_group_that_is_randomized_jointly(ada, store, begin):
+    slug = begin(crossings="bullied, leaving", total="2.9")
+    words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
+    assert "all or none of: bullied, leaving, and their answers are randomized as one." in words
+    assert press(ada, slug, recommended_button(ada, slug))[0].status_code == 302
+    survey = check_draft(content_of(store, slug), Caps()).survey
+    assert ["bullied", "leaving"] in survey.groups
+    joint = {question.id: question.joint for question in survey.questions}
+    assert joint["bullied"] == joint["leaving"]
+    assert joint["bullied"].questions == ("bullied", "leaving")
+    # A report of at most this factor is not weak, so neither is one answer.
+    assert survey.total_ratio <= 20
+    assert joint["bullied"].channel.ratio <= 9
+
+
+def test_the_standard_total_is_that_of_the_draft(ada, store, begin):
+    slug = begin()
+    before = check_draft(content_of(store, slug), Caps()).ratio
+    assert f"that of the draft now, a factor of {float(before):.1f}" in design_section(
+        ada.get(f"{DRAFTS}/{slug}/plan").text
+    )
+    press(ada, slug, recommended_button(ada, slug))
+    assert check_draft(content_of(store, slug), Caps()).ratio <= before
+
+
+def test_a_design_is_only_used_on_the_draft_it_was_computed_for(ada, store, begin):
+    slug = begin(total="4")
+    name = recommended_button(ada, slug)
+    _, form = press(ada, slug, name)
+    after = content_of(store, slug)
+    again = ada.post(f"{DRAFTS}/{slug}/edit", data={**form, "do": name})
+    assert "The draft changed after you opened this page" in ada.get(again.location).text
+    assert content_of(store, slug) == after
+
+
+def test_a_draft_with_mistakes_shows_designs_but_cannot_use_one(ada, store, begin):
+    slug = begin(WARDS.replace("high = 12", "high = 12\nstep = 1"), total="4")
+    content = content_of(store, slug)
+    last = next(question for question in content.questions if question["id"] == "hours")
+    broken = content.with_question(last["key"], {**last, "high": "x"})
+    draft = store.draft(int(slug.removeprefix("trial-")))
+    store.save_draft(draft, broken.to_json(), EMAIL, 2)
+    page = ada.get(f"{DRAFTS}/{slug}/plan").text
+    assert "Fix the questions with mistakes to use a design." in design_section(page)
+    assert 'value="use-design' not in page
+
+
+def test_wrong_fields_of_the_design_are_reported(ada, begin):
+    slug = begin(total="much", crossings="bullied")
+    page = html.unescape(ada.get(f"{DRAFTS}/{slug}/plan").text)
+    assert "Enter an epsilon above 0 and up to 100, such as 2.2" in page
+    assert "“bullied” is not two ids, such as: smokes, drinks" in page
+    words = design_section(ada.get(f"{DRAFTS}/{begin(crossings='hurt, pain')}/plan").text)
+    assert "Pain is not a question; questions: hurt, bullied" in words
+
+
+def test_a_better_mechanism_is_offered_beside_the_question_with_its_gain(ada, store, begin):
+    slug = begin()
+    before = check_draft(content_of(store, slug), Caps()).questions
+    key = next(key for key, question in before.items() if question.id == "ward")
+    page = ada.get(f"{DRAFTS}/{slug}/questions/{key}").text
+    gain = re.search(r"intervals would be (\d\.\d\d) times narrower at the same epsilon", page)[1]
+    assert float(gain) > 1.05
+    response = post_beside(ada, slug, key, "use-mechanism")
+    assert response.location.endswith(f"/questions/{key}")
+    ward = check_draft(content_of(store, slug), Caps()).questions[key]
+    assert ward.design == "best"
+    assert ward.channel.ratio <= before[key].channel.ratio
+    assert "times narrower at the same" not in ada.get(response.location).text
+
+
+def test_a_number_is_turned_into_ranges(ada, store, begin):
+    slug = begin()
+    before = check_draft(content_of(store, slug), Caps()).questions
+    key = next(key for key, question in before.items() if question.id == "hours")
+    page = ada.get(f"{DRAFTS}/{slug}/questions/{key}").text
+    assert re.search(r"If you ask for one of 5 ranges, they are ±\d+\.\d points, 3\.\d times", page)
+    post_beside(ada, slug, key, "use-ranges")
+    content = content_of(store, slug)
+    hours = check_draft(content, Caps()).questions[key]
+    assert [option.label for option in hours.ordinary] == [
+        "0 to 2 hours",
+        "3 to 4 hours",
+        "5 to 7 hours",
+        "8 to 9 hours",
+        "10 to 12 hours",
+    ]
+    assert (hours.kind.is_ordered, hours.epsilon) == (True, 1)
+    assert not hours.prefer_not_to_say
+    assert "Nothing was changed" in ada.get(post_beside(ada, slug, key, "use-ranges").location).text
+
+
+def post_beside(client, slug: str, key: int, name: str):
+    page = client.get(f"{DRAFTS}/{slug}/questions/{key}").text
+    csrf = re.search(r'name="csrf_token"[^>]*value="([^"]*)"', page)[1]
+    return client.post(f"{DRAFTS}/{slug}/edit", data={"csrf_token": csrf, "do": f"{name} {key}"})

@@ -35,6 +35,7 @@ from survey.estimator.shares.answered_shares import (
     ratio_ends,
     support,
     support_shift,
+    table_shift,
 )
 from survey.estimator.shares.proportions import score_interval, second_moments
 from survey.mechanism import SubsetSelection, WeightTable
@@ -249,10 +250,10 @@ def answered_margin(
             scatter = _of_option(scatter, 0)
     number = 1 if in_patterns is None else in_patterns
     lam = number * q + (p - q) * share * A
-    silent = np.full((1, S, 2), [number * q + (p - q) * (1 - A) / S, reports])
+    silent = np.tile([q + (p - q) * PLANNED_NO_ANSWER / S, reports], (1, S, 1))
     is_single = isinstance(channel, SubsetSelection) and channel.d == 1
     shift = support_shift(np.array([[lam, reports]]), silent, p - q, level, is_single=is_single)
-    return _fieller_margin(scatter, share, (1 - 2 * lam) / (p - q), reports, lam, shift, level)
+    return _fieller_margin(scatter, share, (1 - 2 * lam) / (p - q), reports, lam, level, shift)
 
 
 def _of_option(moments: GroupMoments, j: int) -> GroupMoments:
@@ -269,8 +270,8 @@ def _fieller_margin(
     step: float,
     reports: float,
     lam: float,
-    shift: Floats,
     level: float,
+    shift: Floats,
 ) -> float:
     """Return the expected half width of Fieller's interval of a share among those who answered."""
     A, z = 1 - PLANNED_NO_ANSWER, normal_quantile(level)
@@ -281,7 +282,11 @@ def _fieller_margin(
         return margin + float(np.interp(share, RATIOS, shift[0])) / A
     ratios, weights = outcomes(share, variance * reports / A**2, step / A, math.ceil(reports))
     low, high = ratio_ends(
-        np.maximum(ratios, 0.0) * A, np.array([A]), scatter, np.tile(shift, (ratios.size, 1)), z
+        np.maximum(ratios, 0.0) * A,
+        np.array([A]),
+        scatter,
+        np.broadcast_to(shift, (len(ratios), RATIOS.size)),
+        z,
     )
     return float(weights @ (high - low)) / 2
 
@@ -306,10 +311,12 @@ def table_margin(
         return _answered_table_margin(channel, G, n, share, level, silent)
     moments = second_moments(channel, G, range(channel.truths))
     j = int(np.argmax(moments.variance(np.full(channel.truths, share))))
-    variance, step = _moments(G[j] - share, planned_truths(silent, j, share) @ channel.matrix)
+    f = planned_truths(silent, j, share) @ channel.matrix
+    variance, step = _moments(G[j] - share, f)
     estimates, weights = outcomes(share, variance, step, n)
     widest = SecondMoments(moments.at_truth[j : j + 1], moments.elsewhere[j : j + 1])
-    low, high = score_interval(estimates, n, widest, level)
+    shift = lattice_shift(G[j : j + 1] / n, f[None, :], np.array([float(n)]), level)
+    low, high = score_interval(estimates, n, widest, level, shift)
     return float(weights @ (high - low)) / 2
 
 
@@ -336,12 +343,11 @@ def _answered_table_margin(
     ratio, answered = np.array([[share]]), np.array([[1 - PLANNED_NO_ANSWER]])
     j = int(np.argmax(moments.variance(ratio, answered)))
     truths = planned_truths(silent, answers[j], share)
-    reports = truths @ channel.matrix
-    _, step = _moments(a[j] - share * b, reports)
-    values = (a[j] - RATIOS[:, None] * b) / n
-    shift = lattice_shift(values[None, :, None], reports[None], np.array([float(n)]), level)
+    f = truths @ channel.matrix
+    _, step = _moments(a[j] - share * b, f)
+    shift = table_shift(a[j : j + 1], b, f, n, level)
     # Without a binomial count, n alone must be large.
-    return _fieller_margin(_of_option(moments, j), share, step, n, 0.5, shift, level)
+    return _fieller_margin(_of_option(moments, j), share, step, n, 0.5, level, shift)
 
 
 def planned_truths(silent: Booleans, option: int, share: float) -> Floats:

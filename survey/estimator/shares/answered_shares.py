@@ -247,9 +247,8 @@ def _shift(
     """Return the `lattice_shift` of each top - r bottom at each of `RATIOS`, shape (k, 33)."""
     if isinstance(channel, WeightTable):
         G = left_inverse(channel)[options[0]]
-        values = (G[:, None] - RATIOS[:, None] * G.sum(axis=0)) / shares.n
         f = whole_counts(counts, channel.reports, "one per report") / shares.n
-        return lattice_shift(values[..., None, :], f[None, :], np.array([float(shares.n)]), level)
+        return table_shift(G, G.sum(axis=0), f, shares.n, level)
     p, q, k = channel.p, channel.q, shares.estimate.size
     if_not = q if patterns is None else q * membership(patterns, channel.truths, k).sum(axis=1)
     f = np.clip(np.nan_to_num(if_not + (p - q) * shares.estimate), 0.0, 1.0)
@@ -259,6 +258,15 @@ def _shift(
     return support_shift(
         answers, np.tile(silent, (len(answers), 1, 1)), p - q, level, is_single=is_single
     )
+
+
+def table_shift(a: Floats, b: Floats, f: Floats, n: int, level: float) -> Floats:
+    """Return the `lattice_shift` of a - r b at each of `RATIOS`, shape (k, 33), for reports f.
+
+    `a` has shape (k, reports), `b` and `f` (reports,).
+    """
+    values = (a[:, None] - RATIOS[:, None] * b) / n
+    return lattice_shift(values[..., None, :], f[None, :], np.array([float(n)]), level)
 
 
 def support_shift(

@@ -378,16 +378,9 @@ def standardized_shares(
     (channel,), _ = result.marginal_counts((0,))
     linear = linear_estimator(channel)
     n_effective = linear.moments.variance(np.clip(estimate, 0.0, 1.0)) / squared
-    counts, (rows, columns) = result.made_from
-    # psi of every combination of reports, shape (a, reports, reports)
-    of_b = (weights / sums.single)[:, None] * axis(columns).means[included]
-    psi = axis(rows).means[:, :, None] * of_b.sum(axis=0) - (shares @ of_b)[:, None, :]
-    shift = lattice_shift(
-        psi.reshape(len(psi), 1, -1) / result.n,
-        counts.reshape(1, -1) / result.n,
-        np.array([float(result.n)]),
-        level,
-    )
+    psi = _influence(result, included, shares, weights / sums.single)
+    f, n = result.made_from.counts.reshape(1, -1) / result.n, float(result.n)
+    shift = lattice_shift(psi[:, None, :] / n, f, np.array([n]), level)
     low, high = linear.interval(estimate, n_effective, level, shift)
     return WeightedShares(
         estimate=estimate,
@@ -399,6 +392,23 @@ def standardized_shares(
         level=level,
         method=f"standardization, {'wilson-hull' if linear.chances else 'score'}",
     )
+
+
+def _influence(result: Crosstab, options: list[int], shares: Floats, factor: Floats) -> Floats:
+    """Return sum_b factor_b (c_ab - x_ab h_b) of every combination of reports, (a, reports)."""
+    counts, channels = result.made_from
+    if len(channels) == 1:
+        channel = _joint_channel(channels)
+        report_is = np.eye(counts.size).reshape(*counts.shape, -1)
+        c = (report_is - channel.q) / (channel.p - channel.q)
+        return np.asarray(
+            np.einsum("b,abr->ar", factor, c[:, options])
+            - (shares * factor) @ c.sum(axis=0)[options]
+        )
+    rows, columns = (axis(channel) for channel in channels)
+    of_b = factor[:, None] * columns.means[options]
+    psi = rows.means[:, :, None] * of_b.sum(axis=0) - (shares @ of_b)[:, None, :]
+    return np.asarray(psi.reshape(len(psi), -1))
 
 
 class _PairSums(NamedTuple):

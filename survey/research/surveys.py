@@ -38,7 +38,7 @@ from survey.research.builder.outline import begin_draft
 from survey.research.forms import PublishForm
 from survey.results.charts import FORMATS
 from survey.results.estimates.table import describe_estimate, row_label
-from survey.results.number_format import percent
+from survey.results.number_format import percent, share_interval
 from survey.store import Role
 
 SURVEY_PAGES = (
@@ -70,6 +70,7 @@ def sections(workspace: Workspace) -> list[Section]:
             "research_css": url_for("research.asset", version=stylesheet_hash),
             "client_hash": workspace.client_hash,
             "percent": percent,
+            "share_interval": share_interval,
             "describe_estimate": describe_estimate,
             "row_label": row_label,
             "format_epsilon": format_epsilon,

@@ -1,38 +1,49 @@
-"""Display status of a result: shown, shown with caution, or suppressed until more responses."""
+"""Display status of a result: shown, shown with caution, or suppressed until more responses.
+
+Decisions depend on numbers of reports and on the question, never on the answers.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from functools import cache
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from survey.errors import NoBaseError
-from survey.estimator import Disclosure, disclosure, reports_needed, rounded_up
-from survey.mechanism.bit_vector import TickChannel
-from survey.mechanism.simulation import population
+from survey.errors import ChannelError
+from survey.estimator import Disclosure, rounded_up
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide
+from survey.estimator.trust.worst_case import (
+    WorstCase,
+    answered_worst_case,
+    channel_worst_case,
+    histogram_worst_case,
+    mean_worst_case,
+    no_answers_worst_case,
+    quantile_worst_case,
+)
+from survey.mechanism import WeightTable
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.estimates.compute import QuestionEstimates, estimate_question
-from survey.results.question_statistics import truth_values
-from survey.results.request import DEFAULT_OPTIONS
+from survey.results.estimates.compute import MAX_CHANNEL_SIZE, histogram_cells
+from survey.results.estimates.histogram import edges
+from survey.results.question_statistics import (
+    channel_size,
+    opt_outs,
+    single_code_channel,
+    substantive_options,
+    truth_values,
+)
 
 SUPPRESSED: Disclosure = "hide"
 
 FLAGS: Mapping[Disclosure, str] = {"show": "", "caution": "caution", "hide": "suppressed"}
 """The flag of a row in CSV and API for each decision."""
 
-SIMULATED_N = (50, 200, 800, 3_200)
-"""Numbers of simulated reports, tried in order until the estimates exist."""
-
-SEED = 0
-"""A fixed seed, so that a page shows the same number each time."""
-
 PARTS = ("shares", "answered", "spread", "mean", "median")
 """Parts of a question's result in the order of the CSV: shares among all, shares of those who
 answered, histogram, mean and median. The rows of a part are shown or suppressed together."""
+
+NO_BASE = "hardly anybody answered"
+"""The method of an interval that contains all possible values."""
 
 
 def numbers_at(estimate: object | None, names: Iterable[str], place: Any) -> dict[str, Any]:
@@ -42,77 +53,70 @@ def numbers_at(estimate: object | None, names: Iterable[str], place: Any) -> dic
     }
 
 
-def decide_disclosures(estimates: QuestionEstimates) -> dict[str, Disclosure]:
-    """Decide for each part of a question; a part without an estimate is suppressed.
+def decide_disclosures(question: PublishedQuestion, n_asked: int) -> dict[str, Disclosure]:
+    """Decide for each part of a question from the number of reports that include the question.
 
-    Shares among those who answered are shown only together with the shares among all.
+    A part that the design does not allow is suppressed. Shares among those who answered are shown
+    only together with the shares among all.
     """
-    decisions = dict.fromkeys(PARTS, SUPPRESSED)
-    for part in PARTS:
-        estimate = getattr(estimates, part)
-        if estimate is not None:
-            decisions[part] = disclosure(estimate)
+    cases = worst_cases(question)
+    decisions = {
+        part: decide(cases[part], n_asked) if part in cases else SUPPRESSED for part in PARTS
+    }
     if decisions["shares"] == SUPPRESSED:
         decisions["answered"] = SUPPRESSED
     return decisions
 
 
 def count_missing_responses(
-    estimates: QuestionEstimates,
-    n_asked: int,
-    n: int,
-    question: PublishedQuestion,
-    draw_factor: float,
+    question: PublishedQuestion, n_asked: int, draw_factor: float
 ) -> dict[str, int]:
-    """Estimate how many more responses each part needs, given n_asked of n with the question.
+    """Return about how many more responses each part needs; 0 if no number suffices.
 
-    0 if the number is unknown. If nobody was asked, it is computed from simulated respondents to
-    whom all answers are equally common, and each respondent is assumed to be asked one in
-    `draw_factor` questions. The simulation contains nobody's answers.
+    A part is shown from a fixed number N of reports with the question. If each respondent is asked
+    one in `draw_factor` questions, the expected number of further respondents is draw_factor
+    (N - n_asked). It never grows while reports arrive, because N is fixed and n_asked never falls.
     """
-    respondents_per_report = n / n_asked if n_asked else draw_factor
-
-    # Cached and lazy: each simulation costs more than the estimates of the page.
-    @cache
-    def simulate(n: int) -> QuestionEstimates:
-        return estimate_question(question, n, _simulate_counts(question, n), DEFAULT_OPTIONS)
-
-    if not n_asked:
-        simulated = map(simulate, SIMULATED_N)
-        has_mean = (e for e in simulated if e.mean is not None or not truth_values(question))
-        estimates = next(has_mean, None) or simulate(SIMULATED_N[-1])
-
-    def count_missing(part: str) -> int:
-        reports = _reports_needed(chain([estimates], map(simulate, SIMULATED_N)), part)
-        if respondents_per_report != 1:
-            reports = rounded_up(math.ceil(reports * respondents_per_report))
-        return max(reports - n, 0) if reports else 0
-
-    return {part: count_missing(part) for part in PARTS}
+    needed = {part: case.required_n(HIDDEN_MARGIN) for part, case in worst_cases(question).items()}
+    if "answered" in needed:
+        needed["answered"] = max(needed["answered"], needed["shares"])
+    return dict.fromkeys(PARTS, 0) | {
+        part: rounded_up(math.ceil(max(n - n_asked, 0) * draw_factor)) for part, n in needed.items()
+    }
 
 
-def _reports_needed(sources: Iterable[QuestionEstimates], part: str) -> int:
-    """Return how many reports make a part precise enough; 0 if that is unknown.
+def worst_cases(question: PublishedQuestion) -> Mapping[str, WorstCase]:
+    """Return the worst case of each part that the question's design allows."""
+    channel, values = single_code_channel(question), truth_values(question)
+    cases: dict[str, Callable[[], WorstCase]] = {}
+    if question.options:
+        cases["shares"] = lambda: _shares_worst_case(question)
+    if channel is not None and values:
+        cases["mean"] = lambda: mean_worst_case(channel, values)
+        if channel_size(channel) <= MAX_CHANNEL_SIZE:
+            cases["median"] = lambda: quantile_worst_case(channel, values)
+            bins = histogram_cells(question)
+            if question.grid is not None and bins:
+                bounds = tuple(edges(question.grid, bins))
+                cases["spread"] = lambda: histogram_worst_case(channel, values, bounds)
+    if substantive_options(question):
+        patterns = tuple(map(tuple, question.patterns)) if question.by_patterns else None
+        cases["answered"] = lambda: answered_worst_case(
+            question.channel, opt_outs(question), patterns
+        )
+    return {part: case for part in cases if (case := _allowed(cases[part])) is not None}
 
-    With sampled options it can happen that no report includes one of them. Nothing is known about
-    its precision then, so the number comes from the next of the estimates.
-    """
-    for source in sources:
-        estimate = getattr(source, part)
-        if estimate is None:
-            return 0
-        try:
-            return reports_needed(estimate)
-        except NoBaseError:
-            continue
-    return 0
+
+def _allowed(worst_case: Callable[[], WorstCase]) -> WorstCase | None:
+    """Return a worst case; None if the design does not allow such an estimate."""
+    try:
+        return worst_case()
+    except ChannelError:
+        return None
 
 
-def _simulate_counts(question: PublishedQuestion, n: int) -> list[int]:
-    channel = question.channel
-    # Each respondent ticks one option of a multiple-choice question that is reported by bits.
-    ticks = np.eye(channel.m, dtype=np.int64) if isinstance(channel, TickChannel) else None
-    k = channel.truths if ticks is None else len(ticks)
-    rng = np.random.default_rng(SEED)
-    counts: list[int] = population(channel, [1 / k] * k, n, rng, ticks).tolist()
-    return counts
+def _shares_worst_case(question: PublishedQuestion) -> WorstCase:
+    if isinstance(question.channel, WeightTable) and question.kind.is_numeric:
+        return no_answers_worst_case(question.channel)
+    patterns = tuple(map(tuple, question.patterns)) if question.by_patterns else None
+    return channel_worst_case(question.channel, patterns)

@@ -13,6 +13,9 @@ NOT_ENOUGH_YET = "not enough responses yet"
 NOT_ENOUGH = "not enough responses"
 """The text for a survey that accepts no more responses."""
 
+TOO_FEW_ANSWERED = "too few answered: any value is possible"
+"""The text for an estimate among those who answered if hardly anybody did."""
+
 
 def not_enough(survey: PublishedSurvey) -> str:
     """Return the text that replaces suppressed estimates."""
@@ -83,6 +86,44 @@ def percent_range(low: float | None, high: float | None) -> str:
     '−1 to 23%'
     """
     return f"{percent(low)[:-1]} to {percent(high)}"
+
+
+def share_interval(low: float | None, high: float | None) -> str:
+    """Describe the interval of a share: an end of 0 or 100% is no information, so it is left out.
+
+    >>> share_interval(0.04, 0.12), share_interval(0.0, 0.05), share_interval(0.93, 1.0)
+    ('4 to 12%', 'at most 5%', 'at least 93%')
+    >>> share_interval(0.0, 1.0), share_interval(0.0, 0.004), share_interval(0.998, 1.0)
+    ('0 to 100%', 'less than 1%', 'more than 99%')
+    """
+    ends = percent(low), percent(high)
+    if ends == ("0%", "0%"):
+        return "less than 1%"
+    if ends == ("100%", "100%"):
+        return "more than 99%"
+    if ends[0] == "0%" and ends[1] != "100%":
+        return f"at most {ends[1]}"
+    if ends[1] == "100%" and ends[0] != "0%":
+        return f"at least {ends[0]}"
+    return percent_range(low, high)
+
+
+def describe_share(estimate: float | None, low: float | None, high: float | None) -> str:
+    """Describe an estimated share and its interval in words.
+
+    The linear estimate may lie outside 0 to 100%. Where it rounds to 0 or 100%, or lies outside,
+    the interval alone says what is known.
+
+    >>> describe_share(0.08, 0.04, 0.12), describe_share(-0.012, 0.0, 0.05)
+    ('estimated 8%, between 4 and 12%', 'at most 5%')
+    >>> describe_share(0.02, 0.0, 0.05), describe_share(1.01, 0.2, 1.0)
+    ('estimated 2%, at most 5%', 'at least 20%')
+    """
+    interval = share_interval(low, high)
+    if " to " in interval:
+        interval = f"between {interval.replace(' to ', ' and ')}"
+    is_possible = estimate is not None and 0 < round(estimate * 100) < 100
+    return f"estimated {percent(estimate)}, {interval}" if is_possible else interval
 
 
 def format_p_value(p: float) -> str:

@@ -11,7 +11,8 @@ import pytest
 
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS, continuity
-from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, SHOWN_MARGIN
+from survey.estimator.trust.worst_case import REFUSAL_RATE
 from survey.mechanism.numeric import HYBRID_FROM
 from survey.methods import (
     Section,
@@ -130,8 +131,8 @@ def test_an_example_with_a_wrong_number_fails():
 
 def test_the_constants_in_the_text_are_those_of_the_code():
     stated = {
-        "suppression": (f"{HIDDEN_WIDTH:.2f} or wider", f"at most {SHOWN_WIDTH:.2f} wide",
-                        f"below {MIN_EFFECTIVE}"),
+        "suppression": (f"margin is above {HIDDEN_MARGIN:.2f}", f"is above {SHOWN_MARGIN:.2f}",
+                        f"if {REFUSAL_RATE:.0%} did not answer"),
         "histogram": (f"at most {MAX_CELLS} cells",),
         "median": (f"more than {MAX_CHANNEL_SIZE:,} probabilities",),
         "interval-fieller": (f"{continuity(0.95):.3f} of a report",),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from survey.estimator import margin_split, poisoning
-from survey.results import display_status
 from survey.results.estimates.compute import estimate_question
 from survey.results.request import IntervalOptions
 from tests.cases import each_case
@@ -81,11 +80,3 @@ def test_suppressed_questions_have_no_details(survey):
     for question_result in (suppressed.question(name) for name in OF_OPTIONS):
         assert question_result.parts["shares"].disclosure == "hide"
         assert question_result.details == ()
-
-
-def test_a_question_with_a_base_is_not_simulated(survey, monkeypatch):
-    """Simulating every part of a result once took longer than rendering the page."""
-    simulated = []
-    monkeypatch.setattr(display_status, "_simulate_counts", lambda *call: simulated.append(call))
-    assert result_of(survey).questions
-    assert simulated == []

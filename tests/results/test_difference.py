@@ -110,11 +110,16 @@ def test_few_reports_of_one_group_suppress_all_numbers_at_every_level(store, sma
         assert result.test is None
 
 
-def test_a_group_by_a_rare_answer_is_suppressed(store, small):
+def test_groups_by_an_answer_that_hardly_anybody_gave_may_differ_by_any_amount(store, small):
+    """Suppressing them would select the surveys in which the group seems larger than it is."""
     nobody = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
     add_people(store, small, 1500, shares=nobody)
     never, often = "answer:pressure:never", "answer:pressure:often"
-    assert between(store, small, "fell_asleep", never, often).is_suppressed
+    result = between(store, small, "fell_asleep", never, often)
+    assert not result.is_suppressed
+    assert {(row.estimate, row.conf_low, row.conf_high) for row in result.rows} == {(None, -1, 1)}
+    assert any("any difference is possible" in text for text in caveats(result))
+    assert paper_sentences(result) == []
 
 
 @pytest.mark.parametrize(

@@ -253,56 +253,32 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_suppressed(monkeyp
     assert any("Not enough responses for the shares." in line for line in closed)
 
 
-def test_shares_are_shown_although_the_mean_among_answers_is_suppressed():
-    """With few answers, the share of no answers is precise, but shares of answers are not."""
+def test_a_mean_of_hardly_any_answers_may_be_any_value():
+    """Suppressing it would select the surveys in which more people seem to have answered."""
     survey = survey_of(["hours"])
     (question,) = survey.definition.questions
-    channel = question.channel
-    silent = len(channel.matrix) - 1
-    truths = np.random.default_rng(1).choice([0, silent], size=4000, p=[0.02, 0.98])
-    reports = channel.perturb(truths, np.random.default_rng(2))
-    counts = np.bincount(reports, minlength=channel.counted).tolist()
+    # The last report stands for no answer.
+    counts = [*[0] * (question.channel.counted - 1), 4000]
     outcome = question_result(survey, question, 4000, 4000, counts, NOW)
-    assert outcome.parts["shares"].disclosure == "show"
-    assert outcome.parts["mean"].disclosure == "hide"
-    assert outcome.mean.estimate is None
-    assert outcome.mean.flag == outcome.median.flag == "suppressed"
+    assert outcome.parts["shares"].disclosure == outcome.parts["mean"].disclosure == "show"
+    ends = outcome.mean.conf_low, outcome.mean.conf_high
+    assert (outcome.mean.estimate, *ends, outcome.mean.flag) == (None, 0, 10, "")
+    assert outcome.describe(outcome.mean) == "too few answered: any value is possible"
     assert part_svg(outcome, "middle") == part_svg(outcome, "spread") == ""
 
 
-def test_shares_among_answers_are_suppressed_if_there_are_few():
+def test_shares_of_hardly_any_answers_may_be_anything():
     survey = survey_of(["choice"])
     (question,) = survey.definition.questions
     counts = np.round(4000 * question.channel.matrix[3]).astype(int).tolist()
     n = sum(counts)
     outcome = question_result(survey, question, n, n, counts, NOW)
     assert outcome.parts["shares"].disclosure != "hide"
-    assert {(row.estimate, row.flag) for row in outcome.answered} == {(None, "suppressed")}
-    assert outcome.among_answered == {}
-    assert outcome.share_caveats(closed=False)[-1] == (
-        "Not enough responses yet for shares among those who answered: more needed."
-    )
-
-
-def test_the_predicted_number_of_missing_responses_is_right():
-    survey = survey_of(["choice"])
-    (question,) = survey.definition.questions
-    truths = np.array([0.10, 0.06, 0.04, 0.80])
-
-    def result_with(n: int):
-        counts = np.round(n * truths @ question.channel.matrix).astype(int).tolist()
-        return question_result(survey, question, sum(counts), sum(counts), counts, NOW)
-
-    first = result_with(600)
-    assert first.parts["shares"].disclosure != "hide"
-    assert first.parts["answered"].disclosure == "hide"
-    n_missing = first.parts["answered"].missing
-    assert first.share_caveats(closed=False)[-1] == (
-        "Not enough responses yet for shares among those who answered: "
-        f"about {n_missing:,} more needed."
-    )
-    assert result_with(600 + n_missing).parts["answered"].disclosure != "hide"
-    assert result_with(600 + n_missing // 2).parts["answered"].disclosure == "hide"
+    numbers_ = {(row.estimate, row.conf_low, row.conf_high, row.flag) for row in outcome.answered}
+    assert numbers_ == {(None, 0, 1, "")}
+    assert {outcome.describe(row) for row in outcome.answered} == {
+        "too few answered: any value is possible"
+    }
 
 
 def test_the_remark_splits_the_widest_margin(result):
@@ -616,8 +592,8 @@ def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(s
     assert part_svg(seven_values, "spread").startswith("<svg")
 
 
-def test_a_suppressed_histogram_has_rows_without_numbers(result):
-    hours = find_question(result, "hours")
+def test_a_suppressed_histogram_has_rows_without_numbers():
+    (hours,) = result_of(survey_of(["hours"]), 2_000, 2_000).questions
     assert hours.parts["spread"].disclosure == "hide"
     assert {(row.estimate, row.mle, row.conf_low) for row in hours.spread} == {(None,) * 3}
     assert {row.flag for row in hours.spread} == {"suppressed"}

@@ -17,6 +17,7 @@ from numbers import Integral, Real
 from typing import (
     Any,
     Literal,
+    NamedTuple,
     ParamSpec,
     TypeVar,
     Union,
@@ -274,6 +275,21 @@ def checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> F
             "of them different"
         )
     return x
+
+
+class NumberDesign(NamedTuple):
+    """The channel of a question whose answers are numbers, and the number of each truth.
+
+    None stands for no answer: nan never equals itself, so that no cache would find the design.
+    """
+
+    channel: CodeChannel
+    values: tuple[float | None, ...]
+
+    @classmethod
+    def of(cls, channel: CodeChannel, truths: Floats) -> NumberDesign:
+        """Return the design of truths with nan for no answer, as from `checked_values`."""
+        return cls(channel, tuple(None if x != x else x for x in truths.tolist()))
 
 
 def whole_counts(counts: ArrayLike, size: int, meaning: str) -> Integers:

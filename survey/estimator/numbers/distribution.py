@@ -13,6 +13,7 @@ from survey.errors import ChannelError
 from survey.estimator.core.arguments import (
     LARGEST_NUMBER,
     CodeChannel,
+    NumberDesign,
     checked_arguments,
     checked_level,
     checked_values,
@@ -60,6 +61,7 @@ class Histogram(Result):
     level        nominal coverage of each interval
     method       "em" or "smoothed": the method of `estimate`
     flag         "", or "not converged", "cells not resolved" (use fewer cells, or wait)
+    design       the channel and the number of each truth
     """
 
     low: Floats
@@ -74,6 +76,7 @@ class Histogram(Result):
     level: float
     method: str
     flag: str
+    design: NumberDesign
 
     index_names = ("cell",)
 
@@ -89,8 +92,8 @@ class Cumulative(Result):
     """Estimated shares of answers at or below each of some values, among those who answered.
 
     value      the places, ascending, shape (places,)
-    The other fields are those of `Histogram`. The share is certain at the largest value (1) and
-    below the smallest (0). Each interval covers one place.
+    The other fields are those of `Histogram`, without `design`. The share is certain at the largest
+    value (1) and below the smallest (0). Each interval covers one place.
     """
 
     value: Floats
@@ -140,8 +143,7 @@ def histogram(
     """
     grid = grid_shares(counts, channel, values, method, level)
     edges = _edges(bins, grid.values)
-    cell = np.minimum(np.searchsorted(edges, grid.values, side="right") - 1, edges.size - 2)
-    members = [cell == j for j in range(edges.size - 1)]
+    members = cell_members(edges, grid.values)
     for j, inside in enumerate(members):
         if not inside.any():
             raise ValueError(
@@ -160,7 +162,14 @@ def histogram(
         level=level,
         method=grid.method,
         flag=", ".join(filter(None, flags)),
+        design=NumberDesign.of(channel, grid.truths),
     )
+
+
+def cell_members(edges: Floats, values: Floats) -> list[Booleans]:
+    """Return which values are in each cell: low <= value < high, in the last also value = high."""
+    cell = np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
+    return [cell == j for j in range(edges.size - 1)]
 
 
 @checked_arguments
@@ -320,17 +329,21 @@ def set_ratios(
     `truths` has shape (truths,), with nan for no answer. Each set is a mask over the distinct
     values in ascending order.
     """
-    answered = ~np.isnan(truths)
-    index = np.searchsorted(np.unique(truths[answered]), truths)
-    inside = np.array([np.append(marked, False)[index] for marked in sets])
-    # 1 for a value of the set, -1 for another, 0 for no answer
-    targets = np.where(answered, 2.0 * inside - 1, 0.0)
+    answered, targets = ~np.isnan(truths), set_targets(truths, sets)
     values, bias = set_values(channel, targets, n)
     denominator, denominator_bias = np.ones(values.shape[1]), 0.0
     if not answered.all():
         answering = pseudo_values(channel, answered.astype(np.float64), n)
         denominator, denominator_bias = answering.values, answering.bias
     return pseudo_ratios(channel, targets, answered, values, denominator, bias + denominator_bias)
+
+
+def set_targets(truths: Floats, sets: Sequence[Booleans]) -> Floats:
+    """Return 1 for truths of a set, -1 for others, 0 for no answer (nan); shape (sets, truths)."""
+    answered = ~np.isnan(truths)
+    index = np.searchsorted(np.unique(truths[answered]), truths)
+    inside = np.array([np.append(marked, False)[index] for marked in sets])
+    return np.asarray(np.where(answered, 2.0 * inside - 1, 0.0))
 
 
 def grid_shares(
@@ -348,7 +361,7 @@ def grid_shares(
     c = whole_counts(counts, channel.counted, "one per report")
     reports_from(int(c.sum()), 1, None)
     truths = checked_values(values, channel.truths)
-    _require_more_than_a_mean(channel, ~np.isnan(truths))
+    require_more_than_a_mean(channel, ~np.isnan(truths))
     checked_level(level)
     if method is not None and method not in METHODS:
         raise ValueError(f"unknown method {method!r}; the names are {', '.join(METHODS)}")
@@ -367,7 +380,7 @@ def grid_shares(
     return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
 
 
-def _require_more_than_a_mean(channel: CodeChannel, answers: Booleans) -> None:
+def require_more_than_a_mean(channel: CodeChannel, answers: Booleans) -> None:
     """Reject tables like one bit: with rows of rank two, reports determine one number only."""
     if isinstance(channel, SubsetSelection) or answers.sum() <= MEAN_RANK:
         return

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
     CodeChannel,
+    NumberDesign,
     checked_arguments,
     checked_level,
     checked_values,
@@ -24,7 +25,7 @@ from survey.estimator.core.debiasing import EFFECTIVE_RANGE, PseudoValues, expec
 from survey.estimator.core.fieller import PseudoRatios, pseudo_ratios
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.channel import check_grid
+from survey.mechanism.channel import Floats, check_grid
 from survey.mechanism.exact_numbers import Probability
 from survey.mechanism.numeric import hybrid, one_bit, piecewise
 
@@ -48,6 +49,7 @@ class Mean(Result):
     level        nominal coverage
     method       "t", or "fieller" if some truths are no answer; "with bias" if it includes the
                  largest bias of an estimate that is not exactly unbiased
+    design       the channel and the number of each truth
     """
 
     estimate: float
@@ -60,6 +62,7 @@ class Mean(Result):
     method: str
     low: float
     high: float
+    design: NumberDesign
 
     def __repr__(self) -> str:
         return (
@@ -105,8 +108,8 @@ def mean(
     c = whole_counts(counts, channel.counted, "one per report")
     n = reports_from(int(c.sum()), 1, None)
     x = checked_values(values, channel.truths)
-    # nan never equals itself, so the cache would never find it.
-    ratios = mean_ratios(channel, tuple(None if v != v else v for v in x.tolist()), n)
+    design = NumberDesign.of(channel, x)
+    ratios = mean_ratios(channel, design.values, n)
     result = ratios.of_survey(c, level)
     estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in result)
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
@@ -125,25 +128,30 @@ def mean(
         method=f"{method}, with bias" if ratios.bias[0] else method,
         low=low,
         high=high,
+        design=design,
     )
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def mean_ratios(channel: CodeChannel, values: tuple[float, ...], n: int) -> PseudoRatios:
-    """Return the pseudo-values of n reports, for values scaled to [-1, 1].
+def mean_ratios(channel: CodeChannel, values: tuple[float | None, ...], n: int) -> PseudoRatios:
+    """Return the pseudo-values of n reports for the mean of `values`, scaled to [-1, 1].
 
     On this scale the bias of b has the smallest effect. Without no-answer truths b is 1.
     """
     x = np.array(values, dtype=np.float64)
-    answered = ~np.isnan(x)
-    low, high = np.nanmin(x), np.nanmax(x)
-    target = np.where(answered, (2 * x - low - high) / (high - low), 0.0)
+    answered, target = ~np.isnan(x), mean_target(x)
     a = pseudo_values(channel, target, n)
     b = PseudoValues(np.ones(len(a.values)), 0.0)
     if not answered.all():
         b = pseudo_values(channel, answered.astype(np.float64), n)
     bias = np.array([a.bias + b.bias])
     return pseudo_ratios(channel, target[None], answered, a.values[None], b.values, bias)
+
+
+def mean_target(x: Floats) -> Floats:
+    """Return the values scaled to [-1, 1], with 0 for no answer (nan)."""
+    low, high = np.nanmin(x), np.nanmax(x)
+    return np.asarray(np.where(np.isnan(x), 0.0, (2 * x - low - high) / (high - low)))
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survey.estimator.core.arguments import CodeChannel, checked_arguments
+from survey.estimator.core.arguments import CodeChannel, NumberDesign, checked_arguments
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.distribution import Share, grid_shares
 from survey.mechanism.channel import Booleans, Floats
@@ -40,6 +40,7 @@ class Quantiles(Result):
     level        nominal coverage of each interval
     method       "em" or "smoothed"
     flag         "", or "not converged", "not bounded" (some interval includes all values)
+    design       the channel and the number of each truth
     """
 
     share: Floats
@@ -53,6 +54,7 @@ class Quantiles(Result):
     level: float
     method: str
     flag: str
+    design: NumberDesign
 
     index_names = ("quantile",)
 
@@ -107,6 +109,7 @@ def quantiles(
         level=level,
         method=distribution.method,
         flag=", ".join(filter(None, flags)),
+        design=NumberDesign.of(channel, distribution.truths),
     )
 
 

@@ -102,6 +102,14 @@ def _end(
 FIELLER = "fieller"
 
 
+class AnsweredDesign(NamedTuple):
+    """The channel of a question, its options that are no answer, and its patterns, if any."""
+
+    channel: AnyChannel
+    no_answers: tuple[int, ...]
+    patterns: tuple[tuple[int, ...], ...] | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AnsweredShares(Result):
     """Estimated shares among those who answered, one number per option that is an answer.
@@ -119,6 +127,7 @@ class AnsweredShares(Result):
     method       "fieller"; "fixed-population-fieller" for these respondents
     reports      reports about each option
     mle_method   as in `Proportions`
+    design       the channel, the options that are no answer, and the patterns
 
     An option without reports has the estimate nan, the interval [0, 1] and n_effective 0.
     """
@@ -138,6 +147,7 @@ class AnsweredShares(Result):
     method: str
     reports: Integers
     mle_method: str
+    design: AnsweredDesign
 
     @property
     def target(self) -> str:
@@ -233,6 +243,11 @@ mle_method='maximum likelihood')
         ),
         reports=reports,
         mle_method=shares.mle_method,
+        design=AnsweredDesign(
+            channel,
+            tuple(silent.tolist()),
+            None if patterns is None else tuple(map(tuple, patterns)),
+        ),
     )
 
 

@@ -21,9 +21,9 @@ from survey.estimator.core.fieller import RATIOS, Moments, ratio_interval
 from survey.estimator.core.intervals import lattice_shift
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator
-from survey.estimator.tables.crosstab import Crosstab
+from survey.estimator.tables.crosstab import Crosstab, PairDesign
 from survey.estimator.tables.difference import Difference
-from survey.estimator.weights.weighting_and_raking import WeightedShares
+from survey.estimator.weights.weighting_and_raking import WeightedDesign, WeightedShares
 from survey.mechanism import SubsetSelection
 from survey.mechanism.channel import Booleans, Floats, Integers
 
@@ -40,6 +40,7 @@ class Conditional(Result):
     n            reports, of all answers
     level        nominal coverage of each interval
     method       "fieller"
+    design       the channels of the two questions, or of both together
     """
 
     estimate: Floats
@@ -50,6 +51,7 @@ class Conditional(Result):
     n: int
     level: float
     method: str
+    design: PairDesign
 
     # The answer, and the place in `options` of the answer it is conditional on.
     index_names = ("share_of", "given")
@@ -118,6 +120,7 @@ def conditional(
         n=result.n,
         level=level,
         method="fieller",
+        design=PairDesign(tuple(channels), (moments.truths, len(moments.single))),
     )
 
 
@@ -391,6 +394,12 @@ def standardized_shares(
         n=result.n,
         level=level,
         method=f"standardization, {'wilson-hull' if linear.chances else 'score'}",
+        design=WeightedDesign(
+            linear.moments,
+            result.n,
+            PairDesign(result.made_from.channels, (len(estimate), len(w))),
+            tuple(w.tolist()),
+        ),
     )
 
 

@@ -164,6 +164,16 @@ def channel_axes(shape: tuple[int, ...], channels: Sequence[CodeChannel]) -> lis
     return axes
 
 
+class PairDesign(NamedTuple):
+    """The channels of two questions, one if they were randomized jointly, and their sizes.
+
+    The sizes are the numbers of answers of the first and the second question.
+    """
+
+    channels: tuple[CodeChannel, ...]
+    sizes: tuple[int, int]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Crosstab(Result):
     """Estimated joint shares; arrays have one axis per question, its truths in order.

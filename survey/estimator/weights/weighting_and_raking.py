@@ -15,13 +15,30 @@ from survey.estimator.core.arguments import (
     checked_level,
     whole_counts,
 )
-from survey.estimator.core.debiasing import observed_variance
+from survey.estimator.core.debiasing import SecondMoments, observed_variance
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import LinearEstimator, Tally, linear_estimator, tally
+from survey.estimator.tables.crosstab import PairDesign
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.mechanism import AnyChannel, SubsetSelection
 from survey.mechanism.channel import Floats, Integers
+
+
+class WeightedDesign(NamedTuple):
+    """What determines the precision of weighted shares before there are answers.
+
+    moments     second moments of a report's value
+    n           number of reports of equal weight that would be as informative: (sum w)^2/sum w^2
+                (Kish 1965); all reports for standardization
+    pair        for standardization, the question and the one whose answers have known shares
+    population  for standardization, the shares of the population with each of these answers
+    """
+
+    moments: SecondMoments
+    n: float
+    pair: PairDesign | None = None
+    population: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +55,7 @@ class WeightedShares(Result):
     n              reports
     level          nominal coverage of each interval
     method         kind of weights, "weights", "post-stratification" or "raking", and the interval
+    design         what determines the precision before there are answers
     """
 
     estimate: Floats
@@ -48,6 +66,7 @@ class WeightedShares(Result):
     n: int
     level: float
     method: str
+    design: WeightedDesign
 
 
 @checked_arguments
@@ -201,6 +220,7 @@ def _weighted(linear: LinearEstimator, sums: _Sums, n: int, level: float) -> Wei
         n=n,
         level=level,
         method=f"weights, {'wilson-hull' if linear.chances else 'score'}",
+        design=WeightedDesign(linear.moments, float(kish.min())),
     )
 
 
@@ -390,6 +410,11 @@ def _calibrated(
         n=int(cells.n.sum()),
         level=level,
         method=f"{name}, {'wilson-hull' if linear.chances else 'score'}",
+        # (sum w)^2/sum w^2 with the weights w of the reports about each option
+        design=WeightedDesign(
+            linear.moments,
+            float(np.min(total**2 / (w[:, 0] ** 2 * cells.reports.sum(axis=1)).sum(axis=0))),
+        ),
     )
 
 

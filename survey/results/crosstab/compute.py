@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
 from survey.estimator.core.arguments import CodeChannel
+from survey.estimator.tables.crosstab import PairDesign
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -18,7 +19,7 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.joint_counts import find_variable, joint_channel, joint_variable_counts
 from survey.results.number_format import not_enough
 from survey.results.question_statistics import question_index, truth_labels
-from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
+from survey.results.request import IntervalOptions, Request
 from survey.store import PublishedSurvey, Store
 
 Method = Literal["linear", "em"]
@@ -102,8 +103,7 @@ def _compute(
         ids = " and ".join(question.id for question in questions)
         raise CountsError(f"{not_enough(survey)}: no released report includes both {ids}")
     table = crosstab(counts, channels, level=options.level, method=request.method)
-    # The defaults decide about suppression: another level or method reveals nothing more.
-    decision = disclosure(crosstab(counts, channels, level=DEFAULT_OPTIONS.level))
+    decision = disclosure(table)
     # Pearson's test needs a table in which each report counts once and both questions vary.
     counts_once = all(getattr(channel, "d", 1) == 1 for channel in channels)
     varies = all((counts.sum(axis=axis) > 0).sum() > 1 for axis in (0, 1))
@@ -129,3 +129,9 @@ def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChanne
         raise CountsError(f"a table of {cells:,} cells is larger than {MAX_CELLS:,}")
     joint = joint_channel(questions)
     return [joint] if joint else channels
+
+
+def pair_design(first: PublishedQuestion, second: PublishedQuestion) -> PairDesign:
+    """Return the channels of two questions and their numbers of answers; errors as above."""
+    sizes = len(truth_labels(first)), len(truth_labels(second))
+    return PairDesign(tuple(crosstab_channels([first, second])), sizes)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from survey.estimator import Independence
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.joint_counts import joint_channel
-from survey.results.number_format import format_p_value, not_enough, percent, percent_range
+from survey.results.number_format import (
+    describe_share,
+    format_p_value,
+    not_enough,
+    percent,
+    percent_range,
+)
 
 METHOD_PHRASES = {
     "linear": "debiased by joint inversion",
@@ -64,8 +70,7 @@ def terminal_lines(result: CrosstabResult) -> list[str]:
     labels = [f"{row.first_option_label}, {row.second_option_label}" for row in result.rows]
     width = max(map(len, labels))
     for label, row in zip(labels, result.rows, strict=True):
-        low, high = percent(row.conf_low)[:-1], percent(row.conf_high)
-        words = f"estimated {percent(row.estimate)}, between {low} and {high}"
+        words = describe_share(row.estimate, row.conf_low, row.conf_high)
         lines.append(f"  {label:<{width}}  {words}")
     if result.disclosure == "caution":
         lines.append("  low precision: the intervals are wide")

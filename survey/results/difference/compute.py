@@ -10,13 +10,15 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
+from survey.estimator.trust.suppression import decide, least_precise
+from survey.estimator.trust.worst_case import conditional_worst_case
 from survey.mechanism import SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import crosstab_channels
+from survey.results.crosstab.compute import pair_design
 from survey.results.difference.table import DifferenceResult
-from survey.results.display_status import SUPPRESSED
+from survey.results.display_status import SUPPRESSED, decide_disclosures
 from survey.results.estimates.compute import question_mean
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
 from survey.results.joint_counts import joint_counts
@@ -26,8 +28,9 @@ from survey.results.question_statistics import (
     has_question,
     has_same_answers,
     question_index,
+    truth_values,
 )
-from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
+from survey.results.request import IntervalOptions, Request
 from survey.store import PublishedSurvey, Store, Tally, find_survey
 
 
@@ -125,39 +128,27 @@ def _between_samples(
         shares = estimator.difference(
             counts_a, counts_b, *channels, n_a=n_a, n_b=n_b, level=options.level
         )
-        decision = _shares_disclosure(samples)
-        result = replace(result, shares=shares, shares_disclosure=decision)
-    if all(n):
-        means, decision = _mean_difference(samples, options)
-        result = replace(result, means=means, means_disclosure=decision)
+        result = replace(result, shares=shares, shares_disclosure=_decide(samples, "shares"))
+    if all(n) and truth_values(question):
+        means = _mean_difference(samples, options)
+        result = replace(result, means=means, means_disclosure=_decide(samples, "mean"))
     has_shares = result.shares_disclosure != SUPPRESSED
     return replace(result, test=_test(samples) if has_shares else None)
 
 
-def _shares_disclosure(samples: Sequence[Sample]) -> estimator.Disclosure:
-    """Decide about the shares of both groups together, which the table lists."""
-    level = DEFAULT_OPTIONS.level
-    return estimator.disclosure(
-        *(
-            estimator.proportions(
-                sample.counts, sample.question.channel, n=sample.n_asked, level=level
-            )
-            for sample in samples
-        )
+def _decide(samples: Sequence[Sample], part: str) -> estimator.Disclosure:
+    """Decide about both groups together, because the table lists the estimates of both."""
+    return least_precise(
+        decide_disclosures(sample.question, sample.n_asked)[part] for sample in samples
     )
 
 
 def _mean_difference(
     samples: tuple[Sample, Sample], options: IntervalOptions
-) -> tuple[estimator.MeanDifference | None, estimator.Disclosure]:
-    default_a, default_b, a, b = (
-        question_mean(sample.question, sample.counts, sample_options)
-        for sample_options in (DEFAULT_OPTIONS, options)
-        for sample in samples
-    )
-    if a is None or b is None or default_a is None or default_b is None:
-        return None, SUPPRESSED
-    return estimator.mean_difference(a, b), estimator.disclosure(default_a, default_b)
+) -> estimator.MeanDifference | None:
+    """Return the difference of the means; None if hardly anybody of one group answered."""
+    a, b = (question_mean(sample.question, sample.counts, options) for sample in samples)
+    return None if a is None or b is None else estimator.mean_difference(a, b)
 
 
 def _test(samples: Sequence[Sample]) -> estimator.Independence | None:
@@ -192,18 +183,16 @@ def _by_answer(
             f"each report to {question.id} names several options: compare it between groups or "
             "versions"
         )
-    channels = crosstab_channels([question, survey.definition.questions[base_place]])
+    design = pair_design(question, survey.definition.questions[base_place])
     counts = joint_counts(store, survey, place, base_place)
     answers = [group.option for group in groups]
     n = int(counts.sum())
     result = DifferenceResult(survey, question, groups, (n, n), options)
     if not n:
         return result
-    default = estimator.crosstab(counts, channels, level=DEFAULT_OPTIONS.level)
+    result = replace(result, shares_disclosure=decide(conditional_worst_case(design), n))
     try:
-        decision = estimator.disclosure(estimator.conditional(default, 1, options=answers))
-        table = estimator.crosstab(counts, channels, level=options.level)
-        shares = estimator.conditional_difference(table, answers)
+        table = estimator.crosstab(counts, design.channels, level=options.level)
+        return replace(result, shares=estimator.conditional_difference(table, answers))
     except NoBaseError:
         return result
-    return replace(result, shares=shares, shares_disclosure=decision)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from survey.estimator import Independence
 from survey.results.difference.table import DifferenceResult, DifferenceRow
+from survey.results.display_status import NO_BASE
 from survey.results.groups import ANSWER, LINK, VERSION, Group
 from survey.results.number_format import (
     NumberFormat,
@@ -36,6 +37,11 @@ def caveats(result: DifferenceResult) -> list[str]:
         texts.append(
             f"Each interval and p-value is for one answer alone. Of {len(rows)} answers, one may "
             f"differ by chance: p below {0.05 / len(rows):.3f} is significant for all of them."
+        )
+    rows = [*result.share_rows, *result.mean_rows]
+    if any(row.method == NO_BASE for row in rows):
+        texts.append(
+            "Too few respondents of a group seem to have answered: any difference is possible."
         )
     if "caution" in (result.shares_disclosure, result.means_disclosure):
         texts.append("The intervals are wide: treat the differences as a first impression.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from survey.estimator import Difference, Disclosure, Independence, MeanDifference
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.display_status import FLAGS, NO_BASE, SUPPRESSED, numbers_at
 from survey.results.groups import ANSWER, Group
 from survey.results.question_statistics import (
     Answer,
@@ -94,7 +95,8 @@ class DifferenceResult:
         """The row of the mean, if the answers are numbers or scores."""
         if not truth_values(self.question) or self.by_answer:
             return []
-        return [self._row("mean", ("", ""), self.means_disclosure, _mean_numbers(self.means))]
+        numbers = _mean_numbers(self.means, truth_values(self.question))
+        return [self._row("mean", ("", ""), self.means_disclosure, numbers)]
 
     @property
     def rows(self) -> list[DifferenceRow]:
@@ -125,9 +127,17 @@ NUMBERS = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
 NO_NUMBERS: dict[str, Any] = {**dict.fromkeys(("estimate_a", "estimate_b", *NUMBERS)), "method": ""}
 
 
+def _unknown_numbers(reach: float) -> dict[str, Any]:
+    """Return the interval of all possible differences, if hardly anybody is in one of the groups.
+
+    Such a result is shown like any other: hiding it would select the surveys that show estimates.
+    """
+    return NO_NUMBERS | {"conf_low": -reach, "conf_high": reach, "method": NO_BASE}
+
+
 def _share_numbers(shares: Difference | None, place: int) -> dict[str, Any]:
     if shares is None:
-        return NO_NUMBERS
+        return _unknown_numbers(1.0)
     return {
         "estimate_a": float(shares.share_a[place]),
         "estimate_b": float(shares.share_b[place]),
@@ -136,9 +146,10 @@ def _share_numbers(shares: Difference | None, place: int) -> dict[str, Any]:
     }
 
 
-def _mean_numbers(means: MeanDifference | None) -> dict[str, Any]:
+def _mean_numbers(means: MeanDifference | None, values: Sequence[float | None]) -> dict[str, Any]:
     if means is None:
-        return NO_NUMBERS
+        numbers = [value for value in values if value is not None]
+        return _unknown_numbers(max(numbers) - min(numbers))
     return {
         "estimate_a": means.mean_a,
         "estimate_b": means.mean_b,

@@ -326,24 +326,18 @@ def question_result(
 
 
 def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionResult:
-    """Estimate a question; the default options decide about suppression.
-
-    Narrower intervals therefore reveal nothing more.
-    """
+    """Estimate a question; whether estimates are shown was decided before, by n and the design."""
     question, n_asked = context.question, context.n_asked
-    default = estimate_question(question, n_asked, counts, DEFAULT_OPTIONS)
-    estimates = default
-    if context.options != DEFAULT_OPTIONS:
-        estimates = estimate_question(question, n_asked, counts, context.options)
-    disclosures = decide_disclosures(default)
+    estimates = estimate_question(question, n_asked, counts, context.options)
+    disclosures = decide_disclosures(question, n_asked)
     has_details = disclosures["shares"] != SUPPRESSED and not question.kind.is_numeric
     definition = context.survey.definition
     draw_factor = len(definition.groups) / definition.drawn
     return _build_result(
         context._replace(estimates=estimates, disclosures=disclosures),
         n,
-        missing=count_missing_responses(default, n_asked, n, question, draw_factor),
-        has_shares=not n_asked or default.shares is not None,
+        missing=count_missing_responses(question, n_asked, draw_factor),
+        has_shares=not n_asked or estimates.shares is not None,
         remarks=remarks(question, counts, estimates, disclosures) if n_asked else (),
         # None if the only options are opt-outs.
         details=share_details(question, estimates.shares)

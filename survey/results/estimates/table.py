@@ -15,11 +15,17 @@ from typing import Any, NamedTuple
 from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
-from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.display_status import FLAGS, NO_BASE, SUPPRESSED, numbers_at
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
-from survey.results.number_format import NOT_ENOUGH, NOT_ENOUGH_YET, NumberFormat, percent
+from survey.results.number_format import (
+    NOT_ENOUGH,
+    NOT_ENOUGH_YET,
+    TOO_FEW_ANSWERED,
+    NumberFormat,
+    describe_share,
+)
 from survey.results.question_statistics import question_columns, substantive_options, truth_values
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
@@ -142,8 +148,9 @@ def question_rows(context: RowContext) -> dict[str, tuple[EstimateRow, ...]]:
         disclosure = context.disclosures[part]
         if disclosure == SUPPRESSED:
             numbers = {}
-        # An estimate shown at the default level may not exist at a higher level.
-        flag = FLAGS[disclosure if numbers else SUPPRESSED]
+        elif not numbers:
+            numbers = _unknown_numbers(question, part)
+        flag = FLAGS[disclosure]
         if context.has_failed or not estimable.get(part, True):
             flag = NOT_ESTIMABLE
         columns: dict[str, Any] = {
@@ -178,6 +185,16 @@ def question_rows(context: RowContext) -> dict[str, tuple[EstimateRow, ...]]:
     if not truth_values(question):
         rows |= {"mean": [], "median": []}
     return {part: tuple(part_rows) for part, part_rows in rows.items()}
+
+
+def _unknown_numbers(question: PublishedQuestion, part: str) -> Numbers:
+    """Return the interval of all possible values, if hardly anybody seems to have answered.
+
+    Such a result is shown like any other: hiding it would select the surveys that show estimates.
+    """
+    numbers = [value for value in truth_values(question) if value is not None]
+    low, high = (min(numbers), max(numbers)) if part in ("mean", "median") else (0.0, 1.0)
+    return {"conf_low": low, "conf_high": high, "method": NO_BASE}
 
 
 def _share_numbers(
@@ -260,17 +277,15 @@ def describe_estimate(
     """Describe a row's estimate and interval in words.
 
     `formatter` formats means and medians. `closed` says that no more responses can arrive.
-    The linear estimate is not clipped, so it may lie outside its interval.
     """
     if row.flag == "not_estimable":
         return "cannot be estimated from this design"
+    if row.method == NO_BASE:
+        return TOO_FEW_ANSWERED
     if row.estimate is None or row.conf_low is None or row.conf_high is None:
         return NOT_ENOUGH if closed else NOT_ENOUGH_YET
     if row.statistic == "share":
-        return (
-            f"estimated {percent(row.estimate)}, "
-            f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
-        )
+        return describe_share(row.estimate, row.conf_low, row.conf_high)
     numbers = formatter or NumberFormat(1)
     if row.conf_low == row.conf_high:
         return f"estimated {numbers.text(row.estimate)}, no other value is in the interval"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from survey.estimator import answered_shares, debias, histogram, mean, median
-from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE
+from survey.estimator.trust.suppression import HIDDEN_MARGIN
 from survey.mechanism import SubsetSelection
 from survey.mechanism.composition import format_epsilon
 from survey.methods import Section, interval_anchor, mechanism_anchor, references, sections
@@ -78,9 +78,10 @@ def methods_statement(result: SurveyResult) -> list[str]:
         "were estimated by inverting the randomization: (f − q)/(p − q) for mechanisms with a "
         "single p and q. These estimates are unbiased and not clipped. "
         f"{describe_intervals(methods, result.options)} All intervals cover both sampling and "
-        "randomization. A question was suppressed if its widest interval spanned "
-        f"{100 * HIDDEN_WIDTH:.0f} percentage points or more, or if its effective sample size was "
-        f"below {MIN_EFFECTIVE}.",
+        "randomization. A result was suppressed if the expected margin of error, which "
+        "depends on the mechanism and the number of reports, exceeded "
+        f"{100 * HIDDEN_MARGIN:.0f} points at the least favourable answers. The estimates had no "
+        "influence on this decision.",
         f"Survey {survey.slug}, version {survey.version}; definition SHA-256 {survey.sha256}; "
         f"software survey {__version__}. The results do not show whether respondents answered "
         "truthfully.",

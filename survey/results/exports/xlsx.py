@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, SHOWN_MARGIN
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.sentences import caveats, independence_sentence
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
@@ -32,10 +32,10 @@ COLLECTION = (
     "codebook. The server received and stored only the randomized reports."
 )
 SUPPRESSION = (
-    "All results of a question are suppressed while its widest interval is "
-    f"{HIDDEN_WIDTH:.2f} or wider or its smallest effective sample size is below "
-    f"{MIN_EFFECTIVE}. The column flag says caution while the widest interval exceeds "
-    f"{SHOWN_WIDTH:.2f}."
+    "A result is suppressed until its expected margin of error, which depends on the mechanism and "
+    f"the number of reports, is at most {HIDDEN_MARGIN:.2f} at the least favourable answers. The "
+    f"column flag says caution until it is at most {SHOWN_MARGIN:.2f}. The estimates have no "
+    "influence on either."
 )
 LIMITS = (
     "The results do not show whether respondents answered truthfully. Do not filter reports by a "

@@ -11,8 +11,10 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, CountsError
+from survey.estimator.trust.suppression import decide, least_precise
+from survey.estimator.trust.worst_case import joint_regression_worst_case, regression_worst_case
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import crosstab_channels
+from survey.results.crosstab.compute import crosstab_channels, pair_design
 from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import CombinationCounts, count_combinations, joint_channel
@@ -24,7 +26,7 @@ from survey.results.question_statistics import (
     truth_labels,
 )
 from survey.results.regression.table import GROUP, INTERCEPT, RegressionResult, Term
-from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
+from survey.results.request import IntervalOptions, Request
 from survey.store import PublishedSurvey, Store
 
 
@@ -233,24 +235,28 @@ def _list_joint_responses(
 def _decide_disclosure(
     questions: Sequence[PublishedQuestion], counts: CombinationCounts
 ) -> estimator.Disclosure:
-    """Decide as for the tables that the coefficients determine, or that determine them.
+    """Decide about all coefficients together, by the least precise of them.
 
-    These are the outcome crossed with each predictor, and its shares by group. With one predictor
-    the coefficients contain exactly the information of such a table.
+    Groups are compared with the first one: two of n_0 and n_g reports are as precise as two of n/2
+    reports each, n = 4/(1/n_0 + 1/n_g).
     """
-    level = DEFAULT_OPTIONS.level
-    tables: list[estimator.Crosstab | estimator.Proportions] = []
-    for place in range(1, len(questions)):
-        pair = questions[0], questions[place]
-        margin = np.zeros([question.channel.counted for question in pair], dtype=np.int64)
-        np.add.at(margin, (counts.codes[:, 0], counts.codes[:, place]), counts.times)
-        tables.append(estimator.crosstab(margin, crosstab_channels(pair), level=level))
+    outcome, *predictors = (crosstab_channels([question])[0] for question in questions)
+    terms = [len(truth_labels(question)) - 1 for question in questions]
+    parameters = terms[0] * (1 + sum(terms[1:]) + len(counts.groups) - 1)
+    n = int(counts.times.sum())
+    cases = [
+        joint_regression_worst_case(design, parameters)
+        if len(design.channels) == 1
+        else regression_worst_case(outcome, predictor, parameters)
+        for predictor, design in zip(
+            predictors, (pair_design(questions[0], other) for other in questions[1:]), strict=True
+        )
+    ]
+    decisions = [decide(case, n) for case in cases]
     if len(counts.groups) > 1:
-        (channel,) = crosstab_channels(questions[:1])
-        shape = len(counts.groups), channel.counted
-        by_group = np.zeros(shape, dtype=np.int64)
-        np.add.at(by_group, (counts.group, counts.codes[:, 0]), counts.times)
-        if not by_group.sum(axis=1).all():
+        by_group = np.bincount(counts.group, counts.times, len(counts.groups))
+        if not by_group.all():
             return SUPPRESSED
-        tables += [estimator.proportions(row, channel, level=level) for row in by_group]
-    return estimator.disclosure(*tables)
+        case = regression_worst_case(outcome, None, parameters)
+        decisions += [decide(case, 4 / (1 / by_group[0] + 1 / size)) for size in by_group[1:]]
+    return least_precise(decisions)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from survey import estimator
 from survey.errors import CountsError, DesignError, NoBaseError, NotFoundError
+from survey.estimator.trust.suppression import decide, least_precise
+from survey.estimator.trust.worst_case import standardized_worst_case
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import crosstab_channels
+from survey.results.crosstab.compute import crosstab_channels, pair_design
 from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import joint_counts
@@ -21,7 +23,7 @@ from survey.results.question_statistics import (
     question_index,
     truth_labels,
 )
-from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.results.weighting.request import (
     BY_ANSWER,
     BY_GROUP,
@@ -78,9 +80,6 @@ def compute_weighting(
     return _by_answer(store, survey, question, request.by, population, options)
 
 
-Estimates = tuple[estimator.Proportions, estimator.WeightedShares]
-
-
 def _by_group(
     store: Store,
     survey: PublishedSurvey,
@@ -98,21 +97,24 @@ def _by_group(
     counts = np.array([tally.counts[place] for tally in tallies.values()], dtype=np.int64)
     n_asked = sum(n_asked_by_group)
 
-    def estimate(level: float) -> Estimates:
-        return (
-            estimator.proportions(counts.sum(axis=0), question.channel, n=n_asked, level=level),
-            estimator.poststratified(
-                counts, list(population), question.channel, n=n_asked_by_group, level=level
-            ),
-        )
-
     n = sum(tally.n for tally in tallies.values())
     composition = [
         CategoryShare(name, share, tally.n / n)
         for (name, tally), share in zip(tallies.items(), population, strict=True)
     ]
-    return _build_result(
-        survey, question, BY_GROUP, composition, n_asked, options, estimate if n_asked else None
+    if not n_asked:
+        return WeightingResult(
+            survey, question, BY_GROUP, composition, None, None, 0, SUPPRESSED, options
+        )
+    unweighted = estimator.proportions(
+        counts.sum(axis=0), question.channel, n=n_asked, level=options.level
+    )
+    weighted = estimator.poststratified(
+        counts, list(population), question.channel, n=n_asked_by_group, level=options.level
+    )
+    decision = estimator.disclosure(unweighted, weighted)
+    return WeightingResult(
+        survey, question, BY_GROUP, composition, unweighted, weighted, n_asked, decision, options
     )
 
 
@@ -133,44 +135,27 @@ def _by_answer(
         raise CountsError(
             f"each report to {question.id} names several options: weight it by groups only"
         )
-    channels = crosstab_channels([question, base])
+    design = pair_design(question, base)
     own_channel, base_channel = (crosstab_channels([member])[0] for member in (question, base))
     counts = joint_counts(store, survey, place, base_place)
     n = int(counts.sum())
     if not n:
         raise CountsError(f"{not_enough(survey)}: no released report includes both questions")
 
-    def estimate(level: float) -> Estimates:
-        table = estimator.crosstab(counts, channels, level=level)
-        unweighted = estimator.proportions(counts.sum(axis=1), own_channel, level=level)
-        return unweighted, estimator.standardized_shares(table, list(population))
-
-    reported = estimator.proportions(counts.sum(axis=0), base_channel, level=DEFAULT_OPTIONS.level)
+    unweighted = estimator.proportions(counts.sum(axis=1), own_channel, level=options.level)
+    reported = estimator.proportions(counts.sum(axis=0), base_channel, level=options.level)
     shares = reported.estimate if estimator.disclosure(reported) != SUPPRESSED else None
     composition = [
         CategoryShare(label, share, None if shares is None else float(shares[i]))
         for i, ((_, label), share) in enumerate(zip(truth_labels(base), population, strict=True))
     ]
-    return _build_result(survey, question, by, composition, n, options, estimate)
-
-
-def _build_result(
-    survey: PublishedSurvey,
-    question: PublishedQuestion,
-    by: str,
-    composition: Sequence[CategoryShare],
-    n: int,
-    options: IntervalOptions,
-    estimate: Callable[[float], Estimates] | None,
-) -> WeightingResult:
-    """Estimate at the chosen level and decide about suppression at the default level."""
-    unweighted, weighted, decision = None, None, SUPPRESSED
-    if estimate is not None:
-        try:
-            unweighted, weighted = estimate(options.level)
-            decision = estimator.disclosure(*estimate(DEFAULT_OPTIONS.level))
-        except NoBaseError:
-            unweighted, weighted = None, None
+    case = standardized_worst_case(design, np.array(population))
+    decision = least_precise([decide(case, n), estimator.disclosure(unweighted)])
+    try:
+        table = estimator.crosstab(counts, design.channels, level=options.level)
+        weighted = estimator.standardized_shares(table, list(population))
+    except NoBaseError:
+        weighted = None
     return WeightingResult(
         survey, question, by, composition, unweighted, weighted, n, decision, options
     )

@@ -42,6 +42,11 @@ def caveats(result: WeightingResult) -> list[str]:
             "differently here than in official figures, the weighted shares are wrong."
         )
     texts.append("The margins are treated as exact. Margins from another survey are not exact.")
+    if result.weighted is None and not result.is_suppressed:
+        texts.append(
+            "Too few respondents seem to be in one of the categories: any weighted share is "
+            "possible."
+        )
     if result.disclosure == "caution":
         texts.append("The intervals are wide: treat the shares as a first impression.")
     if result.design_effect is not None and result.design_effect > 2:

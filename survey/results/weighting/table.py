@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from survey.estimator import Disclosure, Proportions, WeightedShares
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.display_status import FLAGS, NO_BASE, SUPPRESSED, numbers_at
 from survey.results.question_statistics import (
     answer_columns,
     find_question,
@@ -91,13 +91,10 @@ class WeightingResult:
     @property
     def rows(self) -> list[WeightingRow]:
         """One row per answer."""
-        unweighted, weighted = (
-            (None, None) if self.is_suppressed else (self.unweighted, self.weighted)
-        )
-        ends = ("conf_low", "conf_high")
+        unweighted = None if self.is_suppressed else self.unweighted
         rows = []
         for place, answer in enumerate(truth_labels(self.question)):
-            before = numbers_at(unweighted, ("estimate", *ends), place)
+            before = numbers_at(unweighted, ("estimate", "conf_low", "conf_high"), place)
             row = WeightingRow(
                 **question_columns(self.survey, self.question),
                 **answer_columns("option", answer),
@@ -106,10 +103,23 @@ class WeightingResult:
                 unweighted=before["estimate"],
                 unweighted_low=before["conf_low"],
                 unweighted_high=before["conf_high"],
-                **numbers_at(weighted, ("estimate", "std_error", *ends, "n_effective"), place),
+                **self._weighted_numbers(place),
                 conf_level=self.options.level,
-                method=weighted.method if weighted else "",
                 flag=FLAGS[self.disclosure],
             )
             rows.append(row)
         return rows
+
+    def _weighted_numbers(self, place: int) -> dict[str, Any]:
+        """Return the columns of a weighted share.
+
+        If hardly anybody seems to be in a category, any share is possible. That is shown like any
+        other result: hiding it would select the surveys that show estimates.
+        """
+        names = ("estimate", "std_error", "conf_low", "conf_high", "n_effective")
+        if self.is_suppressed:
+            return numbers_at(None, names, place) | {"method": ""}
+        if self.weighted is None:
+            unknown = {"conf_low": 0.0, "conf_high": 1.0, "method": NO_BASE}
+            return numbers_at(None, names, place) | unknown
+        return numbers_at(self.weighted, names, place) | {"method": self.weighted.method}

@@ -49,7 +49,7 @@ from survey.estimator import (
 )
 from survey.estimator.core.arguments import LEVELS, checked_level, whole_counts
 from survey.estimator.core.intervals import Chances
-from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
+from survey.mechanism import BitVector, SubsetSelection, grr
 from tests.cases import each_case
 
 COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
@@ -259,19 +259,6 @@ def test_trade_offs_take_arrays():
 def test_outcomes_too_large_for_a_code_are_rejected_by_name():
     with pytest.raises(CountsError, match="not a whole number from 0"):
         regression([1e300, 1, 0, 1], COIN, [[0.5], [1], [0.2], [0.3]])
-
-
-def test_a_histogram_needs_about_the_number_of_reports_that_it_states():
-    """A cell with an estimate below 0 does not multiply the stated number of reports."""
-    channel, truth = from_epsilon(10, "0.5"), np.array([2, 5, 10, 15, 18, 18, 15, 10, 5, 2]) / 100
-    rng = np.random.default_rng(11)
-    needs = []
-    for counts in rng.multinomial(300, truth @ channel.matrix, size=20):
-        result = histogram(counts, channel, range(10), 4)
-        assert disclosure(result) == "hide"
-        needs.append(reports_needed(result))
-    # Surveys of 3,000 reports are nearly always suppressed, those of 30,000 rarely.
-    assert 3_000 < np.median(needs) < 60_000
 
 
 def test_other_wrong_arguments_are_named():

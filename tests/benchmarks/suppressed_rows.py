@@ -1,0 +1,151 @@
+"""Count the rows of the demo's results that are suppressed at 2,000 respondents.
+
+    python -m tests.benchmarks.suppressed_rows
+
+The first version of the demo asked everybody eight questions at a total epsilon of 7.9. The
+recommended design has the same total, but asks each respondent 2 of the 8 questions, at half of it
+each, and the hours by a square wave, which distributions need (the default is for means). Rows are
+those of the CSV: options among all and among those who answered, cells, mean and median. The
+earlier rule (`tests.benchmarks.shown_coverage`) looked at the estimates, so its figure is the mean
+over simulated surveys; the rule in use decides the same in all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from survey import demo
+from survey.mechanism import BitVector
+from survey.mechanism.simulation import population
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.display_status import PARTS, SUPPRESSED, decide_disclosures
+from survey.results.estimates.compute import estimate_question, histogram_cells
+from survey.results.question_statistics import substantive_options, truth_values
+from survey.results.request import DEFAULT_OPTIONS
+from tests.benchmarks.shown_coverage import old_rule
+from tests.surveys import WORKPLACE, publish
+
+RESPONDENTS = 2_000
+ROUNDS = 20
+MAX_SUPPRESSED = 5
+
+OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
+TRUE_SHARES: Mapping[str, Mapping[int | tuple[int, ...], float]] = {
+    "injured": dict(enumerate((0.20, 0.68, 0.12))),
+    "sick_at_work": dict(enumerate((0.34, 0.24, 0.30, 0.12))),
+    "bullied": dict(enumerate((0.18, 0.67, 0.15))),
+    "harassed": dict(enumerate((0.16, 0.84))),
+    "support": {
+        (0,): 0.20,
+        (0, 1): 0.16,
+        (0, 2): 0.08,
+        (0, 1, 2): 0.04,
+        (1,): 0.10,
+        (2,): 0.08,
+        (1, 3): 0.05,
+        (3,): 0.06,
+        (4,): 0.15,
+        (5,): 0.08,
+    },
+    "unpaid_overtime": {**dict(enumerate(OVERTIME)), 12: 0.03, 15: 0.02, 20: 0.01, -1: 0.02},
+    "satisfaction": dict(enumerate((0.08, 0.10, 0.14, 0.14, 0.18, 0.23, 0.13))),
+    "leaving": dict(enumerate((0.34, 0.66))),
+}
+"""True shares of the first demo's respondents by position; -1 for "Prefer not to say"."""
+
+
+def recommended(mechanism: str = 'mechanism = "square_wave"') -> Definition:
+    """Return the first version's questions with the recommended design."""
+    text = re.sub(r"^epsilon = [\d.]+$", "epsilon = 3.95", WORKPLACE, flags=re.MULTILINE)
+    text = text.replace('unit = "hours"', f'unit = "hours"\n{mechanism}')
+    return publish(f"questions_per_person = 2\n{text}")
+
+
+def part_sizes(question: PublishedQuestion) -> dict[str, int]:
+    """Return the number of rows of each part."""
+    has_mean = bool(truth_values(question))
+    return {
+        "shares": len(question.options),
+        "answered": len(substantive_options(question)),
+        "spread": len(histogram_cells(question)),
+        "mean": int(has_mean),
+        "median": int(has_mean),
+    }
+
+
+def counts_of(question: PublishedQuestion, n: int, rng: np.random.Generator) -> list[int]:
+    """Return the counts of n reports of the first demo's respondents."""
+    channel, truth = question.channel, TRUE_SHARES[question.id]
+    if isinstance(channel, BitVector):
+        ticks = np.array([[j in ticked for j in range(channel.m)] for ticked in truth], dtype=int)
+        return population(channel, list(truth.values()), n, rng, ticks).tolist()
+    shares = np.zeros(channel.truths)
+    for answer, share in truth.items():
+        shares[place_of(question, answer)] += share
+    return population(channel, (shares / shares.sum()).tolist(), n, rng).tolist()
+
+
+def place_of(question: PublishedQuestion, answer: int | tuple[int, ...]) -> int:
+    """Return the place of an answer among the truths; hours beyond a grid are its last value."""
+    if isinstance(answer, tuple):
+        return question.patterns.index(answer)
+    if question.id != "unpaid_overtime":
+        return min(answer, question.channel.truths - 1)
+    last = question.channel.truths - 1
+    return last if answer == -1 else min(answer, last - 1)
+
+
+def suppressed_before(definition: Definition, n_asked: int) -> float:
+    """Return the mean number of rows that the earlier rule suppressed."""
+    rng, total = np.random.default_rng(1), 0
+    for question in definition.questions:
+        sizes = part_sizes(question)
+        for _ in range(ROUNDS):
+            counts = counts_of(question, n_asked, rng)
+            estimates = estimate_question(question, n_asked, counts, DEFAULT_OPTIONS)
+            shown = {
+                part: (result := getattr(estimates, part)) is not None and old_rule(result)
+                for part in PARTS
+            }
+            shown["answered"] &= shown["shares"]
+            total += sum(sizes[part] for part in PARTS if not shown[part])
+    return total / ROUNDS
+
+
+def suppressed_now(definition: Definition, n_asked: int) -> int:
+    """Return the number of rows that the rule in use suppresses."""
+    return sum(
+        part_sizes(question)[part]
+        for question in definition.questions
+        for part, decision in decide_disclosures(question, n_asked).items()
+        if decision == SUPPRESSED
+    )
+
+
+def main() -> None:
+    print(f"{RESPONDENTS:,} respondents")
+    print(f"{'':<46}{'rows':>6}{'old rule':>10}{'now':>6}{'target':>8}{'ratio':>7}")
+    for name, definition, target in (
+        ("first version: 8 of 8 questions, epsilon 7.9", publish(WORKPLACE), None),
+        ("recommended: 2 of 8 questions, epsilon 7.9", recommended(), MAX_SUPPRESSED),
+        ("recommended, hours by the default mechanism", recommended(""), None),
+        ("today's demo: 2 of 8 questions, epsilon 2.8", demo.definition(), None),
+    ):
+        n_asked = RESPONDENTS * definition.drawn // len(definition.groups)
+        rows = sum(sum(part_sizes(question).values()) for question in definition.questions)
+        before, now = suppressed_before(definition, n_asked), suppressed_now(definition, n_asked)
+        print(f"{name:<46}{rows:>6}{before:>10.1f}{now:>6}{'' if target is None else target:>8}"
+              f"{'' if target is None else f'{now / target:.2f}':>7}")  # fmt: skip
+        for question in definition.questions:
+            hidden = [p for p, d in decide_disclosures(question, n_asked).items()
+                      if d == SUPPRESSED and part_sizes(question)[p]]  # fmt: skip
+            if hidden:
+                print(f"    {question.id}: {', '.join(hidden)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ from survey.estimator.core.result import Result
 from survey.estimator.numbers.distribution import Cumulative, Histogram, cdf, histogram
 from survey.estimator.numbers.mean import Mean, MeanDifference, mean, mean_difference
 from survey.estimator.numbers.quantiles import Quantiles, median, quantiles
+from survey.estimator.planning.joint_precision import JointPrecision, joint_precision
 from survey.estimator.planning.privacy_cost import (
     MarginSplit,
     SimulatedGrid,
@@ -105,6 +106,7 @@ __all__ = [
     "GroupShares",
     "Histogram",
     "Independence",
+    "JointPrecision",
     "JointlyRandomized",
     "LieDetector",
     "MarginSplit",
@@ -146,6 +148,7 @@ __all__ = [
     "histogram",
     "independence",
     "joint_counts",
+    "joint_precision",
     "joint_shares",
     "lie_detector",
     "margin_of",

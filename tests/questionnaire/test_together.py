@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,12 @@ from survey.collect.simulation import randomized_codes, simulate_respondents
 from survey.errors import DefinitionError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.loading import load, source_of
+from survey.questionnaire.drafts import edits
+from survey.questionnaire.drafts.check import check_draft
+from survey.questionnaire.drafts.conversion import draft_from
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.edits import QuestionSheet
+from survey.questionnaire.loading import load, parse, source_of
 from survey.questionnaire.privacy_loss import Questions, ledger, report_strength
 from survey.questionnaire.validation import check
 from survey.settings import Caps
@@ -206,3 +212,71 @@ def test_a_wrong_declaration_is_refused_with_its_place(source, mistake):
     with pytest.raises(DefinitionError) as refused:
         load(source.encode(), "s.toml", Caps(question=5))
     assert refused.value.mistakes == [mistake]
+
+
+# Drafts
+
+
+def draft_of(source: str) -> DraftContent:
+    return draft_from(parse(source.encode(), "s.toml"))
+
+
+PAIR = survey_of(*"abc", declared=together("a", "b", joint=True))
+
+
+def linked(content: DraftContent, key: int, other: str, *, joint: bool) -> DraftContent:
+    """Return the draft after its question form was sent with another companion."""
+    sheet = QuestionSheet(key)
+    values = {**sheet.values(content), "together_with": other, "joint": joint}
+    return sheet.apply(content, values)
+
+
+def test_a_draft_follows_a_renamed_question_and_forgets_a_removed_one():
+    content = draft_of(PAIR)
+    a, b, _ = content.questions
+    assert content.companion("b") == ("a", True)
+    values = {**QuestionSheet(a["key"]).values(content), "id": "smoked"}
+    renamed = QuestionSheet(a["key"]).apply(content, values)
+    assert renamed.companion("b") == ("smoked", True)
+    assert check_draft(renamed, Caps()).survey.questions
+    alone = edits.remove_question(content, a["key"])
+    assert alone.companion("b") == ("", False)
+    pages = edits.add_page(content)
+    moved = edits.move_question(edits.move_question(pages, b["key"], 1), b["key"], 1)
+    assert [len(page.questions) for page in moved.pages] == [2, 1]
+    assert moved.companion("b") == ("a", True)
+    copied, key = edits.duplicate_question(content, b["key"])
+    assert copied.companion(copied.question(key)["id"]) == ("", False)
+
+
+def test_the_question_form_changes_what_a_question_belongs_to():
+    content = draft_of(PAIR)
+    _, b, c = content.questions
+    three = linked(content, c["key"], "b", joint=True)
+    (joint,) = {question.joint for question in check_draft(three, Caps()).survey.questions}
+    assert joint.questions == ("a", "b", "c")
+    apart = check_draft(linked(content, c["key"], "b", joint=False), Caps()).survey
+    assert apart.groups == [["a", "b", "c"]]
+    assert [question.joint is None for question in apart.questions] == [False, False, True]
+    for joint in (True, False):
+        assert linked(three, b["key"], "", joint=joint).companion("a") == ("c", True)
+    separate = linked(content, b["key"], "a", joint=False)
+    assert separate.survey["together"] == ({"questions": ["a", "b"], "joint": False},)
+    assert linked(separate, b["key"], "a", joint=False) == separate
+
+
+def test_a_mistake_of_a_declaration_belongs_to_the_question_that_makes_it():
+    content = draft_of(survey_of(*"ab", more=MULTIPLE, declared=together("a", "b")))
+    *_, multiple = content.questions
+    (mistake,) = check_draft(linked(content, multiple["key"], "a", joint=True), Caps()).mistakes
+    assert (mistake.field, mistake.question) == ("together_with", multiple["key"])
+    assert mistake.text.startswith('"m" cannot be randomized jointly')
+
+
+def test_an_automatic_number_of_questions_counts_those_that_belong_together_once():
+    content = draft_of(survey_of(*"abcd", declared=together("a", "b")))
+    content = replace(content, survey={**content.survey, "questions_per_person": "auto"})
+    found = check_draft(content, Caps())
+    # Two of three groups, one of them a pair, would have the factor 27.
+    assert (found.asked.n_groups, found.asked.drawn, found.ratio) == (3, 1, 9)
+    assert found.survey.groups == [["a", "b"], ["c"], ["d"]]

@@ -246,6 +246,24 @@ def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, design):
     assert chart.text.count("1,000 reports") > 0
 
 
+def test_two_questions_are_declared_to_belong_together_and_randomized_as_one(ada, store):
+    slug = begin(ada)
+    add_two_questions(ada, slug)
+    first, second = content_of(store, slug).questions
+    path = ada.get(f"{DRAFTS}/{slug}").text
+    path = re.findall(rf'href="({DRAFTS}/{slug}/[^"]*{second["key"]})"', path)[0]
+    save(ada, path, together_with=first["id"])
+    page = ada.get(path).text
+    assert "each person is asked both or neither" in page
+    assert "would give a margin of error of" in page
+    save(ada, path, together_with=first["id"], joint="y")
+    assert " gives a margin of error of" in ada.get(path).text
+    outline = ada.get(f"{DRAFTS}/{slug}").text
+    assert f"randomized as one answer with {first['id']}" in " ".join(outline.split())
+    survey = check_draft(content_of(store, slug), Caps()).survey
+    assert all(question.joint for question in survey.questions)
+
+
 def test_feedback_reports_errors_while_a_question_is_edited(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")

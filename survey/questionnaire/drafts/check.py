@@ -201,10 +201,19 @@ def _locate(place: Place, text: str, content: DraftContent) -> Mistake:
             return Mistake(
                 text, "title", page=content.pages[i].key, language=_language_of(steps, content)
             )
+        case ("together", int(i), *_):
+            return Mistake(text, "together_with", question=_last_member(content, i))
         case (str(name), *steps):
             return Mistake(text, name, language=_language_of(steps, content))
         case _:
             return Mistake(text)
+
+
+def _last_member(content: DraftContent, place: int) -> int | None:
+    """Return the key of the last question that a declaration lists and the draft contains."""
+    ids = content.survey["together"][place]["questions"]
+    keys = {question["id"]: question["key"] for question in content.questions}
+    return next((keys[name] for name in reversed(ids) if name in keys), None)
 
 
 def _in_question(

@@ -170,6 +170,17 @@ class DraftContent:
                 return page
         raise NotFoundError("this page was removed from the draft")
 
+    def companion(self, name: str) -> tuple[str, bool]:
+        """Return the question that belongs together with a question, "" if none does, by their ids.
+
+        Also return whether the answers to both are randomized as one.
+        """
+        for declared in self.survey["together"]:
+            if name and name in declared["questions"]:
+                other = next((id_ for id_ in declared["questions"] if id_ != name), "")
+                return other, bool(declared.get("joint", False))
+        return "", False
+
     @property
     def topics(self) -> dict[str, Texts]:
         """The topics of the questions in all languages, by their text in the own language.

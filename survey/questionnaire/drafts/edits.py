@@ -112,7 +112,9 @@ def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
         return content
     target = content.pages[at + by]
     extended = (question, *target.questions) if by > 0 else (*target.questions, question)
-    return remove_question(content, key).with_page(replace(target, questions=extended))
+    del questions[place]
+    without = content.with_page(replace(content.pages[at], questions=tuple(questions)))
+    return without.with_page(replace(target, questions=extended))
 
 
 def ask_some(content: DraftContent, n: int) -> DraftContent:
@@ -164,6 +166,32 @@ def with_groups(
     declared = tuple({"questions": list(ids), "joint": is_joint} for ids, is_joint in together)
     draws = {"questions_per_person": str(drawn or ""), "together": declared}
     return replace(content, survey={**content.survey, **draws})
+
+
+COMPANION_FIELDS = ("together_with", "joint")
+"""The fields of a question that the draft stores as declarations of the survey."""
+
+
+def with_companion(
+    content: DraftContent, key: int, *, together_with: str = "", joint: bool = False
+) -> DraftContent:
+    """Declare that a question belongs together with another, by its id, or with none."""
+    name = str(content.question(key)["id"])
+    before = content.companion(name)
+    if (together_with, joint and bool(together_with)) == before:
+        return content
+    alone = _map_together(content, lambda id_: None if id_ == name else id_)
+    if not together_with:
+        return alone
+    declared, is_added = [], False
+    for group in alone.survey["together"]:
+        fits = together_with in group["questions"] and bool(group.get("joint", False)) == joint
+        members = [*group["questions"], name] if fits and not is_added else group["questions"]
+        is_added |= fits
+        declared.append({**group, "questions": members})
+    if not is_added:
+        declared.append({"questions": [together_with, name], "joint": joint})
+    return replace(alone, survey={**alone.survey, "together": tuple(declared)})
 
 
 def with_ranges(
@@ -296,13 +324,15 @@ class QuestionSheet:
     fixes_ids: bool = False
 
     def values(self, content: DraftContent) -> Values:
-        """Return texts as strings, and options as (key, id, label)."""
+        """Return texts as strings, options as (key, id, label), and the question's companion."""
         question, language = content.question(self.key), content.own_language
         options = tuple(
             {**option, "label": option["label"].get(language, "")} for option in question["options"]
         )
         texts = {name: question[name].get(language, "") for name in QUESTION_TEXTS}
-        values = {**question, **texts, "options": options}
+        other, is_joint = content.companion(str(question["id"]))
+        companion = {"together_with": other, "joint": is_joint}
+        values = {**question, **texts, "options": options, **companion}
         return {name: value for name, value in values.items() if name != "key"}
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
@@ -315,10 +345,13 @@ class QuestionSheet:
             # Another type has other mechanisms, so the standard privacy level applies again.
             values = {**values, **NO_LEVEL}
         options, last_key = _merge_options(old, values["options"], content)
+        companion = {name: values[name] for name in COMPANION_FIELDS if name in values}
+        values = {name: value for name, value in values.items() if name not in COMPANION_FIELDS}
         question = {**old, **values, **texts, "options": options, "key": self.key}
         changed = replace(content, last_key=last_key).with_question(self.key, question)
         changed = with_ids(changed, self.key) if self.fixes_ids else changed
-        return _update_conditions(changed, old, changed.question(self.key)) if old else changed
+        changed = _update_conditions(changed, old, changed.question(self.key)) if old else changed
+        return with_companion(changed, self.key, **companion) if companion else changed
 
 
 @dataclass(frozen=True)

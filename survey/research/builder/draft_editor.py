@@ -455,6 +455,7 @@ def _question_form(
     )
     form = forms.QuestionForm(formdata=formdata, data=data).for_type(str(values["type"]))
     forms.add_conditions(form, content, draft_check, values)
+    forms.add_companions(form, content, values)
     return form
 
 

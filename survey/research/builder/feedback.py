@@ -8,9 +8,13 @@ from typing import Any
 
 from flask import url_for
 
+from survey.estimator import joint_precision
+from survey.mechanism import SubsetSelection
 from survey.mechanism.composition import format_epsilon, log_rounded_up
+from survey.questionnaire.definition import joint_mistake
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.drafts.draft import AUTOMATIC
+from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
     Bounds,
     Questions,
@@ -50,6 +54,7 @@ class QuestionFeedback:
     needed_epsilon: str = ""
     mechanism: str = ""
     ranges: str = ""
+    pair: str = ""
     total: str = ""
     examples: str = ""
     extent: str = ""
@@ -92,7 +97,37 @@ def question_feedback(
         **totals,
         mechanism=mechanism_sentence(question),
         ranges=ranges_sentence(question, responses.to_question),
+        pair=pair_sentence(draft_check, question, responses.to_question),
         chart=chart,
+    )
+
+
+def pair_sentence(draft_check: DraftCheck, question: BaseQuestion, n: int) -> str:
+    """Return what randomizing a question jointly changes; empty if it belongs with no other."""
+    by_id = {other.id: other for other in draft_check.questions.values()}
+    ids = next((ids for ids in draft_check.together if question.id in ids), ())
+    if not ids or n < 1 or joint_mistake(ids, by_id):
+        return ""
+    members = [by_id[id_] for id_ in ids]
+    channels = [member.own_channel for member in members]
+    precision = joint_precision([c for c in channels if isinstance(c, SubsetSelection)], n)
+    place = members.index(question)
+    share, cell = (
+        f"±{100 * joint:.1f} instead of ±{100 * apart:.1f} points"
+        for joint, apart in (
+            (precision.shares_joint[place], precision.shares_apart[place]),
+            (precision.cell_joint, precision.cell_apart),
+        )
+    )
+    others = " and ".join(f"“{member.text}”" for member in members if member is not question)
+    advice = ""
+    if not precision.narrows_shares:
+        advice = " It pays for the cross-tab only: the shares of a question become less precise."
+    verb = "gives" if question.joint else "would give"
+    return (
+        f"Randomizing the answer as one with {others} {verb} a margin of error of {share} for this "
+        f"question and {cell} for a cell of their cross-tab, at the same total privacy loss and "
+        f"equal shares.{advice}"
     )
 
 

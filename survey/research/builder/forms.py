@@ -104,6 +104,8 @@ class QuestionForm(SheetForm):
         option_widget=CheckboxInput(),
         validate_choice=False,
     )
+    together_with = SelectField("Belongs together with", validate_choice=False)
+    joint = BooleanField("Randomize the answers to both questions as one")
     way = SelectField(FIELD_NAMES["way"], validate_choice=False)
     value = StringField("Value", [LINE])
     mechanism = SelectField("Mechanism", validate_choice=False)
@@ -316,6 +318,19 @@ def add_conditions(
         # The ticks belong to the question that was chosen before.
         form.ask_options.data = [name for name in form.ask_options.data if name in labels]
     _offer_answers(form, labels, is_known=valid is not None)
+
+
+def add_companions(form: QuestionForm, content: DraftContent, values: Values) -> None:
+    """Fill in the questions that a question can belong together with: all others."""
+    others = {
+        str(question["id"]): _text(content, question)
+        for question in content.questions
+        if question["id"] and question["id"] != values["id"]
+    }
+    stored = str(form.together_with.data or "")
+    if stored and stored not in others:
+        others[stored] = f"{stored} (no longer a question)"
+    form.together_with.choices = choices({"": "No other question", **others})
 
 
 def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool) -> None:

@@ -75,12 +75,12 @@ def question_plan(
     """
     responses = Responses(n, share)
     published = to_published(question)
-    ratio = published.channel.ratio
+    ratio = published.device_channel.ratio
     is_short = max(ratio.numerator, ratio.denominator) <= LARGEST_NUMERATOR
     logarithm = f" = ln({format_fraction(ratio)})" if is_short else ""
     return QuestionPlan(
         p=published.channel.truth_probability,
-        epsilon=f"epsilon {format_epsilon(published.channel.epsilon)}{logarithm}",
+        epsilon=f"epsilon {format_epsilon(published.device_channel.epsilon)}{logarithm}",
         chance=_chance(published),
         bounds=_bounds(published),
         margins=_margins(published, responses),
@@ -149,10 +149,14 @@ def _per_100(chances: Range) -> str:
 
 
 def _bounds(question: PublishedQuestion) -> str:
-    bounds = label(question, question.channel.ratio)
+    bounds = label(question, question.device_channel.ratio)
+    subject, knowledge = "This question alone changes", ""
+    if question.joint:
+        subject = "This question and those randomized as one answer with it change"
+        knowledge = ", even if somebody knows the other answers"
     return (
-        "This question alone changes the odds of a guess about someone by a factor of at most "
-        f"{bounds.odds}: a suspicion of 10% becomes at most {bounds.from10}%, one of 50% at most "
+        f"{subject} the odds of a guess about someone by a factor of at most {bounds.odds}"
+        f"{knowledge}: a suspicion of 10% becomes at most {bounds.from10}%, one of 50% at most "
         f"{bounds.from50}%."
     )
 
@@ -180,7 +184,12 @@ def _required_reports(question: PublishedQuestion, margin: float, share: Fractio
 def _required_setting(
     question: BaseQuestion, published: PublishedQuestion, responses: Responses, margin: float
 ) -> str:
-    """Return the setting that gives the margin; empty if the design has none."""
+    """Return the setting that gives the margin; empty if the design has none.
+
+    The margin of a joint response also depends on the settings of the other questions.
+    """
+    if published.joint:
+        return ""
     design = required_design(question, published, responses.to_question, margin)
     if design is None:
         return ""

@@ -31,7 +31,8 @@ def joint_response(sizes: Sequence[int], ratio: Fraction) -> SubsetSelection:
     K = the product of `sizes`, T/L = `ratio`, the e^epsilon of the whole report on these questions.
     Where T + (K-1)L would exceed 2^32, L = 10^4 and T = floor(L ratio), so that epsilon is never
     above the one asked for. Guarantee: epsilon = ln(T/L), about all answers together, and about one
-    of them against somebody who knows the others.
+    of them against somebody who knows the others. Source: Kairouz, Oh, Viswanath 2016, with the K
+    combinations as options.
 
     Raises ChannelError for fewer than two questions, more than 256 combinations, or an epsilon that
     is above 12 or too small for integers.

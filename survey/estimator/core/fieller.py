@@ -169,15 +169,9 @@ def ratio_interval(
     """
     from scipy.special import stdtrit
 
-    A, B = np.asarray(moments.mean_a), np.asarray(moments.mean_b)
+    estimate, std_error, inside = estimated_ratio(moments, floor, n)
+    B = np.asarray(moments.mean_b)
     has_base = B > 0
-    divisor = np.where(has_base, B, 1.0)
-    estimate = np.where(has_base, A / divisor, np.nan)
-    inside = np.where(has_base, np.clip(A / divisor, -1.0, 1.0), 0.0)
-    # A single report has no sample variance; its truth varies by at most 1 on [-1, 1].
-    observed = moments.scatter(A / divisor) if n > 1 else _interpolate(floor, inside) + 1.0
-    variance = np.maximum(observed, _interpolate(floor, inside))
-    std_error = np.where(has_base, np.sqrt(variance / n) / divisor, np.inf)
     t = float(stdtrit(max(n - 1, 1), (1 + level) / 2))
 
     def rejected(r: Floats, side: int) -> Booleans:
@@ -187,6 +181,22 @@ def ratio_interval(
 
     low, high = (_last_accepted(inside, side, rejected) for side in (-1, 1))
     return Ratio(estimate, std_error, low, high)
+
+
+def estimated_ratio(moments: Moments, floor: Floats, n: int) -> tuple[Floats, Floats, Floats]:
+    """Return mean a / mean b, its standard error, and the ratio clipped to [-1, 1].
+
+    The variance is at least `floor`, as in `ratio_interval`. If B <= 0, they are nan, inf and 0.
+    """
+    A, B = np.asarray(moments.mean_a), np.asarray(moments.mean_b)
+    has_base = B > 0
+    divisor = np.where(has_base, B, 1.0)
+    estimate = np.where(has_base, A / divisor, np.nan)
+    inside = np.where(has_base, np.clip(A / divisor, -1.0, 1.0), 0.0)
+    # A single report has no sample variance; its truth varies by at most 1 on [-1, 1].
+    observed = moments.scatter(A / divisor) if n > 1 else _interpolate(floor, inside) + 1.0
+    variance = np.maximum(observed, _interpolate(floor, inside))
+    return estimate, np.where(has_base, np.sqrt(variance / n) / divisor, np.inf), inside
 
 
 def _with_tails(

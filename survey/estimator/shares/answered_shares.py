@@ -278,10 +278,11 @@ def _shift(
 def table_shift(a: Floats, b: Floats, f: Floats, n: int, level: float) -> Floats:
     """Return the `lattice_shift` of a - r b at each of `RATIOS`, shape (k, 33), for reports f.
 
-    `a` has shape (k, reports), `b` and `f` (reports,).
+    `a` has shape (k, reports), `b` and `f` have this shape or (reports,).
     """
-    values = (a[:, None] - RATIOS[:, None] * b) / n
-    return lattice_shift(values[..., None, :], f[None, :], np.array([float(n)]), level)
+    values = (a[:, None] - RATIOS[:, None] * np.atleast_2d(b)[:, None]) / n
+    f = np.atleast_2d(f)[:, None, None]
+    return lattice_shift(values[..., None, :], f, np.array([float(n)]), level)
 
 
 def support_shift(
@@ -578,13 +579,13 @@ def _table_moments(
     truths = np.arange(channel.truths)
     is_option, is_silent = answers[:, None] == truths, np.isin(truths, silent)[None, :]
     at_truth, elsewhere, without_answer = (
-        Squares(*(_weighted_means(moment, weights, among) for moment in moments))
+        Squares(*(weighted_means(moment, weights, among) for moment in moments))
         for among in (is_option, ~is_option & ~is_silent, is_silent)
     )
     return GroupMoments(at_truth, elsewhere, without_answer, np.ptp(a, axis=1), shares.n)
 
 
-def _weighted_means(values: Floats, weights: Floats, among: Booleans) -> Floats:
+def weighted_means(values: Floats, weights: Floats, among: Booleans) -> Floats:
     """Return weighted row means over some truths, shape (k, 1); unweighted ones if all are 0."""
     inside = np.where(among, weights, 0.0)
     inside = np.where(inside.sum(axis=1, keepdims=True) > 0, inside, among)

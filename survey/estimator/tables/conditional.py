@@ -16,10 +16,18 @@ from survey.estimator.core.arguments import (
     checked_level,
     checked_whole,
 )
-from survey.estimator.core.debiasing import Axis, along, axis
-from survey.estimator.core.fieller import RATIOS, Moments, ratio_interval
-from survey.estimator.core.intervals import lattice_shift
+from survey.estimator.core.debiasing import along, axis, report_classes
+from survey.estimator.core.fieller import RATIOS, Moments, estimated_ratio
+from survey.estimator.core.intervals import lattice_shift, level_of_student, normal_quantile
+from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
+from survey.estimator.shares.answered_shares import (
+    GroupMoments,
+    Squares,
+    ratio_ends,
+    table_shift,
+    weighted_means,
+)
 from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.tables.crosstab import Crosstab, PairDesign
 from survey.estimator.tables.difference import Difference
@@ -72,8 +80,8 @@ def conditional(
     table of two). `options` are the answers b, by default all.
 
     Fieller's interval inverts a test of E[(g_a - r) h_b] = 0, so it is correct even if the ratio's
-    distribution is skewed; its variance is at least that of randomization alone at that r. Coverage
-    at .95, simulated (tests/estimator/tables): at least .93.
+    distribution is skewed. Its variance is the one under r, with other answers divided as
+    estimated, and its ends move outwards because counts are whole numbers, as in `answered_shares`.
 
     Raises NoBaseError where P(b) is not clearly above 0, that is less than half the width of its
     interval: then the reports contain no information about these people alone, and only [0, 1]
@@ -95,8 +103,7 @@ def conditional(
     if len(channels) == 1:
         moments = _JointMeans(_joint_channel(channels), f)
     else:
-        rows, columns = (axis(channel) for channel in channels)
-        moments = _Means(rows, columns, f)
+        moments = _Means(channels, f)
     given_options = _checked_options(options, len(moments.single))
     shares, squares = moments.single[given_options], moments.square[given_options]
     clear = is_clearly_positive(shares, squares, result.n, level)
@@ -106,16 +113,13 @@ def conditional(
             f"P(question {given} = {missing}) is not clearly above 0 with n = {result.n}: shares "
             "among these people cannot be estimated; choose other options"
         )
-    ratios = [
-        [moments.ratio(a, b, result.n, level) for b in given_options] for a in range(moments.truths)
-    ]
-    # Ratios are those of 2 a - b, in [-1, 1].
-    values = np.array(ratios, dtype=np.float64)
+    columns_of = [moments.shares_within(b, result.n, level) for b in given_options]
+    estimate, error, low, high = np.stack(columns_of, axis=-1)
     return Conditional(
-        estimate=(values[..., 0] + 1) / 2,
-        std_error=values[..., 1] / 2,
-        conf_low=np.clip((values[..., 2] + 1) / 2, 0.0, 1.0),
-        conf_high=np.clip((values[..., 3] + 1) / 2, 0.0, 1.0),
+        estimate=estimate,
+        std_error=error,
+        conf_low=low,
+        conf_high=high,
         options=np.array(given_options, dtype=np.int64),
         n=result.n,
         level=level,
@@ -153,10 +157,25 @@ class _Ratios:
     half_square: Floats
     square: Floats
 
-    def ratio(self, a: int, b: int, n: int, level: float) -> tuple[float, float, float, float]:
-        """Return the ratio of 2 c_ab - h_b to h_b."""
-        ratio = ratio_interval(self._moments(a, b, n), self._floor(a, b), 0.0, n, level)
-        return float(ratio.estimate), float(ratio.std_error), float(ratio.low), float(ratio.high)
+    def shares_within(self, b: int, n: int, level: float) -> Floats:
+        """Return estimates, standard errors and ends of P(a | b) for all a, shape (4, a)."""
+        # Errors are those of the ratio of 2 c_ab - h_b to h_b, in [-1, 1].
+        estimate, error = np.array(
+            [
+                estimated_ratio(self._moments(a, b, n), self._floor(a, b), n)[:2]
+                for a in range(self.truths)
+            ],
+            dtype=np.float64,
+        ).T
+        c, h, f = self._classes(b)
+        low, high = ratio_ends(
+            self.joint[:, b],
+            self.single[[b]],
+            self._scatter(b, n),
+            table_shift(c, h, f, n, level),
+            normal_quantile(level_of_student(level, n)),
+        )
+        return np.stack([(estimate + 1) / 2, error / 2, low, high])
 
     def _moments(self, a: int, b: int, n: int) -> Moments:
         A, B = 2 * self.joint[a, b] - self.single[b], self.single[b]
@@ -173,6 +192,14 @@ class _Ratios:
 
     def _floor(self, a: int, b: int) -> Floats:
         """Return the variance of randomization alone at each ratio of `RATIOS`."""
+        raise NotImplementedError
+
+    def _scatter(self, b: int, n: int) -> GroupMoments:
+        """Return the moments of c_ab and h_b of people with a and b, with b, and without b."""
+        raise NotImplementedError
+
+    def _classes(self, b: int) -> tuple[Floats, Floats, Floats]:
+        """Return c_ab and h_b of classes of reports, and their shares, each (a, classes)."""
         raise NotImplementedError
 
 
@@ -192,7 +219,7 @@ class _JointMeans(_Ratios):
         self.joint_square = (f * (1 - 2 * q) + q**2) / D**2
         self.half_square = (f * (1 - q_b) - q * f_b + q * q_b) / D**2
         self.square = (f_b * (1 - 2 * q_b) + q_b**2) / D**2
-        self._p, self._q, self._q_b, self._D = p, q, q_b, D
+        self._p, self._q, self._q_b, self._D, self._f = p, q, q_b, D, f
 
     def _floor(self, _a: int, b: int) -> Floats:
         """Return the minimum E[(2 c_ab - (1+r) h_b)^2] among people with P(b) as estimated.
@@ -211,11 +238,35 @@ class _JointMeans(_Ratios):
         s, x = min(max(float(self.single[b]), 0.0), 1.0), t / 2
         return np.asarray(s * (x * at_ab + (1 - x) * at_ib) + (1 - s) * at_ij)
 
+    def _values(self) -> tuple[Floats, Floats]:
+        """Return c_ab and h_b of a report of ab, of another one with b, and of one without b."""
+        q, q_b, D = self._q, self._q_b, self._D
+        return np.array([1 - q, -q, -q]) / D, np.array([1 - q_b, 1 - q_b, -q_b]) / D
+
+    def _scatter(self, _b: int, n: int) -> GroupMoments:
+        p, q, q_b = self._p, self._q, self._q_b
+        c, h = self._values()
+        at_ab, at_ib, at_ij = (
+            Squares(*(np.full((self.truths, 1), P @ product) for product in (c * c, c * h, h * h)))
+            for P in (
+                np.array([of_ab, with_b, 1 - of_ab - with_b])
+                for of_ab, with_b in ((p, q_b - q), (q, p + q_b - 2 * q), (q, q_b - q))
+            )
+        )
+        return GroupMoments(at_ab, at_ib, at_ij, np.full(self.truths, np.ptp(c)), n)
+
+    def _classes(self, b: int) -> tuple[Floats, Floats, Floats]:
+        f_ab, f_b = self._f[:, b], self._f[:, b].sum()
+        c, h = self._values()
+        f = np.stack([f_ab, f_b - f_ab, np.full(self.truths, 1 - f_b)], axis=1)
+        return np.tile(c, (self.truths, 1)), h, f
+
 
 class _Means(_Ratios):
     """The means of two questions randomized separately: c_ab = g_a h_b."""
 
-    def __init__(self, rows: Axis, columns: Axis, f: Floats) -> None:
+    def __init__(self, channels: Sequence[CodeChannel], f: Floats) -> None:
+        rows, columns = (axis(channel) for channel in channels)
         margin = f.sum(axis=0) / rows.per_report
         self.truths = len(rows.means)
         self.joint = along(f, [rows.means, columns.means])
@@ -225,6 +276,9 @@ class _Means(_Ratios):
         self.half_square = along(f, [rows.means, columns.squares])
         self.square = columns.squares @ margin
         self.rows, self.columns = rows, columns
+        self._reports, of_rows = report_classes(channels[0], f)
+        self._reports, of_columns = report_classes(channels[1], self._reports)
+        self._values = of_rows, of_columns
 
     def _floor(self, a: int, b: int) -> Floats:
         """Return the minimum E[(2 g_a - 1 - r)^2 h_b^2] among people with P(b) as estimated.
@@ -242,6 +296,42 @@ class _Means(_Ratios):
         s, x = min(max(float(self.single[b]), 0.0), 1.0), (1 + RATIOS) / 2
         floor = s * at_b * (x * at_a + (1 - x) * elsewhere)
         return np.asarray(floor + (1 - s) * not_at_b * np.minimum(at_a, elsewhere))
+
+    def _scatter(self, b: int, n: int) -> GroupMoments:
+        """Other answers are divided as estimated; E[c_ab h_b | ij] = [i = a] E[h_b^2 | j]."""
+        A, B = self.rows.by_truth, self.columns.by_truth[b]
+        P = norm_sub(self.joint.ravel()).reshape(self.joint.shape)
+        is_a = np.eye(self.truths, dtype=bool)
+        at_b = np.full((self.truths, 1), B[b])
+        within = np.tile(P[:, b], (self.truths, 1))
+        # All truths ij of the table, with j not b: values (a, i, j) as rows.
+        weights = np.tile(P.ravel(), (self.truths, 1))
+        without_b = np.tile(np.arange(len(B)) != b, (self.truths, self.truths))
+        silent = Squares(
+            *(
+                weighted_means(
+                    np.multiply.outer(values, B).reshape(self.truths, -1), weights, without_b
+                )
+                for values in (A, is_a.astype(np.float64), np.ones(A.shape))
+            )
+        )
+        return GroupMoments(
+            Squares(np.diagonal(A)[:, None] * at_b, at_b, at_b),
+            Squares(weighted_means(A, within, ~is_a) * at_b, 0 * at_b, at_b),
+            silent,
+            np.zeros(self.truths),
+            n,
+        )
+
+    def _classes(self, b: int) -> tuple[Floats, Floats, Floats]:
+        g, h = self._values[0], self._values[1][b]
+        f = self._reports[:, :, min(b, self._reports.shape[2] - 1)]
+        c = np.multiply.outer(g, h)
+        return (
+            c.reshape(len(g), -1),
+            np.broadcast_to(h, c.shape).reshape(len(g), -1),
+            f.reshape(len(f), -1),
+        )
 
 
 def is_clearly_positive(share: Floats, square: Floats, n: int, level: float) -> Booleans:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
@@ -41,9 +41,29 @@ class ByGroup(NamedTuple):
     group: ArrayLike
 
 
-def chances(reports: ArrayLike, channel_of: CodeChannel | ByGroup, name: str) -> Floats:
-    """Return P(report | truth) of each report, shape (n, truths); errors contain `name`."""
-    codes = whole_codes(reports, name)
+class Devices(NamedTuple):
+    """The devices of one question: matrices P(report | truth), and the matrix of each person.
+
+    `order` are the truths, the baseline first; rows of the matrices are in this order. `group` has
+    shape (n,).
+    """
+
+    matrices: list[Floats]
+    group: Integers
+    order: list[int]
+
+    def chances(self, codes: Integers) -> Floats:
+        """Return P(report | truth) of each person's report, shape (n, truths)."""
+        probabilities = np.empty((len(codes), len(self.order)))
+        for g in np.unique(self.group).tolist():
+            probabilities[self.group == g] = self.matrices[g][:, codes[self.group == g]].T
+        return probabilities
+
+
+def _devices(
+    codes: Integers, channel_of: CodeChannel | ByGroup, baseline: int, name: str
+) -> Devices:
+    """Return the devices that sent these reports; errors contain `name`."""
     if isinstance(channel_of, ByGroup):
         channels, group = list(channel_of.channels), _groups(channel_of, len(codes), name)
     else:
@@ -55,10 +75,8 @@ def chances(reports: ArrayLike, channel_of: CodeChannel | ByGroup, name: str) ->
         raise CountsError(f"{name}: report {report} is {codes[report]}, above {sizes[report] - 1}")
     occurring = np.unique(group).tolist()
     _check_identified([channels[g] for g in occurring], [matrices[g] for g in occurring], name)
-    probabilities = np.empty((len(codes), len(matrices[0])))
-    for g in occurring:
-        probabilities[group == g] = matrices[g][:, codes[group == g]].T
-    return probabilities
+    order = _order(len(matrices[0]), baseline, name)
+    return Devices([M[order] for M in matrices], group, order)
 
 
 def whole_codes(values: ArrayLike, name: str, item: str = "report") -> Integers:
@@ -172,6 +190,8 @@ class Design:
     scale       (m,): deviations by which they were divided
     together    (n, U, T): P(all reports | combination u, outcome t) with joint responses; None if
                 it is the product of `randomized` and `outcome`
+    devices     those of the outcome, then of each randomized predictor
+    joint       responses that answer several of these questions
     """
 
     outcome: Floats
@@ -185,7 +205,9 @@ class Design:
     answers: tuple[int, ...]
     centre: Floats
     scale: Floats
-    together: Floats | None = None
+    together: Floats | None
+    devices: tuple[Devices, ...]
+    joint: Sequence[JointlyRandomized]
 
     @cached_property
     def log_chances(self) -> Floats:
@@ -233,75 +255,55 @@ def make_design(
     joint: Sequence[JointlyRandomized] = (),
 ) -> Design:
     """Check all arguments and return the design; see `regression` for the errors."""
-    outcome = _outcome(reports, channel)
-    n = len(outcome)
-    order = _order(outcome.shape[1], baseline, "the outcome")
+    codes = [whole_codes(reports, "the outcome")]
+    devices = [_outcome_devices(codes[0], channel, baseline)]
+    n, outcomes = len(codes[0]), len(devices[0].order)
     open_, labels = _open_columns(predictors, names, n)
-    probabilities = _randomized_chances(randomized, n)
-    sizes = [matrix.shape[1] for matrix in probabilities]
-    combinations, outcomes = int(np.prod(sizes, dtype=np.int64)), outcome.shape[1]
+    for predictor in randomized:
+        name = f"predictor {predictor.name!r}"
+        codes.append(whole_codes(predictor.reports, name))
+        devices.append(_devices(codes[-1], predictor.channel, predictor.baseline, name))
+        if len(codes[-1]) != n:
+            raise CountsError(f"{name} has {len(codes[-1])} reports for {n} people")
+    sizes = [len(part.order) for part in devices[1:]]
+    combinations = int(np.prod(sizes, dtype=np.int64))
     if n * combinations * outcomes > MAX_WORK:
         raise CountsError(
             f"{n:,} people x {combinations:,} combinations of randomized predictors x "
             f"{outcomes} outcomes is above {MAX_WORK:,}: use fewer of them"
         )
     standard, centre, scale = _standardized(open_, labels)
-    orders = [
-        _order(k, predictor.baseline, f"predictor {predictor.name!r}")
-        for predictor, k in zip(randomized, sizes, strict=True)
-    ]
     truths = [
         f"{predictor.name}={t}"
-        for predictor, truth_order in zip(randomized, orders, strict=True)
-        for t in truth_order[1:]
+        for predictor, part in zip(randomized, devices[1:], strict=True)
+        for t in part.order[1:]
     ]
     people = _checked_weights(times, n, "times")
-    ordered = [
-        matrix[:, truth_order] for matrix, truth_order in zip(probabilities, orders, strict=True)
-    ]
-    together = None
-    if joint:
-        _check_jointly_randomized(joint, channel, randomized)
-        codes = [whole_codes(values, "") for values in (reports, *(r.reports for r in randomized))]
-        agreement = [
-            column[:, None] == np.array(truth_order)
-            for column, truth_order in zip(codes, [order, *orders], strict=True)
-        ]
-        together = _chances_together([outcome[:, order], *ordered], agreement, joint)
+    _check_jointly_randomized(joint, channel, randomized)
+    outcome, of_combination, together = _chances(devices, codes, joint)
     return Design(
+        outcome=outcome,
+        randomized=of_combination,
         together=together,
-        outcome=outcome[:, order],
-        randomized=_joint(ordered, n),
         open=standard,
         dummies=_dummies(sizes),
         prior=standard if prior_on_open else np.ones((n, 1)),
         weights=people * _checked_weights(weights, n, "weights"),
         times=people,
         names=(*labels, *truths),
-        answers=tuple(order[1:]),
+        answers=tuple(devices[0].order[1:]),
         centre=centre,
         scale=scale,
+        devices=tuple(devices),
+        joint=joint,
     )
 
 
-def _randomized_chances(randomized: Sequence[Randomized], n: int) -> list[Floats]:
-    """Return P(report | truth) of each randomized predictor, shapes (n, truths)."""
-    probabilities = [
-        chances(predictor.reports, predictor.channel, f"predictor {predictor.name!r}")
-        for predictor in randomized
-    ]
-    for predictor, matrix in zip(randomized, probabilities, strict=True):
-        if len(matrix) != n:
-            raise CountsError(
-                f"predictor {predictor.name!r} has {len(matrix)} reports for {n} people"
-            )
-    return probabilities
-
-
-def _outcome(reports: ArrayLike, channel: CodeChannel | ByGroup | None) -> Floats:
+def _outcome_devices(
+    codes: Integers, channel: CodeChannel | ByGroup | None, baseline: int
+) -> Devices:
     if channel is not None:
-        return chances(reports, channel, "the outcome")
-    codes = whole_codes(reports, "the outcome")
+        return _devices(codes, channel, baseline, "the outcome")
     k = int(codes.max()) + 1
     if k < 2:
         raise CountsError("the outcome is 0 for everybody, so there is nothing to explain")
@@ -310,7 +312,72 @@ def _outcome(reports: ArrayLike, channel: CodeChannel | ByGroup | None) -> Float
             f"the outcome: {len(codes):,} people x {k:,} answers is above {MAX_WORK:,}; "
             "check that its codes are 0, 1, 2, ..."
         )
-    return np.asarray(codes[:, None] == np.arange(k), dtype=np.float64)
+    order = _order(k, baseline, "the outcome")
+    return Devices([np.eye(k)[order]], np.zeros(len(codes), dtype=np.int64), order)
+
+
+def _chances(
+    devices: Sequence[Devices], codes: Sequence[Integers], joint: Sequence[JointlyRandomized]
+) -> tuple[Floats, Floats, Floats | None]:
+    """Return `outcome`, `randomized` and `together` of a design with these reports."""
+    chances = [part.chances(column) for part, column in zip(devices, codes, strict=True)]
+    together = None
+    if joint:
+        agreement = [
+            column[:, None] == np.array(part.order)
+            for part, column in zip(devices, codes, strict=True)
+        ]
+        together = _chances_together(chances, agreement, joint)
+    return chances[0], _joint(chances[1:], len(codes[0])), together
+
+
+def possible_reports(design: Design) -> Design:
+    """Return a design with a row for every combination of reports that people could send.
+
+    People with equal predictors and devices share their rows; `times` is their number. With the
+    probability of each row, an expectation over all reports is a sum over rows.
+
+    Raises CountsError if the rows are too many.
+    """
+    groups = np.stack([part.group for part in design.devices], axis=1)
+    rows = np.concatenate([design.open, groups], axis=1)
+    distinct, people = np.unique(rows, axis=0, return_inverse=True)
+    times = np.bincount(people.ravel(), design.times)
+    m = design.open.shape[1]
+    groups = distinct[:, m:].astype(np.int64)
+    members, reports = [], []
+    for combination in np.unique(groups, axis=0):
+        same = np.flatnonzero((groups == combination).all(axis=1))
+        sizes = [
+            part.matrices[g].shape[1] for part, g in zip(design.devices, combination, strict=True)
+        ]
+        n_rows = len(same) * math.prod(sizes)
+        if n_rows * design.combinations * design.outcomes > MAX_WORK:
+            raise CountsError(
+                f"{len(same):,} different people x {math.prod(sizes):,} possible reports is too "
+                "much for a penalty: use fewer predictors, or round their values"
+            )
+        members.append(np.repeat(same, math.prod(sizes)))
+        reports.append(np.tile(np.indices(sizes).reshape(len(sizes), -1), len(same)))
+    member, codes = np.concatenate(members), np.concatenate(reports, axis=1)
+    devices = [
+        part._replace(group=column)
+        for part, column in zip(design.devices, groups[member].T, strict=True)
+    ]
+    outcome, randomized, together = _chances(devices, list(codes), design.joint)
+    chances = randomized[:, :, None] * outcome[:, None, :] if together is None else together
+    is_possible = chances.max(axis=(1, 2)) > 0
+    open_ = distinct[member[is_possible], :m]
+    return replace(
+        design,
+        outcome=outcome[is_possible],
+        randomized=randomized[is_possible],
+        together=None if together is None else together[is_possible],
+        open=open_,
+        prior=open_ if design.prior.shape[1] == m else np.ones((len(open_), 1)),
+        weights=times[member[is_possible]],
+        times=times[member[is_possible]],
+    )
 
 
 def _open_columns(

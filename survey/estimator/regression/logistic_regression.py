@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,16 @@ from survey.estimator.regression.design_matrix import (
     Randomized,
     make_design,
 )
+from survey.estimator.regression.likelihood import (
+    Objective,
+    Parameters,
+    Penalized,
+    Profile,
+    fitted,
+    mean_and_gradient,
+    scores,
+    size,
+)
 from survey.mechanism.channel import Floats, Integers
 
 
@@ -29,20 +40,23 @@ class Regression(Result):
     term         "intercept", names of predictors without randomization, "name=truth" of randomized
                  ones
     outcome      the answer whose odds against the baseline are explained
-    estimate     log odds, per unit of the predictor in the input
-    std_error    inf if the reports do not determine the coefficient (see `boundary`)
-    z            estimate/std_error
-    p_value      two-sided, by the normal approximation
-    conf_low     estimate -+ z std_error
-    conf_high
-    log_likelihood  of the reports, weighted
+    estimate     log odds, per unit of the predictor in the input; nan if the reports do not
+                 determine the coefficient (see `boundary`)
+    std_error    inf without an estimate
+    z            estimate/std_error, nan without an estimate
+    p_value      two-sided, by the normal approximation; nan without an estimate. With a penalty
+                 that of the penalized likelihood ratio
+    conf_low     estimate -+ z std_error, -inf and inf without an estimate. With a penalty the ends
+    conf_high    of the profile of the penalized likelihood
+    log_likelihood  of the reports, weighted, and without the penalty
     n            people
     level        nominal coverage
-    errors       "observed", "sandwich" or "outer-product"
+    errors       "observed", "sandwich" or "outer-product"; "expected" with a penalty
+    penalty      "none" or "firth"
     converged    whether a maximum was found
     boundary     whether the likelihood rises towards an infinite coefficient: a share whose linear
                  estimate is outside [0, 1], or a predictor that separates the reports. The affected
-                 coefficients have no finite error, and their value shows only their sign
+                 coefficients have no estimate; `penalty="firth"` gives one
     fit          the fit itself, on the scale of standardized predictors
     """
 
@@ -58,6 +72,7 @@ class Regression(Result):
     n: int
     level: float
     errors: str
+    penalty: str
     converged: bool
     boundary: bool
     fit: Fit
@@ -80,6 +95,7 @@ def regression(
     errors: Errors | None = None,
     predictor_model: Literal["logit", "shares"] = "logit",
     joint: Sequence[JointlyRandomized] = (),
+    penalty: Literal["firth"] | None = None,
 ) -> Regression:
     """Fit a logit (two answers) or multinomial logit (more) of the TRUE answer from its reports.
 
@@ -100,6 +116,13 @@ def regression(
     `times` (n,) is the number of people that a row represents: people with equal reports and
     predictors may share one row.
 
+    Where a predictor separates the answers, or a share would be below 0, the likelihood has no
+    finite maximum, and the coefficients have no estimate. `penalty="firth"` adds half the log
+    determinant of the expected information of the reports (Firth 1993): every coefficient is then
+    finite and less biased. Intervals are those of the profile, p-values of the penalized likelihood
+    ratio (Heinze and Schemper 2002), standard errors of the expected information. Not with
+    `weights` or `errors`. Agrees with the digits of the R package logistf for its examples.
+
     Valid if devices randomized each question independently of the predictors, people answered
     truthfully and independently, and the logit is correct; errors and p-values are those of large
     samples. Sources: Scheers and Dayton 1988; van den Hout, van der Heijden and Gilchrist 2007;
@@ -118,8 +141,20 @@ def regression(
     >>> reports = grr(2, "3/4").perturb(truth, rng)
     >>> regression(reports, grr(2, "3/4"), age, names=["age"]).estimate.round(1).tolist()
     [-1.0, 1.0]
+    >>> separated = regression([0] * 9 + [1] * 9, None, [0] * 9 + [1] * 9)
+    >>> separated.estimate.tolist(), separated.boundary
+    ([nan, nan], True)
+    >>> regression([0] * 9 + [1] * 9, None, [0] * 9 + [1] * 9, penalty="firth").estimate.round(2)
+    array([-2.94,  5.89])
     """
     checked_level(level)
+    if penalty not in (None, "firth"):
+        raise ValueError(f"penalty {penalty!r} must be 'firth' or None")
+    if penalty and (weights is not None or errors is not None):
+        raise ValueError(
+            "penalty='firth' depends on the number of people: use `times` instead of `weights`, "
+            "and leave out `errors`"
+        )
     error_method = errors or ("observed" if weights is None else "sandwich")
     if error_method not in ("observed", "sandwich", "outer-product"):
         raise ValueError(f"errors {errors!r} must be 'observed', 'sandwich' or 'outer-product'")
@@ -137,6 +172,8 @@ def regression(
         baseline=baseline,
         joint=joint,
     )
+    if penalty:
+        return _penalized_result(design, level)
     return _result(fit(design, error_method), design, level, error_method)
 
 
@@ -144,31 +181,73 @@ def _result(fit_result: Fit, design: Design, level: float, errors: Errors) -> Re
     from scipy.special import erfc
 
     back = _to_input_scale(design)
-    estimate = back @ fit_result.theta
     # A coefficient with a part in an undetermined direction has no finite error.
     lengths = np.linalg.norm(back, axis=1)
     endless = np.abs(back @ fit_result.undetermined).max(axis=1, initial=0.0) > MIN_PART * lengths
     variance = np.maximum(np.einsum("ij,jk,ik->i", back, fit_result.covariance, back), 0.0)
+    # The search stops at an arbitrary value of a coefficient that grows without limit.
+    estimate = np.where(endless, np.nan, back @ fit_result.theta)
     error = np.where(endless, np.inf, np.sqrt(variance))
     z = estimate / error
     reach = normal_quantile(level) * error
-    terms = len(design.names)
     return Regression(
-        term=np.tile(np.array(design.names), design.outcomes - 1),
-        outcome=np.repeat(np.array(design.answers, dtype=np.int64), terms),
+        **_labels(design),
         estimate=estimate,
         std_error=error,
         z=z,
         p_value=np.asarray(erfc(np.abs(z) / np.sqrt(2))),
-        conf_low=estimate - reach,
-        conf_high=estimate + reach,
+        conf_low=np.where(endless, -np.inf, estimate - reach),
+        conf_high=np.where(endless, np.inf, estimate + reach),
         log_likelihood=fit_result.log_likelihood,
         n=design.people,
         level=level,
         errors=errors,
+        penalty="none",
         converged=fit_result.converged,
         boundary=fit_result.undetermined.shape[1] > 0,
         fit=fit_result,
+    )
+
+
+def _labels(design: Design) -> dict[str, Any]:
+    """Return the term and the outcome of each coefficient."""
+    terms = len(design.names)
+    return {
+        "term": np.tile(np.array(design.names), design.outcomes - 1),
+        "outcome": np.repeat(np.array(design.answers, dtype=np.int64), terms),
+    }
+
+
+def _penalized_result(design: Design, level: float) -> Regression:
+    from scipy.special import erfc
+
+    likelihood = Penalized(design)
+    found = fit_penalized(likelihood)
+    back = _to_input_scale(design)
+    estimate = back @ found.theta
+    error = np.sqrt(np.einsum("ij,jk,ik->i", back, found.covariance, back))
+    profile = Profile(likelihood, found.theta)
+    quantile = normal_quantile(level)
+    ends = [profile.ends(row, width, quantile) for row, width in zip(back, error, strict=True)]
+    low, high = np.array(ends).T
+    # sqrt(2 (l* - l*(b = 0))) is standard normal if b = 0
+    roots = np.array([profile.root(row, 0.0) for row in back])
+    return Regression(
+        **_labels(design),
+        estimate=estimate,
+        std_error=error,
+        z=estimate / error,
+        p_value=np.asarray(erfc(np.abs(roots) / np.sqrt(2))),
+        conf_low=low,
+        conf_high=high,
+        log_likelihood=found.log_likelihood,
+        n=design.people,
+        level=level,
+        errors="expected",
+        penalty="firth",
+        converged=found.converged,
+        boundary=False,
+        fit=found,
     )
 
 
@@ -184,120 +263,6 @@ def _to_input_scale(design: Design) -> Floats:
     outcomes = design.outcomes - 1
     gammas = (design.combinations - 1) * design.prior.shape[1]
     return np.asarray(np.pad(np.kron(np.eye(outcomes), unscale), ((0, 0), (0, gammas))))
-
-
-class Parameters(NamedTuple):
-    """beta_open (T-1, m), beta_randomized (T-1, r), gamma (U-1, g)."""
-
-    open: Floats
-    randomized: Floats
-    prior: Floats
-
-
-def size(design: Design) -> int:
-    """Return the number of parameters."""
-    return sum(int(np.prod(shape)) for shape in _shapes(design))
-
-
-def unpacked(theta: Floats, design: Design) -> Parameters:
-    """Return the vector as named blocks, in the order outcome by outcome, then gamma."""
-    outcome, prior = _shapes(design)
-    cut = outcome[0] * outcome[1]
-    beta = theta[:cut].reshape(outcome)
-    m = design.open.shape[1]
-    return Parameters(beta[:, :m], beta[:, m:], theta[cut:].reshape(prior))
-
-
-def _shapes(design: Design) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (
-        (design.outcomes - 1, design.open.shape[1] + design.dummies.shape[1]),
-        (design.combinations - 1, design.prior.shape[1]),
-    )
-
-
-def scores(theta: Floats, design: Design) -> Floats:
-    """Return the gradient of log L_i of every person, shape (n, parameters)."""
-    slopes = _slopes(theta, design)
-    n = design.n
-    # Outcome by outcome: predictors without randomization, then dummies of the combination.
-    by_open = slopes.outcome.sum(axis=1)[:, :, None] * design.open[:, None, :]
-    by_randomized = np.einsum("nut,ur->ntr", slopes.outcome, design.dummies)
-    by_prior = slopes.prior[:, :, None] * design.prior[:, None, :]
-    beta = np.concatenate([by_open, by_randomized], axis=2)
-    return np.concatenate([beta.reshape(n, -1), by_prior.reshape(n, -1)], axis=1)
-
-
-def mean_and_gradient(theta: Floats, design: Design) -> tuple[float, Floats]:
-    """Return minus the weighted mean of log L_i, which is minimized, and its gradient."""
-    slopes = _slopes(theta, design)
-    weights = design.weights / design.weights.sum()
-    by_open = (weights[:, None] * slopes.outcome.sum(axis=1)).T @ design.open
-    by_randomized = np.tensordot(weights, slopes.outcome, axes=1).T @ design.dummies
-    by_prior = (weights[:, None] * slopes.prior).T @ design.prior
-    beta = np.concatenate([by_open, by_randomized], axis=1)
-    gradient = np.concatenate([beta.ravel(), by_prior.ravel()])
-    return -float(weights @ slopes.total), np.asarray(-gradient)
-
-
-class _Slopes(NamedTuple):
-    """log L_i (n,), and its derivatives by eta (n, U, T-1) and by zeta (n, U-1)."""
-
-    total: Floats
-    outcome: Floats
-    prior: Floats
-
-
-def _slopes(theta: Floats, design: Design) -> _Slopes:
-    """Return the derivatives of log L_i.
-
-    With r_iut the probability of (u, t) given all reports of person i, and r_iu its sum over t,
-    d log L_i / d eta_iut = r_iut - r_iu P_iut, and d log L_i / d zeta_iu = r_iu - pi_iu.
-    """
-    logs = _log_probabilities(theta, design)
-    posterior = np.exp(logs.joint - logs.total[:, None, None])
-    combination = posterior.sum(axis=2)
-    slope = posterior[:, :, 1:] - combination[:, :, None] * np.exp(logs.outcome[:, :, 1:])
-    return _Slopes(logs.total, slope, (combination - np.exp(logs.prior))[:, 1:])
-
-
-def fitted(theta: Floats, design: Design) -> tuple[Floats, Floats]:
-    """Return P_iut, shape (n, U, T), and pi_iu, shape (n, U)."""
-    logs = _log_probabilities(theta, design)
-    return np.exp(logs.outcome), np.exp(logs.prior)
-
-
-class _LogProbabilities(NamedTuple):
-    """Logs of the joint probabilities (n, U, T), their sum (n,), P (n, U, T) and pi (n, U)."""
-
-    joint: Floats
-    total: Floats
-    outcome: Floats
-    prior: Floats
-
-
-def _log_probabilities(theta: Floats, design: Design) -> _LogProbabilities:
-    """Return the logs of the joint probabilities of all truths and outcomes, and of their parts."""
-    parameters = unpacked(theta, design)
-    eta = (design.open @ parameters.open.T)[:, None, :] + (
-        design.dummies @ parameters.randomized.T
-    )[None]
-    outcome = _log_shares(eta)
-    prior = _log_shares(design.prior @ parameters.prior.T)
-    joint = outcome + prior[:, :, None] + design.log_chances
-    total = _log_sum(joint.reshape(design.n, -1))
-    return _LogProbabilities(joint, total[:, 0], outcome, prior)
-
-
-def _log_shares(eta: Floats) -> Floats:
-    """Return the log of the multinomial logit's shares, with the baseline's eta = 0 first."""
-    with_baseline = np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)
-    return np.asarray(with_baseline - _log_sum(with_baseline))
-
-
-def _log_sum(logs: Floats) -> Floats:
-    """Return log sum exp along the last axis, keeping the axis; subtract the largest first."""
-    top = logs.max(axis=-1, keepdims=True)
-    return np.asarray(top + np.log(np.exp(logs - top).sum(axis=-1, keepdims=True)))
 
 
 Errors = Literal["observed", "sandwich", "outer-product"]
@@ -323,6 +288,9 @@ FIRST_ROUNDS = 200
 
 MIN_INFORMATION = 0.01
 """A direction with less information, a standard error above 10 logits, is undetermined."""
+
+LONG_STEP = 0.1
+"""Step of Newton's method, in logits, that a finite maximum does not need at the end."""
 
 MIN_PART = 1e-3
 """Minimum fraction of a coefficient in an undetermined direction that affects it."""
@@ -355,13 +323,10 @@ class Fit:
 
 def fit(design: Design, errors: Errors) -> Fit:
     """Maximize by BFGS from several starts, then by Newton's method; return the best fit."""
-    theta = min(
-        (_searched(start, design) for start in _starts(design)),
-        key=lambda end: mean_and_gradient(end, design)[0],
-    )
-    theta = _polished(theta, design)
-    value, gradient = mean_and_gradient(theta, design)
-    determined, undetermined = _directions(_hessian(theta, design), design)
+    objective = partial(mean_and_gradient, design=design)
+    theta = _maximum(objective, design)
+    value, gradient = objective(theta)
+    determined, undetermined = _directions(_hessian(theta, objective), gradient, design)
     _, prior = fitted(theta, design)
     return Fit(
         theta=theta,
@@ -371,6 +336,28 @@ def fit(design: Design, errors: Errors) -> Fit:
         gradient=float(np.abs(gradient).max()),
         predictor_shares=np.asarray(design.weights @ prior / design.weights.sum()),
     )
+
+
+def fit_penalized(likelihood: Penalized) -> Fit:
+    """Maximize the penalized likelihood as `fit` does; all directions are determined."""
+    design = likelihood.design
+    theta = _maximum(likelihood.mean_and_gradient, design)
+    gradient = likelihood.mean_and_gradient(theta)[1]
+    value, _ = mean_and_gradient(theta, design)
+    _, prior = fitted(theta, design)
+    return Fit(
+        theta=theta,
+        covariance=np.asarray(np.linalg.pinv(likelihood.information(theta), hermitian=True)),
+        undetermined=np.empty((len(theta), 0)),
+        log_likelihood=-value * float(design.weights.sum()),
+        gradient=float(np.abs(gradient).max()),
+        predictor_shares=np.asarray(design.weights @ prior / design.weights.sum()),
+    )
+
+
+def _maximum(objective: Objective, design: Design) -> Floats:
+    ends = (_searched(start, objective) for start in _starts(design))
+    return _polished(min(ends, key=lambda end: objective(end)[0]), objective)
 
 
 def _starts(design: Design) -> list[Floats]:
@@ -399,45 +386,49 @@ def _log_odds(chances: Floats, weights: Floats) -> Floats:
     return np.asarray(np.log(shares[1:] / shares[0]))
 
 
-def _searched(start: Floats, design: Design) -> Floats:
+def _searched(start: Floats, objective: Objective) -> Floats:
     from scipy.optimize import minimize
 
-    result = minimize(
-        mean_and_gradient, start, args=(design,), method="BFGS", jac=True, options={"gtol": 1e-8}
-    )
+    result = minimize(objective, start, method="BFGS", jac=True, options={"gtol": 1e-8})
     return np.asarray(result.x)
 
 
-def _polished(theta: Floats, design: Design) -> Floats:
+def _polished(theta: Floats, objective: Objective) -> Floats:
     """Return theta after Newton steps, as long as the likelihood does not fall."""
-    value, gradient = mean_and_gradient(theta, design)
+    value, gradient = objective(theta)
     for _ in range(NEWTON_STEPS):
-        curvature, vectors = np.linalg.eigh(_hessian(theta, design))
+        curvature, vectors = np.linalg.eigh(_hessian(theta, objective))
         if np.abs(gradient).max() <= SMALL_GRADIENT / 100 or curvature[0] <= 0:
             break
         following = theta - vectors @ (vectors.T @ gradient / curvature)
-        reached, slope = mean_and_gradient(following, design)
+        reached, slope = objective(following)
         if not reached <= value:
             break
         theta, value, gradient = following, reached, slope
     return theta
 
 
-def _hessian(theta: Floats, design: Design) -> Floats:
+def _hessian(theta: Floats, objective: Objective) -> Floats:
     """Return the Hessian of minus the mean log likelihood, by differences of the gradient."""
     columns = []
     for index in range(len(theta)):
         step = STEP * np.eye(1, len(theta), index)[0]
-        ahead, behind = (mean_and_gradient(theta + side * step, design)[1] for side in (1, -1))
+        ahead, behind = (objective(theta + side * step)[1] for side in (1, -1))
         columns.append((ahead - behind) / (2 * STEP))
     differences = np.array(columns)
     return np.asarray((differences + differences.T) / 2)
 
 
-def _directions(hessian: Floats, design: Design) -> tuple[Floats, Floats]:
-    """Return H^-1 of the determined directions, per person, and the undetermined directions."""
+def _directions(hessian: Floats, gradient: Floats, design: Design) -> tuple[Floats, Floats]:
+    """Return H^-1 of the determined directions, per person, and the undetermined directions.
+
+    A direction is undetermined if it has almost no information, or if Newton's method still takes
+    long steps: on the way to an infinite coefficient, slope and curvature vanish together.
+    """
     curvature, vectors = np.linalg.eigh(hessian)
-    is_determined = design.people * curvature > MIN_INFORMATION
+    is_determined = (design.people * curvature > MIN_INFORMATION) & (
+        np.abs(vectors.T @ gradient) < LONG_STEP * curvature
+    )
     inverse = vectors[:, is_determined] / curvature[is_determined] @ vectors[:, is_determined].T
     return np.asarray(inverse), np.asarray(vectors[:, ~is_determined])
 

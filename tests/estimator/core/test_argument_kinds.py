@@ -165,6 +165,7 @@ RIGHT = {
         "baseline": 0,
         "errors": None,
         "predictor_model": "logit",
+        "penalty": None,
     },
     "reports_needed": {"results": SHARES},
     "required_epsilon": {"n": 1000, "margin": 0.05, **PLAN},
@@ -242,6 +243,15 @@ def is_named(error: ValueError) -> bool:
 
 
 def numbers(result: object) -> Iterator[np.ndarray]:
+    """Yield the numbers of a result, except those of coefficients that have no estimate."""
+    if isinstance(result, estimator.Regression):
+        has_estimate = np.isfinite(result.std_error)
+        yield from (
+            column[has_estimate]
+            for column in vars(result).values()
+            if isinstance(column, np.ndarray) and column.dtype.kind == "f"
+        )
+        return
     for field, value in vars(result).items() if hasattr(result, "__dict__") else ():
         if isinstance(value, float | np.ndarray) and field not in MAY_BE_NAN:
             array = np.asarray(value)

@@ -31,6 +31,7 @@ from survey.results.question_statistics import Answer, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
     MAX_PREDICTORS,
+    PENALTIES,
     RegressionRequest,
     compute_regression,
     default_baseline,
@@ -218,6 +219,7 @@ def _regression_form(
         "baselines": baselines,
         "group": GROUP if has_groups(cache.store, survey) else "",
         "max_predictors": MAX_PREDICTORS,
+        "penalties": PENALTIES,
     }
 
 

@@ -23,9 +23,9 @@ from tests.parquet.reports import published as published_kinds
 from tests.results.populations import SHARES, add_people, shares_by_first_answer
 
 
-def regress(store, survey, name, predictors, options=None, baseline=""):
+def regress(store, survey, name, predictors, options=None, baseline="", penalty=""):
     """Regress a question on predictors given by their ids."""
-    request = RegressionRequest(name, tuple(predictors), baseline)
+    request = RegressionRequest(name, tuple(predictors), baseline, penalty=penalty)
     return compute_regression(store, survey, request, options or IntervalOptions())
 
 
@@ -122,6 +122,21 @@ def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     assert "not_determined" in flags
     assert all(row.odds_ratio is None for row in result.rows if row.flag == "not_determined")
     assert any("grow without limit" in text for text in caveats(result))
+    penalized = regress(store, small, "fell_asleep", ["pressure"], penalty="firth")
+    assert {row.flag for row in penalized.rows} == {""}
+    assert all(math.isfinite(row.odds_ratio) for row in penalized.rows)
+    assert {row.method[-15:] for row in penalized.rows} == {"Firth's penalty"}
+    assert any("the penalty rather than the reports" in text for text in caveats(penalized))
+    assert "by Firth’s penalized likelihood" in paper_sentences(penalized)[0]
+
+
+def test_a_penalty_with_many_coefficients_or_another_name_is_rejected(store, small, monkeypatch):
+    add_people(store, small, 400)
+    with pytest.raises(CountsError, match="penalty 'ridge' must be firth"):
+        regress(store, small, "fell_asleep", ["pressure"], penalty="ridge")
+    monkeypatch.setattr("survey.results.regression.compute.MAX_PENALIZED", 7)
+    with pytest.raises(CountsError, match="takes too long with so many coefficients"):
+        regress(store, small, "fell_asleep", ["pressure"], penalty="firth")
 
 
 def test_few_reports_suppress_every_coefficient(store, small):

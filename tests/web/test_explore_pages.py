@@ -220,6 +220,10 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
     assert "maximum likelihood through the randomization" in response.text
     rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
     assert [row["predictor_id"] for row in rows] == [row.predictor_id for row in result.rows]
+    penalized = reader.get(f"{PAGE}/regression?{query}&penalty=firth").text
+    assert '<option value="firth" selected>' in penalized
+    assert "Firth’s penalized likelihood through the randomization" in penalized
+    assert "#regression-firth" in penalized
 
 
 @pytest.mark.parametrize(

@@ -131,10 +131,6 @@ def _log_sum(logs: Floats) -> Floats:
     return np.asarray(top + np.log(np.exp(logs - top).sum(axis=-1, keepdims=True)))
 
 
-PENALTY_STEP = 1e-5
-"""Step of the differences that give the gradient of the penalty."""
-
-
 class Penalized:
     """The likelihood with Firth's penalty, half the log determinant of the expected information.
 
@@ -150,91 +146,145 @@ class Penalized:
 
     def information(self, theta: Floats) -> Floats:
         """Return the expected information of all people, shape (parameters, parameters)."""
-        slopes = _slopes(theta, self.possible)
-        by_person = _scores_of(slopes, self.possible)
-        weights = self.possible.times * np.exp(slopes.total)
-        return np.asarray((by_person * weights[:, None]).T @ by_person)
-
-    def penalty(self, theta: Floats) -> float:
-        """Return log det I(theta)/2; -inf where the information is singular."""
-        sign, log = np.linalg.slogdet(self.information(theta))
-        return float(log) / 2 if sign > 0 else -np.inf
+        return self._expected(theta)[2]
 
     def mean_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """Return minus the penalized log likelihood over the number of people, and its gradient."""
+        """Return minus the penalized log likelihood over the number of people, and its gradient.
+
+        With p_r = P(y | x_i) of report r, s_r its score and H_r the Hessian of log p_r, the slope
+        of the penalty is
+
+            sum_r p_r (s_r (s_r' I^-1 s_r)/2 + H_r I^-1 s_r).
+
+        Where the information is singular, the value is infinite.
+        """
         value, gradient = mean_and_gradient(theta, self.design)
-        penalty = self.penalty(theta)
-        if not np.isfinite(penalty):
+        by_report, chances, information = self._expected(theta)
+        sign, log = np.linalg.slogdet(information)
+        if not (sign > 0 and np.isfinite(log)):
             return np.inf, np.zeros(len(theta))
+        directions = np.asarray(np.linalg.solve(information, by_report.T).T)
+        squares = np.einsum("rp,rp->r", by_report, directions)
+        changes = _score_changes(theta, directions, self.possible)
+        slope = chances @ (by_report * squares[:, None] / 2 + changes)
         people = float(self.design.weights.sum())
-        steps = PENALTY_STEP * np.eye(len(theta))
-        differences = [self.penalty(theta + step) - self.penalty(theta - step) for step in steps]
-        slope = np.array(differences) / (2 * PENALTY_STEP * people)
-        return value - penalty / people, gradient - np.nan_to_num(slope, posinf=0.0, neginf=0.0)
+        return value - float(log) / 2 / people, gradient - slope / people
+
+    def _expected(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the scores of all possible reports, their expected numbers, the information."""
+        slopes = _slopes(theta, self.possible)
+        by_report = _scores_of(slopes, self.possible)
+        chances = self.possible.times * np.exp(slopes.total)
+        return by_report, chances, np.asarray((by_report * chances[:, None]).T @ by_report)
 
 
-SCORING_STEPS = 100
-HALVINGS = 30
-DOUBLINGS = 60
-SMALL_STEP = 1e-9
-"""Gain of the log likelihood at which a constrained search ends."""
+def _score_changes(theta: Floats, directions: Floats, design: Design) -> Floats:
+    """Return H_i v_i of every row: how its score changes in its direction v_i, shape (n, p).
+
+    d log P_iut = d eta_iut - sum_t P_iut d eta_iut, d log pi_iu likewise; with d log j_iut their
+    sum, d r_iut = r_iut (d log j_iut - sum_ut r_iut d log j_iut).
+    """
+    logs = _log_probabilities(theta, design)
+    outcome, prior = np.exp(logs.outcome), np.exp(logs.prior)
+    posterior = np.exp(logs.joint - logs.total[:, None, None])
+    combination = posterior.sum(axis=2)
+    n, ((answers, terms), shape) = len(directions), _shapes(design)
+    m, cut = design.open.shape[1], answers * terms
+    beta = directions[:, :cut].reshape(n, answers, terms)
+    eta = np.einsum("ntm,nm->nt", beta[:, :, :m], design.open)[:, None, :] + np.einsum(
+        "ntr,ur->nut", beta[:, :, m:], design.dummies
+    )
+    zeta = np.einsum("nug,ng->nu", directions[:, cut:].reshape(n, *shape), design.prior)
+    log_outcome = _centred(np.pad(eta, ((0, 0), (0, 0), (1, 0))), outcome)
+    log_prior = _centred(np.pad(zeta, ((0, 0), (1, 0))), prior)
+    log_joint = log_outcome + log_prior[:, :, None]
+    mean = np.einsum("nut,nut->n", posterior, log_joint)
+    change = posterior * (log_joint - mean[:, None, None])
+    sums = change.sum(axis=2)
+    slope = change - outcome * (sums[:, :, None] + combination[:, :, None] * log_outcome)
+    changes = _Slopes(logs.total, slope[:, :, 1:], (sums - prior * log_prior)[:, 1:])
+    return _scores_of(changes, design)
+
+
+def _centred(change: Floats, shares: Floats) -> Floats:
+    """Return changes minus their mean, weighted by the shares, along the last axis."""
+    return np.asarray(change - (shares * change).sum(axis=-1, keepdims=True))
+
+
+LONGEST_REACH = 2.0**40
+"""Multiple of a standard error at which an end is taken to be infinite."""
 
 
 class Profile:
     """The profile of a penalized likelihood: its maximum among parameters with a given a'theta."""
 
-    def __init__(self, likelihood: Penalized, theta: Floats) -> None:
+    def __init__(self, likelihood: Penalized, theta: Floats, covariance: Floats) -> None:
         self.likelihood = likelihood
         self.theta = theta
+        self.covariance = covariance
         self.people = float(likelihood.design.weights.sum())
         self.top = likelihood.mean_and_gradient(theta)[0]
 
-    def ends(self, row: Floats, error: float, quantile: float) -> tuple[float, float]:
+    def ends(self, row: Floats, quantile: float) -> tuple[float, float]:
         """Return both values of row'theta at which the signed root has this size."""
+        estimate = float(row @ self.theta)
+        return estimate - self._reach(-row, quantile), estimate + self._reach(row, quantile)
+
+    def root(self, row: Floats) -> float:
+        """Return sqrt(2 (l* - l*(row'theta = 0)))."""
+        return self._root(row, -float(row @ self.theta), self._path(row))[0]
+
+    def _reach(self, row: Floats, quantile: float) -> float:
+        """Return how far row'theta can grow until the root has this size."""
         from scipy.optimize import brentq
 
-        estimate = float(row @ self.theta)
-        ends = []
-        for side in (-1, 1):
+        error = float(np.sqrt(row @ self.covariance @ row))
+        path = self._path(row)
 
-            def excess(distance: float, side: int = side) -> float:
-                return abs(self.root(row, estimate + side * distance)) - quantile
+        def excess(distance: float) -> float:
+            nonlocal path
+            if distance == 0:
+                return -quantile
+            root, path = self._root(row, distance, path)
+            return root - quantile
 
-            near, far = 0.0, quantile * error
-            for _ in range(DOUBLINGS):
-                if excess(far) > 0:
-                    break
-                near, far = far, 2 * far
-            ends.append(estimate + side * float(brentq(excess, near, far, xtol=1e-6 * error)))
-        return ends[0], ends[1]
+        near, far = 0.0, quantile * error
+        while excess(far) < 0:
+            near, far = far, 2 * far
+            if far > LONGEST_REACH * error:
+                return np.inf
+        return float(brentq(excess, near, far, xtol=1e-6 * error, rtol=1e-9))
 
-    def root(self, row: Floats, value: float) -> float:
-        """Return sqrt(2 (l* - l*(row'theta = value))), negative below the maximum."""
-        distance = value - float(row @ self.theta)
-        lost = 2 * self.people * (self._constrained(row, distance) - self.top)
-        return float(np.copysign(np.sqrt(max(lost, 0.0)), distance))
+    def _path(self, row: Floats) -> Floats:
+        """Return the direction of the profile at its maximum, per unit of row'theta."""
+        along = self.covariance @ row
+        return np.asarray(along / (row @ along))
 
-    def _constrained(self, row: Floats, distance: float) -> float:
-        """Return the smallest objective at this distance of row'theta, by Fisher's scoring.
+    def _root(self, row: Floats, distance: float, path: Floats) -> tuple[float, Floats]:
+        """Return the root at this distance of row'theta, and the direction to its maximum.
 
-        Steps are N (N'IN)^-1 N' (gradient), where N spans the directions that leave row'theta
-        unchanged, halved until the objective falls.
+        The search starts on the path to the last maximum. N spans the directions that leave
+        row'theta unchanged; with N'IN = LL', coordinates L'N'theta make the curvature about 1.
         """
+        from scipy.optimize import minimize
+
+        start = self.theta + distance * path
         free = np.linalg.svd(row[None, :])[2][1:].T
-        theta = self.theta + distance * row / (row @ row)
-        value, gradient = self.likelihood.mean_and_gradient(theta)
-        for _ in range(SCORING_STEPS):
-            information = free.T @ self.likelihood.information(theta) @ free
-            step = free @ np.linalg.lstsq(information, self.people * (free.T @ gradient))[0]
-            for halving in range(HALVINGS):
-                following = theta - step / 2**halving
-                reached, slope = self.likelihood.mean_and_gradient(following)
-                if reached <= value:
-                    break
-            else:
-                break
-            gain = value - reached
-            theta, value, gradient = following, reached, slope
-            if self.people * gain < SMALL_STEP:
-                break
-        return value
+        value = self.likelihood.mean_and_gradient(start)[0]
+        end = start
+        if free.size:
+            information = free.T @ self.likelihood.information(start) @ free
+            curvature, vectors = np.linalg.eigh(information)
+            scale = np.sqrt(np.maximum(curvature, curvature[-1] * 1e-10))
+            map_ = free @ (vectors / scale)
+
+            def objective(u: Floats) -> tuple[float, Floats]:
+                value, gradient = self.likelihood.mean_and_gradient(start + map_ @ u)
+                return self.people * (value - self.top), self.people * (gradient @ map_)
+
+            found = minimize(
+                objective, np.zeros(len(scale)), method="BFGS", jac=True, options={"gtol": 1e-4}
+            )
+            value, end = self.top + found.fun / self.people, start + map_ @ found.x
+        lost = 2 * self.people * (value - self.top)
+        return float(np.sqrt(max(lost, 0.0))), np.asarray((end - self.theta) / distance)

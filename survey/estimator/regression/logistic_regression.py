@@ -226,18 +226,16 @@ def _penalized_result(design: Design, level: float) -> Regression:
     back = _to_input_scale(design)
     estimate = back @ found.theta
     error = np.sqrt(np.einsum("ij,jk,ik->i", back, found.covariance, back))
-    profile = Profile(likelihood, found.theta)
-    quantile = normal_quantile(level)
-    ends = [profile.ends(row, width, quantile) for row, width in zip(back, error, strict=True)]
-    low, high = np.array(ends).T
-    # sqrt(2 (l* - l*(b = 0))) is standard normal if b = 0
-    roots = np.array([profile.root(row, 0.0) for row in back])
+    profile = Profile(likelihood, found.theta, found.covariance)
+    low, high = np.array([profile.ends(row, normal_quantile(level)) for row in back]).T
+    # 2 (l* - l*(b = 0)) is chi-square with one degree of freedom if b = 0
+    roots = np.array([profile.root(row) for row in back])
     return Regression(
         **_labels(design),
         estimate=estimate,
         std_error=error,
         z=estimate / error,
-        p_value=np.asarray(erfc(np.abs(roots) / np.sqrt(2))),
+        p_value=np.asarray(erfc(roots / np.sqrt(2))),
         conf_low=low,
         conf_high=high,
         log_likelihood=found.log_likelihood,

@@ -32,7 +32,7 @@ from survey.store import PublishedSurvey, Store
 
 @dataclass(frozen=True)
 class RegressionRequest(Request):
-    """The outcome question, its predictors, and the answer that serves as the baseline.
+    """The outcome question, its predictors, the baseline answer, and the penalty (`PENALTIES`).
 
     `predictors` are ids of questions and `GROUP`. `baseline` is an option's id; if it is empty,
     the default baseline is used. In links it is prefixed with its question's id, so that a link
@@ -46,6 +46,7 @@ class RegressionRequest(Request):
     predictors: tuple[str, ...] = ()
     baseline: str = ""
     against: str = ""
+    penalty: str = ""
 
     @classmethod
     def parse(cls, query: Any) -> Self:
@@ -57,14 +58,23 @@ class RegressionRequest(Request):
             tuple(query.getlist("predictor")),
             baseline if baseline_question == question else "",
             against,
+            query.get("penalty", ""),
         )
 
     @property
     def query(self) -> dict[str, Any]:
         """The query of a link that repeats this request."""
         predictors = list(self.predictors)
-        return {"question": self.question, "against": self.against, "predictor": predictors}
+        return {
+            "question": self.question,
+            "against": self.against,
+            "predictor": predictors,
+            "penalty": self.penalty,
+        }
 
+
+PENALTIES = {"": "Maximum likelihood", "firth": "Firth’s penalized likelihood"}
+"""What is maximized, as a form names it."""
 
 MAX_PREDICTORS = 4
 MAX_ANSWERS = 12
@@ -72,6 +82,10 @@ MAX_ANSWERS = 12
 
 MAX_WORK = 50_000
 """Largest number of rows times combinations of answers that is fitted: a few seconds."""
+
+MAX_PENALIZED = 20
+"""Largest number of parameters that is fitted with a penalty, whose slope takes two evaluations for
+each."""
 
 
 def regression_questions(survey: PublishedSurvey) -> list[PublishedQuestion]:
@@ -98,6 +112,8 @@ def compute_regression(
     outcome = _check_question(survey, request.question)
     predictors = [_check_question(survey, name) for name in request.predictors if name != GROUP]
     by_group = GROUP in request.predictors
+    if request.penalty not in PENALTIES:
+        raise CountsError(f"penalty {request.penalty[:60]!r} must be firth, or empty")
     _check_predictors(store, survey, outcome, predictors, by_group)
     questions = [outcome, *predictors]
     counts = count_combinations(store, survey, [question_index(survey, q.id) for q in questions])
@@ -112,8 +128,18 @@ def compute_regression(
         )
     baseline = _baseline_index(outcome, request.baseline)
     decision = _decide_disclosure(questions, counts)
-    fit = _fit(questions, counts, baseline, options) if decision != SUPPRESSED else None
     terms = _list_terms(predictors, counts.groups if by_group else ())
+    answers = len(truth_labels(outcome))
+    parameters = (answers - 1) * len(terms)
+    parameters += (combinations // answers - 1) * max(len(counts.groups), 1)
+    if request.penalty and parameters > MAX_PENALIZED:
+        raise CountsError(
+            "Firth’s penalty takes too long with so many coefficients: choose fewer predictors, or "
+            "predictors with fewer options"
+        )
+    fit = None
+    if decision != SUPPRESSED:
+        fit = _fit(questions, counts, baseline, options, request.penalty)
     n = int(counts.times.sum())
     return RegressionResult(survey, outcome, baseline, terms, fit, n, decision, options)
 
@@ -192,6 +218,7 @@ def _fit(
     counts: CombinationCounts,
     baseline: int,
     options: IntervalOptions,
+    penalty: str,
 ) -> estimator.Regression:
     channels = [channel for question in questions for channel in crosstab_channels([question])]
     # Indicators of each group but the first, which is the reference.
@@ -213,6 +240,7 @@ def _fit(
         baseline=baseline,
         level=options.level,
         joint=_list_joint_responses(questions),
+        penalty="firth" if penalty else None,
     )
 
 

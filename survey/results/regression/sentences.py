@@ -10,6 +10,12 @@ from survey.results.regression.table import GROUP, NOT_DETERMINED, RegressionRes
 
 MAX_SENTENCES = 4
 
+PRECISION = {
+    False: "standard errors from the observed information",
+    True: "intervals of the profile, p-values of the penalized likelihood ratio",
+}
+"""Where intervals come from, without and with a penalty."""
+
 
 def paper_sentences(result: RegressionResult) -> list[str]:
     """Return sentences for a paper, smallest p-values first; none about suppressed figures."""
@@ -34,8 +40,13 @@ def caveats(result: RegressionResult) -> list[str]:
     if any(row.flag == NOT_DETERMINED for row in result.rows):
         texts.append(
             "“Not determined” marks coefficients that grow without limit: the reports fit best "
-            "with a share of 0, or a predictor separates the answers. More reports or fewer "
-            "predictors help."
+            "with a share of 0, or a predictor separates the answers. Firth’s penalized likelihood "
+            "estimates them; more reports or fewer predictors help, too."
+        )
+    if result.fit is not None and result.fit.penalty == "firth":
+        texts.append(
+            "Firth’s penalty keeps all coefficients finite and draws shares towards one half. If "
+            "an interval is very wide, the penalty rather than the reports decides the estimate."
         )
     if result.disclosure == "caution":
         texts.append("The intervals are wide: treat the odds ratios as a first impression.")
@@ -97,10 +108,12 @@ def _model_sentence(result: RegressionResult) -> str:
     ]
     outcomes = len({row.option_id for row in result.rows})
     kind = "logistic" if outcomes == 1 else "multinomial logistic"
+    is_penalized = result.fit is not None and result.fit.penalty == "firth"
     return (
         f"“{result.question.text}” was regressed on {' and '.join(phrases)} ({kind} regression by "
-        f"maximum likelihood through the randomization; {result.n:,} reports, each randomized on "
-        "the respondent’s device; standard errors from the observed information)."
+        f"{'Firth’s penalized' if is_penalized else 'maximum'} likelihood through the "
+        f"randomization; {result.n:,} reports, each randomized on the respondent’s device; "
+        f"{PRECISION[is_penalized]})."
     )
 
 

@@ -25,6 +25,12 @@ GROUP = "link"
 NOT_DETERMINED = "not_determined"
 """The flag of a coefficient that the reports do not determine."""
 
+METHODS = {
+    "none": "maximum likelihood through the channels",
+    "firth": "maximum likelihood through the channels with Firth's penalty",
+}
+"""What is maximized, by the penalty."""
+
 LARGEST_EXPONENT = 700.0
 """Largest x whose exponential is a floating-point number."""
 
@@ -121,7 +127,7 @@ class RegressionResult:
             conf_high=_exponential(numbers.get("conf_high")),
             p_value=numbers.get("p_value"),
             conf_level=self.options.level,
-            method="maximum likelihood through the channels" if numbers else "",
+            method=METHODS[self.fit.penalty] if self.fit and numbers else "",
             flag=NOT_DETERMINED if is_undetermined else FLAGS[self.disclosure],
         )
 

@@ -17,7 +17,7 @@ from survey.mechanism.exact_numbers import GRID, exact_fraction
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.loading import load_file
-from survey.questionnaire.privacy_loss import Bounds
+from survey.questionnaire.privacy_loss import odds_in_words
 from survey.results.plan.chart import survey_design_chart, write_chart
 from survey.results.plan.compute import LEVEL
 from survey.results.plan.question_design import BINS, QuestionDesign, compare_bins
@@ -131,7 +131,7 @@ def _designs_table(result: SurveyPlan, present: SurveyDesign | None, total: str)
 
 
 def _design_row(design: SurveyDesign, mark: str) -> str:
-    factors = (f"x{Bounds.of(ratio).odds}" for ratio in (design.answer_ratio, design.ratio))
+    factors = (f"x{odds_in_words(ratio)}" for ratio in (design.answer_ratio, design.ratio))
     one_answer, report = factors
     asked = f"{mark}{design.drawn} of {len(design.groups)}"
     pair = math.floor(design.n * design.separate_share)

@@ -221,7 +221,7 @@ def test_a_definition_file_is_compared_with_its_present_design(tmp_path):
     file.write_text(DEFINITION)
     result = survey_run("--chart", str(chart), questions=str(file), total="2")
     assert result.exit_code == 0, result.output
-    assert re.search(r"^ +now 3 of 3 +2,000 +x2.8 +x20", result.output, re.M), result.output
+    assert re.search(r"^ +now 3 of 3 +2,000 +x2.8 +x21 ", result.output, re.M), result.output
     assert re.search(r"^  ward +best, epsilon [\d.]+, 1\.\d\d times narrower", result.output, re.M)
     assert re.search(r"^  hours: a histogram of 5 cells, by square wave, ", result.output, re.M)
     assert "The dot: the recommended design" in " ".join(ET.parse(chart).getroot().itertext())

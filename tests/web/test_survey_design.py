@@ -13,6 +13,7 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import parse
+from survey.questionnaire.privacy_loss import odds_in_words
 from survey.results.plan.survey_design import present_design, survey_plan
 from survey.settings import Caps
 from tests.conftest import EMAIL
@@ -108,7 +109,7 @@ def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada,
     best = survey_plan(listed, Fraction("3.2"), 2_000).recommended
     now = present_design(listed, draft_check.asked.groups, 5, 2_000)
     words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
-    assert "limited to epsilon 3.2, a factor of 24.6." in words
+    assert "limited to epsilon 3.2, a factor of 25." in words
     assert f"Ask each person {best.drawn} of 5 questions" in words
     margins = [f"±{100 * design.typical_margin:.1f}" for design in (best, now)]
     assert f"typical margin becomes {margins[0]} points instead of {margins[1]}, and" in words
@@ -157,7 +158,7 @@ def test_crossed_questions_become_one_group_that_is_randomized_jointly(ada, stor
 def test_the_standard_total_is_that_of_the_draft(ada, store, begin):
     slug = begin()
     before = check_draft(content_of(store, slug), Caps()).ratio
-    assert f"that of the draft now, a factor of {float(before):.1f}" in design_section(
+    assert f"that of the draft now, a factor of {odds_in_words(before)}." in design_section(
         ada.get(f"{DRAFTS}/{slug}/plan").text
     )
     press(ada, slug, recommended_button(ada, slug))

@@ -20,8 +20,8 @@ from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
     WEAK_QUESTION_ABOVE,
     WEAK_REPORT_ABOVE,
-    Bounds,
     Questions,
+    odds_in_words,
     report_strength,
     strength,
 )
@@ -238,9 +238,8 @@ def _series(plan: SurveyPlan) -> list[SurveyDesign]:
 
 def _total(planned: DraftPlan, present: SurveyDesign) -> str:
     if planned.total is None:
-        factor = Bounds.of(present.ratio).odds
-        return f"that of the draft now, a factor of {factor}"
-    factor = Bounds.of(Fraction(math.exp(planned.total))).odds
+        return f"that of the draft now, a factor of {odds_in_words(present.ratio)}"
+    factor = odds_in_words(Fraction(math.exp(planned.total)))
     return f"epsilon {format_fraction(planned.total)}, a factor of {factor}"
 
 
@@ -256,9 +255,9 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
         + (", and the privacy loss falls to the limit." if exceeds else ".")
     )
     yield (
-        f"A complete response changes the odds by a factor of at most {Bounds.of(best.ratio).odds} "
-        f"(now {Bounds.of(present.ratio).odds}), one answer alone by at most "
-        f"{Bounds.of(best.answer_ratio).odds} (now {Bounds.of(present.answer_ratio).odds})."
+        f"A complete response changes the odds by a factor of at most {odds_in_words(best.ratio)} "
+        f"(now {odds_in_words(present.ratio)}), one answer alone by at most "
+        f"{odds_in_words(best.answer_ratio)} (now {odds_in_words(present.answer_ratio)})."
     )
     for group in best.together:
         joint = any(item.question.joint and item.question.id in group for item in best.questions)
@@ -303,7 +302,7 @@ def _row(design: SurveyDesign, place: int | None, *, is_recommended: bool) -> De
 
 
 def _protection(grade: str, ratio: Fraction) -> str:
-    return f"{grade}, factor\N{NO-BREAK SPACE}{Bounds.of(ratio).odds}"
+    return f"{grade}, factor\N{NO-BREAK SPACE}{odds_in_words(ratio)}"
 
 
 def _margins(designs: Sequence[SurveyDesign]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -17,6 +18,7 @@ from survey.demo.respondents import SHIFTS, simulate
 from survey.results.analyses import CROSSTAB, DIFFERENCE, REGRESSION
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import ResultCache
+from survey.results.plan.survey_design import survey_plan
 from survey.results.request import DEFAULT_OPTIONS
 from survey.store import open_store
 from tests.conftest import TODAY
@@ -90,6 +92,7 @@ def test_the_demo_asks_everybody_a_part_of_8_questions_whose_answers_change_odds
     assert len(definition.questions) >= 8
     assert definition.drawn < len(definition.questions)
     assert definition.ratio <= 20
+    assert ("bullied", "leaving") in definition.groups
     types = {question.type for question in definition.questions}
     assert types >= {"yes_no", "single_choice", "multiple_choice", "scale", "number"}
 
@@ -100,12 +103,12 @@ def test_estimates_from_the_simulated_reports_are_close_to_the_simulated_answers
     codes = population.reports(definition, rng)
     assert list(population.answers) == [question.id for question in definition.questions]
     stops = np.cumsum([question.code_bytes for question in definition.questions])
-    n_drawn = 0
+    n_answers = 0
     for question, column in zip(
         definition.questions, np.split(codes, stops[:-1], axis=1), strict=True
     ):
         n_asked, counts = question.count(column)
-        n_drawn += n_asked
+        n_answers += n_asked
         answers = population.answers[question.id]
         estimates = estimate_question(question, n_asked, counts.tolist(), DEFAULT_OPTIONS)
         if question.kind.is_numeric:
@@ -116,7 +119,25 @@ def test_estimates_from_the_simulated_reports_are_close_to_the_simulated_answers
             ticks = answers if question.kind.is_multiple else np.eye(n_options)[answers]
             errors = (estimates.shares.estimate - ticks.mean(axis=0)) / estimates.shares.std_error
         assert np.abs(errors).max() < 4, question.id
-    assert n_drawn == definition.drawn * len(codes)
+    # Each of 7 groups is drawn with a probability of 2/7; standard error of the sum: about 220.
+    assert abs(n_answers - 8 * len(codes) * definition.drawn / len(definition.groups)) < 1_000
+
+
+def test_the_demo_has_the_design_that_the_planner_recommends():
+    survey = demo.load()
+    plan = survey_plan(
+        list(survey.questions),
+        Fraction("2.995"),
+        N_RESPONDENTS,
+        crossings=[("bullied", "leaving")],
+        answer_limit=Fraction("2.197"),  # ln 9, above which one answer is called weak
+    )
+    design = plan.recommended
+    assert design.groups == demo.definition().groups
+    assert design.drawn == survey.drawn
+    for question, item in zip(survey.questions, design.questions, strict=True):
+        assert question.channel == item.question.channel, question.id
+        assert question.joint == item.question.joint, question.id
 
 
 @pytest.mark.slow

@@ -49,16 +49,33 @@ class Population:
 
         Returns the codes as a store keeps them, shape (n, bytes of a report).
         """
-        n, n_questions = len(self.shifts), len(definition.questions)
-        order = np.argsort(rng.random((n, n_questions)), axis=1)
+        n, n_groups = len(self.shifts), len(definition.groups)
+        order = np.argsort(rng.random((n, n_groups)), axis=1)
         drawn = (order < definition.drawn).astype(np.uint8)
+        group_of = {id_: place for place, group in enumerate(definition.groups) for id_ in group}
+        codes = self._codes(definition, rng)
         columns: list[Codes] = []
-        for place, question in enumerate(definition.questions):
+        for question in definition.questions:
             # A stored code begins with 1 if its question was asked, and is 0 otherwise.
-            is_drawn = drawn[:, place : place + 1]
-            codes = _stored(question.channel, self.answers[question.id], rng)
-            columns += [is_drawn, codes * is_drawn]
+            is_drawn = drawn[:, group_of[question.id], None]
+            columns += [is_drawn, codes[question.id] * is_drawn]
         return np.concatenate(columns, axis=1)
+
+    def _codes(self, definition: Definition, rng: np.random.Generator) -> dict[str, Codes]:
+        """Randomize all answers, by question; a joint response at its first question."""
+        by_id = {question.id: question for question in definition.questions}
+        codes: dict[str, Codes] = {}
+        for question in definition.questions:
+            joint = question.joint
+            if joint is None:
+                codes[question.id] = _stored(question.channel, self.answers[question.id], rng)
+            elif question.id == joint.questions[0]:
+                sizes = [by_id[id_].channel.options for id_ in joint.questions]
+                truths = np.ravel_multi_index([self.answers[id_] for id_ in joint.questions], sizes)
+                options = np.unravel_index(joint.channel.perturb(truths, rng), sizes)
+                for id_, column in zip(joint.questions, options, strict=True):
+                    codes[id_] = column.astype(np.uint8)[:, None]
+        return codes
 
 
 def _stored(channel: AnyChannel, truths: Integers, rng: np.random.Generator) -> Codes:

@@ -100,6 +100,7 @@ def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, Su
         questions,
         total,
         planned.n,
+        together=draft_check.together,
         crossings=planned.crossings,
         caps=draft_check.caps,
         answer_limit=ANSWER_LIMIT if math.exp(total) <= WEAK_REPORT_ABOVE + 1e-6 else None,
@@ -166,9 +167,10 @@ def apply_design(
 def better_mechanism(question: BaseQuestion) -> tuple[str, float]:
     """Return the mechanism with the narrowest interval of a choice, and how much it narrows it.
 
-    ("", 1) if the present mechanism is as good, or the question is about a number.
+    ("", 1) if the present mechanism is as good, the question is about a number, or it is
+    randomized jointly with others.
     """
-    if question.kind.is_numeric:
+    if question.kind.is_numeric or question.joint:
         return "", 1.0
     try:
         gains = mechanism_gains(question, _epsilon(question))

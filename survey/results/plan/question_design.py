@@ -223,7 +223,8 @@ def _family(question: BaseQuestion) -> _Family:
         *(space.ordinary, space.no_answers, space.ticks, space.alone, space.step),
         *(parameters, question.mechanism),
     )
-    return _Family(question, to_published(question), key)
+    # A question that is randomized jointly now is planned alone.
+    return _Family(question, replace(to_published(question), joint=None), key)
 
 
 @lru_cache(maxsize=CACHED_CHANNELS)

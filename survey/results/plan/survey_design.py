@@ -27,7 +27,7 @@ from survey.mechanism.composition import total_ratio
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, format_fraction
 from survey.mechanism.joint_response import joint_response, marginal_response
 from survey.questionnaire.definition import MAX_JOINT, groups_of
-from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion, Question
+from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.privacy_loss import Questions
@@ -90,8 +90,8 @@ class SurveyDesign:
 
     @property
     def together(self) -> tuple[tuple[str, ...], ...]:
-        conditions = groups_of(replace(item.question, joint=None) for item in self.questions)
-        return tuple(group for group in self.groups if list(group) not in conditions)
+        linked = conditional_groups([item.question for item in self.questions])
+        return tuple(group for group in self.groups if list(group) not in linked)
 
     @property
     def ratio(self) -> Fraction:
@@ -203,8 +203,9 @@ def survey_plan(
     """
     _check(questions, total, n, crossings)
     builder = _Builder(questions, total, n, crossings, caps or Caps(), answer_limit or total)
-    separate = groups_of(questions, together)
-    joined = groups_of(questions, [*together, *crossings])
+    published = [to_published(question) for question in questions]
+    separate = conditional_groups(published, together)
+    joined = conditional_groups(published, [*together, *crossings])
     designs, mistake = [], ""
     for groups in (separate, joined) if joined != separate else (separate,):
         for drawn in _draws(len(groups)):
@@ -245,6 +246,16 @@ def present_design(
     for question in questions:
         designs.append(QuestionDesign.of(to_published(question), question.epsilon, responses))
     return _design(designs, groups, drawn, n, crossings)
+
+
+def conditional_groups(
+    questions: Iterable[PublishedQuestion], together: Groups = ()
+) -> list[list[str]]:
+    """Return the ids of questions in groups, by their conditions and by `together` only.
+
+    A plan may randomize differently what is randomized jointly now.
+    """
+    return groups_of((replace(question, joint=None) for question in questions), together)
 
 
 def group_budgets(sizes: Sequence[int], drawn: int) -> list[Fraction]:
@@ -372,7 +383,8 @@ class _Builder:
     @cached_property
     def _linked_groups(self) -> dict[str, list[str]]:
         """The questions that a condition links to each question, by its id."""
-        return {id_: group for group in groups_of(self.questions) for id_ in group}
+        published = [to_published(question) for question in self.questions]
+        return {id_: group for group in conditional_groups(published) for id_ in group}
 
     def proposals(self, groups: Groups, drawn: int) -> list[QuestionDesign]:
         """Return the design of each question if `drawn` groups are asked; raises ChannelError."""

@@ -18,6 +18,7 @@ from survey.mechanism.composition import log_rounded_up
 from survey.mechanism.numeric import square_wave
 from survey.questionnaire.definition import groups_of
 from survey.questionnaire.kinds import Question
+from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import Questions
 from survey.results.plan.question_design import compare_bins, mechanism_gains, question_design
 from survey.results.plan.survey_design import (
@@ -28,6 +29,7 @@ from survey.results.plan.survey_design import (
     yes_no_questions,
 )
 from survey.settings import Caps
+from tests import surveys
 from tests.cases import each_case
 from tests.surveys import publish
 
@@ -185,6 +187,19 @@ def test_the_share_of_people_who_are_asked_two_questions_is_that_of_all_draws():
         for pair in (("a", "b"), ("a", "c"), ("c", "f")):
             share = Fraction(sum(set(pair) <= draw for draw in draws), len(draws))
             assert design.crossing(*pair).share == share, (design.drawn, pair)
+
+
+def test_a_survey_with_a_joint_response_is_planned_anew():
+    survey = load(surveys.JOINT, "joint.toml", Caps())
+    listed = list(survey.questions)
+    assert present_design(listed, survey.groups, 2, 1_000).ratio == survey.total_ratio
+    apart = survey_plan(listed, Fraction(3), 1_000).asking(1, len(listed))
+    assert all(item.question.joint is None for item in apart.questions)
+    assert log_rounded_up(apart.ratio) <= 3
+    pair = [("smoked", "drank")]
+    best = survey_plan(listed, Fraction(3), 1_000, crossings=pair).recommended
+    assert best.together == (("smoked", "drank"),)
+    assert best.questions[0].question.joint
 
 
 def test_the_margin_of_a_cell_is_that_of_the_joint_estimate():

@@ -199,6 +199,19 @@ prefer_not_to_say = false
 options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
 """
 
+ONE_REPORT = """
+slug = "one-report"
+title = "All options in one report"
+[[questions]]
+id = "tools"
+type = "multiple_choice"
+text = "Which of these do you use?"
+mechanism = "half_space"
+epsilon = 4
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+           {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"}]
+"""
+
 JOINT = b"""
 slug = "joint"
 title = "Joint"
@@ -518,6 +531,7 @@ EVERY_CHANNEL = {
     "tables": TABLES,
     "numbers": NUMBERS,
     "ticks": TICKS,
+    "one_report": ONE_REPORT,
     "routed": ROUTED,
     "drawn": DRAWN,
     "routed_and_drawn": ROUTED_AND_DRAWN,

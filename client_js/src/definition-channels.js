@@ -19,6 +19,9 @@ export const MAX_OPTIONS = 10_000;
 
 const MAX_BITS = 1000;
 
+/** Maximum number of bits of a half-space: one word draws any of the 2^m vectors. */
+const MAX_SIDES = 32;
+
 export const MAX_ALONE = 3;
 
 const MAX_PATTERNS = 1024n;
@@ -35,14 +38,19 @@ export const MAX_NO_ANSWERS = 2;
 const checkedChannels = new WeakSet();
 
 /**
- * Check that a channel is one of the three kinds and consists of integers that fit in a draw.
+ * Check that a channel is of a known kind and consists of integers that fit in a draw.
  *
  * @param {any} channel
  * @param {string} id
  */
 export function checkChannel(channel, id) {
   if (checkedChannels.has(channel)) return;
-  const check = { subset_selection: checkSet, bit_vector: checkBits, weight_table: checkTable };
+  const check = {
+    subset_selection: checkSet,
+    bit_vector: checkBits,
+    half_space: checkHalfSpace,
+    weight_table: checkTable,
+  };
   const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
   ensure(Object.keys(check).includes(kind), `${id}: unknown channel kind ${kind}`);
   check[kind](channel, id);
@@ -59,12 +67,31 @@ function checkSet({ k, d, T, L }, id) {
 
 /** @param {any} channel @param {string} id */
 function checkBits({ m, s, alone, sampled, T, L }, id) {
-  ensure(isInteger(m, 1, MAX_BITS), `${id}: m = ${m} bits`);
-  ensure(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
-  ensure(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
+  checkTicks(m, s, alone, MAX_BITS, id);
   ensure(isInteger(sampled, 1, m), `${id}: ${sampled} of ${m} bits are reported`);
   checkWeights(T, L, id);
   ensureDrawable(BigInt(T) + BigInt(L), id);
+}
+
+/** @param {any} channel @param {string} id */
+function checkHalfSpace(channel, id) {
+  const { m, s, alone, agreements, near, far } = channel;
+  checkTicks(m, s, alone, MAX_SIDES, id);
+  ensure(
+    isInteger(agreements, Math.floor(m / 2) + 1, m),
+    `${id}: ${agreements} of ${m} bits agree in a near report`,
+  );
+  ensure(isInteger(near, 1) && isInteger(far, 1), `${id}: near = ${near}, far = ${far}`);
+  ensureDrawable(BigInt(near) + BigInt(far), id);
+  const { numerator, denominator } = ratio(channel);
+  ensure(numerator > denominator, `${id}: its near reports are not the likeliest`);
+}
+
+/** @param {any} m @param {any} s @param {any} alone @param {number} maximum @param {string} id */
+function checkTicks(m, s, alone, maximum, id) {
+  ensure(isInteger(m, 1, maximum), `${id}: m = ${m} bits`);
+  ensure(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
+  ensure(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
 }
 
 /** @param {any} channel @param {string} id */
@@ -209,7 +236,7 @@ export function checkSize(question) {
 /** Whether the channel has exactly one truth per answer. @param {Question} question */
 function fitsQuestion({ type, options, grid, alone, max_ticks: s, channel }) {
   const isMultiple = type === "multiple_choice";
-  if (channel.kind === "bit_vector") {
+  if (channel.kind === "bit_vector" || channel.kind === "half_space") {
     return isMultiple && channel.m === options.length && channel.alone === alone && channel.s === s;
   }
   if (channel.kind === "weight_table") {

@@ -4,6 +4,7 @@
 
 import { DefinitionError, ensure } from "./definition-error.js";
 import { checkStructure, ensureKnownKeys } from "./definition-structure.js";
+import { tickWeights } from "./half-space.js";
 import { ratio, totalRatio } from "./privacy-loss.js";
 
 /**
@@ -144,6 +145,11 @@ function checkRatio({ numerator, denominator }, limit, message) {
  */
 function checkTruthProbability(channel, id) {
   if (channel.kind === "weight_table") return;
+  if (channel.kind === "half_space") {
+    const { ownWeight, totalWeight } = tickWeights(channel);
+    ensureAtMost(100n * ownWeight, LIMITS.percent * totalWeight, `${id}: p is above .99`);
+    return;
+  }
   const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
   const isBits = channel.kind === "bit_vector";
   const [k, d] = isBits ? [2n, 1n] : [BigInt(channel.k), BigInt(channel.d)];

@@ -2,6 +2,7 @@
  * Natural frequencies: how many of 100 reports name an option, if it is the true answer and if not.
  */
 
+import { tickWeights } from "./half-space.js";
 import { fromTenths } from "./privacy-loss.js";
 import { isEntered, patterns } from "./question-types.js";
 import { tableRow, tableTruths, total } from "./weight-table.js";
@@ -39,6 +40,7 @@ export function frequencies(question) {
 function firstOptionWeights(question) {
   const { channel } = question;
   if (channel.kind === "weight_table") return tableWeights(channel);
+  if (channel.kind === "half_space") return tickWeights(channel);
   const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
   if (channel.kind === "bit_vector") return { ownWeight: T, otherWeight: L, totalWeight: T + L };
   return question.type === "multiple_choice" ? patternWeights(question) : setWeights(channel);

@@ -4,6 +4,7 @@
  * No DOM, no network, no floats: the audit enumerates this very file under Node.
  */
 
+import { drawFlips, halfSpaceRatio } from "./half-space.js";
 import { packBits } from "./report-encoding.js";
 import { tableRow, tableTruths, total } from "./weight-table.js";
 
@@ -15,9 +16,12 @@ import { tableRow, tableTruths, total } from "./weight-table.js";
  * @typedef {{kind: "bit_vector", m: number, s: number, alone: number, sampled: number, T: number,
  *   L: number}} BitVector  one bit per option, each kept with weight T and flipped with weight L;
  *   at most s ticks, or one of the last `alone` options and no other; `sampled` bits are reported
+ * @typedef {{kind: "half_space", m: number, s: number, alone: number, agreements: number,
+ *   near: number, far: number}} HalfSpace  m bits in one report; with weight `near` at least
+ *   `agreements` of them are right, with weight `far` fewer
  * @typedef {{kind: "weight_table", table: Table, no_answers: number}} WeightTable
  *   the last `no_answers` truths and reports stand for "prefer not to say", "does not apply"
- * @typedef {SubsetSelection | BitVector | WeightTable} Channel
+ * @typedef {SubsetSelection | BitVector | HalfSpace | WeightTable} Channel
  * @typedef {{name: "window", k: number, width: number, stride: number, T: number, L: number}} Window
  * @typedef {{name: "one_bit", R: number, T: number, L: number}} OneBit
  * @typedef {{name: "by_distance", weights: number[]}} ByDistance
@@ -27,7 +31,7 @@ import { tableRow, tableTruths, total } from "./weight-table.js";
  * @typedef {Window | OneBit | ByDistance | Explicit | Mixture} Table
  *   tables whose rows follow from a few integers, equal to the server's
  * @typedef {{numerator: bigint, denominator: bigint}} Ratio  numerator/denominator = e^epsilon
- * @typedef {number | readonly number[]} Truth  an option index, or for a bit vector m ticks, 0 or 1
+ * @typedef {number | readonly number[]} Truth  an option index, or m ticks, 0 or 1
  * @typedef {number | string} Code  an option index, or a bit string in base64url
  */
 
@@ -47,6 +51,8 @@ export function perturb(channel, truth, uniformBelow) {
       return perturbSubset(channel, indexBelow(channel.k, truth), uniformBelow);
     case "bit_vector":
       return perturbBits(channel, ticks(channel, truth), uniformBelow);
+    case "half_space":
+      return perturbTogether(channel, ticks(channel, truth), uniformBelow);
     case "weight_table": {
       const truths = tableTruths(channel.table) + channel.no_answers;
       return perturbByTable(tableRow(channel, indexBelow(truths, truth)), uniformBelow);
@@ -93,10 +99,12 @@ export function numbersBelow(n) {
 /**
  * Check the ticks: at most s options that combine, or exactly one exclusive option.
  *
- * @param {BitVector} channel
+ * @param {BitVector | HalfSpace} channel
  * @param {Truth} truth
  */
-function ticks({ m, s, alone, sampled }, truth) {
+function ticks(channel, truth) {
+  const { m, s, alone } = channel;
+  const sampled = channel.kind === "bit_vector" ? channel.sampled : m;
   if (![s, alone, sampled].every(Number.isInteger) || sampled < 1 || sampled > m) {
     throw new RangeError(`${sampled} of ${m} bits, ${s} ticks, ${alone} alone: not a channel`);
   }
@@ -133,6 +141,25 @@ function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
   const ones = bits.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));
   if (sampled === m) return packBits(ones, m);
   return packBits([...bits, ...ones.map((bit) => m + bit)], 2 * m);
+}
+
+/**
+ * Report all bits at once; which of them are flipped is drawn without looking at the truth.
+ *
+ * @param {HalfSpace} channel
+ * @param {readonly number[]} truth
+ * @param {UniformBelow} uniformBelow
+ */
+function perturbTogether(channel, truth, uniformBelow) {
+  const { numerator, denominator } = halfSpaceRatio(channel);
+  if (!(channel.far >= 1 && numerator > denominator)) {
+    throw new RangeError(`a device never runs ${JSON.stringify(channel)}`);
+  }
+  const flips = drawFlips(channel, uniformBelow);
+  return packBits(
+    numbersBelow(channel.m).filter((bit) => truth[bit] ^ flips[bit]),
+    channel.m,
+  );
 }
 
 /**

@@ -4,6 +4,7 @@
  * Every number is rounded up.
  */
 
+import { halfSpaceRatio } from "./half-space.js";
 import { columnExtremes } from "./weight-table.js";
 
 /**
@@ -20,13 +21,15 @@ import { columnExtremes } from "./weight-table.js";
 /**
  * Return e^epsilon of a channel exactly.
  *
- *     T/L,  (T/L)^min(sampled, D),  or the largest ratio within a column of the table
+ *     T/L,  (T/L)^min(sampled, D),  near (2^m - G)/(far G),  or the largest ratio within a column of
+ *     the table
  *
  * @param {Channel} channel
  * @returns {Ratio}
  */
 export function ratio(channel) {
   if (channel.kind === "weight_table") return columnExtremes(channel.table).ratio;
+  if (channel.kind === "half_space") return halfSpaceRatio(channel);
   const exponent = channel.kind === "bit_vector" ? differingBits(channel) : 1n;
   return { numerator: BigInt(channel.T) ** exponent, denominator: BigInt(channel.L) ** exponent };
 }

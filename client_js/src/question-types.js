@@ -16,7 +16,9 @@
 export function truthOf(question, answer) {
   if (typeof answer === "number") return answer;
   const { options, channel } = question;
-  if (channel.kind === "bit_vector") return options.map((_, i) => Number(answer.includes(i)));
+  if (channel.kind !== "subset_selection") {
+    return options.map((_, i) => Number(answer.includes(i)));
+  }
   // All patterns are compared, so that the time taken does not reveal the answer.
   return patterns(question).reduce(
     (index, pattern, i) => (pattern.join() === answer.join() ? i : index),

@@ -25,6 +25,8 @@ export function reportedOptions(channel, code) {
       return channel.d === 1 ? [indexBelow(channel.k, code)] : readSet(channel, code);
     case "bit_vector":
       return readBits(channel, code).ones;
+    case "half_space":
+      return unpackBits(code, channel.m);
     default:
       return [indexBelow(tableReports(channel.table) + channel.no_answers, code)];
   }
@@ -71,6 +73,7 @@ export function longestCode(channel) {
   if (channel.kind === "bit_vector") {
     return packBits([], channel.sampled < channel.m ? 2 * channel.m : channel.m);
   }
+  if (channel.kind === "half_space") return packBits([], channel.m);
   return channel.d === 1 ? channel.k - 1 : packBits([], channel.k);
 }
 

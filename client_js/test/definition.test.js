@@ -15,6 +15,7 @@ import {
   channel,
   definitionOf,
   digest,
+  halfSpace,
   jointQuestions,
   pickSome,
   question,
@@ -99,6 +100,15 @@ test("bits just below epsilon 12 are accepted, and bits just above are not", asy
   await assert.rejects(readChannels(ticks(200_855_370)), refused("too_weak"));
 });
 
+test("a half-space has p .99 and epsilon 12 at most", async () => {
+  // p = (393 + 7 * 3/7) / 400; e^12 = 162,754.79...
+  await readChannels(halfSpace(3, 3, 393, 7, { alone: 1 }));
+  await assert.rejects(readChannels(halfSpace(3, 3, 394, 7, { alone: 1 })), refused("too_weak"));
+  await readChannels(halfSpace(32, 27, 46_011, 5000, { alone: 1 }));
+  const above = halfSpace(32, 27, 46_012, 5000, { alone: 1 });
+  await assert.rejects(readChannels(above), refused("too_weak"));
+});
+
 test("epsilon 20 of all questions is exactly the limit", async () => {
   // e^20 = 485,165,195.4097902...
   const together = (T) => [channel(2000, T, 10_000), channel(60, 5000, 1)];
@@ -174,6 +184,8 @@ const GOOD_QUESTIONS = {
   "a date": amount("a", table(BY_DISTANCE, 1), { type: "date", grid: { low: 18_262, unit: "" } }),
   "ticks as bits": TICKS,
   "sampled ticks": question("a", bits(5, 2, 1, { alone: 1, sampled: 2 })),
+  "ticks in one report": question("a", halfSpace(5, 4, 3, 1, { s: 2, alone: 2 })),
+  "32 ticks in one report": question("a", halfSpace(32, 27, 46_011, 5000, { alone: 1 })),
   "ticks as patterns": PATTERNS,
   "1,024 patterns": pickSome("a", channel(1024, 3, 1), 11),
 };
@@ -183,6 +195,8 @@ for (const [name, candidate] of Object.entries(GOOD_QUESTIONS)) {
   });
 }
 
+const together = (changes) =>
+  question("a", { ...halfSpace(5, 4, 3, 1, { s: 2, alone: 2 }), ...changes });
 const number = (shape, changes) => amount("a", table(shape), changes);
 const dated = (grid) => ({ ...number(WINDOW), type: "date", grid: { ...HOURS.grid, ...grid } });
 const WRONG_OF_THEIR_TYPE = {
@@ -209,6 +223,13 @@ const WRONG_OF_THEIR_TYPE = {
     type: "scale",
     grid: { ...HOURS.grid, points: 4 },
   }),
+  "one report of too many ticks": question("a", halfSpace(33, 17, 3, 1, { alone: 1 })),
+  "one report of ticks with half of them right": together({ agreements: 2 }),
+  "one report of ticks with more right than there are": together({ agreements: 6 }),
+  "one report of ticks without weight for others": together({ far: 0 }),
+  "one report of ticks that favours others": together({ far: 14 }),
+  "one report of ticks with weights above 2^32": together({ near: 2 ** 32 }),
+  "one report of other ticks": { ...together({}), max_ticks: 3 },
   "ticks of which none stands alone": { ...TICKS, alone: 0 },
   "ticks of which four stand alone": { ...TICKS, alone: 4 },
   "ticks of another limit than their bits": { ...TICKS, max_ticks: 3 },

@@ -10,7 +10,7 @@ import {
   sampledBits,
 } from "../src/report-encoding.js";
 import { tableReports, tableRow, tableTruths } from "../src/weight-table.js";
-import { bits, channel, everyRun, replay, table } from "./support.js";
+import { bits, channel, everyRun, halfSpace, replay, table } from "./support.js";
 
 const GRR = [
   channel(2, 3, 1),
@@ -192,6 +192,54 @@ for (const design of VECTORS) {
   test(`the draws of ${sampled} of ${m} bits, s=${s}, alone=${alone} never depend on the ticks`, () => {
     const rangeLists = tickPatterns(design).map((truth) => codesDrawn(design, truth).ranges);
     assert.equal(new Set(rangeLists).size, 1);
+  });
+}
+
+const HALF_SPACES = [
+  halfSpace(1, 1, 3, 1),
+  halfSpace(2, 2, 2, 3),
+  halfSpace(3, 2, 3, 2),
+  halfSpace(4, 3, 2, 1, { s: 2, alone: 1 }),
+  halfSpace(5, 4, 1, 2, { s: 3, alone: 2 }),
+];
+
+for (const design of HALF_SPACES) {
+  const { m, alone, agreements, near, far } = design;
+  test(`all draws of ${m} bits, ${agreements} right with weight ${near}, are the exact probabilities`, () => {
+    const size = tickPatterns({ m, s: m, alone: 0 }).filter(
+      (right) => right.reduce((n, bit) => n + bit, 0) >= agreements,
+    ).length;
+    const others = 2 ** m - size;
+    for (const truth of tickPatterns(design)) {
+      const { counts, ranges } = codesDrawn(design, truth);
+      assert.equal(ranges, [near + far, size, others].join());
+      assert.equal(counts.size, 2 ** m);
+      for (const [code, count] of counts) {
+        const ones = reportedOptions(design, code);
+        const right = truth.filter((tick, bit) => tick === Number(ones.includes(bit))).length;
+        assert.equal(count, right >= agreements ? near * others : far * size);
+      }
+    }
+    const { numerator, denominator } = ratio(design);
+    assert.equal(numerator * BigInt(far * size), denominator * BigInt(near * others));
+  });
+
+  test(`${m} bits with ${alone} alone, written as bits, have the length of the longest code`, () => {
+    const code = perturb(design, Array(m).fill(0), () => 0);
+    assert.equal(code.length, longestCode(design).length);
+  });
+}
+
+for (const change of [{ near: 1, far: 4 }, { far: 0 }, { near: 0 }, { s: 1.5 }, { alone: "1" }]) {
+  test(`a half-space with ${JSON.stringify(change)} is never run`, () => {
+    const broken = { ...halfSpace(3, 2, 3, 1), ...change };
+    assert.throws(() => perturb(broken, [0, 0, 0], () => 0), RangeError);
+  });
+}
+
+for (const code of ["", "A", "_w", "AAA", "AA==", 0, null, ["AA"], undefined]) {
+  test(`${JSON.stringify(code)} is no report of 5 bits together`, () => {
+    assert.throws(() => reportedOptions(halfSpace(5, 4, 2, 1), code), RangeError);
   });
 }
 

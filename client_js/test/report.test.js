@@ -25,6 +25,7 @@ import {
   channel,
   definitionWithId,
   everyRun,
+  halfSpace,
   jointQuestions,
   pickSome,
   question,
@@ -609,6 +610,11 @@ test("the label of ticks says how often a report contains an option, chosen or n
   assert.deepEqual(frequencies(one(bits(5, 3, 1, { sampled: 2 }))), {
     ownShare: "75",
     otherShare: "25",
+  });
+  // 6 vectors with at least 4 of 5 bits right, on average 5/6 of them; of the 26 others 11/26.
+  assert.deepEqual(frequencies(one(halfSpace(5, 4, 3, 1))), {
+    ownShare: "73.1",
+    otherShare: "26.9",
   });
   // Of the 8 patterns of 3 options and one alone 4 hold the first: (12 + 3)/19, 4/19.
   assert.deepEqual(frequencies(pickSome("a", channel(8, 12, 1), 4)), {

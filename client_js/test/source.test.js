@@ -38,6 +38,7 @@ test("every import is a file beside it: no dependency, no build step", () => {
 /** Modules that must run anywhere: from a true answer to the bytes of the report and its numbers. */
 const PURE = [
   ...[
+    "half-space.js",
     "mechanism.js",
     "weight-table.js",
     "report-encoding.js",

@@ -13,6 +13,11 @@ export function bits(m, T, L, { alone = 0, s = m - alone, sampled = m } = {}) {
   return { kind: "bit_vector", m, s, alone, sampled, T, L };
 }
 
+/** All bits in one report: with weight `near` at least `agreements` of them are right. */
+export function halfSpace(m, agreements, near, far, { alone = 0, s = m - alone } = {}) {
+  return { kind: "half_space", m, s, alone, agreements, near, far };
+}
+
 /** A weight table of a shape. */
 export function table(shape, noAnswers = 0) {
   return { kind: "weight_table", table: shape, no_answers: noAnswers };
@@ -24,16 +29,17 @@ const numberedOptions = (n) =>
 /** A question over options o0, o1, ...; by default, the last is the opt-out. */
 export function question(id, design, { optOut, text = `Question ${id}`, ...changes } = {}) {
   const noAnswers = design.kind === "weight_table" ? design.no_answers : 0;
+  const hasTicks = design.m !== undefined;
   const options = numberedOptions(design.k ?? design.m ?? tableTruths(design.table) + noAnswers);
   return {
     id,
-    type: design.kind === "bit_vector" ? "multiple_choice" : "single_choice",
+    type: hasTicks ? "multiple_choice" : "single_choice",
     text,
     help: "",
     options,
     grid: null,
-    max_ticks: design.kind === "bit_vector" ? design.s : 0,
-    alone: design.kind === "bit_vector" ? design.alone : 0,
+    max_ticks: hasTicks ? design.s : 0,
+    alone: hasTicks ? design.alone : 0,
     opt_out: optOut ?? `o${options.length - 1}`,
     not_applicable: "",
     ask_if: null,

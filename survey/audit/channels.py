@@ -184,8 +184,8 @@ def work(channel: AnyChannel) -> int:
         case BitVector():
             return 10 + channel.bits
         case HalfSpace():
-            # The client computes a triangle of sums for every report.
-            return 20 + channel.m**2 // 4
+            # The client adds up to m binomial coefficients for each of two times m bits.
+            return 20 + channel.m**2
         case SubsetSelection():
             return 1 if channel.d == 1 else 10 + 2 * channel.k
 

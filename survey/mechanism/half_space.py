@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -44,8 +44,7 @@ class HalfSpace(TickChannel):
     For even m and t = m/2 + 1, vectors that agree in m/2 bits count as far. In these, half of the
     bits are right whatever their weight, so that the smallest weight leaves most for the others.
 
-    Source: Duchi, Jordan, Wainwright 2018 (section 4.2.3) for t > m/2 closest to m/2; the best t is
-    that of the linear programme, all a with a/m > p.
+    Source: Duchi, Jordan, Wainwright 2018 for the t closest to m/2; Bhowmick et al. 2018 for any t.
 
     >>> HalfSpace(m=3, s=3, agreements=2, near=3, far=1).ratio
     Fraction(3, 1)
@@ -85,7 +84,7 @@ class HalfSpace(TickChannel):
     @property
     def size(self) -> int:
         """G, the number of near vectors."""
-        return tail(self.m, self.agreements)
+        return _tails(self.m)[self.m][self.agreements]
 
     @property
     def others(self) -> int:
@@ -157,14 +156,11 @@ class HalfSpace(TickChannel):
         """
         self._check_truth(truth)
         is_near = uniform_below(self.near + self.far) < self.near
-        near_rank, far_rank = uniform_below(self.size), uniform_below(self.others)
-        if is_near:
-            flips = [1 - bit for bit in vector_of(near_rank, self.m, self.agreements)]
-        else:
-            flips = vector_of(far_rank, self.m, self.m - self.agreements + 1)
-        return pack_bits(
-            _ones(tick ^ flip for tick, flip in zip(truth, flips, strict=True)), self.m
-        )
+        right = vector_of(uniform_below(self.size), self.m, self.agreements)
+        wrong = vector_of(uniform_below(self.others), self.m, self.m - self.agreements + 1)
+        flips = [1 - bit for bit in right] if is_near else wrong
+        reported = (tick ^ flip for tick, flip in zip(truth, flips, strict=True))
+        return pack_bits([option for option, bit in enumerate(reported) if bit], self.m)
 
 
 def tail(n: int, least: int) -> int:
@@ -198,7 +194,3 @@ def vector_of(rank: int, m: int, least: int) -> list[int]:
 def _tails(m: int) -> tuple[tuple[int, ...], ...]:
     """Return `tail(n, least)` for n and `least` up to m."""
     return tuple(tuple(tail(n, least) for least in range(m + 1)) for n in range(m + 1))
-
-
-def _ones(bits: Iterable[int]) -> list[int]:
-    return [place for place, bit in enumerate(bits) if bit]

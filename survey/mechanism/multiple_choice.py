@@ -108,7 +108,7 @@ def half_space(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> H
 
     near (2^m - G)/(far G) = e^epsilon, with G as in `HalfSpace`. The smallest number of agreements
     of a near report is the one with the largest p.
-    Source: Duchi, Jordan, Wainwright 2018.
+    Source: Duchi, Jordan, Wainwright 2018; Bhowmick et al. 2018 ("PrivUnit" for the hypercube).
 
     >>> half_space(10, 10, 0, 4).agreements, half_space(20, 20, 0, 8).agreements
     (8, 16)
@@ -116,8 +116,8 @@ def half_space(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> H
     m = ordinary + alone
     if m > MAX_SIDES:
         raise ChannelError(
-            f"{m} options are too many for one draw of all bits; the nearest allowed number is "
-            f"{MAX_SIDES}"
+            f"{ordinary} options beside {alone} that exclude all others are too many for one draw; "
+            f"the nearest allowed number is {MAX_SIDES - alone}"
         )
     candidates = [_space(m, ticks, alone, m // 2 + 1, epsilon)]
     for agreements in range(m // 2 + 2, m + 1):
@@ -146,7 +146,12 @@ def per_option(ordinary: int, ticks: int, alone: int, truth_probability: Probabi
 
 
 DESIGNS: Mapping[str, Callable[[int, int, int, Probability], MultipleChoice]] = MappingProxyType(
-    {"bits": bits, "sampled_options": sampled_options, "subsets": subsets}
+    {
+        "bits": bits,
+        "sampled_options": sampled_options,
+        "half_space": half_space,
+        "subsets": subsets,
+    }
 )
 """Each design maps (ordinary options, maximum ticks, exclusive options, epsilon) to a channel."""
 

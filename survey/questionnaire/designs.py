@@ -25,7 +25,9 @@ from survey.mechanism import (
     multiple_choice,
     numeric,
 )
+from survey.mechanism.channel import MAX_OPTIONS
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, exact_fraction
+from survey.mechanism.half_space import MAX_SIDES
 from survey.mechanism.randomized_response import (
     exponential,
     forced_response,
@@ -76,12 +78,14 @@ class Design:
 
     `ways` maps what is stated ("epsilon", "truth", ...) to the constructor that takes its value; a
     way outside `PRIVACY` is one of the question's parameters. `parameters` are the others.
-    `minimum` is the smallest number of ordinary options or points.
+    `minimum` is the smallest number of ordinary options or points, `options` the largest number of
+    options, with those that are added automatically.
     """
 
     ways: Mapping[str, Build]
     parameters: tuple[str, ...] = ()
     minimum: int = 2
+    options: int = MAX_OPTIONS
     is_on_grid: bool = False
 
     @property
@@ -191,6 +195,7 @@ DESIGNS: Mapping[str, Design] = {
         }
     ),
     "sampled_options": Design({"epsilon": _for_ticks(multiple_choice.sampled_options)}),
+    "half_space": Design({"epsilon": _for_ticks(multiple_choice.half_space)}, options=MAX_SIDES),
     "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
 }
 

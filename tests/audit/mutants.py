@@ -126,6 +126,43 @@ BROKEN_CHANNELS = {
         "pattern.join() === (answer.length > 1 ? '0' : answer.join())",
         "ticks",
     ),
+    # Half-spaces
+    "near and other reports swapped": Mutant(
+        "half-space.js",
+        "uniformBelow(near + far) < near",
+        "uniformBelow(near + far) >= near",
+        "one_report",
+    ),
+    "a vector of the middle counts as wrong and as right": Mutant(
+        "half-space.js", "m, m - agreements + 1)", "m, m - agreements)", "one_report"
+    ),
+    "the first vector drawn twice": Mutant(
+        "half-space.js", "Number(rank < withOne)", "Number(rank <= withOne)", "one_report"
+    ),
+    "only the reported vector drawn": Mutant(
+        "half-space.js",
+        "const wrong = vectorOf(uniformBelow(others),",
+        "const wrong = vectorOf(isNear ? 0 : uniformBelow(others),",
+        "one_report",
+    ),
+    "one draw for both vectors": Mutant(
+        "half-space.js",
+        "const right = vectorOf(uniformBelow(size),",
+        "const u = uniformBelow(size); uniformBelow = () => u; const right = vectorOf(u,",
+        "one_report",
+    ),
+    "a flip only where no option is ticked": Mutant(
+        "mechanism.js",
+        "(bit) => truth[bit] ^ flips[bit]",
+        "(bit) => truth[bit] | flips[bit]",
+        "one_report",
+    ),
+    "epsilon of near against all other reports": Mutant(
+        "half-space.js",
+        "BigInt(channel.near) * BigInt(others)",
+        "BigInt(channel.near)",
+        "one_report",
+    ),
     # Weight tables
     "table scanned off by one": Mutant(
         "mechanism.js", "Number(u >= reached)", "Number(u > reached)", "tables"

@@ -22,6 +22,7 @@ from survey.audit.enumeration import Auditor, check_rows
 from survey.audit.random_generator import ALPHA, check_samples, clopper_pearson, epsilon_bound
 from survey.mechanism import (
     BitVector,
+    HalfSpace,
     SubsetSelection,
     best,
     channel_from_json,
@@ -48,6 +49,13 @@ BITS = [
     BitVector(4, 2, 3, 1, alone=1, sampled=2),
     BitVector(4, 4, 3, 1, sampled=3),
 ]
+SPACES = [
+    HalfSpace(1, 1, 1, 3, 1),
+    HalfSpace(3, 3, 2, 3, 2),
+    HalfSpace(4, 4, 3, 2, 1),
+    HalfSpace(4, 2, 4, 1, 2, alone=1),
+    HalfSpace(5, 3, 4, 1, 2, alone=2),
+]
 LARGE = [
     SubsetSelection(2, 1, 2**31, 2**31 - 1),
     SubsetSelection(64, 17, 3, 1),
@@ -55,6 +63,8 @@ LARGE = [
     BitVector(40, 40, 3, 1),
     BitVector(100, 97, 5103, 5000, alone=3),
     BitVector(100, 60, 27182, 10000, alone=3, sampled=60),
+    HalfSpace(10, 10, 8, 6317, 2000),
+    HalfSpace(32, 29, 27, 46011, 5000, alone=3),
     numeric.geometric(40, 2, 2),
     numeric.square_wave(101, 1, 1),
     numeric.hybrid(11, 4, 2),
@@ -95,7 +105,7 @@ def test_the_clients_own_tests_pass(node):
 
 @pytest.mark.web
 @pytest.mark.security
-@each_case("channels", [channels_in_use(), SETS, BITS, TABLES])
+@each_case("channels", [channels_in_use(), SETS, BITS, SPACES, TABLES])
 def test_integer_mechanism_every_draw_through_the_shipped_client_equals_the_integers(
     auditor, channels
 ):
@@ -105,7 +115,7 @@ def test_integer_mechanism_every_draw_through_the_shipped_client_equals_the_inte
         assert "every draw: " in check.detail  # of the channel itself, not of a smaller one
 
 
-@each_case("channel", [*channels_in_use(), *SETS, *BITS, *TABLES])
+@each_case("channel", [*channels_in_use(), *SETS, *BITS, *SPACES, *TABLES])
 def test_the_promised_distributions_add_up_and_have_exactly_the_channels_ratio(channel):
     rows = [distribution(channel, truth) for truth in truths_of(channel)]
     assert all(sum(row.values()) == 1 for row in rows)
@@ -117,6 +127,10 @@ def test_the_promised_distributions_add_up_and_have_exactly_the_channels_ratio(c
 def test_options_are_sampled_before_any_bit_is_randomized():
     assert draws_below(BitVector(5, 3, 3, 1, alone=1, sampled=2)) == [5, 4, 4, 4]
     assert draws_below(BitVector(3, 3, 3, 1)) == [4, 4, 4]
+
+
+def test_a_half_space_draws_both_sides_whichever_is_reported():
+    assert draws_below(HalfSpace(4, 4, 3, 2, 1)) == [3, 5, 11]
 
 
 def test_an_exclusive_option_excludes_all_other_ticks():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page
 
-from survey.mechanism import BitVector
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
@@ -65,5 +65,5 @@ def stored_code(
     shares = np.resize(np.array(weights), channel.options)
     truth = int(rng.choice(len(shares), p=shares / shares.sum()))
     ticks = [int(option == truth) for option in range(len(shares))]
-    truth_or_ticks: Any = ticks if isinstance(channel, BitVector) else truth
+    truth_or_ticks: Any = ticks if isinstance(channel, TickChannel) else truth
     return question.encode(channel.perturb_one(truth_or_ticks, lambda n: int(rng.integers(n))))

@@ -99,9 +99,10 @@ def test_the_variance_is_below_those_of_the_other_designs_at_a_high_epsilon(
 ):
     variances = {}
     for name in ("bits", "sampled_options", "half_space"):
-        channel = getattr(multiple_choice, name)(m, m, 0, epsilon)
+        channel = multiple_choice.DESIGNS[name](m, m, 0, epsilon)
         variances[name] = round(multiple_choice.variance(channel, m, m, 0), 2)
     assert variances == {"bits": split, "sampled_options": others, "half_space": expected}
+    assert multiple_choice.smallest_variance(m, m, 0, epsilon)[0] == "half_space"
 
 
 def test_the_design_uses_nearly_all_of_epsilon_and_never_more():
@@ -161,8 +162,11 @@ def test_a_half_space_that_is_not_possible_is_rejected_with_the_allowed_values(p
 
 
 def test_more_options_than_one_draw_can_hold_are_rejected_with_the_nearest_number():
-    with pytest.raises(ChannelError, match=r"33 options .*; the nearest allowed number is 32$"):
+    with pytest.raises(
+        ChannelError, match=r"^32 options beside 1 .*; the nearest allowed number is 31$"
+    ):
         multiple_choice.half_space(32, 3, 1, 2)
+    assert multiple_choice.smallest_variance(32, 32, 1, 2)[0] == "sampled_options"
 
 
 def test_an_epsilon_too_small_for_the_integers_is_rejected_with_the_nearest():

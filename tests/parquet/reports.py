@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.collect.publication import publish
-from survey.mechanism import BitVector
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.questionnaire.loading import load
@@ -70,7 +70,7 @@ def stored_codes(
 ) -> NDArray[np.uint8]:
     """Return stored codes of n reports, shape (n, code_bytes); later truths are less frequent."""
     channel = question.channel
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         truths = np.eye(channel.m, dtype=np.uint8)[rng.integers(0, channel.m, n)]
     else:
         weights = 1 / (1 + np.arange(channel.truths))

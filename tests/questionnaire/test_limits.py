@@ -118,6 +118,7 @@ BORDERLINE_FORMS = [
     ("bits", "epsilon", AnswerSpace(4, 0, ticks=4, alone=2)),
     ("bits", "truth_probability", AnswerSpace(4, 0, ticks=2, alone=1)),
     ("sampled_options", "epsilon", AnswerSpace(6, 0, ticks=3, alone=2)),
+    ("half_space", "epsilon", AnswerSpace(6, 0, ticks=3, alone=2)),
     ("subsets", "epsilon", AnswerSpace(4, 0, ticks=4, alone=1)),
 ]
 

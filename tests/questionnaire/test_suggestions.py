@@ -81,7 +81,7 @@ TICKS = merged(
         max_ticks=st.integers(-1, 101),
         epsilon=EPSILONS,
     ),
-    with_mechanism("bits", "sampled_options"),
+    with_mechanism("bits", "sampled_options", "half_space"),
 )
 CHOICES = fixed(type="single_choice", options=st.integers(2, 100).map(options)).flatmap(
     lambda form: st.sampled_from(["truth_probability", "keep_probability", "epsilon"]).flatmap(

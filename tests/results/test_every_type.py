@@ -29,7 +29,8 @@ from survey.estimator import (
     proportions,
     subset_shares,
 )
-from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon
+from survey.mechanism import SubsetSelection, WeightTable, from_epsilon
+from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.weight_table import Explicit
 from survey.questionnaire.canonical import freeze
@@ -68,6 +69,7 @@ QUESTIONS = {
     "prefer_not_to_say = false",
     "bits": f'type = "multiple_choice"\nmechanism = "bits"\n{OPTIONS}',
     "sampled": f'type = "multiple_choice"\nmechanism = "sampled_options"\n{OPTIONS}',
+    "space": f'type = "multiple_choice"\nmechanism = "half_space"\n{OPTIONS}',
     "subsets": f'type = "multiple_choice"\nmechanism = "subsets"\n{OPTIONS}',
     "hours": 'type = "number"\nlow = 0\nhigh = 10\nstep = "0.5"\nunit = "hours"',
     "pay": 'type = "number"\nlow = -100\nhigh = 100\nstep = 10\nprefer_not_to_say = false',
@@ -94,7 +96,7 @@ def counts_of(question: PublishedQuestion, n: int, seed: int = 5) -> list[int]:
     """Return counts of n reports whose true shares decrease."""
     rng = np.random.default_rng(seed)
     channel = question.channel
-    if isinstance(channel, BitVector):
+    if isinstance(channel, TickChannel):
         ticks = np.eye(channel.m, dtype=np.uint8)[rng.integers(0, channel.m, n)]
         return channel.perturb(ticks, rng).sum(axis=0).tolist()
     weights = 1 / (1 + np.arange(channel.truths))
@@ -136,6 +138,7 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean_and_a_med
         "coins": (2, ""),
         "bits": (5, ""),
         "sampled": (5, ""),
+        "space": (5, ""),
         "subsets": (5, ""),
         "hours": (1, "answered"),
         "pay": (0, "all"),
@@ -156,6 +159,7 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean_and_a_med
         "coins": 0,
         "bits": 4,
         "sampled": 4,
+        "space": 4,
         "subsets": 4,
         "hours": 0,
         "pay": 0,
@@ -219,7 +223,7 @@ def test_answered_rows_contain_the_estimates_and_follow_those_among_all(result):
         assert [row.option_id for row in question.answered] == ids
         numbers_ = question.parts["mean"].rows + question.parts["median"].rows
         assert question.rows == (*question.shares, *question.answered, *numbers_)
-    assert sum(bool(question.answered) for question in result.questions) == 6
+    assert sum(bool(question.answered) for question in result.questions) == 7
 
 
 NOISY = 'type = "scale"\nlow = 1\nhigh = 7\nmechanism = "geometric"\nepsilon = 1'
@@ -670,7 +674,7 @@ def test_fabricated_reports_are_counted_for_the_printed_margin(options):
 
 
 def test_a_multiple_choice_has_a_remark_on_its_margin_only(result):
-    for name in ("bits", "sampled", "subsets"):
+    for name in ("bits", "sampled", "space", "subsets"):
         (remark,) = find_question(result, name).remarks
         assert remark.startswith("The widest margin of error is ±")
 

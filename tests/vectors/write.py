@@ -8,6 +8,7 @@ the design, written out here a second time, not from the code under test.
 from __future__ import annotations
 
 import base64
+import bisect
 import itertools
 import json
 import math
@@ -16,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.surveys import EVERY_DESIGN, JOINT, TWO_CHOICES, publish
+from tests.surveys import EVERY_DESIGN, JOINT, ONE_REPORT, TWO_CHOICES, publish
 
 FOLDER = Path(__file__).parent
 
@@ -43,6 +44,17 @@ BITS = [
     (17, 17, 0, 17, 4294967295, 1),
     (7, 5, 2, 1, 27182, 10000),
     (6, 2, 3, 4, 3, 1),
+]
+
+SPACES = [
+    # m, s, alone, agreements, near, far
+    (1, 1, 0, 1, 3, 1),
+    (4, 4, 0, 3, 2, 1),
+    (5, 2, 1, 4, 1, 2),
+    (10, 10, 0, 8, 6317, 2000),
+    (17, 4, 2, 9, 4294967295, 1),
+    (32, 30, 1, 27, 46011, 5000),
+    (32, 32, 0, 32, 7, 9),
 ]
 
 WINDOW = {"name": "window", "k": 7, "width": 4, "stride": 3, "T": 27, "L": 10}
@@ -145,6 +157,55 @@ def perturbed_bits(
     text = "".join([*mask, *bits] if sampled < m else bits)
     octets = bytes(int(text[i : i + 8].ljust(8, "0"), 2) for i in range(0, len(text), 8))
     return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
+
+
+def perturbed_together(
+    channel: dict[str, int], ticks: list[int], random_below: Any
+) -> tuple[str, list[list[int]]]:
+    """Return one report and its draws: near or not, then one of the near and one of the others.
+
+    The vectors with at least `agreements` ones, written as numbers, are in descending order. Ones
+    are the right bits of a near report, and the wrong bits of another.
+    """
+    m, near, far = channel["m"], channel["near"], channel["far"]
+    least = {True: channel["agreements"], False: m - channel["agreements"] + 1}
+    sizes = [near + far, *(numbers_from(0, m, least[is_near]) for is_near in (True, False))]
+    draws = [[n, random_below(n)] for n in sizes]
+    is_near = draws[0][1] < near
+    rank = draws[1 if is_near else 2][1]
+    number = (
+        bisect.bisect_left(
+            range(2**m), True, key=lambda x: numbers_from(x, m, least[is_near]) <= rank
+        )
+        - 1
+    )
+    truth = int("".join(map(str, ticks)), 2)
+    reported = truth ^ number ^ (2**m - 1) if is_near else truth ^ number
+    octets = (reported << -m % 8).to_bytes((m + 7) // 8, "big")
+    return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
+
+
+def numbers_from(x: int, m: int, least: int) -> int:
+    """Count the numbers from x to 2^m - 1 that have at least `least` ones."""
+    count = int(x.bit_count() >= least)
+    for bit in range(m):
+        if not x >> bit & 1:
+            # The same bits above this one, a one here, and anything below.
+            ones = (x >> bit).bit_count() + 1
+            count += sum(math.comb(bit, more) for more in range(bit + 1) if ones + more >= least)
+    return count
+
+
+def space_vectors(rng: random.Random) -> list[dict[str, Any]]:
+    vectors = []
+    for m, s, alone, agreements, near, far in SPACES:
+        channel = {"kind": "half_space", "m": m, "s": s, "alone": alone}
+        channel |= {"agreements": agreements, "near": near, "far": far}
+        for pick in (lambda n: 0, lambda n: n - 1, *[rng.randrange] * 6):
+            ticks = tick_pattern(m, s, alone, rng)
+            report, draws = perturbed_together(channel, ticks, pick)
+            vectors.append({"channel": channel, "truth": ticks, "draws": draws, "report": report})
+    return vectors
 
 
 def tick_pattern(m: int, s: int, alone: int, rng: random.Random) -> list[int]:
@@ -264,7 +325,7 @@ def mechanism_vectors() -> list[dict[str, Any]]:
             truth = rng.randrange(k)
             report, draws = perturbed(k, d, T, L, truth, below)
             vectors.append({"channel": channel, "truth": truth, "draws": draws, "report": report})
-    return vectors + bit_vectors(rng) + table_vectors(rng)
+    return vectors + bit_vectors(rng) + table_vectors(rng) + space_vectors(rng)
 
 
 def patterns_of(question: dict[str, Any]) -> list[tuple[int, ...]]:
@@ -283,6 +344,9 @@ def code_of(question: dict[str, Any], answer: Any, random_below: Any) -> tuple[A
         return perturbed_bits(
             channel["m"], channel["sampled"], channel["T"], channel["L"], ticks, random_below
         )
+    if channel["kind"] == "half_space":
+        ticks = [int(option in answer) for option in range(channel["m"])]
+        return perturbed_together(channel, ticks, random_below)
     if channel["kind"] == "subset_selection":
         truth = patterns_of(question).index(tuple(answer)) if question["alone"] else answer
         return perturbed(*(channel[name] for name in "kdTL"), truth, random_below)
@@ -324,6 +388,7 @@ def report_vectors() -> list[dict[str, Any]]:
                 ({"smoked": 1, "mood": 0, "drank": 2}, {"smoked": 0, "mood": 3, "drank": 0}),
                 ["smoked", "mood", "drank"],
             ),
+            (ONE_REPORT, ({"tools": [0, 3, 5]}, {"tools": [7]}, {}), None),
         )
         for answers in answer_sets
     ]
@@ -398,7 +463,21 @@ def label_vectors() -> list[dict[str, Any]]:
         {"questions": survey, "labels": labels_of(survey), "sampling": None, "topics": {}}
         for survey in surveys
     ]
-    return unsampled + topic_vectors(questions) + group_vectors(choices[0]) + joint_vectors()
+    return [
+        *unsampled,
+        *topic_vectors(questions),
+        *group_vectors(choices[0]),
+        *joint_vectors(),
+        *space_labels(),
+    ]
+
+
+def space_labels() -> list[dict[str, Any]]:
+    """Return a survey of one multiple choice that is reported as a whole."""
+    form = json.loads(publish(ONE_REPORT).canonical)
+    questions = [question for page in form["pages"] for question in page["questions"]]
+    labels = labels_of(questions)
+    return [{"questions": questions, "labels": labels, "sampling": None, "topics": {}}]
 
 
 TOPICS = {"works": "Work", "coins": "Work", "places": "Places", "why": "Work"}
@@ -535,6 +614,14 @@ def shares_of(question: dict[str, Any]) -> tuple[str, str]:
     if channel["kind"] == "weight_table":
         first_column = [Fraction(row[0], sum(row)) for row in rows_of(channel)]
         shares = first_column[0], min(first_column[1:])
+    elif channel["kind"] == "half_space":
+        # By definition: near and far reports, and those of each in which the first bit is right.
+        near, far = sides_of(channel)
+        p = sum(
+            Fraction(channel[side] * sum(vector[0] for vector in vectors), len(vectors))
+            for side, vectors in (("near", near), ("far", far))
+        ) / (channel["near"] + channel["far"])
+        shares = p, 1 - p
     else:
         T, L = channel["T"], channel["L"]
         if channel["kind"] == "bit_vector":
@@ -552,12 +639,24 @@ def shares_of(question: dict[str, Any]) -> tuple[str, str]:
     return if_true, if_not
 
 
+def sides_of(channel: dict[str, int]) -> list[list[tuple[int, ...]]]:
+    """Return all vectors of right (1) and wrong (0) bits: the near ones and the others."""
+    vectors = list(itertools.product((0, 1), repeat=channel["m"]))
+    return [
+        [vector for vector in vectors if (sum(vector) >= channel["agreements"]) == is_near]
+        for is_near in (True, False)
+    ]
+
+
 def ratio_of(question: dict[str, Any]) -> Fraction:
     """Return e^epsilon; for bit vectors from the two answers that differ in the most bits."""
     channel = question["channel"]
     if channel["kind"] == "weight_table":
         columns = zip(*rows_of(channel), strict=True)
         return max(Fraction(max(column), min(column)) for column in columns)
+    if channel["kind"] == "half_space":
+        near, far = sides_of(channel)
+        return Fraction(channel["near"], len(near)) / Fraction(channel["far"], len(far))
     ratio = Fraction(channel["T"], channel["L"])
     if channel["kind"] == "subset_selection":
         return ratio

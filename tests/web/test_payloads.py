@@ -16,7 +16,8 @@ from hypothesis import settings as run
 from hypothesis import strategies as st
 
 from survey.collect.publication import publish
-from survey.mechanism import BitVector, Channel
+from survey.mechanism import Channel
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
@@ -66,7 +67,7 @@ def survey(request, store, small) -> PublishedSurvey:
 def code_of(channel: Channel) -> Any:
     """Return a valid code."""
     ticks = [1] + [0] * (channel.options - 1)
-    return channel.perturb_one(ticks if isinstance(channel, BitVector) else 0, lambda _: 0)
+    return channel.perturb_one(ticks if isinstance(channel, TickChannel) else 0, lambda _: 0)
 
 
 class Sender:

@@ -42,7 +42,8 @@ MECHANISM_NAMES: Mapping[str, str] = {
     "hybrid": "Hybrid: for the mean",
     "bits": "Each answer separately",
     "sampled_options": "Some answers, selected at random",
-    "subsets": "All answers together",
+    "half_space": "All answers in one report: most of them right",
+    "subsets": "All answers together: one of all possible sets",
 }
 """The names of the designs in the builder."""
 

@@ -12,9 +12,9 @@ from pydantic import StrictInt
 
 from survey.errors import ChannelError
 from survey.mechanism import multiple_choice
-from survey.questionnaire.designs import AnswerSpace
+from survey.questionnaire.designs import DESIGNS, AnswerSpace
 from survey.questionnaire.kinds.base import Answer, Kind, PublishedQuestion, Shares, SharesAndMean
-from survey.questionnaire.kinds.question import OptionsQuestion
+from survey.questionnaire.kinds.question import MAX_OPTIONS, OptionsQuestion
 from survey.questionnaire.texts import Line
 
 
@@ -27,7 +27,7 @@ class MultipleChoice(Kind):
     type = "multiple_choice"
     label = "Any number of several answers"
     is_multiple = True
-    mechanisms = ("bits", "sampled_options", "subsets")
+    mechanisms = ("bits", "sampled_options", "half_space", "subsets")
     mechanism = "bits"
     fields = ("options", "max_ticks", "shuffle_options", "none_of_these_label")
     whole_fields = ("max_ticks",)
@@ -111,7 +111,9 @@ class MultipleChoiceQuestion(OptionsQuestion):
 
     def _check(self) -> None:
         # The number of options comes first: the allowed maximum of ticks follows from it.
-        if mistake := self._size_mistake(2):
+        design = DESIGNS.get(self.mechanism or "")
+        maximum = min(MAX_OPTIONS, design.options) if design else MAX_OPTIONS
+        if mistake := self._size_mistake(2, maximum):
             raise mistake
         if self.max_ticks is not None and not 1 <= self.max_ticks <= len(self.options):
             nearest = min(max(self.max_ticks, 1), len(self.options))

@@ -103,9 +103,12 @@ class BaseQuestion(CommonFields):
     def _check(self) -> None:
         """Check what the type demands; raises ChannelError."""
 
-    def _size_mistake(self, minimum: int) -> ChannelError | None:
-        """Return what is wrong with the number of ordinary options, or None."""
-        maximum = MAX_OPTIONS - len(self.special)
+    def _size_mistake(self, minimum: int, options: int = MAX_OPTIONS) -> ChannelError | None:
+        """Return what is wrong with the number of ordinary options, or None.
+
+        `options` is the maximum with those that are added automatically.
+        """
+        maximum = options - len(self.special)
         number = len(self.ordinary)
         if minimum <= number <= maximum:
             return None
@@ -265,7 +268,7 @@ class GridQuestion(BaseQuestion):
     def _check(self) -> None:
         self._grid = self._build_grid()
 
-    def _size_mistake(self, minimum: int) -> ChannelError | None:
+    def _size_mistake(self, minimum: int, options: int = MAX_OPTIONS) -> ChannelError | None:
         return self._too_few_points(minimum) if self._grid.points < minimum else None
 
     @property

@@ -91,9 +91,9 @@ class ScaleQuestion(BaseQuestion):
         if mistake := self._size_mistake(2):
             raise mistake
 
-    def _size_mistake(self, minimum: int) -> ChannelError | None:
+    def _size_mistake(self, minimum: int, options: int = MAX_OPTIONS) -> ChannelError | None:
         if self.low is None or self.high is None:
-            return super()._size_mistake(minimum)
+            return super()._size_mistake(minimum, options)
         maximum = MAX_OPTIONS - len(self.special)
 
         def allows(low: int, high: int) -> bool:

@@ -58,6 +58,7 @@ MECHANISMS: Mapping[str, str] = MappingProxyType(
         "hybrid": "hybrid of one bit and piecewise",
         "bits": "randomized response per option",
         "sampled_options": "randomized response of sampled options",
+        "half_space": "randomized response of all options in a half-space",
         "subsets": "generalized randomized response over sets",
     }
 )

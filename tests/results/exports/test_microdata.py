@@ -14,7 +14,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.estimator import mean, proportions
-from survey.mechanism import BitVector, WeightTable, channel_from_json
+from survey.mechanism import WeightTable, channel_from_json
+from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
 from survey.results.exports.microdata import readme, report_cells, write_microdata
@@ -82,7 +83,7 @@ def test_the_weights_of_a_table_are_included_so_that_anybody_can_invert_it(store
     for question in every_type.definition.questions:
         name = described[question.id]["weights"]
         assert len(described[question.id]["answers"]) == question.channel.options or isinstance(
-            question.channel, BitVector
+            question.channel, TickChannel
         )
         assert (name is not None) == isinstance(question.channel, WeightTable)
         if name is not None:

@@ -37,6 +37,7 @@ from survey.results.analyses import (
     DIFFERENCE,
     ESTIMATES,
     REGRESSION,
+    SMALL_GROUPS,
     TREND,
     WEIGHTING,
     Analysis,
@@ -57,6 +58,7 @@ from survey.results.request import (
     options_to_query,
     parse_options,
 )
+from survey.results.small_groups.table import SmallGroupsResult
 from survey.results.trend.request import OVER, PART_LABELS, PERIOD_CHOICES
 from survey.results.trend.table import TrendResult, question_parts
 from survey.results.weighting.request import decode_margins
@@ -98,6 +100,9 @@ def sections(workspace: Workspace) -> list[Section]:
         file(f"{version}/<over>.csv", TREND),
         picture(f"{version}/<over>-chart-<look>.svg", TREND, views.chart),
         picture(f"{version}/<over>-figure.<kind>", TREND, views.figure),
+        file(f"{version}/<over>/model.csv", SMALL_GROUPS),
+        picture(f"{version}/<over>/model-chart-<look>.svg", SMALL_GROUPS, views.chart),
+        picture(f"{version}/<over>/model-figure.<kind>", SMALL_GROUPS, views.figure),
         page(explore, CROSSTAB),
         file(f"{explore}/crosstab.csv", CROSSTAB),
         file(f"{explore}/crosstab.xlsx", CROSSTAB, "xlsx"),
@@ -360,6 +365,8 @@ class _AnalysisPages(Pages):
 
 def _file_stem(view: _View, result: Any) -> str:
     # Only the result knows the question of a trend whose link names none.
+    if isinstance(result, SmallGroupsResult):
+        return result.file_stem
     source = result.request if isinstance(result, TrendResult) else view.request
     return str(source.file_stem)
 

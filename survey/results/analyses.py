@@ -6,7 +6,7 @@ Pages, CSV files, workbooks and figures of all analyses are served from these de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +40,10 @@ from survey.results.regression.compute import (
 )
 from survey.results.regression.table import GROUP, RegressionResult, RegressionRow
 from survey.results.request import IntervalOptions, Request
+from survey.results.small_groups import sentences as small_groups_sentences
+from survey.results.small_groups.chart import small_groups_chart
+from survey.results.small_groups.compute import compute_small_groups
+from survey.results.small_groups.table import SmallGroupsResult, SmallGroupsRow
 from survey.results.trend.chart import trend_chart
 from survey.results.trend.compute import compute_trend
 from survey.results.trend.request import TrendRequest
@@ -253,14 +257,57 @@ def _trend_chart(result: TrendResult, _request: TrendRequest) -> Chart:
     return trend_chart(result)
 
 
+def _compute_trend(
+    cache: ResultCache, survey: PublishedSurvey, request: TrendRequest, options: IntervalOptions
+) -> TrendResult:
+    return compute_trend(cache, survey, request, options, today=datetime.now(UTC).date())
+
+
+def _trend_context(result: TrendResult) -> Context:
+    model = compute_small_groups(result) if result.groups else None
+    if model is None:
+        return {"model": None}
+    return {
+        "model": model,
+        "model_spread": small_groups_sentences.spread_sentences(model),
+        "model_outliers": small_groups_sentences.outlier_sentences(model),
+        "model_sentences": small_groups_sentences.paper_sentences(model),
+        "model_caveats": small_groups_sentences.caveats(model),
+    }
+
+
 TREND = Analysis(
     name="trend",
     parse=lambda query, path: TrendRequest.parse(query, path["over"]),
-    compute=lambda cache, survey, request, options: compute_trend(
-        cache, survey, request, options, today=datetime.now(UTC).date()
-    ),
+    compute=_compute_trend,
     row_type=EstimateRow,
     template="research/trend.html",
+    context=_trend_context,
     chart=_trend_chart,
     level_only=False,
+)
+
+
+def _compute_small_groups(
+    cache: ResultCache, survey: PublishedSurvey, request: TrendRequest, options: IntervalOptions
+) -> SmallGroupsResult:
+    trend = _compute_trend(cache, survey, request, options)
+    model = compute_small_groups(trend) if trend.groups else None
+    if model is None:
+        raise NotFoundError(f"{survey.slug} has no model-based estimates of this kind")
+    return model
+
+
+def _small_groups_chart(result: SmallGroupsResult, _request: TrendRequest) -> Chart:
+    if result.shares is None:
+        raise NotFoundError(f"the question {result.question.id} has no model-based estimates")
+    return small_groups_chart(result)
+
+
+SMALL_GROUPS = replace(
+    TREND,
+    name="small_groups",
+    compute=_compute_small_groups,
+    row_type=SmallGroupsRow,
+    chart=_small_groups_chart,
 )

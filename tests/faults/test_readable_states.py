@@ -37,7 +37,7 @@ from tests.faults.reports import JSON
 from tests.store.databases import KINDS, DirectAccess
 from tests.store.reports import NOON
 from tests.web.researchers import send
-from tests.web.routes import add_two_links
+from tests.web.routes import add_links
 from tests.web.surfaces import MASKED, Surfaces, captured_log, response_text
 from tests.web.test_few_answers import ONE_OF_TWO
 
@@ -92,7 +92,7 @@ class History:
         self.first_version = self.survey
         if not self.is_sampled:
             # Enough reports for every page to show estimates.
-            add_two_links(store, self.survey)
+            add_links(store, self.survey)
         self.unused = {stratum: new_tokens(n) for stratum, n in INVITED.items()}
         for stratum, tokens in self.unused.items():
             store.add_invitations(self.survey.key, stratum, list(map(token_hash, tokens)))

@@ -21,12 +21,17 @@ from tests.conftest import ROOT
 from tests.results.populations import add_people, shares_by_first_answer
 
 DIFFERENCE = {"question": "fell_asleep", "a": "link:north", "b": "link:south"}
-WEIGHTING = {"question": "fell_asleep", "by": "link", "margins": "north,20%\nsouth,80"}
+WEIGHTING = {
+    "question": "fell_asleep",
+    "by": "link",
+    "margins": "north,20%\nsouth,60\neast,10\nwest,10",
+}
 REGRESSION = {"question": "fell_asleep", "predictor": "pressure"}
 TREND = {"question": "fell_asleep"}
 TREND_ENDPOINTS = (
     *("results.links", "results.trend", "results.versions"),
     *("results.trend_csv", "results.trend_chart", "results.trend_figure"),
+    *("results.small_groups_csv", "results.small_groups_chart", "results.small_groups_figure"),
 )
 CROSSTAB = {"first": "fell_asleep", "second": "pressure"}
 PARAMETERS: Mapping[str, Mapping[str, str]] = {
@@ -55,10 +60,12 @@ FILES = {
 """Files whose address contains their hash."""
 
 
-def add_two_links(store: Store, survey: PublishedSurvey) -> None:
-    """Add released reports of two groups, enough for every page to show estimates."""
+def add_links(store: Store, survey: PublishedSurvey) -> None:
+    """Add released reports of four groups, enough for every page to show estimates."""
     add_people(store, survey, 2500, "north", shares_by_first_answer(0.5), 1)
     add_people(store, survey, 2000, "south", shares_by_first_answer(0.2), 2)
+    add_people(store, survey, 100, "east", shares_by_first_answer(0.3), 3)
+    add_people(store, survey, 100, "west", shares_by_first_answer(0.4), 4)
 
 
 def is_of_a_draft(rule: Rule) -> bool:

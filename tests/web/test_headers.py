@@ -20,7 +20,7 @@ from survey.store import open_store
 from tests.api.conftest import make_token
 from tests.conftest import EMAIL, SECRET, TODAY
 from tests.web.researchers import send, sign_in, token
-from tests.web.routes import Routes, add_two_links
+from tests.web.routes import Routes, add_links
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
@@ -134,7 +134,7 @@ def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **o
 def test_headers_are_exact_on_every_route_by_every_method_signed_in_and_not(
     https_app, store, small, researcher, parts
 ):
-    add_two_links(store, small)
+    add_links(store, small)
     routes = Routes(https_app, store, small, EMAIL)
     stranger, admin = https_app.test_client(), https_app.test_client()
     for _, _, response in answers(https_app, stranger, routes, parts):

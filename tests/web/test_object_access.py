@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import EMAIL
 from tests.web.researchers import PEOPLE, ROLES, People, token
-from tests.web.routes import Routes, add_two_links
+from tests.web.routes import Routes, add_links
 
 pytestmark = pytest.mark.security
 
@@ -41,6 +41,9 @@ MINIMUM_ROLES = {
     "reports.report_pdf": "viewer",
     "results.question": "viewer",
     "results.estimates_chart": "viewer",
+    "results.small_groups_csv": "viewer",
+    "results.small_groups_chart": "viewer",
+    "results.small_groups_figure": "viewer",
     "results.links": "viewer",
     "results.trend": "viewer",
     "results.versions": "viewer",
@@ -109,7 +112,7 @@ OPEN_STATUSES = {200, 302, 409, 422}
 
 @pytest.fixture
 def people(app, store, researcher, small):
-    add_two_links(store, small)
+    add_links(store, small)
     return People(app, store)
 
 

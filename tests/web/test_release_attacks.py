@@ -27,7 +27,7 @@ from tests.conftest import EMAIL, SMALL, TODAY
 from tests.faults.reports import JSON, new_report
 from tests.store.reports import keeper_at, write_spare_keys
 from tests.web.researchers import send
-from tests.web.routes import add_two_links
+from tests.web.routes import add_links
 from tests.web.surfaces import MASKED, Surfaces, captured_log, response_text
 
 pytestmark = [pytest.mark.security, pytest.mark.web]
@@ -118,7 +118,7 @@ class CollectionRun:
         self.surfaces = Surfaces(store, settings)
         self.texts: dict[str, str] = {}
         survey = publish(store, load(SMALL.encode(), "s.toml", Caps()), TODAY)
-        add_two_links(store, survey)
+        add_links(store, survey)
         bodies = []
         for stratum in ("north", "south"):
             tokens = new_tokens(100)

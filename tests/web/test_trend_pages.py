@@ -17,7 +17,7 @@ from survey.disclosure import OTHER_GROUPS
 from survey.questionnaire.loading import load
 from survey.results.charts import FORMATS
 from survey.results.groups import OPEN_LINK
-from survey.results.number_format import percent
+from survey.results.number_format import percent, share_interval
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
@@ -66,10 +66,8 @@ def text_of(markup: str) -> str:
 
 def in_cell(row: dict[str, str]) -> str:
     """Return a share and its interval in the format of the table."""
-    estimate, low, high = (
-        percent(float(row[name])) for name in ("estimate", "conf_low", "conf_high")
-    )
-    return f"{estimate} {low[:-1]} to {high}"
+    low, high = float(row["conf_low"]), float(row["conf_high"])
+    return f"{percent(float(row['estimate']))} {share_interval(low, high)}"
 
 
 def as_csv(address: str) -> str:
@@ -168,6 +166,45 @@ def test_the_chart_exists_in_both_colour_schemes_and_every_format(reader, daily,
     figures = [html.unescape(link) for link in re.findall(r'href="([^"]+-figure\.[^"]+)"', page)]
     assert len(figures) == len(FORMATS)
     assert {reader.get(address).status_code for address in figures} == {200}
+
+
+def test_model_based_estimates_are_beside_direct_ones_on_page_in_file_and_figure(
+    reader, store, small
+):
+    for stratum, n in {"north": 700, "south": 90, "east": 60, "west": 50}.items():
+        add_released(store, small, n, stratum=stratum)
+    page = reader.get(f"{BASE}/1/links?level=0.99").text
+    table = re.search(r'<table class="groups model">(.*?)</table>', page, re.S)[1]
+    kinds = [
+        text_of(cell) for cell in re.findall(r'<th scope="row" class="quiet">(.*?)</th>', table)
+    ]
+    assert kinds == ["direct", "model-based"] * 4
+    addresses = [
+        html.unescape(link)
+        for link in re.findall(r'(?:href|src|srcset)="([^"]+/model[^"]+)"', page)
+    ]
+    assert len(addresses) == 3 + len(FORMATS)
+    assert all("level=0.99" in address for address in addresses)
+    assert {reader.get(address).status_code for address in addresses} == {200}
+    rows = rows_of(reader, next(address for address in addresses if ".csv" in address))
+    model_lines = re.findall(r"model-based</th>(.*?)</tr>", table, re.S)
+    for line, group in zip(model_lines, ("east", "north", "south", "west"), strict=True):
+        cells = [text_of(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", line, re.S)]
+        model_rows = [
+            {name.removeprefix("model_"): value for name, value in row.items()}
+            for row in rows
+            if row["stratum"] == group
+        ]
+        assert cells == [in_cell(row) for row in model_rows]
+    assert "95%" not in text_of(page[page.index('id="model"') :])
+
+
+def test_few_groups_have_no_model_and_no_file_of_it(reader, daily):
+    page = reader.get(f"{BASE}/1/trend").text
+    assert "need at least 5 groups" in page
+    assert 'id="model"' not in page
+    assert reader.get(f"{BASE}/1/trend/model-chart-light.svg").status_code == 404
+    assert reader.get(f"{BASE}/1/versions/model.csv").status_code == 404
 
 
 def test_a_page_with_suppressed_groups_only_has_no_chart(reader, store, small):

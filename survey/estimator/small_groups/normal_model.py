@@ -40,6 +40,12 @@ HALVINGS = 40
 TAIL = 9.0
 """Ends of the search for quantiles, in standard errors."""
 
+SMALL_RESIDUAL = 1.0
+"""Larger residuals are computed without the group itself."""
+
+RESIDUAL_SDS = np.append(0.0, np.geomspace(1e-4, LARGEST_SD, 40))
+"""Standard deviations between groups among which residuals use the most likely one."""
+
 COLLINEAR = 1e-9
 """A covariate is redundant if the others explain all but this fraction of its size."""
 
@@ -57,8 +63,8 @@ class GroupShares(Result):
     expected      the share that the model expects of such a group: the pooled share, or the one
                   predicted by the covariates
     shrinkage     weight of `expected` in `estimate`: 0 means direct, 1 pooled
-    residual      standardized difference of `direct` from `expected`; a group beyond 3 is an
-                  outlier, which the model draws too far towards the others
+    residual      standardized difference of `direct` from what the other groups let expect, nan
+                  without reports; a group beyond 3 is drawn too far towards the others
     between_sd    standard deviation of the true shares around `expected`, shape (options,), 0 if
                   the groups differ no more than chance explains
     between_low   ends of its interval, shape (options,); the lower one may be 0
@@ -274,7 +280,6 @@ def _fit(y: Floats, D: Floats, X: Floats, level: float) -> dict[str, Floats]:
     given = _at(nodes, y, D, X)
     squared_error = weights @ (given.variance + (given.mean - estimate) ** 2)
     low, high = (_quantile(p, given, weights) for p in ((1 - level) / 2, (1 + level) / 2))
-    spread = sd**2 + D - best.leverage[0]
     dof = int(np.isfinite(D).sum()) - X.shape[1]
     q = _at(np.zeros(1), y, D, X).q
     between = _sd_ends(sd, normal_quantile(level), y, D, X)
@@ -285,7 +290,7 @@ def _fit(y: Floats, D: Floats, X: Floats, level: float) -> dict[str, Floats]:
         "conf_high": np.maximum(high, estimate),
         "expected": best.expected[0],
         "shrinkage": 1 - best.kept[0],
-        "residual": (y - best.expected[0]) / np.sqrt(np.maximum(spread, np.finfo(float).tiny)),
+        "residual": _residuals(sd, best, y, D, X),
         "between_sd": np.asarray(sd),
         "between_low": np.asarray(between[0]),
         "between_high": np.asarray(between[1]),
@@ -293,6 +298,25 @@ def _fit(y: Floats, D: Floats, X: Floats, level: float) -> dict[str, Floats]:
         "p_value": np.asarray(chdtrc(dof, q[0])),
         "dof": np.asarray(float(dof)),
     }
+
+
+def _residuals(sd: float, best: _AtSd, y: Floats, D: Floats, X: Floats) -> Floats:
+    """Return (y - x'beta)/(A + D + x'(X'WX)^-1 x)^(1/2), with A and beta from the other groups.
+
+    An unusual group widens A itself: of seven groups, none could be beyond 2.3. Where the residual
+    with A and beta of all groups is small, it is returned.
+    """
+    spread = np.maximum(sd**2 + D - best.leverage[0], np.finfo(np.float64).tiny)
+    residuals = np.where(np.isfinite(D), (y - best.expected[0]) / np.sqrt(spread), np.nan)
+    for group in np.flatnonzero(np.abs(residuals) > SMALL_RESIDUAL).tolist():
+        # Without reports, a group has no weight.
+        others = D.copy()
+        others[group] = np.inf
+        at = _at(RESIDUAL_SDS, y, others, X)
+        place = int(at.log_likelihood.argmax())
+        variance = RESIDUAL_SDS[place] ** 2 + D[group] + at.leverage[place, group]
+        residuals[group] = (y[group] - at.expected[place, group]) / np.sqrt(variance)
+    return residuals
 
 
 def _most_likely(grid: Floats, coarse: Floats, y: Floats, D: Floats, X: Floats) -> float:

@@ -9,7 +9,12 @@ from datetime import date
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.groups import AS_STORED, MONTH, Group, has_passed, split_by_link
-from survey.results.question_statistics import find_question, has_question, has_same_answers
+from survey.results.question_statistics import (
+    find_question,
+    has_question,
+    has_same_answers,
+    question_index,
+)
 from survey.results.request import IntervalOptions
 from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
 from survey.results.trend.table import TrendGroup, TrendResult, question_parts
@@ -74,6 +79,7 @@ def combine_results(
         TrendGroup(
             name,
             question,
+            result.tally.counts[question_index(result.survey, request.question)],
             question.parts[part],
             result.group.columns["bucket"],
             closed=result.survey.state != "open"

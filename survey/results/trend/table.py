@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from survey.estimator import Disclosure
@@ -18,12 +19,14 @@ from survey.store import PublishedSurvey
 class TrendGroup:
     """One group's name and figures.
 
-    `result` has the texts and the channel of the version that the group answered. `period` is
-    empty unless groups are periods. A `closed` group receives no more responses.
+    `result` has the texts and the channel of the version that the group answered, and `counts` the
+    question's released counts. `period` is empty unless groups are periods. A `closed` group
+    receives no more responses.
     """
 
     name: str
     result: QuestionResult
+    counts: Sequence[int]
     part: ResultPart
     period: str
     closed: bool

@@ -137,11 +137,19 @@ def test_covariates_predict_shares_where_reports_are_few():
     assert errors[1] < 0.5 * errors[0]
 
 
-def test_an_unusual_group_has_the_largest_residual():
-    counts = [[70, 80], [72, 78], [71, 79], [69, 81], [140, 10], [73, 77], [68, 82], [70, 80]]
-    residual = np.abs(group_shares(counts, CHANNEL).residual[:, 0])
-    assert residual.argmax() == 4
-    assert residual[4] > 2
+def test_an_unusual_group_has_a_large_residual_that_does_not_count_itself():
+    counts = [[70, 80], [72, 78], [71, 79], [69, 81], [120, 30], [73, 77], [68, 82], [0, 0]]
+    shares = group_shares(counts, CHANNEL)
+    residual = np.abs(shares.residual[:, 0])
+    others = proportions([423, 477], CHANNEL)
+    # The others are alike: their pooled share has a variance of a sixth of one group's.
+    error = shares.direct_error[4, 0] * np.sqrt(7 / 6)
+    assert residual[4] == pytest.approx(
+        (shares.direct[4, 0] - others.estimate[0]) / error, rel=0.01
+    )
+    assert residual[4] > 3
+    assert np.nanmax(np.delete(residual, 4)) < 1
+    assert np.isnan(residual[7])
 
 
 def test_shares_of_a_group_add_up_to_one_in_any_order_of_options():

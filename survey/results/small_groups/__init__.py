@@ -1,0 +1,1 @@
+"""Model-based shares of groups beside their direct ones: of collection links and periods."""

@@ -112,7 +112,7 @@ def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada,
     assert "limited to epsilon 3.2, a factor of 25." in words
     assert f"Ask each person {best.drawn} of 5 questions" in words
     margins = [f"±{100 * design.typical_margin:.1f}" for design in (best, now)]
-    assert f"typical margin becomes {margins[0]} points instead of {margins[1]}, and" in words
+    assert f"typical margin becomes {margins[0]} points instead of {margins[1]}, whose" in words
     assert f"{best.drawn} of 5 questions recommended Use" in words
     assert "All 5 questions Now" in words
     assert "Which ward? epsilon 3.2 (now 1.3" in words

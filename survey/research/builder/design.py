@@ -254,7 +254,7 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
     yield (
         f"Ask each person {_label(best)}: the typical margin becomes "
         f"{_points(best.typical_margin)} points instead of {_points(present.typical_margin)}"
-        + (", and the privacy loss falls to the limit." if exceeds else ".")
+        + (", whose privacy loss exceeds the limit." if exceeds else ".")
     )
     yield (
         f"A complete response changes the odds by a factor of at most {odds_in_words(best.ratio)} "

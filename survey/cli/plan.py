@@ -22,7 +22,7 @@ from survey.estimator import (
     simulated_grid,
     tradeoff,
 )
-from survey.estimator.planning.sample_size_and_power import (
+from survey.estimator.planning.sample_size import (
     LARGEST_EPSILON,
     check_question,
     checked_n,
@@ -260,7 +260,7 @@ def _epsilons(requested: float | None) -> list[float]:
 
 
 def _points(margin: float) -> str:
-    return f"±{rounded(100 * margin, decimals=1, digits=1)}" if margin <= 1 else "above 100"
+    return f"±{rounded(100 * margin, decimals=1, digits=1)}"
 
 
 def _exact_points(margin: float) -> str:

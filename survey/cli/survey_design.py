@@ -12,7 +12,7 @@ import click
 
 from survey.cli import configured_settings
 from survey.errors import ChannelError, DesignError
-from survey.estimator.planning.sample_size_and_power import checked_n, rounded
+from survey.estimator.planning.sample_size import checked_n, rounded
 from survey.mechanism.exact_numbers import GRID, exact_fraction
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.kinds import BaseQuestion

@@ -6,6 +6,14 @@ from survey.estimator.numbers.distribution import Cumulative, Histogram, cdf, hi
 from survey.estimator.numbers.mean import Mean, MeanDifference, mean, mean_difference
 from survey.estimator.numbers.quantiles import Quantiles, median, quantiles
 from survey.estimator.planning.joint_precision import JointPrecision, joint_precision
+from survey.estimator.planning.power import (
+    OneGroupPower,
+    Power,
+    power,
+    power_against,
+    required_n_against,
+    required_n_difference,
+)
 from survey.estimator.planning.privacy_cost import (
     MarginSplit,
     SimulatedGrid,
@@ -15,14 +23,11 @@ from survey.estimator.planning.privacy_cost import (
     simulated_grid,
     tradeoff,
 )
-from survey.estimator.planning.sample_size_and_power import (
+from survey.estimator.planning.sample_size import (
     Plan,
-    Power,
     margin_of,
-    power,
     required_epsilon,
     required_n,
-    required_n_difference,
 )
 from survey.estimator.regression.design_matrix import ByGroup, JointlyRandomized, Randomized
 from survey.estimator.regression.logistic_regression import Regression, regression
@@ -113,6 +118,7 @@ __all__ = [
     "Mean",
     "MeanDifference",
     "MultilevelShares",
+    "OneGroupPower",
     "OptionPairs",
     "Plan",
     "Poisoning",
@@ -168,6 +174,7 @@ __all__ = [
     "poisoning_of_pairs",
     "poststratified",
     "power",
+    "power_against",
     "proportions",
     "quantiles",
     "raked",
@@ -178,6 +185,7 @@ __all__ = [
     "reports_needed",
     "required_epsilon",
     "required_n",
+    "required_n_against",
     "required_n_difference",
     "rounded_up",
     "set_shares",

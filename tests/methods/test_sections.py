@@ -11,6 +11,13 @@ import pytest
 
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS, continuity
+from survey.estimator.planning.expected_margin import (
+    NORMAL_COUNTS,
+    NORMAL_DISTANCES,
+    PLANNED_NO_ANSWER,
+)
+from survey.estimator.planning.power import FEW_COUNTS
+from survey.estimator.planning.sample_size import LATER
 from survey.estimator.trust.suppression import HIDDEN_MARGIN, SHOWN_MARGIN
 from survey.estimator.trust.worst_case import REFUSAL_RATE
 from survey.mechanism.numeric import HYBRID_FROM
@@ -140,6 +147,10 @@ def test_the_constants_in_the_text_are_those_of_the_code():
         "questions-per-person": (f"more than {WEAK_REPORT_ABOVE}, the survey warns",),
         "nearly-equal": (f"similarity of {NEARLY_EQUAL} or more", f"at most c plus {WORDS_RAISE}"),
         "few-answers": (f"until {MINIMUM_REPORTS} released", f"than {MINIMUM_REPORTS} answers"),
+        "planned-margin": (f"is {NORMAL_COUNTS[1]:.0f} or more", f"z + {NORMAL_DISTANCES[1]:.0f} ",
+                           f"assumes that {PLANNED_NO_ANSWER:.0%} do not"),
+        "planning": (f"the next {LATER} numbers",),
+        "power": (f"the next {LATER} numbers", f"is below {FEW_COUNTS:.0f},"),
         "strata": (f"fewer than {MINIMUM_REPORTS} released", f"“{OTHER_GROUPS}”"),
     }  # fmt: skip
     for anchor, texts in stated.items():

@@ -8,15 +8,20 @@ need no enumeration.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import CodeChannel
-from survey.estimator.core.debiasing import SecondMoments, left_inverse
-from survey.estimator.core.fieller import PseudoRatios
+from survey.estimator.core.debiasing import (
+    SecondMoments,
+    left_inverse,
+    pseudo_values,
+    set_values,
+)
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     FIXED_POPULATION,
@@ -27,12 +32,11 @@ from survey.estimator.core.intervals import (
     normal_quantile,
     score_ends,
 )
+from survey.estimator.shares.answered_shares import RATIOS as ANSWERED_RATIOS
 from survey.estimator.shares.answered_shares import (
-    RATIOS,
     GroupMoments,
     SampledBits,
     Squares,
-    ratio_ends,
     support,
     support_shift,
     table_shift,
@@ -41,6 +45,7 @@ from survey.estimator.shares.proportions import score_interval, second_moments
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
+from survey.mechanism.weight_table import Mixture, OneBit, Window
 
 PLANNED_NO_ANSWER = 0.1
 """Planned share of people who choose "prefer not to say" or "does not apply", where offered.
@@ -49,16 +54,19 @@ It is fixed, because a share that is estimated would make a plan, or a decision 
 depend on the outcome.
 """
 
-NORMAL_COUNT = 600
-"""Minimum of n lambda(1-lambda) at which z standard errors replace the enumeration."""
+NORMAL_COUNTS = (250.0, 500.0)
+"""Where n lambda(1-lambda) rises between these, z standard errors replace the enumeration."""
 
-NORMAL_DISTANCE = 3.0
-"""Minimum distance of the share from 0 and 1, in standard errors beyond z, for the same."""
+TEXTBOOK_COUNTS = (5.0, 9.0)
+"""The same without randomization, where textbooks use the normal formula."""
+
+NORMAL_DISTANCES = (2.0, 3.0)
+"""The same for the distance of the share from 0 and 1, in standard errors beyond z."""
 
 MAX_VARIANCE = 2_500.0
 """Counts of a larger variance are enumerated on the scale of this one."""
 
-MAX_OUTCOMES = 64
+MAX_OUTCOMES = 40
 """Maximum number of outcomes whose intervals are computed; of more, every second, third, ..."""
 
 REACH = 5.0
@@ -91,43 +99,65 @@ def binomial_margin(
     """Return the expected half width of the interval of a share from n reports.
 
     The number c of reports that support the option is Binomial(n, lambda), lambda = q + (p-q) pi,
-    so the margin is sum_c P(c) (high(c) - low(c))/2. It is z sqrt(lambda(1-lambda)/n)/|p-q| where
-    n lambda(1-lambda) >= 600 and the share is z + 3 standard errors away from 0 and 1; there the
-    two differ by at most .6% (Feldman-Cousins; levels .9, .95, .99; k 2 to 10; epsilon .3 to 8;
-    shares .01 to .95).
+    so the margin is sum_c P(c) (high(c) - low(c))/2. For the default interval, it becomes
+    z sqrt(lambda(1-lambda)/n)/|p-q| where n lambda(1-lambda) is 500 and the share z + 3 standard
+    errors away from 0 and 1. The result is wrong by at most .8%, by enumeration of all outcomes
+    (4,147 cells: k 2 to 10, epsilon .1 to 8, shares 0 to 1, n up to 50,000; levels .9 to .99).
 
     >>> round(binomial_margin(44, Chances(.9997, .0003), .01, .95), 3)
     0.043
     """
     p, q = chances
-    floor, ceiling = sorted((p, q))
+    floor, ceiling = min(p, q), max(p, q)
     lam = q + (p - q) * share
     variance = n * lam * (1 - lam)
     normal = normal_quantile(level) * math.sqrt(variance) / (n * (ceiling - floor))
-    if interval == DEFAULT_INTERVAL and is_normal(variance, normal, share, level):
-        return normal
-    # A survey of fewer reports from a wider range [floor, ceiling] has the same geometry.
-    size = n if variance <= MAX_VARIANCE else math.ceil(n * MAX_VARIANCE / variance)
-    scale = math.sqrt(n / size)
-    low = max(lam - scale * (lam - floor), TINY)
-    high = min(lam + scale * (ceiling - lam), 1 - TINY)
-    counts, weights = binomial_outcomes(size, lam)
-    ends = np.clip(INTERVALS[interval](counts, size, low, high, level), low, high)
-    return float(weights @ (ends[1] - ends[0])) / (2 * scale * (ceiling - floor))
+
+    def exact() -> float:
+        # Fewer reports from a wider range [floor, ceiling] have the same geometry.
+        size = n if variance <= MAX_VARIANCE else math.ceil(n * MAX_VARIANCE / variance)
+        scale = math.sqrt(n / size)
+        low = max(lam - scale * (lam - floor), TINY)
+        high = min(lam + scale * (ceiling - lam), 1 - TINY)
+        counts, weights = binomial_outcomes(size, lam)
+        ends = np.clip(INTERVALS[interval](counts, size, low, high, level), low, high)
+        return float(weights @ (ends[1] - ends[0])) / (2 * scale * (ceiling - floor))
+
+    if interval != DEFAULT_INTERVAL:
+        return exact()
+    counts = TEXTBOOK_COUNTS if (floor, ceiling) == (0, 1) else NORMAL_COUNTS
+    weight = normal_weight(variance, normal, min(share, 1 - share), level, counts)
+    return _handed_over(weight, normal, exact)
 
 
-def is_normal(variance: float, margin: float, share: float, level: float) -> bool:
-    """Return whether a margin of z standard errors is nearly that of the interval.
+def normal_weight(
+    variance: float,
+    margin: float,
+    distance: float,
+    level: float,
+    counts: tuple[float, float] = NORMAL_COUNTS,
+) -> float:
+    """Return the weight of the normal formula, from 0 to 1; the remainder is enumerated.
 
-    `variance` is that of the count, n lambda(1-lambda).
+    `variance` is that of the count, `margin` z standard errors, and `distance` that of the share
+    from the nearer end of its range. The weight rises evenly, because a jump would make two numbers
+    of reports, or none, the smallest with a margin.
     """
+    if not margin:
+        return 0.0
     z = normal_quantile(level)
-    distance = min(share, 1 - share) * z
-    return variance >= NORMAL_COUNT and distance >= (z + NORMAL_DISTANCE) * margin
+    scores = (variance, counts), (distance / margin * z - z, NORMAL_DISTANCES)
+    return min(min(max((x - first) / (last - first), 0.0), 1.0) for x, (first, last) in scores)
 
 
-def binomial_outcomes(n: int, chance: float) -> tuple[Integers, Floats]:
-    """Return evenly spaced outcomes of Binomial(n, chance) and their probabilities, sum 1.
+def _handed_over(weight: float, normal: float, exact: Callable[[], float]) -> float:
+    return normal if weight == 1 else weight * normal + (1 - weight) * exact()
+
+
+def binomial_outcomes(
+    n: int, chance: float, maximum: int = MAX_OUTCOMES
+) -> tuple[Integers, Floats]:
+    """Return evenly spaced outcomes of Binomial(n, chance), at most `maximum`, and probabilities.
 
     >>> [x.round(3).tolist() for x in binomial_outcomes(2, .5)]
     [[0, 1, 2], [0.25, 0.5, 0.25]]
@@ -136,7 +166,7 @@ def binomial_outcomes(n: int, chance: float) -> tuple[Integers, Floats]:
 
     middle, reach = n * chance, REACH * math.sqrt(n * chance * (1 - chance)) + BEYOND
     first, last = max(math.floor(middle - reach), 0), min(math.ceil(middle + reach), n)
-    counts = np.arange(first, last + 1, -(-(last - first + 1) // MAX_OUTCOMES))
+    counts = np.arange(first, last + 1, -(-(last - first + 1) // maximum))
     logarithms = (
         xlogy(counts, chance)
         + xlog1py(n - counts, -chance)
@@ -161,7 +191,8 @@ def checked_interval(interval: str, population: int | None) -> str:
 def finite_margin(n: int, chances: Chances, share: float, level: float, population: int) -> float:
     """Return the expected half width of the interval of `finite_shares`, n of N people reporting.
 
-    Where `is_normal` holds it is z standard errors; the continuity correction adds at most 1.2%.
+    For many reports it becomes z standard errors as in `binomial_margin`, without the continuity
+    correction of the interval.
     """
     p, q = chances
     D = abs(p - q)
@@ -170,29 +201,33 @@ def finite_margin(n: int, chances: Chances, share: float, level: float, populati
     randomization = share * at_truth + (1 - share) * elsewhere
     variance = remaining * share * (1 - share) + randomization
     lam = q + (p - q) * share
-    margin = normal_quantile(level) * math.sqrt(variance / n)
-    if is_normal(n * lam * (1 - lam), margin, share, level):
-        return margin
-    estimates, weights = outcomes(share, variance, (1 - 2 * lam) / (p - q), n)
-    step = continuity(level) / (n * D)
+    normal = normal_quantile(level) * math.sqrt(variance / n)
     # n (x - r)^2 <= z^2 [phi r(1-r) + r A + (1-r) B], divided by phi
     phi, fixed = (remaining, False) if remaining > 0 else (1.0, True)
-    ends = [
-        score_ends(
-            np.clip(estimates + side * step, 0.0, 1.0),
-            np.asarray(n / phi),
-            np.asarray(1 + at_truth / phi),
-            np.asarray(elsewhere / phi),
-            level,
-            fixed=fixed,
-        )[end]
-        for end, side in enumerate((-1, 1))
-    ]
-    low, high = np.clip(ends, 0.0, 1.0)
-    return float(weights @ (high - low)) / 2
+
+    def exact() -> float:
+        estimates, weights = outcomes(share, variance, (1 - 2 * lam) / (p - q), n)
+        step = continuity(level) / (n * D)
+        ends = [
+            score_ends(
+                np.clip(estimates + side * step, 0.0, 1.0),
+                np.asarray(n / phi),
+                np.asarray(1 + at_truth / phi),
+                np.asarray(elsewhere / phi),
+                level,
+                fixed=fixed,
+            )[end]
+            for end, side in enumerate((-1, 1))
+        ]
+        low, high = np.clip(ends, 0.0, 1.0)
+        return float(weights @ (high - low)) / 2
+
+    counts = TEXTBOOK_COUNTS if D == 1 else NORMAL_COUNTS
+    weight = normal_weight(n * lam * (1 - lam), normal, min(share, 1 - share), level, counts)
+    return _handed_over(weight, normal, exact)
 
 
-def outcomes(mean: float, variance: float, step: float, n: int) -> tuple[Floats, Floats]:
+def outcomes(mean: float, variance: float, step: float, n: float) -> tuple[Floats, Floats]:
     """Return values of a mean over n reports and their probabilities, shape (outcomes,).
 
     `variance` is that of one report's value, and `step` its third central moment divided by the
@@ -205,10 +240,10 @@ def outcomes(mean: float, variance: float, step: float, n: int) -> tuple[Floats,
         return np.array([mean]), np.ones(1)
     rate = n * variance / step**2 if step else math.inf
     if rate >= FEW_STEPS:
-        return mean + NODES * math.sqrt(variance / n), NODE_WEIGHTS
+        return np.asarray(mean + NODES * math.sqrt(variance / n)), NODE_WEIGHTS
     j = np.arange(math.ceil(rate + REACH * math.sqrt(rate) + BEYOND) + 1)
-    weights = np.exp(xlogy(j, rate) - rate - gammaln(j + 1))
-    return mean + (j - rate) * step / n, weights / weights.sum()
+    weights = np.exp(np.asarray(xlogy(j, rate)) - rate - gammaln(j + 1))
+    return np.asarray(mean + (j - rate) * step / n), np.asarray(weights / weights.sum())
 
 
 def answered_margin(
@@ -278,17 +313,19 @@ def _fieller_margin(
     # Var(top - r bottom), of the mean of all reports
     variance = float(scatter.variance(np.array([[share]]), np.array([[A]]))[0, 0])
     margin = z * math.sqrt(variance) / A
-    if is_normal(reports * lam * (1 - lam), margin, share, level):
-        return margin + float(np.interp(share, RATIOS, shift[0])) / A
-    ratios, weights = outcomes(share, variance * reports / A**2, step / A, math.ceil(reports))
-    low, high = ratio_ends(
-        np.maximum(ratios, 0.0) * A,
-        np.array([A]),
-        scatter,
-        np.broadcast_to(shift, (len(ratios), RATIOS.size)),
-        z,
-    )
-    return float(weights @ (high - low)) / 2
+
+    # The shift because counts are whole numbers depends on the ratio, too.
+    shifts = shift[0] / A
+
+    def exact() -> float:
+        ratios, weights = outcomes(share, variance * reports / A**2, step / A, reports)
+        r = _ratio_grid(0.0, 1.0, share, margin)
+        reach = z * np.sqrt(scatter.variance(r[None], np.array([[A]]))[0]) / A
+        reach += np.interp(r, ANSWERED_RATIOS, shifts)
+        return _half_width(ratios, weights, r, reach, reach)
+
+    weight = normal_weight(reports * lam * (1 - lam), margin, min(share, 1 - share), level)
+    return _handed_over(weight, margin + float(np.interp(share, ANSWERED_RATIOS, shifts)), exact)
 
 
 def table_margin(
@@ -366,36 +403,197 @@ def _moments(values: Floats, reports: Floats) -> tuple[float, float]:
     return variance, float(reports @ values**3) / variance if variance > 0 else 0.0
 
 
-def ratio_margin(ratios: PseudoRatios, reports: Floats, n: int, level: float, j: int = 0) -> float:
-    """Return the expected half width of a ratio's interval in [-1, 1], `ratios` as in `mean`.
+def _ratio_grid(low: float, high: float, middle: float, margin: float) -> Floats:
+    """Return ratios in ascending order, dense near both ends and within a few margins of one."""
+    whole = (low + high) / 2 - (high - low) / 2 * np.cos(np.linspace(0, np.pi, 65))
+    near = middle + margin * np.linspace(-4.0, 4.0, 65)
+    return np.unique(np.clip(np.concatenate([whole, near]), low, high))
 
-    `reports` are the probabilities of the reports, shape (reports,).
+
+def _half_width(
+    estimates: Floats,
+    weights: Floats,
+    r: Floats,
+    below: Floats,
+    above: Floats,
+) -> float:
+    """Return the expected half width of intervals that accept a ratio r within its own reach.
+
+    The interval of an estimate x contains the r with -below(r) <= r - x <= above(r), so its ends
+    solve r + below(r) = x and r - above(r) = x. The reaches are given on the grid `r`, whose ends
+    limit estimates and intervals.
     """
-    a, b = ratios.a[j], ratios.b
-    A = float(reports @ b)
-    mean = float(reports @ a) / A
-    e = a - mean * b
-    error = math.sqrt(float(reports @ e**2) / n) / A
-    z = normal_quantile(level)
-    margin = z * error + float(ratios.bias[j]) / A
-    if n >= NORMAL_COUNT and (1 - abs(mean)) * z >= (z + NORMAL_DISTANCE) * margin:
-        return margin
-    nodes, weights = NODES[::2], NODE_WEIGHTS[::2] / NODE_WEIGHTS[::2].sum()
-    # The expected reports of surveys whose ratio is t standard errors away from its mean.
-    surveys = np.maximum(reports * (1 + nodes[:, None] * e / (A * error * n)), 0.0)
-    surveys *= n / surveys.sum(axis=1, keepdims=True)
-    found = ratios.intervals(surveys, level)
-    return float(weights @ (found.high[j] - found.low[j])) / 2
+    x = np.clip(estimates, r[0], r[-1])
+    low = np.interp(x, np.maximum.accumulate(r + below), r)
+    high = np.interp(x, np.minimum.accumulate((r - above)[::-1])[::-1], r)
+    return float(weights @ (high - low)) / 2
 
 
-def expected_reports(channel: CodeChannel, answered: Sequence[bool]) -> Floats:
-    """Return the probabilities of the reports if all answers are equally frequent.
+@lru_cache(maxsize=CACHED_MARGINS)
+def mean_margin(channel: CodeChannel, no_answers: int, n: int, level: float) -> float:
+    """Return the expected half width of the interval of `mean`, as a fraction of the range.
 
-    PLANNED_NO_ANSWER of all people choose one of the truths that are no answer, if there are any.
+    The answers are evenly spaced and equally frequent; the last `no_answers` truths are no answer.
+
+    >>> from survey.mechanism.numeric import one_bit
+    >>> round(mean_margin(one_bit(11, 1), 0, 2000, .95), 4)  # 1.96 (e+1)/(e-1) / sqrt(2000) / 2
+    0.0474
     """
-    is_answer = np.array(answered, dtype=bool)
-    A = 1.0 if is_answer.all() else 1 - PLANNED_NO_ANSWER
-    truths = np.where(is_answer, A / is_answer.sum(), (1 - A) / max(int((~is_answer).sum()), 1))
+    # Exact pseudo-values of a mean do not depend on n.
+    size = n if _has_ridge(channel) else 1
+    return _moments_of_mean(channel, no_answers, _nearby(size)).margin(n, level) / 2
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def cell_margin(
+    channel: CodeChannel,
+    cells: tuple[tuple[bool, ...], ...],
+    no_answers: int,
+    n: int,
+    level: float,
+) -> float:
+    """Return the expected half width of the widest interval of the cells of `histogram`.
+
+    `cells` are masks over the answers, which are equally frequent.
+    """
+    return _moments_of_cell(channel, cells, no_answers, _nearby(n)).margin(n, level) / 2
+
+
+def _has_ridge(channel: CodeChannel) -> bool:
+    """Return whether `pseudo_values` of a mean may be biased, less so the larger n is."""
+    return isinstance(channel, WeightTable) and not isinstance(
+        channel.shape, Mixture | OneBit | Window
+    )
+
+
+def _nearby(n: int) -> int:
+    """Return one of a few sizes near n: biased pseudo-values depend on n, and are cached.
+
+    >>> _nearby(1000), _nearby(1100)
+    (1024, 1024)
+    """
+    return round(2 ** (round(2 * math.log2(n)) / 2))
+
+
+RATIOS = -np.cos(np.linspace(0, np.pi, 17))
+"""Ratios at which the extremes of a - r b are computed; linear between them."""
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoMoments:
+    """What the interval of a ratio depends on, if the answers are equally frequent.
+
+    answered           share of people who answer, the mean of the pseudo-value b
+    ratio              mean of a divided by that of b
+    second, third      central moments: aa, ab, bb and aaa, aab, abb, bbb
+    minimum, maximum   of a - r b minus its mean, over all reports, at each of `RATIOS`
+    bias               largest bias of a - r b
+    """
+
+    answered: float
+    ratio: float
+    second: tuple[float, ...]
+    third: tuple[float, ...]
+    minimum: Floats
+    maximum: Floats
+    bias: float
+
+    @classmethod
+    def of(cls, a: Floats, b: Floats, bias: float, reports: Floats) -> PseudoMoments:
+        """Return the moments of pseudo-values of shape (reports,), given the reports' chances."""
+        answered, mean_a = float(reports @ b), float(reports @ a)
+        a, b = a - mean_a, b - answered
+        e = a - RATIOS[:, None] * b
+        return cls(
+            answered,
+            mean_a / answered,
+            tuple(float(reports @ x) for x in (a * a, a * b, b * b)),
+            tuple(float(reports @ x) for x in (a**3, a * a * b, a * b * b, b**3)),
+            e.min(axis=1),
+            e.max(axis=1),
+            bias,
+        )
+
+    def variance(self, r: Floats) -> Floats:
+        """Return the variance of a - r b."""
+        aa, ab, bb = self.second
+        return np.asarray(np.maximum(aa - 2 * r * ab + r**2 * bb, 0.0))
+
+    def margin(self, n: int, level: float) -> float:
+        """Return the expected half width of the interval of `ratio_interval` in [-1, 1].
+
+        Its variance and skewness, with one more report at the most extreme value, are those of the
+        expected reports; widths of surveys differ only where -1 and 1 limit them.
+        """
+        error = math.sqrt(float(self.variance(np.array(self.ratio))) / n) / self.answered
+        margin = normal_quantile(level) * error + self.bias / self.answered
+
+        def exact() -> float:
+            r = _ratio_grid(-1.0, 1.0, self.ratio, margin)
+            estimates = np.clip(self.ratio + NODES * error, -1.0, 1.0)
+            below, above = (self._reach(r, side, n, level) for side in (-1, 1))
+            return _half_width(estimates, NODE_WEIGHTS, r, below, above)
+
+        return _handed_over(normal_weight(n, margin, 1 - abs(self.ratio), level), margin, exact)
+
+    def _reach(self, r: Floats, side: int, n: int, level: float) -> Floats:
+        """Return how far an estimate may be from an accepted ratio r at the end of one side."""
+        from scipy.special import stdtrit
+
+        aaa, aab, abb, bbb = self.third
+        third = side * (aaa - 3 * r * aab + 3 * r**2 * abb - r**3 * bbb)
+        variance = self.variance(r)
+        extreme = np.interp(r, RATIOS, self.maximum if side > 0 else -self.minimum)
+        d = extreme / (n + 1)
+        larger = variance + extreme * d
+        skewed = n * (third - 3 * d * variance - d**3) + (extreme - d) ** 3
+        skewness = np.maximum(skewed / (n + 1) / np.maximum(larger, TINY) ** 1.5, 0.0)
+        t = float(stdtrit(max(n - 1, 1), (1 + level) / 2))
+        quantile = t + skewness * (2 * t**2 + 1) / (6 * math.sqrt(n))
+        return np.asarray((self.bias + quantile * np.sqrt(larger / n)) / self.answered)
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def _moments_of_mean(channel: CodeChannel, no_answers: int, n: int) -> PseudoMoments:
+    targets = np.pad(np.linspace(-1, 1, channel.truths - no_answers), (0, no_answers))
+    a = pseudo_values(channel, targets, n)
+    b, bias = _answering(channel, no_answers, n)
+    return PseudoMoments.of(a.values, b, a.bias + bias, _expected_reports(channel, no_answers))
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def _moments_of_cell(
+    channel: CodeChannel, cells: tuple[tuple[bool, ...], ...], no_answers: int, n: int
+) -> PseudoMoments:
+    """Return the moments of the cell with the widest interval."""
+    targets = np.pad(2.0 * np.array(cells) - 1, ((0, 0), (0, no_answers)))
+    values, biases = set_values(channel, targets, n)
+    b, bias = _answering(channel, no_answers, n)
+    reports = _expected_reports(channel, no_answers)
+    e = values - np.outer(values @ reports / (b @ reports), b)
+    j = int(np.argmax(normal_quantile(0.95) * np.sqrt(e**2 @ reports / n) + biases))
+    return PseudoMoments.of(values[j], b, float(biases[j]) + bias, reports)
+
+
+def _answering(channel: CodeChannel, no_answers: int, n: int) -> tuple[Floats, float]:
+    """Return the pseudo-values of having answered and their bias; 1 if everybody answers."""
+    if not no_answers:
+        return np.ones(channel.counted), 0.0
+    answered = np.arange(channel.truths) < channel.truths - no_answers
+    b = pseudo_values(channel, answered.astype(np.float64), n)
+    return b.values, b.bias
+
+
+def _expected_reports(channel: CodeChannel, no_answers: int) -> Floats:
+    """Return the probabilities of the reports if all answers are equally frequent."""
+    answers, A = channel.truths - no_answers, 1 - PLANNED_NO_ANSWER if no_answers else 1.0
+    truths = np.full(channel.truths, A / answers)
+    truths[answers:] = (1 - A) / max(no_answers, 1)
+    return expected_reports(channel, truths)
+
+
+def expected_reports(channel: CodeChannel, truths: Floats) -> Floats:
+    """Return the probabilities of the reports, shape (reports,), from the shares of the truths."""
     if isinstance(channel, SubsetSelection):
         return np.asarray(channel.q + (channel.p - channel.q) * truths)
     return np.asarray(truths @ channel.matrix)

@@ -19,7 +19,7 @@ from survey.estimator.core.debiasing import EXACT, pseudo_values
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.mean import Mean, mean
-from survey.estimator.planning.sample_size_and_power import (
+from survey.estimator.planning.sample_size import (
     check_question,
     checked_n,
     grr_chances,

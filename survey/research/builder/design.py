@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from survey.errors import ChannelError, DesignError
-from survey.estimator.planning.sample_size_and_power import rounded
+from survey.estimator.planning.sample_size import rounded
 from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.mechanism.exact_numbers import GRID, format_fraction
 from survey.questionnaire.drafts import edits

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from survey import estimator
-from survey.estimator.planning.sample_size_and_power import rounded
+from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates

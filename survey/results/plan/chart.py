@@ -14,7 +14,7 @@ import numpy as np
 from survey.errors import ChannelError, DesignError
 from survey.estimator import Plan, SimulatedGrid, TradeOff, margin_of, tradeoff
 from survey.estimator.core.arguments import LARGEST_N
-from survey.estimator.planning.sample_size_and_power import LARGEST_EPSILON, rounded
+from survey.estimator.planning.sample_size import LARGEST_EPSILON, rounded
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import BaseQuestion

@@ -12,22 +12,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
 from survey.errors import ChannelError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.core.intervals import Chances
-from survey.estimator.numbers.distribution import set_ratios
-from survey.estimator.numbers.mean import mean_ratios
-from survey.estimator.planning.expected_margin import (
-    CACHED_MARGINS,
-    answered_margin,
-    binomial_margin,
-    expected_reports,
-    ratio_margin,
-    table_margin,
-)
-from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
+from survey.estimator.planning import expected_margin as expected
+from survey.mechanism import AnyChannel, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.canonical import question_form, read_question
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
@@ -54,6 +43,9 @@ MAX_GRID_POINTS = 25
 
 N_TOLERANCE = 0.002
 """Relative error of a required number of responses."""
+
+FIRST_GUESS = math.log(10_000)
+"""Logarithm of the number of responses at which the search for a required one begins."""
 
 UNKNOWN = 0.5
 """Margin of a share about which nothing is known: the interval is from 0 to 1."""
@@ -125,7 +117,7 @@ def share_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) 
     return _share_margin(question.channel, answers, no_answers, in_patterns, n, share)
 
 
-@lru_cache(maxsize=CACHED_MARGINS)
+@lru_cache(maxsize=expected.CACHED_MARGINS)
 def _share_margin(
     channel: AnyChannel,
     answers: int,
@@ -138,12 +130,12 @@ def _share_margin(
     if isinstance(channel, WeightTable):
         places = range(channel.truths - no_answers, channel.truths)
         try:
-            return table_margin(channel, n, share, LEVEL, places)
+            return expected.table_margin(channel, n, share, LEVEL, places)
         except ChannelError:
             # The table does not identify the shares, so nothing will be known about them.
             return UNKNOWN
     if no_answers:
-        return answered_margin(
+        return expected.answered_margin(
             channel,
             n,
             share,
@@ -157,7 +149,7 @@ def _share_margin(
     chances = Chances(channel.p + (N - 1) * channel.q, N * channel.q)
     if isinstance(channel, TickChannel):
         n = max(n * channel.sampled // channel.m, 1)
-    return binomial_margin(n, chances, share, LEVEL)
+    return expected.binomial_margin(n, chances, share, LEVEL)
 
 
 def mean_margin(question: PublishedQuestion, n: int) -> float:
@@ -165,16 +157,7 @@ def mean_margin(question: PublishedQuestion, n: int) -> float:
     channel = single_code_channel(question)
     if channel is None or question.grid is None:
         return math.nan
-    return value_range(question) * _mean_margin(channel, len(opt_outs(question)), n)
-
-
-@lru_cache(maxsize=CACHED_MARGINS)
-def _mean_margin(channel: SubsetSelection | WeightTable, no_answers: int, n: int) -> float:
-    """Return the margin as a fraction of the range."""
-    answers = channel.truths - no_answers
-    ratios = mean_ratios(channel, (*map(float, range(answers)), *(None,) * no_answers), n)
-    reports = expected_reports(channel, [True] * answers + [False] * no_answers)
-    return ratio_margin(ratios, reports, n, LEVEL) / 2
+    return value_range(question) * expected.mean_margin(channel, len(opt_outs(question)), n, LEVEL)
 
 
 def histogram_margin(question: PublishedQuestion, n: int) -> float:
@@ -186,21 +169,9 @@ def histogram_margin(question: PublishedQuestion, n: int) -> float:
     channel, cells = single_code_channel(question), histogram_cells(question)
     if channel is None or question.grid is None or not cells:
         return math.nan
-    values = np.array(question.grid.values)
-    sets = [(cell.first <= values) & (values <= cell.last) for cell in cells]
-    key = tuple(tuple(inside.tolist()) for inside in sets)
-    return _histogram_margin(channel, key, len(opt_outs(question)), n)
-
-
-@lru_cache(maxsize=CACHED_MARGINS)
-def _histogram_margin(
-    channel: SubsetSelection | WeightTable, cells: tuple[tuple[bool, ...], ...], silent: int, n: int
-) -> float:
-    answers = channel.truths - silent
-    truths = np.append(np.arange(answers, dtype=float), np.full(silent, np.nan))
-    ratios = set_ratios(channel, truths, [np.array(inside) for inside in cells], n)
-    reports = expected_reports(channel, [True] * answers + [False] * silent)
-    return max(ratio_margin(ratios, reports, n, LEVEL, j) for j in range(len(cells))) / 2
+    values = question.grid.values
+    masks = tuple(tuple(cell.first <= x <= cell.last for x in values) for cell in cells)
+    return expected.cell_margin(channel, masks, len(opt_outs(question)), n, LEVEL)
 
 
 def required_responses(question: PublishedQuestion, margin: float) -> int | None:
@@ -213,11 +184,18 @@ def required_responses(question: PublishedQuestion, margin: float) -> int | None
     def excess(log_n: float) -> float:
         return math.log(planned_margin(question, round(math.exp(log_n))) / margin)
 
-    low, high = 0.0, math.log(LARGEST_N)
-    if excess(high) > 0:
-        return None
+    # Margins fall like 1/sqrt(n), or faster where reports are few.
+    low = high = FIRST_GUESS + 2 * excess(FIRST_GUESS)
+    maximum = math.log(LARGEST_N)
+    low, high = (min(max(end, 0.0), maximum) for end in (low, high))
+    while high < maximum and excess(high) > 0:
+        high = min(high + 1, maximum)
+    while low > 0 and excess(low) <= 0:
+        low = max(low - 1, 0.0)
     if excess(low) <= 0:
         return 1
+    if excess(high) > 0:
+        return None
     return math.ceil(math.exp(brentq(excess, low, high, xtol=N_TOLERANCE)))
 
 

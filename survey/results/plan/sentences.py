@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from survey.estimator.core.arguments import LARGEST_N
-from survey.estimator.planning.sample_size_and_power import rounded
+from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import WeightTable
 from survey.mechanism.composition import format_epsilon
 from survey.mechanism.exact_numbers import format_fraction

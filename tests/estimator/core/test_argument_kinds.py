@@ -30,6 +30,16 @@ PAIRED = {"counts": [60, 20, 20], "channel": THREE, "patterns": PATTERNS, "optio
 NUMBERS = {"counts": [4, 3, 3], "channel": THREE, "values": [1, 2, 5], "method": None}
 POWER = {"share_a": 0.4, "share_b": 0.5, "epsilon": 1.0, "channel": None, "k": 2}
 
+AGAINST = {
+    "share": 0.4,
+    "known": 0.5,
+    "epsilon": 1.0,
+    "channel": None,
+    "k": 2,
+    "significance": 0.05,
+    "interval": "wilson",
+}
+
 RIGHT = {
     "answered_shares": {
         "counts": [400, 1000, 600],
@@ -95,7 +105,7 @@ RIGHT = {
     "joint_counts": {"columns": [[0, 1, 1], [1, 0, 2]], "sizes": [2, 3]},
     "joint_shares": {"joint_counts": TABLE, "channels": [COIN, COIN]},
     "lie_detector": {"yes": [448, 336], "n": [1000, 900], "p": [0.4, 0.6]},
-    "margin_of": {"n": 100, "epsilon": 1.0, "channel": None, **PLAN},
+    "margin_of": {"n": 100, "epsilon": 1.0, "channel": None, **PLAN, "interval": "feldman-cousins"},
     "margin_split": {"result": SHARES},
     "margin_split_of_mean": {"counts": [70, 130], "channel": COIN, "values": [0, 1]},
     "mean": {"counts": [70, 130], "channel": COIN, "values": [0, 1]},
@@ -132,6 +142,7 @@ RIGHT = {
     },
     "poststratified": {"counts": TABLE, "population": [2, 1], "channel": COIN, "n": None},
     "power": {"n_a": 500, "n_b": 500, **POWER, "significance": 0.05},
+    "power_against": {"n": 500, **AGAINST},
     "proportions": {
         "counts": [70, 130],
         "channel": COIN,
@@ -170,6 +181,7 @@ RIGHT = {
     "reports_needed": {"results": SHARES},
     "required_epsilon": {"n": 1000, "margin": 0.05, **PLAN},
     "required_n": {"margin": 0.05, "epsilon": 1.0, "channel": None, **PLAN},
+    "required_n_against": {**AGAINST, "target": 0.8},
     "required_n_difference": {**POWER, "target": 0.8, "significance": 0.05, "ratio": 1.0},
     "rounded_up": {"n": 123},
     "set_shares": {"reports": [[1, 1, 0, 0], [0, 1, 1, 0]], "channel": SETS, "interval": "wilson"},

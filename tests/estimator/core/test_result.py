@@ -48,6 +48,7 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
     "OptionPairs": lambda: estimator.bit_pairs(
         [[300, 200, 200, 300], [250, 250, 300, 200]], BitVector(3, 2, 3, 1), [(0, 1), (0, 2)]
     ),
+    "OneGroupPower": lambda: estimator.power_against(500, 0.3, 0.2, epsilon=1),
     "Plan": lambda: estimator.required_n(0.03, epsilon=1),
     "Poisoning": lambda: estimator.poisoning(estimator.proportions([400, 600], YES_NO), YES_NO),
     "Posterior": lambda: estimator.dirichlet_mean([400, 600], YES_NO),
@@ -64,6 +65,7 @@ FIRST = {
     "ChannelFit": "share_of_reports",
     "Independence": "residual",
     "MarginSplit": "margin",
+    "OneGroupPower": "power",
     "Plan": "margin",
     "Power": "power",
     "TradeOff": "margin",

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from survey.errors import DesignError
-from survey.estimator import power, required_n_difference
-from survey.estimator.core.intervals import Chances
+from survey.estimator import power, power_against, required_n_against, required_n_difference
+from survey.estimator.core.intervals import Chances, confidence_interval
 from survey.mechanism import from_epsilon, from_ratio
 from tests.cases import each_case
 
@@ -42,6 +42,79 @@ def test_power_is_how_often_simulated_surveys_find_the_difference(channel, n_a, 
     planned = power(n_a, n_b, a, b, channel=channel)
     simulated = rejections(channel, n_a, n_b, a, b, 40_000, np.random.default_rng(1))
     assert planned.power == pytest.approx(simulated, abs=0.012)
+
+
+@each_case(
+    ("n_a", "n_b", "a", "b"), [(30, 40, 0.02, 0.3), (60, 60, 0.0, 0.1), (25, 2000, 0.3, 0.01)]
+)
+@each_case("channel", [from_epsilon(2, 6), from_ratio(3, 50, 1), OPENLY])
+def test_power_of_few_reports_is_enumerated(channel, n_a, n_b, a, b):
+    planned = power(n_a, n_b, a, b, channel=channel).power
+    simulated = rejections(channel, n_a, n_b, a, b, 40_000, np.random.default_rng(2))
+    assert planned == pytest.approx(simulated, abs=0.01)
+
+
+def test_rare_answers_need_the_enumerated_number_of_reports():
+    plan = required_n_difference(0.001, 0.02, epsilon=10)
+    a, b = (from_epsilon(2, 10).q + share for share in (0.001, 0.02))
+    assert min(plan.n_a * a, plan.n_a * b) < 9
+    assert plan.power >= 0.8 > power(plan.n_a - 1, plan.n_a - 1, 0.001, 0.02, epsilon=10).power
+
+
+def rejecting_chance(n, channel, share, known, interval, level=0.95):
+    """Return how often the published interval excludes `known`, over every outcome."""
+    counts = np.arange(n + 1)
+    low, high = confidence_interval(counts, n, channel, level, interval)
+    excluded = (known < low) | (known > high)
+    lam = channel.q + (channel.p - channel.q) * share
+    return float(binom.pmf(counts, n, lam) @ excluded)
+
+
+@each_case("interval", ["feldman-cousins", "wilson", "clopper-pearson"])
+@each_case(
+    ("n", "k", "epsilon", "share", "known"),
+    [(60, 2, 1, 0.5, 0.2), (200, 4, 2, 0.3, 0.2), (40, 2, 7, 0.0, 0.1), (150, 2, 6, 0.04, 0.0)],
+)
+def test_power_against_a_known_share_is_how_often_its_interval_excludes_it(
+    n, k, epsilon, share, known, interval
+):
+    channel = from_epsilon(k, epsilon)
+    plan = power_against(n, share, known, channel=channel, interval=interval)
+    expected = rejecting_chance(n, channel, share, known, interval)
+    assert plan.power == pytest.approx(expected, abs=1e-9)
+    size = rejecting_chance(n, channel, known, known, interval)
+    assert plan.size == pytest.approx(size, abs=1e-9)
+    assert interval != "feldman-cousins" or plan.size <= 0.05
+    strict = power_against(n, share, known, channel=channel, interval=interval, significance=0.01)
+    expected = rejecting_chance(n, channel, share, known, interval, level=0.99)
+    assert strict.power == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_fewest_reports_against_a_known_share_have_the_power_from_then_on():
+    plan = required_n_against(0.02, 0.1, epsilon=5, target=0.9)
+    arguments = {"share": 0.02, "known": 0.1, "epsilon": 5}
+    assert power_against(plan.n - 1, **arguments).power < 0.9
+    assert all(power_against(plan.n + i, **arguments).power >= 0.9 for i in range(21))
+    # R, pwr.p.test(h = ES.h(.3, .2), power = .8) gives n = 142.6 for answers without randomization,
+    # by the arcsine approximation.
+    assert required_n_against(0.3, 0.2, channel=OPENLY).n == pytest.approx(143, rel=0.1)
+
+
+@each_case(
+    ("change", "words"),
+    [
+        ({"known": 0.4}, "equals the known one"),
+        ({"known": -0.1}, "nearest allowed value is 0"),
+        ({"target": 0.01}, "target"),
+        ({"interval": "wald"}, "must be one of"),
+        ({"known": 0.4 + 1e-7}, "would need"),
+    ],
+)
+def test_wrong_known_shares_are_rejected_by_name(change, words):
+    arguments = {"share": 0.4, "known": 0.2, "epsilon": 1, **change}
+    share, known = arguments.pop("share"), arguments.pop("known")
+    with pytest.raises(DesignError, match=words):
+        required_n_against(share, known, **arguments)
 
 
 @each_case("ratio", [0.5, 1.0, 3.0])

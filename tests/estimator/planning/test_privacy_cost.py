@@ -23,10 +23,14 @@ def test_every_cell_is_the_plans_margin():
             assert (trade_off.n[i, j], trade_off.epsilon[i, j]) == (n, epsilon)
 
 
-def test_margins_fall_with_epsilon_and_with_n():
+def test_margins_fall_with_epsilon_and_with_n_and_never_exceed_half():
     margin = tradeoff(GRID_EPSILONS, GRID_SIZES).margin
-    assert np.all(np.diff(margin, axis=0) < 0)
-    assert np.all(np.diff(margin, axis=1) < 0)
+    assert margin.max() <= 0.5
+    # Wider intervals contain nearly every share: they say nothing, whatever n and epsilon are.
+    informative = margin < 0.45
+    assert np.all(np.diff(margin, axis=0)[informative[1:]] < 0)
+    assert np.all(np.diff(margin, axis=1)[informative[:, 1:]] < 0)
+    assert informative.sum() > 20
 
 
 def test_rows_carry_n_and_epsilon():
@@ -56,7 +60,10 @@ def test_simulated_margins_cover_the_share_and_match_the_plan(k, share):
     hits = (np.abs(estimates - share) <= margins).sum(axis=0)
     assert hits.min() >= binom.ppf(0.0001, rounds, 0.935)
     planned = tradeoff((0.01, 0.5, 1, 3), (500, 2000), k=k, share=share).margin
-    np.testing.assert_allclose(margins.mean(axis=0), planned, rtol=0.02)
+    # Elsewhere the interval ends at 0 or 1, and the bars of a simulated grid do not.
+    inside = planned < 0.4 * min(share, 1 - share)
+    assert inside.sum() >= 2
+    np.testing.assert_allclose(margins.mean(axis=0)[inside], planned[inside], rtol=0.02)
 
 
 @each_case(

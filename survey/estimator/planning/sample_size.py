@@ -1,8 +1,9 @@
-"""Sample size, margin of error and epsilon, each from the other two; power of a comparison."""
+"""Sample size, margin of error and epsilon, each from the other two."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from numbers import Real
@@ -11,8 +12,18 @@ import numpy as np
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_N, checked_arguments, checked_level
-from survey.estimator.core.intervals import Chances, ReportChances, normal_quantile
+from survey.estimator.core.intervals import (
+    DEFAULT_INTERVAL,
+    Chances,
+    ReportChances,
+    normal_quantile,
+)
 from survey.estimator.core.result import Result
+from survey.estimator.planning.expected_margin import (
+    binomial_margin,
+    checked_interval,
+    finite_margin,
+)
 
 LARGEST_EPSILON = 12.0
 """Largest epsilon of a question (survey.mechanism.exact_numbers.MAX_EPSILON)."""
@@ -35,6 +46,7 @@ class Question:
     """The checked question of a plan: one share, estimated through a channel at a level.
 
     chances   p and q of the channel; epsilon is the planned one, nan if unknown
+    interval  name of the interval that will be used, for an unlimited population
     """
 
     chances: Chances
@@ -42,6 +54,7 @@ class Question:
     share: float
     level: float
     population: int | None
+    interval: str = DEFAULT_INTERVAL
 
     @property
     def z(self) -> float:
@@ -59,20 +72,26 @@ class Question:
         p, q = self.chances
         return (self.share * p * (1 - p) + (1 - self.share) * q * (1 - q)) / (p - q) ** 2
 
-    def margin(self, n: int) -> tuple[float, float, float]:
-        """Return z SE at n reports, and its two parts.
+    def margin(self, n: int) -> float:
+        """Return the expected half width of the interval at n reports."""
+        if self.population is None:
+            return binomial_margin(n, self.chances, self.share, self.level, self.interval)
+        return finite_margin(n, self.chances, self.share, self.level, self.population)
 
-        They are the roots of z^2 times the sampling variance (N-n)/(N-1) S/n and the randomization
-        variance m2/n.
+    def parts(self, n: int) -> tuple[float, float]:
+        """Return the two parts of the margin at n reports, whose squares add up to its square.
+
+        They are in the ratio of the sampling variance (N-n)/(N-1) S/n to that of the randomization,
+        m2/n.
         """
-        N = self.population
-        remaining = 1.0 if N is None else (N - n) / max(N - 1, 1)
-        sampling = self.z * math.sqrt(remaining * self.sampling / n)
-        randomization = self.z * math.sqrt(self.randomization / n)
-        return math.hypot(sampling, randomization), sampling, randomization
+        N, margin = self.population, self.margin(n)
+        sampling = self.sampling * (1.0 if N is None else (N - n) / max(N - 1, 1))
+        total = sampling + self.randomization
+        fraction = self.randomization / total if total else 0.0
+        return margin * math.sqrt(1 - fraction), margin * math.sqrt(fraction)
 
-    def reports(self, margin: float) -> int:
-        """Return the smallest n with at most this margin, even if it is above the population.
+    def normal_reports(self, margin: float) -> int:
+        """Return the smallest n whose z standard errors are at most this margin.
 
         n = (S N/(N-1) + m2) / ((margin/z)^2 + S/(N-1)). For an unlimited N it is
         n = z^2 lambda(1-lambda) / (D^2 margin^2), since S + m2 = lambda(1-lambda)/D^2.
@@ -86,6 +105,47 @@ class Question:
             exact = (S * N / rest_of_population + m2) / (goal + S / rest_of_population)
         return max(math.ceil(exact - ROUNDING), 1)
 
+    def reports(self, margin: float) -> int:
+        """Return the smallest n from which on the margin is at most this one; see `required_n`.
+
+        The result may be above `LARGEST_N` or the population.
+        """
+        guess, limit = self.normal_reports(margin), self.population or LARGEST_N
+        if guess > limit and (self.population is None or self.margin(limit) > margin):
+            return guess
+        return smallest_n(lambda n: self.margin(n) <= margin, min(guess, limit), limit)
+
+
+def smallest_n(is_enough: Callable[[int], bool], guess: int, limit: int) -> int:
+    """Return the smallest n with `LATER` enough numbers from n on; limit + 1 if there is none.
+
+    Bisection around a guess finds the place where n becomes enough. Counts are whole numbers, so
+    n + 1 is sometimes not enough although n is; then the search goes on behind it.
+
+    >>> smallest_n(lambda n: n >= 40 and n != 41, 10, 100)
+    42
+    """
+    low, high = 0, guess
+    while not is_enough(high):
+        if high == limit:
+            return limit + 1
+        low, high = high, min(2 * high, limit)
+    step = 1
+    while low == 0 and high - step > 0:
+        if not is_enough(high - step):
+            low = high - step
+        else:
+            high, step = high - step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    later = high + 1
+    while later <= min(high + LATER, limit):
+        if not is_enough(later):
+            high = later + 1
+        later += 1
+    return high
+
 
 def checked_plan(
     epsilon: float | None,
@@ -94,12 +154,14 @@ def checked_plan(
     share: float,
     level: float,
     population: int | None,
+    interval: str = DEFAULT_INTERVAL,
 ) -> Question:
     """Return the question, or raise DesignError that names the nearest allowed value."""
     check_question(k, share, level, population)
+    checked_interval(interval, population)
     chances = plan_chances(epsilon, channel, k)
     planned = getattr(channel, "epsilon", math.nan) if epsilon is None else epsilon
-    return Question(chances, float(planned), float(share), float(level), population)
+    return Question(chances, float(planned), float(share), float(level), population, interval)
 
 
 def plan_chances(epsilon: float | None, channel: ReportChances | None, k: int) -> Chances:
@@ -199,7 +261,11 @@ def _check_whole(name: str, value: int, low: int, high: int) -> None:
         )
 
 
-HALVINGS = 60
+HALVINGS = 24
+"""Steps of the search for an epsilon, which then is exact to 10^-6."""
+
+LATER = 20
+"""So many numbers of reports after the required one also have the margin."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,7 +274,7 @@ class Plan(Result):
 
     possible          whether some number of reports (or some epsilon) gives the requested margin
     n                 reports; if it is not possible, the population or the requested n
-    margin            the margin of error at n: z times the standard error, in shares
+    margin            the expected half width of the interval at n reports, in shares
     sampling          its part without randomization
     randomization     its part if everybody were asked; the squares of both parts add up
     epsilon, p, q     of generalized randomized response, or of the given channel
@@ -242,6 +308,7 @@ def required_n(
     share: float = 0.5,
     level: float = 0.95,
     population: int | None = None,
+    interval: str = DEFAULT_INTERVAL,
 ) -> Plan:
     """Return the number of reports for a margin of error, half an interval's width in shares.
 
@@ -252,22 +319,28 @@ def required_n(
     finite-population correction. If even the whole population is too small, the result has
     `possible` False and the smallest possible margin.
 
-    A normal approximation: good if n times the smaller of q and 1-p is above about 10.
+    The margin is the expected half width of the interval that will be used: `interval` is a name
+    that `proportions` accepts, and in a population it is the interval of `finite_shares`. It is
+    enumerated where counts are small or the share is near 0 or 1, and z standard errors elsewhere
+    (`binomial_margin`). It falls with n except for small steps, because counts are whole numbers: n
+    is the smallest number for which it and the next 20 numbers have the margin.
     Source: Warner 1965 for the variance; Cochran 1977, section 4.4, for N.
 
     Raises DesignError for impossible values, with the nearest allowed one.
 
     >>> required_n(.03, epsilon=1).n, required_n(.03, epsilon=1, population=5000).n
     (4997, 4118)
+    >>> required_n(.03, epsilon=12, share=.001).n  # z standard errors would ask for 5
+    52
     >>> required_n(.03, epsilon=1, population=2000).note
     'not possible at this epsilon; the smallest possible margin is 0.0421'
     """
-    question = checked_plan(epsilon, channel, k, share, level, population)
+    question = checked_plan(epsilon, channel, k, share, level, population, interval)
     n = question.reports(checked_margin(margin))
     if n > LARGEST_N:
         raise DesignError(f"margin = {margin:g} would need {n:.3g} reports: choose a larger margin")
     if population is not None and n > population:
-        minimum = question.margin(population)[0]
+        minimum = question.margin(population)
         note = (
             f"not possible at this epsilon; the smallest possible margin is {_format_up(minimum)}"
         )
@@ -285,15 +358,16 @@ def margin_of(
     share: float = 0.5,
     level: float = 0.95,
     population: int | None = None,
+    interval: str = DEFAULT_INTERVAL,
 ) -> Plan:
     """Return the margin of error of n reports; other arguments as in `required_n`.
 
     >>> round(margin_of(4997, epsilon=1).margin, 4)
     0.03
     """
-    question = checked_plan(epsilon, channel, k, share, level, population)
+    question = checked_plan(epsilon, channel, k, share, level, population, interval)
     checked_n(n, population)
-    margin = question.margin(n)[0]
+    margin = question.margin(n)
     return _plan(question, n, f"{n:,} reports give a margin of {_format(margin)}")
 
 
@@ -306,6 +380,7 @@ def required_epsilon(
     share: float = 0.5,
     level: float = 0.95,
     population: int | None = None,
+    interval: str = DEFAULT_INTERVAL,
 ) -> Plan:
     """Return the smallest epsilon at which n reports give the margin; others as in `required_n`.
 
@@ -315,27 +390,27 @@ def required_epsilon(
     >>> round(required_epsilon(4997, .03).epsilon, 3)
     1.0
     >>> required_epsilon(500, .03).note
-    'not possible with 500 reports at any epsilon; the smallest possible margin is 0.0439'
+    'not possible with 500 reports at any epsilon; the smallest possible margin is 0.0442'
     """
     checked_margin(margin)
 
     def at(epsilon: float) -> Question:
-        return checked_plan(epsilon, None, k, share, level, population)
+        return checked_plan(epsilon, None, k, share, level, population, interval)
 
     strongest = at(LARGEST_EPSILON)
     checked_n(n, population)
-    if (minimum := strongest.margin(n)[0]) > margin:
+    if (minimum := strongest.margin(n)) > margin:
         note = (
             f"not possible with {n:,} reports at any epsilon; "
             f"the smallest possible margin is {_format_up(minimum)}"
         )
         return _plan(strongest, n, note, possible=False)
     low, high = SMALLEST_EPSILON, LARGEST_EPSILON
-    if at(low).margin(n)[0] <= margin:
+    if at(low).margin(n) <= margin:
         high = low
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if at(middle).margin(n)[0] <= margin else (middle, high)
+        low, high = (low, middle) if at(middle).margin(n) <= margin else (middle, high)
     return _plan(at(high), n, f"epsilon {high:.4g} is needed")
 
 
@@ -350,11 +425,11 @@ def _format_up(margin: float) -> str:
 
 
 def _plan(question: Question, n: int, note: str, *, possible: bool = True) -> Plan:
-    margin, sampling, randomization = question.margin(n)
+    sampling, randomization = question.parts(n)
     return Plan(
         possible=possible,
         n=n,
-        margin=margin,
+        margin=question.margin(n),
         sampling=sampling,
         randomization=randomization,
         epsilon=question.epsilon,
@@ -365,123 +440,3 @@ def _plan(question: Question, n: int, note: str, *, possible: bool = True) -> Pl
         level=question.level,
         note=note,
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Power(Result):
-    """A planned comparison of a share in two groups.
-
-    power         probability that the test finds a difference, if the shares are these
-    n_a, n_b      reports of each group
-    difference    share_b - share_a
-    std_error     of the estimated difference, if the shares are these
-    significance  probability to find a difference if there is none: two-sided level of the test
-    """
-
-    power: float
-    n_a: int
-    n_b: int
-    difference: float
-    std_error: float
-    significance: float
-
-
-@checked_arguments
-def power(
-    n_a: int,
-    n_b: int,
-    share_a: float,
-    share_b: float,
-    *,
-    epsilon: float | None = None,
-    channel: ReportChances | None = None,
-    k: int = 2,
-    significance: float = 0.05,
-) -> Power:
-    """Return the probability that a two-sided z test finds the difference between two groups.
-
-    Both groups answer through the same channel: generalized randomized response of k options
-    with `epsilon`, or any with p and q. The test compares two shares of reports with their pooled
-    standard error, which D = p - q does not change:
-        power = P(|Z| > z) = Phi((|d| - z s_0)/s_1) + Phi((-|d| - z s_0)/s_1),
-    d the difference of the lambdas, s_0^2 = l(1-l)(1/n_a + 1/n_b) with their weighted mean l,
-    s_1^2 = sum of lambda(1-lambda)/n. A normal approximation. Source: Fleiss 1981, section 3.
-
-    >>> round(power(500, 500, .2, .4, epsilon=1).power, 3)
-    0.846
-    """
-    from scipy.special import ndtr, ndtri
-
-    p, q = plan_chances(epsilon, channel, k)
-    _check_significance(significance)
-    checked_n(n_a)
-    checked_n(n_b)
-    a, b = (q + (p - q) * checked_share(share) for share in (share_a, share_b))
-    pooled = (n_a * a + n_b * b) / (n_a + n_b)
-    s0 = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
-    s1 = math.sqrt(a * (1 - a) / n_a + b * (1 - b) / n_b)
-    z, d = float(ndtri(1 - significance / 2)), abs(b - a)
-    if s1 == 0:
-        raise DesignError("both shares of reports are certain, so there is nothing to test")
-    probability = ndtr((d - z * s0) / s1) + ndtr((-d - z * s0) / s1)
-    return Power(float(probability), n_a, n_b, share_b - share_a, s1 / abs(p - q), significance)
-
-
-@checked_arguments
-def required_n_difference(
-    share_a: float,
-    share_b: float,
-    *,
-    epsilon: float | None = None,
-    channel: ReportChances | None = None,
-    k: int = 2,
-    target: float = 0.8,
-    significance: float = 0.05,
-    ratio: float = 1.0,
-) -> Power:
-    """Return the fewest reports of two groups for a given power.
-
-    `ratio` is n_b / n_a, `target` the requested power. With s_0, s_1 of one report of group a,
-        n_a = ((z_(1-alpha/2) s_0 + z_power s_1) / d)^2,
-    rounded up. Without randomization (p = 1, q = 0) it is the textbook's n.
-
-    >>> found = required_n_difference(.2, .4, epsilon=1)
-    >>> found.n_a, found.n_b
-    (443, 443)
-    >>> required_n_difference(.5, .75, channel=Chances(1, 0), target=.9).n_a
-    77
-    """
-    from scipy.special import ndtri
-
-    p, q = plan_chances(epsilon, channel, k)
-    _check_significance(significance)
-    if not significance < checked_number("target", target) < 1:
-        raise DesignError(f"target = {target:g} must be above the test's {significance:g}, below 1")
-    if not 0 < checked_number("ratio", ratio) < math.inf:
-        raise DesignError(f"ratio = {ratio:g} must be a number above 0: n_b / n_a")
-    a, b = (q + (p - q) * checked_share(share) for share in (share_a, share_b))
-    if a == b:
-        raise DesignError(
-            "both groups have the same share, so no number of reports shows a difference"
-        )
-    pooled = (a + ratio * b) / (1 + ratio)
-    s0 = math.sqrt(pooled * (1 - pooled) * (1 + 1 / ratio))
-    s1 = math.sqrt(a * (1 - a) + b * (1 - b) / ratio)
-    z, reach = float(ndtri(1 - significance / 2)), float(ndtri(target))
-    n = max(((z * s0 + reach * s1) / (b - a)) ** 2, 1.0)
-    if n * max(1.0, ratio) > LARGEST_N:
-        raise DesignError(f"this difference would need {n:.3g} reports of each group")
-    n_a = math.ceil(n - 1e-9)
-    return power(
-        n_a,
-        math.ceil(n_a * ratio - 1e-9),
-        share_a,
-        share_b,
-        channel=Chances(p, q),
-        significance=significance,
-    )
-
-
-def _check_significance(significance: float) -> None:
-    if not 0 < checked_number("significance", significance) < 1:
-        raise DesignError(f"significance = {significance:g} must be above 0 and below 1: try 0.05")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from survey.estimator.core.arguments import LARGEST_N
+from survey.estimator.planning.expected_margin import PLANNED_NO_ANSWER
 from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import WeightTable
 from survey.mechanism.composition import format_epsilon
@@ -26,6 +27,7 @@ from survey.results.plan.compute import (
     to_published,
     value_range,
 )
+from survey.results.question_statistics import opt_outs
 
 ALL = Fraction(1)
 """The share of respondents asked a question if the survey does not sample questions."""
@@ -163,13 +165,22 @@ def _bounds(question: PublishedQuestion) -> str:
 
 def _margins(question: PublishedQuestion, responses: Responses) -> str:
     n = responses.to_question
+    silent = ""
+    if opt_outs(question):
+        silent = (
+            " This is among the people who answer; the plan assumes that "
+            f"{PLANNED_NO_ANSWER:.0%} do not."
+        )
     if plans_mean(question):
         margin = _in_unit(question, mean_margin(question, n))
-        return f"With {responses}, the margin of error of the mean is ±{margin}."
+        return (
+            f"With {responses}, the margin of error of the mean is ±{margin} if all values are "
+            f"equally frequent.{silent}"
+        )
     middle, rare = (_points(share_margin(question, n, share)) for share in SHARES)
     return (
         f"With {responses}, the margin of error is ±{middle} points for a share near 50% and "
-        f"±{rare} points for one near 10%."
+        f"±{rare} points for one near 10%.{silent}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import Question
-from survey.results.plan.compute import planned_margin, to_published
+from survey.results.plan.compute import planned_margin, required_responses, to_published
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 from tests.cases import each_case
@@ -93,6 +94,40 @@ def test_a_mechanism_that_treats_all_answers_alike_states_one_number():
 def test_a_multiple_choice_question_speaks_of_selected_options():
     plan = question_plan(question(**TYPES["multiple choice"], epsilon="1.5"), 1_000, 0.05)
     assert plan.chance.startswith("If 100 people select “A”, about ")
+
+
+def test_margins_are_those_of_the_responses_to_one_of_the_sampled_questions():
+    for fields in (TYPES["number"], {"type": "yes_no"}):
+        planned = question(**fields, epsilon="1.5")
+        sampled = question_plan(planned, 4_000, 0.05, Fraction(1, 4))
+        alone = question_plan(planned, 1_000, 0.05)
+        assert sampled.margins == alone.margins.replace(
+            "1,000 responses", "4,000 responses, about 1,000 of them to this question"
+        )
+        needed, needed_alone = (
+            int(re.search(r"about ([\d,]+) responses", plan.reports)[1].replace(",", ""))
+            for plan in (sampled, alone)
+        )
+        assert needed == pytest.approx(4 * needed_alone, abs=4)
+
+
+@each_case("kind", ["number", "multiple choice", "geometric"])
+def test_the_required_responses_give_the_margin(kind):
+    published, goal = to_published(question(**TYPES[kind], epsilon="1.5")), 0.11
+    n = required_responses(published, goal)
+    assert planned_margin(published, math.ceil(1.01 * n)) <= goal
+    assert planned_margin(published, math.floor(0.99 * n)) > goal
+    assert required_responses(published, 1e-9) is None
+    assert required_responses(published, 10) == 1
+
+
+def test_margins_among_those_who_answer_are_described_as_such():
+    for opt_out, ending in (
+        ("No", "This is among the people who answer; the plan assumes that 10% do not."),
+        (False, "points for one near 10%."),
+    ):
+        planned = question(type="yes_no", epsilon=1, prefer_not_to_say=opt_out)
+        assert question_plan(planned, 1_000, 0.05).margins.endswith(ending)
 
 
 @each_case("kind", TYPES)

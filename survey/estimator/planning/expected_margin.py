@@ -22,6 +22,8 @@ from survey.estimator.core.debiasing import (
     pseudo_values,
     set_values,
 )
+from survey.estimator.core.fieller import RATIOS as SCATTER_RATIOS
+from survey.estimator.core.fieller import minimum_scatter
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     FIXED_POPULATION,
@@ -478,6 +480,8 @@ def _nearby(n: int) -> int:
 RATIOS = -np.cos(np.linspace(0, np.pi, 17))
 """Ratios at which the extremes of a - r b are computed; linear between them."""
 
+NO_FLOOR = np.zeros(SCATTER_RATIOS.size)
+
 
 @dataclass(frozen=True, eq=False)
 class PseudoMoments:
@@ -488,6 +492,9 @@ class PseudoMoments:
     second, third      central moments: aa, ab, bb and aaa, aab, abb, bbb
     minimum, maximum   of a - r b minus its mean, over all reports, at each of `RATIOS`
     bias               largest bias of a - r b
+    floor              smallest variance of a - r b that the randomization causes if the ratio is r,
+                       at each of the ratios of `minimum_scatter`; left out for a mean, where it
+                       hardly ever matters and takes long
     """
 
     answered: float
@@ -497,9 +504,12 @@ class PseudoMoments:
     minimum: Floats
     maximum: Floats
     bias: float
+    floor: Floats
 
     @classmethod
-    def of(cls, a: Floats, b: Floats, bias: float, reports: Floats) -> PseudoMoments:
+    def of(
+        cls, a: Floats, b: Floats, bias: float, reports: Floats, floor: Floats = NO_FLOOR
+    ) -> PseudoMoments:
         """Return the moments of pseudo-values of shape (reports,), given the reports' chances."""
         answered, mean_a = float(reports @ b), float(reports @ a)
         a, b = a - mean_a, b - answered
@@ -512,6 +522,7 @@ class PseudoMoments:
             e.min(axis=1),
             e.max(axis=1),
             bias,
+            floor,
         )
 
     def variance(self, r: Floats) -> Floats:
@@ -546,11 +557,13 @@ class PseudoMoments:
         extreme = np.interp(r, RATIOS, self.maximum if side > 0 else -self.minimum)
         d = extreme / (n + 1)
         larger = variance + extreme * d
+        floor = np.interp(r, SCATTER_RATIOS, self.floor)
         skewed = n * (third - 3 * d * variance - d**3) + (extreme - d) ** 3
         skewness = np.maximum(skewed / (n + 1) / np.maximum(larger, TINY) ** 1.5, 0.0)
         t = float(stdtrit(max(n - 1, 1), (1 + level) / 2))
         quantile = t + skewness * (2 * t**2 + 1) / (6 * math.sqrt(n))
-        return np.asarray((self.bias + quantile * np.sqrt(larger / n)) / self.answered)
+        spread = np.sqrt(np.maximum(larger, floor) / n)
+        return np.asarray((self.bias + quantile * spread) / self.answered)
 
 
 @lru_cache(maxsize=CACHED_MARGINS)
@@ -572,7 +585,10 @@ def _moments_of_cell(
     reports = _expected_reports(channel, no_answers)
     e = values - np.outer(values @ reports / (b @ reports), b)
     j = int(np.argmax(normal_quantile(0.95) * np.sqrt(e**2 @ reports / n) + biases))
-    return PseudoMoments.of(values[j], b, float(biases[j]) + bias, reports)
+    answered = np.arange(channel.truths) < channel.truths - no_answers
+    scatter = minimum_scatter(channel, targets[j], answered, values[j], b)
+    floor = scatter.among(np.array([float(reports @ b)]))[0]
+    return PseudoMoments.of(values[j], b, float(biases[j]) + bias, reports, floor)
 
 
 def _answering(channel: CodeChannel, no_answers: int, n: int) -> tuple[Floats, float]:

@@ -48,7 +48,7 @@ def enumerated(n, chances, share, level=0.95, interval="feldman-cousins"):
     [
         *[(5, 2, 12, 0.001), (44, 2, 8, 0.01), (300, 2, 8, 0.0), (60, 4, 6, 1.0), (90, 2, 3, 0.5)],
         *[(400, 2, 1, 0.5), (400, 5, 1, 0.1), (500, 10, 0.3, 0.2), (250, 3, 0.1, 0.5)],
-        *[(1200, 4, 2, 0.3), (1900, 2, 4, 0.5), (2300, 2, 2, 0.6)],
+        *[(1200, 4, 2, 0.3), (1900, 2, 4, 0.5), (2300, 2, 2, 0.6), (2300, 2, 0.5, 0.1)],
     ],
 )
 def test_a_margin_is_the_mean_half_width_over_every_outcome(n, k, epsilon, share):
@@ -101,7 +101,7 @@ def test_a_margin_in_a_population_is_that_of_its_own_interval(n, N, k, epsilon, 
 A = 1 - PLANNED_NO_ANSWER
 
 
-def answered_half_widths(channel, n, share, no_answers, answers=None, patterns=None, rounds=60):
+def answered_half_widths(channel, n, share, no_answers, answers=None, patterns=None, rounds=40):
     """Return half widths of the first option's share among simulated people who answered."""
     silent, rng = len(no_answers), np.random.default_rng(5)
     if answers is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from survey.errors import ChannelError
 from survey.estimator import Disclosure, rounded_up
+from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide
 from survey.estimator.trust.worst_case import (
     WorstCase,
@@ -81,7 +82,9 @@ def count_missing_responses(
     if "answered" in needed:
         needed["answered"] = max(needed["answered"], needed["shares"])
     return dict.fromkeys(PARTS, 0) | {
-        part: rounded_up(math.ceil(max(n - n_asked, 0) * draw_factor)) for part, n in needed.items()
+        part: rounded_up(math.ceil(max(n - n_asked, 0) * draw_factor))
+        for part, n in needed.items()
+        if n <= LARGEST_N
     }
 
 

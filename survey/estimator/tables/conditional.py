@@ -402,7 +402,8 @@ def conditional_difference(
     shares = conditional(result, 1, options=list(options), level=level)
     sums = _PairSums.of(result, list(options))
     C = sums.covariance(shares.estimate)
-    spread = np.sqrt(C[:, 0, 0] * C[:, 1, 1])
+    # Rounding can make the variance of a certain share negative.
+    spread = np.sqrt(np.maximum(C[:, 0, 0] * C[:, 1, 1], 0.0))
     rho = np.divide(C[:, 0, 1], spread, out=np.zeros_like(spread), where=spread > 0)
     error = _combined(shares.std_error[:, 0], shares.std_error[:, 1], rho)
     inside = np.clip(shares.estimate, 0.0, 1.0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from survey.estimator import Crosstab, Disclosure, Independence
+from survey.estimator import Crosstab, Disclosure, Independence, reports_needed
+from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.question_statistics import answer_columns, truth_labels
@@ -51,6 +52,12 @@ class CrosstabResult:
     def is_suppressed(self) -> bool:
         """Whether the table is suppressed."""
         return self.disclosure == SUPPRESSED
+
+    @property
+    def n_needed(self) -> int:
+        """The number of reports from which the table is shown; 0 if no number suffices."""
+        n_needed = reports_needed(self.table)
+        return n_needed if n_needed <= LARGEST_N else 0
 
     @property
     def rows(self) -> list[CrosstabRow]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,29 @@ from survey.mechanism.channel import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class PredictorModel(Result):
+    """Coefficients of the logit of randomized predictors on those without randomization.
+
+    combination  the truths whose odds against all baselines are explained, such as "x=1, y=2"
+    term         "intercept", names of predictors without randomization
+    All else is as in `Regression`.
+    """
+
+    combination: NDArray[np.str_]
+    term: NDArray[np.str_]
+    estimate: Floats
+    std_error: Floats
+    z: Floats
+    p_value: Floats
+    conf_low: Floats
+    conf_high: Floats
+    n: int
+    level: float
+
+    index_names = ("coefficient",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Regression(Result):
     """Coefficients of a (multinomial) logit; arrays have one entry per outcome and term.
 
@@ -57,6 +80,7 @@ class Regression(Result):
     boundary     whether the likelihood rises towards an infinite coefficient: a share whose linear
                  estimate is outside [0, 1], or a predictor that separates the reports. The affected
                  coefficients have no estimate; `penalty="firth"` gives one
+    second_stage  model of the randomized predictors' truths, None without any
     fit          the fit itself, on the scale of standardized predictors
     """
 
@@ -75,6 +99,7 @@ class Regression(Result):
     penalty: str
     converged: bool
     boundary: bool
+    second_stage: PredictorModel | None
     fit: Fit
 
     index_names = ("coefficient",)
@@ -106,7 +131,8 @@ def regression(
     were themselves randomized, each with a separate channel. The likelihood sums over their truths,
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` is the relation of u to the predictors without randomization: "logit"
-    (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent).
+    (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent);
+    `second_stage` has its coefficients.
     `joint` names questions that were randomized as one answer: then P(reports | u, t) is not a
     product, but q + (p-q) where all reports are the truths and q elsewhere.
 
@@ -180,42 +206,27 @@ def regression(
 def _result(fit_result: Fit, design: Design, level: float, errors: Errors) -> Regression:
     from scipy.special import erfc
 
-    back = _to_input_scale(design)
-    # A coefficient with a part in an undetermined direction has no finite error.
-    lengths = np.linalg.norm(back, axis=1)
-    endless = np.abs(back @ fit_result.undetermined).max(axis=1, initial=0.0) > MIN_PART * lengths
-    variance = np.maximum(np.einsum("ij,jk,ik->i", back, fit_result.covariance, back), 0.0)
-    # The search stops at an arbitrary value of a coefficient that grows without limit.
-    estimate = np.where(endless, np.nan, back @ fit_result.theta)
-    error = np.where(endless, np.inf, np.sqrt(variance))
-    z = estimate / error
-    reach = normal_quantile(level) * error
-    return Regression(
-        **_labels(design),
-        estimate=estimate,
-        std_error=error,
-        z=z,
-        p_value=np.asarray(erfc(np.abs(z) / np.sqrt(2))),
-        conf_low=np.where(endless, -np.inf, estimate - reach),
-        conf_high=np.where(endless, np.inf, estimate + reach),
-        log_likelihood=fit_result.log_likelihood,
-        n=design.people,
-        level=level,
-        errors=errors,
-        penalty="none",
-        converged=fit_result.converged,
-        boundary=fit_result.undetermined.shape[1] > 0,
-        fit=fit_result,
-    )
+    def columns(back: Floats) -> dict[str, Floats]:
+        # A coefficient with a part in an undetermined direction has no finite error.
+        lengths = np.linalg.norm(back, axis=1)
+        parts = np.abs(back @ fit_result.undetermined).max(axis=1, initial=0.0)
+        endless = parts > MIN_PART * lengths
+        variance = np.maximum(np.einsum("ij,jk,ik->i", back, fit_result.covariance, back), 0.0)
+        # The search stops at an arbitrary value of a coefficient that grows without limit.
+        estimate = np.where(endless, np.nan, back @ fit_result.theta)
+        error = np.where(endless, np.inf, np.sqrt(variance))
+        z = estimate / error
+        reach = normal_quantile(level) * error
+        return {
+            "estimate": estimate,
+            "std_error": error,
+            "z": z,
+            "p_value": np.asarray(erfc(np.abs(z) / np.sqrt(2))),
+            "conf_low": np.where(endless, -np.inf, estimate - reach),
+            "conf_high": np.where(endless, np.inf, estimate + reach),
+        }
 
-
-def _labels(design: Design) -> dict[str, Any]:
-    """Return the term and the outcome of each coefficient."""
-    terms = len(design.names)
-    return {
-        "term": np.tile(np.array(design.names), design.outcomes - 1),
-        "outcome": np.repeat(np.array(design.answers, dtype=np.int64), terms),
-    }
+    return _with_columns(columns, fit_result, design, level, errors=errors, penalty="none")
 
 
 def _penalized_result(design: Design, level: float) -> Regression:
@@ -223,44 +234,79 @@ def _penalized_result(design: Design, level: float) -> Regression:
 
     likelihood = Penalized(design)
     found = fit_penalized(likelihood)
-    back = _to_input_scale(design)
-    estimate = back @ found.theta
-    error = np.sqrt(np.einsum("ij,jk,ik->i", back, found.covariance, back))
     profile = Profile(likelihood, found.theta, found.covariance)
-    low, high = np.array([profile.ends(row, normal_quantile(level)) for row in back]).T
-    # 2 (l* - l*(b = 0)) is chi-square with one degree of freedom if b = 0
-    roots = np.array([profile.root(row) for row in back])
+
+    def columns(back: Floats) -> dict[str, Floats]:
+        estimate = back @ found.theta
+        error = np.sqrt(np.einsum("ij,jk,ik->i", back, found.covariance, back))
+        low, high = np.array([profile.ends(row, normal_quantile(level)) for row in back]).T
+        # 2 (l* - l*(b = 0)) is chi-square with one degree of freedom if b = 0
+        roots = np.array([profile.root(row) for row in back])
+        return {
+            "estimate": estimate,
+            "std_error": error,
+            "z": estimate / error,
+            "p_value": np.asarray(erfc(roots / np.sqrt(2))),
+            "conf_low": low,
+            "conf_high": high,
+        }
+
+    return _with_columns(columns, found, design, level, errors="expected", penalty="firth")
+
+
+def _with_columns(
+    columns: Callable[[Floats], dict[str, Floats]],
+    found: Fit,
+    design: Design,
+    level: float,
+    *,
+    errors: str,
+    penalty: str,
+) -> Regression:
+    """Return a result from the columns of linear maps of all parameters."""
+    first, second = _to_input_scale(design)
+    terms = len(design.names)
+    second_stage = None
+    if len(second):
+        labels = [", ".join(np.array(design.names[-row.size :])[row > 0]) for row in design.dummies]
+        open_names = design.names[: design.prior.shape[1]]
+        second_stage = PredictorModel(
+            combination=np.repeat(np.array(labels[1:]), len(open_names)),
+            term=np.tile(np.array(open_names), len(labels) - 1),
+            **columns(second),
+            n=design.people,
+            level=level,
+        )
     return Regression(
-        **_labels(design),
-        estimate=estimate,
-        std_error=error,
-        z=estimate / error,
-        p_value=np.asarray(erfc(roots / np.sqrt(2))),
-        conf_low=low,
-        conf_high=high,
+        term=np.tile(np.array(design.names), design.outcomes - 1),
+        outcome=np.repeat(np.array(design.answers, dtype=np.int64), terms),
+        **columns(first),
         log_likelihood=found.log_likelihood,
         n=design.people,
         level=level,
-        errors="expected",
-        penalty="firth",
+        errors=errors,
+        penalty=penalty,
         converged=found.converged,
-        boundary=False,
+        boundary=found.undetermined.shape[1] > 0,
+        second_stage=second_stage,
         fit=found,
     )
 
 
-def _to_input_scale(design: Design) -> Floats:
-    """Return the linear map from all parameters to the coefficients of predictors in the input.
+def _to_input_scale(design: Design) -> tuple[Floats, Floats]:
+    """Return the maps from all parameters to the coefficients of predictors in the input.
 
-    b_j = beta_j/s_j, and the intercept is beta_0 - sum_j beta_j c_j/s_j.
+    b_j = beta_j/s_j, and the intercept is beta_0 - sum_j beta_j c_j/s_j; first those of the
+    outcome, then those of the randomized predictors.
     """
     m, terms = len(design.scale), len(design.names)
     unscale = np.eye(terms)
     unscale[:m, :m] = np.diag(1 / design.scale)
     unscale[0, 1:m] = -design.centre[1:] / design.scale[1:]
-    outcomes = design.outcomes - 1
-    gammas = (design.combinations - 1) * design.prior.shape[1]
-    return np.asarray(np.pad(np.kron(np.eye(outcomes), unscale), ((0, 0), (0, gammas))))
+    first = np.kron(np.eye(design.outcomes - 1), unscale)
+    g = design.prior.shape[1]
+    second = np.kron(np.eye(design.combinations - 1), unscale[:g, :g])
+    return np.pad(first, ((0, 0), (0, len(second)))), np.pad(second, ((0, 0), (len(first), 0)))
 
 
 Errors = Literal["observed", "sandwich", "outer-product"]

@@ -90,7 +90,8 @@ def independence_sentence(result: CrosstabResult, test: Independence) -> str:
     verb = "were related" if is_significant else "were not shown to be related"
     return (
         f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
-        f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)})."
+        f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)}; "
+        f"likelihood ratio G² = {test.g_squared:.1f}, {format_p_value(test.g_p_value)})."
     )
 
 

@@ -90,6 +90,36 @@ def test_the_gradient_is_that_of_the_likelihood(outcomes, n_randomized, prior_on
     np.testing.assert_allclose(gradient, numeric, atol=1e-8)
 
 
+@pytest.mark.slow
+def test_the_second_stage_is_the_regression_of_a_predictor_on_those_without_randomization():
+    # Without randomization in effect, both stages are ordinary logits.
+    x, u, truth = people(3000, 8)
+    exact = from_epsilon(2, 12)
+    fit = regression(truth, None, x, names=["x"], randomized=[Randomized("u", u, exact)])
+    alone = regression(u, None, x, names=["x"])
+    second = fit.second_stage
+    assert second.combination.tolist() == ["u=1", "u=1"]
+    assert second.term.tolist() == ["intercept", "x"]
+    for column in ("estimate", "std_error", "conf_low", "conf_high"):
+        np.testing.assert_allclose(getattr(second, column), getattr(alone, column), atol=2e-3)
+    assert alone.second_stage is None
+    # Through the channel: the true coefficients are -.3 and .7.
+    reports = grr(2, "9/10").perturb(u, np.random.default_rng(3))
+    through = regression(truth, None, x, randomized=[Randomized("u", reports, grr(2, "9/10"))])
+    expected = np.array([-0.3, 0.7])
+    assert (
+        abs(through.second_stage.estimate - expected) < 4 * through.second_stage.std_error
+    ).all()
+    shares = regression(
+        truth,
+        None,
+        x,
+        randomized=[Randomized("u", reports, grr(2, "9/10"), baseline=1)],
+        predictor_model="shares",
+    ).second_stage
+    assert (shares.combination.tolist(), shares.term.tolist()) == (["u=0"], ["intercept"])
+
+
 # Undetermined coefficients
 
 

@@ -24,6 +24,16 @@ def test_the_statistic_matches_scipy_without_yates_correction(shape):
     assert not result.small_expected
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (3, 5), (2, 3, 4)])
+def test_the_likelihood_ratio_matches_scipy(shape):
+    counts = np.random.default_rng(2).poisson(9, size=shape)
+    counts.flat[0] = 0
+    result = independence(counts)
+    theirs = chi2_contingency(counts, correction=False, lambda_="log-likelihood")
+    assert result.g_squared == pytest.approx(theirs.statistic)
+    assert result.g_p_value == pytest.approx(theirs.pvalue)
+
+
 def test_unreported_options_reduce_the_degrees_of_freedom():
     result = independence([[30, 0, 20], [20, 0, 30]])
     assert result.df == 1

@@ -506,8 +506,9 @@ class Entry:
 
     `ratio` is e^epsilon of the channel, an exact fraction. `truth_probability` is that of a report
     or of a bit, None for tables; `keep_probability` is the same in the coin form. `delta` belongs
-    to the (1, delta) guarantee of Gaussian noise. `linked_epsilon`, `odds`, `from10` and `from50`
-    cover all reports that depend on the answer, as in the privacy label.
+    to the (1, delta) guarantee of Gaussian noise. `joint` lists the questions that are randomized
+    as one answer with this one. `linked_epsilon`, `odds`, `from10` and `from50` cover all reports
+    that depend on the answer, as in the privacy label.
     """
 
     question: str
@@ -519,6 +520,7 @@ class Entry:
     delta: float | None
     ratio: str
     epsilon: float
+    joint: tuple[str, ...]
     linked_epsilon: float
     odds: str
     from10: int
@@ -692,7 +694,10 @@ def _line(entry: Entry) -> str:
     linked = ""
     if entry.linked_epsilon != entry.epsilon:
         linked_epsilon = format_epsilon(entry.linked_epsilon)
-        linked = f" (with the questions linked to it: epsilon {linked_epsilon})"
+        subject = "the questions linked to it"
+        if entry.joint:
+            subject = f"{' and '.join(entry.joint)}, randomized as one answer with it"
+        linked = f" (with {subject}: epsilon {linked_epsilon})"
     return (
         f"{entry.question}: {entry.asks} by {entry.mechanism}, {parameters}"
         f"epsilon {format_epsilon(entry.epsilon)}{linked}; odds factor "
@@ -718,6 +723,9 @@ def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:
         delta=_delta(question),
         ratio=in_digits(channel.ratio),
         epsilon=channel.epsilon,
+        joint=tuple(id_ for id_ in question.joint.questions if id_ != question.id)
+        if question.joint
+        else (),
         linked_epsilon=log_rounded_up(linked),
         odds=numbers.odds,
         from10=numbers.from10,

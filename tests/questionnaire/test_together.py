@@ -20,7 +20,7 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.edits import QuestionSheet
 from survey.questionnaire.loading import load, parse, source_of
-from survey.questionnaire.privacy_loss import Questions, ledger, report_strength
+from survey.questionnaire.privacy_loss import Questions, ledger, lines, report_strength
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.cases import each_case
@@ -81,7 +81,10 @@ def test_a_joint_response_spends_exactly_the_epsilons_of_its_questions():
     assert a.channel.exact_p == Fraction(5, 6)
     assert definition.linked_ratios == {"a": Fraction(9), "b": Fraction(3), "c": Fraction(9)}
     assert Questions.of(definition).ratio == Questions.of(load_survey(definition)).ratio == 27
-    assert ledger(definition).odds == "27"
+    totals = ledger(definition)
+    assert totals.odds == "27"
+    (line,) = (line for line in lines(totals) if line.strip().startswith("a:"))
+    assert "epsilon 1.61 (with c, randomized as one answer with it: epsilon 2.198)" in line
 
 
 def load_survey(definition: Definition):

@@ -86,6 +86,7 @@ MINIMUM_ROLES = {
     "drafts.translation": "editor",
     "drafts.remove_language": "editor",
     "drafts.tradeoff": "viewer",
+    "drafts.design": "viewer",
     "drafts.test_run": "editor",
     "drafts.make_test_run": "editor",
     "drafts.add_test_responses": "editor",

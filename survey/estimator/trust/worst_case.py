@@ -67,11 +67,11 @@ PLACES = 5
 TWO_VALUES = 2
 """Number of different values of the indicator of a set."""
 
-LARGEST_N = 2**50
-"""The search for a required number of reports ends here, beyond the population of the Earth."""
-
+MANY_REPORTS = 2**50
+"""The search for a required number of reports ends here."""
 
 CACHED_CASES, CACHED_ERRORS = 256, 2_048
+"""Worst cases, and errors of numbers at different n, that are kept in memory."""
 
 
 class WorstCase(Protocol):
@@ -123,14 +123,14 @@ class NumberWorstCase:
     channel   the channel, of which each report is one code
     truths    the number of each truth, None for no answer
     sets      masks over the different numbers in ascending order; none for the mean
-    at        the share that all sets have, nan for the least favourable one
+    at        the share that all sets have, None for the least favourable one
     density   factor by which an error of such a share is larger than that of its quantile
     """
 
     channel: CodeChannel
     truths: tuple[float | None, ...]
     sets: tuple[tuple[bool, ...], ...] = ()
-    at: float = math.nan
+    at: float | None = None
     density: float = 1.0
 
     def margin(self, n: float) -> float:
@@ -149,7 +149,7 @@ class NumberWorstCase:
         bound = 1
         while self.margin(bound) > margin:
             bound *= 4
-            if bound > LARGEST_N:
+            if bound > MANY_REPORTS:
                 return bound
         variance, bias = _number_error(self, bound)
         # n = variance (z/(margin - bias))^2
@@ -197,7 +197,10 @@ def no_answers_worst_case(channel: WeightTable) -> WorstCase:
     """Return the worst case of the shares of truths that are no answer (`no_answer_shares`)."""
     truths = range(channel.truths - channel.no_answers, channel.truths)
     G = np.stack(
-        [pseudo_values(channel, np.eye(1, channel.truths, t)[0], LARGEST_N).values for t in truths]
+        [
+            pseudo_values(channel, np.eye(1, channel.truths, t)[0], MANY_REPORTS).values
+            for t in truths
+        ]
     )
     return shares_worst_case(second_moments(channel, G, truths))
 
@@ -293,7 +296,7 @@ def _number_error(case: NumberWorstCase, n: int) -> tuple[Floats, Floats]:
     )
     # The pseudo-values estimate ratios on a scale from -1 to 1.
     V, bias = V / (2 * A) ** 2, (bias + b.bias) / (2 * A)
-    if math.isnan(case.at):
+    if case.at is None:
         return V.max(axis=1), bias
     return np.array([np.interp(2 * case.at - 1, RATIOS, row) for row in V]), bias
 
@@ -303,11 +306,11 @@ def _largest_scatter(
 ) -> Floats:
     """Return the largest Var(a - r b) at each of `RATIOS` if a share A of people answered.
 
-    Those who answered have the mean r, so they contribute A times a point above r of the convex
-    hull of the points (x_i, w_i), w_i = E[(a - r b)^2 | i]: the highest for a mean; for a set, with
-     two different x_i, that of people evenly spread inside, and evenly outside. (The highest
-    would be that of people who all have one value at the edge of the set.) The others contribute at
-    most 1 - A times the largest w_i.
+    Those who answered have the mean r. They contribute A times a point above r of the convex hull
+    of the points (x_i, w_i), w_i = E[(a - r b)^2 | i]. For a mean it is the highest point. For a
+    set it is that of people who are evenly spread inside, and evenly outside: the highest point
+    would be that of people who all have one value at the edge. The others contribute at most 1 - A
+    times the largest w_i.
     """
     aa, ab, bb = (expected(channel, g) for g in (a**2, a * b, b**2))
     r = RATIOS[:, None]

@@ -38,6 +38,7 @@ from survey.estimator.numbers.distribution import (
     set_targets,
 )
 from survey.estimator.numbers.mean import mean_target
+from survey.estimator.planning.expected_margin import PLANNED_NO_ANSWER
 from survey.estimator.shares.answered_shares import SampledBits, Squares, support
 from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.shares.multiple_choice import membership
@@ -50,9 +51,9 @@ from survey.mechanism.channel import Booleans, Floats
 LEVEL = 0.95
 """The level of the interval whose width decides, whatever level the reader selects."""
 
-REFUSAL_RATE = 0.1
-"""Share of people assumed not to answer a question that allows it. The true rate is not used,
-because it is estimated from the same reports."""
+REFUSAL_RATE = PLANNED_NO_ANSWER
+"""Share of people assumed not to answer a question that allows it, as in plans. The true rate is
+not used, because it is estimated from the same reports."""
 
 DENSITY = 4 / 3
 """Assumed density of answers near a quantile, relative to equally frequent values. It is between

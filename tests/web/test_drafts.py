@@ -869,10 +869,10 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     assert "Each person is asked 2 of 12 questions, drawn at random on the device." in page
     assert "each question gets about 166 of 1,000 responses" in page
     plan = words_of(ada.get(f"{DRAFTS}/{slug}/plan").text)
-    assert "1 Ask 1 question of each person strong, factor 3 25% 83 ±43.4" in plan
-    assert "2 recommended Now moderate, factor 9 50% 166 ±37.6" in plan
+    assert "1 Ask 1 question of each person strong, factor 3 25% 83 ±43.0" in plan
+    assert "2 recommended Now moderate, factor 9 50% 166 ±37.0" in plan
     assert (
-        "All 12 Ask 12 questions of each person weak, factor 529,355 more than 99% 1,000 ±17.2"
+        "All 12 Ask 12 questions of each person weak, factor 529,355 more than 99% 1,000 ±17.0"
         in plan
     )
     back = do(ada, slug, "ask-some 3", plan="1")

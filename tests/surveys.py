@@ -210,6 +210,11 @@ mechanism = "half_space"
 epsilon = 4
 options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
            {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"}]
+[[questions]]
+id = "drives"
+type = "yes_no"
+text = "Do you drive?"
+epsilon = "0.7"
 """
 
 JOINT = b"""

@@ -388,7 +388,11 @@ def report_vectors() -> list[dict[str, Any]]:
                 ({"smoked": 1, "mood": 0, "drank": 2}, {"smoked": 0, "mood": 3, "drank": 0}),
                 ["smoked", "mood", "drank"],
             ),
-            (ONE_REPORT, ({"tools": [0, 3, 5]}, {"tools": [7]}, {}), None),
+            (
+                ONE_REPORT,
+                ({"tools": [0, 3, 5], "drives": 0}, {"tools": [7], "drives": 1}, {"drives": 2}),
+                None,
+            ),
         )
         for answers in answer_sets
     ]

@@ -17,6 +17,10 @@ Li, Jha 2017). With lambda = q + (p-q)/k:
 A second table compares the default design for numbers with one bit, hybrid and piecewise: n Var of
 the estimated mean on [-1, 1] at the worst true answer, exact from the tables and pseudo-values in
 use, for the same number of options without an answer.
+
+A third table compares the half-space with the other designs for several ticks, at the same total
+epsilon: n Var of the share of an option that half of all people tick. Its closed form is compared
+with a simulation of reports of people of whom each ticks each option with probability 1/2.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from survey.errors import ChannelError
 from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, worst_variance
-from survey.mechanism import SubsetSelection, best
+from survey.mechanism import HalfSpace, SubsetSelection, best, multiple_choice
 from survey.mechanism.simulation import population
 
 OPTIONS = (2, 4, 5, 7, 10, 16, 64, 256)
@@ -40,6 +45,12 @@ POINTS = (2, 11, 101, 1000)
 NUMBER_EPSILONS = ("0.5", "1", "2", "4", "8")
 TOLERANCE = 1e-3
 """Allowance for grids above 101 points, which the selection compares at 101 points."""
+
+TICKS = (5, 10, 20, 32)
+TICK_EPSILONS = ("1", "2", "4", "8")
+TICK_TARGETS = {(10, "4"): 1.09, (20, "8"): 0.71}
+"""Largest n Var of the half-space by options and epsilon, rounded to hundredths."""
+TICK_PEOPLE = 100_000
 
 
 def pure_variance(p: float, q: float, k: int) -> float:
@@ -153,6 +164,7 @@ def main() -> None:
     verdict = "reached" if worst <= 1 + ROUNDING else "MISSED"
     print(f"worst ratio best / min(rivals): {worst:.4f} (target <= 1: {verdict})")
     print_numbers()
+    print_ticks(rng)
 
 
 def print_numbers() -> None:
@@ -167,6 +179,49 @@ def print_numbers() -> None:
     ]
     verdict = "reached" if max(ratios) <= 1 + TOLERANCE else "MISSED"
     print(f"worst ratio default / min(all): {max(ratios):.4f} (target <= 1: {verdict})")
+
+
+def print_ticks(rng: np.random.Generator) -> None:
+    """Print the table of designs for several ticks."""
+    print("\nn Var of the share of one of several ticks, at a share of one half")
+    names = [*multiple_choice.DESIGNS]
+    print(f"{'m':>5}{'epsilon':>8}" + "".join(f"{name:>17}" for name in names), end="")
+    print(f"{'split/half':>12}{'best/half':>11}{'diff, SE':>9}  selected")
+    rows = [print_tick_row(m, epsilon, rng) for m in TICKS for epsilon in TICK_EPSILONS]
+    selects_smallest = all(selected for selected, _ in rows)
+    print(f"the design of the smallest variance is selected: {selects_smallest} (target True)")
+    print(f"simulation: at most {max(deviation for _, deviation in rows):.2f} standard errors")
+    for (m, epsilon), target in TICK_TARGETS.items():
+        channel = multiple_choice.half_space(m, m, 0, epsilon)
+        exact = round(multiple_choice.variance(channel, m, m, 0), 2)
+        verdict = "reached" if exact <= target else "MISSED"
+        print(f"half-space, {m} options, epsilon {epsilon}: {exact} (target {target}: {verdict})")
+
+
+def print_tick_row(m: int, epsilon: str, rng: np.random.Generator) -> tuple[bool, float]:
+    """Print a row; return whether the best design is selected, and the simulation's deviation."""
+    variances = {}
+    for name, design in multiple_choice.DESIGNS.items():
+        try:
+            variances[name] = multiple_choice.variance(design(m, m, 0, epsilon), m, m, 0)
+        except ChannelError:
+            variances[name] = math.inf  # too many sets of options
+    half = variances["half_space"]
+    others = min(value for name, value in variances.items() if name != "half_space")
+    selected = multiple_choice.smallest_variance(m, m, 0, epsilon)[0]
+    deviation = half_space_deviation(multiple_choice.half_space(m, m, 0, epsilon), rng)
+    figures = "".join(f"{value:>17.4g}" for value in variances.values())
+    print(f"{m:>5}{epsilon:>8}{figures}{variances['bits'] / half:>12.2f}", end="")
+    print(f"{others / half:>11.3f}{deviation:>9.2f}  {selected}")
+    return variances[selected] <= min(half, others), deviation
+
+
+def half_space_deviation(channel: HalfSpace, rng: np.random.Generator) -> float:
+    """Return the largest deviation of a simulated share of right bits, in standard errors."""
+    truths = rng.integers(0, 2, (TICK_PEOPLE, channel.m))
+    right = (channel.perturb(truths, rng) == truths).mean(axis=0)
+    error = math.sqrt(channel.p * channel.q / TICK_PEOPLE)
+    return float(np.abs(right - channel.p).max() / error)
 
 
 def print_number_row(k: int, epsilon: str, no_answers: int) -> float:

@@ -30,7 +30,8 @@ from survey.estimator.planning.sample_size import (
     required_n,
 )
 from survey.estimator.regression.design_matrix import ByGroup, JointlyRandomized, Randomized
-from survey.estimator.regression.logistic_regression import Regression, regression
+from survey.estimator.regression.linear_regression import LinearRegression, linear_regression
+from survey.estimator.regression.logistic_regression import PredictorModel, Regression, regression
 from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
 from survey.estimator.shares.dirichlet_posterior import Posterior, dirichlet_mean
 from survey.estimator.shares.finite_population import FiniteShares, finite_shares
@@ -50,6 +51,7 @@ from survey.estimator.shares.proportions import (
 )
 from survey.estimator.small_groups.multilevel import MultilevelShares, multilevel_shares
 from survey.estimator.small_groups.normal_model import GroupShares, group_shares
+from survey.estimator.tables.association import Phi, phi
 from survey.estimator.tables.conditional import (
     Conditional,
     conditional,
@@ -114,16 +116,19 @@ __all__ = [
     "JointPrecision",
     "JointlyRandomized",
     "LieDetector",
+    "LinearRegression",
     "MarginSplit",
     "Mean",
     "MeanDifference",
     "MultilevelShares",
     "OneGroupPower",
     "OptionPairs",
+    "Phi",
     "Plan",
     "Poisoning",
     "Posterior",
     "Power",
+    "PredictorModel",
     "Proportions",
     "Quantiles",
     "Randomized",
@@ -157,6 +162,7 @@ __all__ = [
     "joint_precision",
     "joint_shares",
     "lie_detector",
+    "linear_regression",
     "margin_of",
     "margin_split",
     "margin_split_of_mean",
@@ -167,6 +173,7 @@ __all__ = [
     "no_answer_shares",
     "norm_sub",
     "option_pairs",
+    "phi",
     "poisoning",
     "poisoning_of_answered",
     "poisoning_of_mean",

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 
 from survey.cli import main
 from survey.errors import CountsError, NotFoundError
-from survey.estimator import crosstab, independence
+from survey.estimator import crosstab, independence, phi
 from survey.parquet import export_reports
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
+from survey.results.crosstab.sentences import paper_sentences
 from survey.results.joint_counts import joint_counts
 from survey.results.question_statistics import truth_labels
 from survey.results.request import IntervalOptions
@@ -142,6 +143,18 @@ def test_one_option_of_a_multiple_choice_is_cross_tabulated_as_ticked_or_not(sto
     ticked, error = result.table.estimate[:, 0].sum(), result.table.std_error[:, 0].sum()
     # Everybody ticked one of them.
     assert abs(ticked - 1 / channel.m) < 5 * error
+
+
+def test_two_questions_of_two_answers_have_their_correlation(store, monkeypatch):
+    # The correlation belongs to a table that is shown; these bits would need more reports.
+    monkeypatch.setattr("survey.results.crosstab.compute.disclosure", lambda *_tables: "show")
+    survey = published(store, ["bits", "long_bits"])
+    fill(store, survey, 3000)
+    names = [f"{question.id}.{question.options[0].id}" for question in survey.definition.questions]
+    result = cross(store, survey, names)
+    assert result.phi.estimate == phi(result.table).estimate
+    assert "φ = " in paper_sentences(result)[-1]
+    assert cross(store, survey, names, IntervalOptions(level=0.8)).phi.level == 0.8
 
 
 def test_two_questions_without_reports_are_rejected_by_name(store):

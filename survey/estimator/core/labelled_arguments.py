@@ -51,7 +51,9 @@ AXES: Mapping[str, Axes] = {
     ),
     **dict.fromkeys(("seed", "values"), Axes.CODES),
     **dict.fromkeys(("counts", "report_shares", "supports"), Axes.LAST_CODES),
-    **dict.fromkeys(("estimates", "group", "n", "p", "parents", "population"), Axes.ROWS),
+    **dict.fromkeys(
+        ("estimates", "group", "n", "outcome", "p", "parents", "population"), Axes.ROWS
+    ),
     **dict.fromkeys(("populations", "reports", "std_errors", "times", "weights", "yes"), Axes.ROWS),
     **dict.fromkeys(("covariates", "predictors"), Axes.NAMED),
     "columns": Axes.LISTED,

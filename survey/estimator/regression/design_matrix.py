@@ -75,7 +75,7 @@ def _devices(
         raise CountsError(f"{name}: report {report} is {codes[report]}, above {sizes[report] - 1}")
     occurring = np.unique(group).tolist()
     _check_identified([channels[g] for g in occurring], [matrices[g] for g in occurring], name)
-    order = _order(len(matrices[0]), baseline, name)
+    order = baseline_first(len(matrices[0]), baseline, name)
     return Devices([M[order] for M in matrices], group, order)
 
 
@@ -258,7 +258,7 @@ def make_design(
     codes = [whole_codes(reports, "the outcome")]
     devices = [_outcome_devices(codes[0], channel, baseline)]
     n, outcomes = len(codes[0]), len(devices[0].order)
-    open_, labels = _open_columns(predictors, names, n)
+    open_, labels = open_columns(predictors, names, n)
     for predictor in randomized:
         name = f"predictor {predictor.name!r}"
         codes.append(whole_codes(predictor.reports, name))
@@ -312,7 +312,7 @@ def _outcome_devices(
             f"the outcome: {len(codes):,} people x {k:,} answers is above {MAX_WORK:,}; "
             "check that its codes are 0, 1, 2, ..."
         )
-    order = _order(k, baseline, "the outcome")
+    order = baseline_first(k, baseline, "the outcome")
     return Devices([np.eye(k)[order]], np.zeros(len(codes), dtype=np.int64), order)
 
 
@@ -380,7 +380,7 @@ def possible_reports(design: Design) -> Design:
     )
 
 
-def _open_columns(
+def open_columns(
     predictors: ArrayLike | None, names: Sequence[str] | None, n: int
 ) -> tuple[Floats, list[str]]:
     """Return 1 and the predictors without randomization, shape (n, m), with their names."""
@@ -418,7 +418,7 @@ def _standardized(columns: Floats, labels: list[str]) -> tuple[Floats, Floats, F
     return standard, centre, scale
 
 
-def _order(truths: int, baseline: int, name: str) -> list[int]:
+def baseline_first(truths: int, baseline: int, name: str) -> list[int]:
     """Return all truths, the baseline first."""
     if not 0 <= baseline < truths:
         raise ValueError(f"{name}: baseline {baseline} is not one of its {truths} truths")

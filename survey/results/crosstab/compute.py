@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, cast
 
 from survey.errors import ChannelError, CountsError, DesignError
-from survey.estimator import crosstab, disclosure, independence
+from survey.estimator import Crosstab, Phi, crosstab, disclosure, independence, phi
 from survey.estimator.core.arguments import CodeChannel
 from survey.estimator.tables.crosstab import PairDesign
 from survey.mechanism.bit_vector import TickChannel
@@ -109,7 +109,18 @@ def _compute(
     varies = all((counts.sum(axis=axis) > 0).sum() > 1 for axis in (0, 1))
     is_tested = decision != SUPPRESSED and varies and counts_once
     test = independence(counts, joint_channel(questions)) if is_tested else None
-    return CrosstabResult(survey, questions, table, decision, test)
+    correlation = _phi(table, questions) if is_tested else None
+    return CrosstabResult(survey, questions, table, decision, test, correlation)
+
+
+def _phi(table: Crosstab, questions: Sequence[PublishedQuestion]) -> Phi | None:
+    """Return the correlation of two questions with two answers each; None if it has no interval."""
+    if any(len(truth_labels(question)) != 2 for question in questions):
+        return None
+    try:
+        return phi(table)
+    except ChannelError:
+        return None
 
 
 def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChannel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.estimator import Independence
+from survey.estimator import Independence, Phi
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.joint_counts import joint_channel
 from survey.results.number_format import (
@@ -12,6 +12,7 @@ from survey.results.number_format import (
     percent,
     percent_range,
 )
+from survey.results.question_statistics import truth_labels
 
 METHOD_PHRASES = {
     "linear": "debiased by joint inversion",
@@ -27,6 +28,8 @@ def paper_sentences(result: CrosstabResult) -> list[str]:
     sentences = [_share_sentence(result, largest)]
     if result.test is not None:
         sentences.append(independence_sentence(result, result.test))
+    if result.phi is not None:
+        sentences.append(phi_sentence(result, result.phi))
     return sentences
 
 
@@ -92,6 +95,21 @@ def independence_sentence(result: CrosstabResult, test: Independence) -> str:
         f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
         f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)}; "
         f"likelihood ratio G² = {test.g_squared:.1f}, {format_p_value(test.g_p_value)})."
+    )
+
+
+def phi_sentence(result: CrosstabResult, phi: Phi) -> str:
+    """Return the correlation of two questions with two answers each as a sentence for a paper."""
+    first, second = (
+        f"“{truth_labels(question)[0][1]}” to “{question.text}”" for question in result.questions
+    )
+    estimate, low, high = (
+        f"{number:.2f}".replace("-", "−") for number in (phi.estimate, phi.conf_low, phi.conf_high)
+    )
+    return (
+        f"The correlation of {first} and {second} was an estimated φ = {estimate} "
+        f"({100 * phi.level:g}% confidence interval {low} to {high}; profile likelihood through "
+        "the randomization)."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from survey.estimator import Crosstab, Disclosure, Independence, reports_needed
+from survey.estimator import Crosstab, Disclosure, Independence, Phi, reports_needed
 from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
@@ -40,13 +40,14 @@ class CrosstabRow:
 
 @dataclass(frozen=True)
 class CrosstabResult:
-    """The table of two questions and Pearson's test; all cells are shown or none."""
+    """The table of two questions, Pearson's test and phi; all cells are shown or none."""
 
     survey: PublishedSurvey
     questions: tuple[PublishedQuestion, PublishedQuestion]
     table: Crosstab
     disclosure: Disclosure
     test: Independence | None
+    phi: Phi | None = None
 
     @property
     def is_suppressed(self) -> bool:

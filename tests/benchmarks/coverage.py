@@ -29,7 +29,6 @@ from survey.estimator import debias, proportions
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     INTERVALS,
-    SIMULTANEOUS_DEFAULT,
     confidence_interval,
 )
 from survey.estimator.tables.difference import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
@@ -244,7 +243,7 @@ def shares() -> None:
 
 def simultaneous() -> None:
     """Print the minimum coverage of simultaneous intervals."""
-    label = f"simultaneous, {SIMULTANEOUS_DEFAULT}: minimum coverage"
+    label = f"simultaneous, {DEFAULT_INTERVAL}: minimum coverage"
     print(TARGETS)
     print(
         f"{label:<58}{verdict(simultaneous_coverage(), MIN_SIMULTANEOUS_COVERAGE, at_least=True)}"

@@ -243,9 +243,6 @@ FIXED_POPULATION = "fixed-population"
 """Name of the interval for the shares among these respondents."""
 
 DEFAULT_INTERVAL = "feldman-cousins"
-SIMULTANEOUS_DEFAULT = "clopper-pearson"
-"""Replaces the default for simultaneous coverage: joint coverage .955 to .992 at .95."""
-
 NEWTON_STEPS = 50
 NEWTON_TOLERANCE = 1e-12
 
@@ -454,7 +451,7 @@ INTERVALS: Mapping[str, Interval] = MappingProxyType(
         DEFAULT_INTERVAL: feldman_cousins_interval,
         "wilson-hull": wilson_hull,
         "wilson": lambda counts, n, _floor, _ceiling, level: wilson(counts, n, level),
-        SIMULTANEOUS_DEFAULT: clopper_pearson_interval,
+        "clopper-pearson": clopper_pearson_interval,
         FIXED_POPULATION: fixed_population,
     }
 )

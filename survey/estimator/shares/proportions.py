@@ -32,7 +32,6 @@ from survey.estimator.core.debiasing import (
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     FIXED_POPULATION,
-    SIMULTANEOUS_DEFAULT,
     Chances,
     ReportChances,
     confidence_interval,
@@ -106,11 +105,15 @@ POPULATION, RESPONDENTS = TARGETS = ("population", "respondents")
 
 
 class IntervalOptions(NamedTuple):
-    """Options of an interval: its name, its level, and whether the coverage is simultaneous."""
+    """Options of an interval: its name, its level, and whether the coverage is simultaneous.
+
+    `complementary` shares are two that add up to one: their intervals mirror each other.
+    """
 
     interval: str = DEFAULT_INTERVAL
     level: float = 0.95
     simultaneous: bool = False
+    complementary: bool = False
 
     @classmethod
     def of(cls, target: str, interval: str, level: float, simultaneous: bool) -> IntervalOptions:
@@ -135,17 +138,10 @@ class IntervalOptions(NamedTuple):
 
     def level_of_each(self, k: int) -> float:
         """Return the level of each of k intervals."""
-        if not self.simultaneous:
+        if not self.simultaneous or self.complementary:
             return self.level
         # Bonferroni: P(any of k misses) <= k (1-level)/k.
         return 1 - (1 - self.level) / k
-
-    @property
-    def name(self) -> str:
-        """Return the name of the interval to compute."""
-        if self.simultaneous and self.interval == DEFAULT_INTERVAL:
-            return SIMULTANEOUS_DEFAULT
-        return self.interval
 
     def method(self, name: str) -> str:
         """Return the method to report for an interval of this name."""
@@ -186,7 +182,7 @@ def binomial_shares(
         n=n,
         n_effective=effective_answers(estimate, reports, moments),
         level=interval_options.level,
-        method=interval_options.method(interval_options.name),
+        method=interval_options.method(interval_options.interval),
         reports=reports,
         moments=moments,
     )
@@ -204,7 +200,7 @@ def _ends(
     for (n, option_p, option_q), options in groups.items():
         if n:
             low[options], high[options] = confidence_interval(
-                counts[options], n, Chances(option_p, option_q), level, interval_options.name
+                counts[options], n, Chances(option_p, option_q), level, interval_options.interval
             )
     return low, high
 
@@ -233,7 +229,8 @@ def proportions(
     such as `value_counts()` of pandas, must be labelled by code; they are put in this order.
 
     `level` is the coverage of each interval, or of all k together if `simultaneous`
-    (Bonferroni: each at 1 - (1-level)/k, with Clopper-Pearson instead of the default).
+    (Bonferroni: each at 1 - (1-level)/k; for the two options of a question both at `level`, because
+    both intervals miss together).
     `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson, fixed-population.
     Tables of more than two options have "score" (see `table_shares`) and fixed-population.
     `target` is "population", from which the respondents are a sample, or "respondents": the shares
@@ -339,6 +336,7 @@ def _set_shares(
     reports = np.full(channel.k, n)
     check_at_most(c, reports, "reports support it")
     p, q = np.full(channel.k, channel.p), np.full(channel.k, channel.q)
+    interval_options = interval_options._replace(complementary=channel.k == 2)
     shares = binomial_shares(c, reports, p, q, interval_options, n=n)
     return with_mle(shares, most_likely_of_supports(c, n, channel))
 
@@ -361,6 +359,7 @@ def table_shares(
     if channel.truths == channel.reports == 2:
         P = channel.matrix
         p, q = np.diag(P).copy(), np.diag(P[::-1]).copy()
+        interval_options = interval_options._replace(complementary=True)
         return binomial_shares(counts, np.full(2, n), p, q, interval_options, n=n)
     G = left_inverse(channel)
     moments = second_moments(channel, G, range(channel.truths))

@@ -103,6 +103,6 @@ def test_clopper_pearson_never_has_zero_width_and_covers(p, q, level):
 
 def test_simultaneous_intervals_of_impossible_counts_have_a_width():
     result = proportions([30, 170], grr(2, "3/4"), simultaneous=True)
-    assert result.method == "clopper-pearson, simultaneous"
+    assert result.method == "feldman-cousins, simultaneous"
     assert np.all(result.conf_high > result.conf_low)
     assert result.conf_low[0] == 0

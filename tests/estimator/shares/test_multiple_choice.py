@@ -208,8 +208,6 @@ def test_patterns_are_reported_one_at_a_time():
 def test_simultaneous_intervals_of_bits_share_the_error_among_the_options():
     channel = BitVector(4, 4, 3, 1)
     together = proportions([30, 40, 50, 60], channel, n=100, simultaneous=True)
-    per_estimate = proportions(
-        [30, 40, 50, 60], channel, n=100, level=1 - 0.05 / 4, interval="clopper-pearson"
-    )
+    per_estimate = proportions([30, 40, 50, 60], channel, n=100, level=1 - 0.05 / 4)
     np.testing.assert_array_equal(together.conf_low, per_estimate.conf_low)
-    assert together.method == "clopper-pearson, simultaneous"
+    assert together.method == "feldman-cousins, simultaneous"

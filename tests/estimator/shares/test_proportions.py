@@ -18,7 +18,8 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Proportions, debias, margin_split, norm_sub, proportions
-from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
+from survey.mechanism import BitVector, SubsetSelection, from_epsilon, from_ratio, grr
+from survey.mechanism.randomized_response import warner
 from tests.cases import each_case
 
 FIELDS = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
@@ -190,18 +191,27 @@ def test_an_unknown_interval_is_rejected_with_the_valid_names() -> None:
         proportions([3, 7], grr(2, "3/4"), interval="wald")
 
 
-def test_simultaneous_intervals_use_and_name_clopper_pearson_at_the_shared_level() -> None:
+def test_simultaneous_intervals_are_exact_ones_at_the_shared_level() -> None:
     channel = grr(4, "0.7")
     together = proportions([40, 30, 20, 10], channel, simultaneous=True)
-    per_estimate = proportions(
-        [40, 30, 20, 10], channel, level=1 - 0.05 / 4, interval="clopper-pearson"
-    )
+    per_estimate = proportions([40, 30, 20, 10], channel, level=1 - 0.05 / 4)
     np.testing.assert_array_equal(together.conf_low, per_estimate.conf_low)
     np.testing.assert_array_equal(together.conf_high, per_estimate.conf_high)
-    assert together.method == "clopper-pearson, simultaneous"
+    assert together.method == "feldman-cousins, simultaneous"
     assert together.level == 0.95
     wilson = proportions([40, 30, 20, 10], channel, simultaneous=True, interval="wilson")
     assert wilson.method == "wilson, simultaneous"
+
+
+def test_the_intervals_of_two_options_miss_together_and_need_no_wider_level() -> None:
+    for channel in (grr(2, "0.7"), warner("0.7")):
+        together = proportions([40, 60], channel, simultaneous=True)
+        per_estimate = proportions([40, 60], channel)
+        np.testing.assert_array_equal(together.conf_low, per_estimate.conf_low)
+        np.testing.assert_array_equal(together.conf_high, per_estimate.conf_high)
+    ticks = BitVector(2, 2, 7, 3)
+    together = proportions([40, 60], ticks, n=100, simultaneous=True)
+    assert np.all(together.conf_low < proportions([40, 60], ticks, n=100).conf_low)
 
 
 @pytest.mark.web

@@ -19,7 +19,7 @@ from survey.estimator.core.arguments import (
     whole_counts,
 )
 from survey.estimator.core.debiasing import along, axis
-from survey.estimator.core.intervals import normal_quantile
+from survey.estimator.core.intervals import lattice_shift, normal_quantile
 from survey.estimator.core.maximum_likelihood import report_shares
 from survey.estimator.core.result import Result
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
@@ -263,7 +263,8 @@ def reconciled_crosstab(
     Intervals are score intervals. The estimate of a cell is a mean over reports of w(report). If
     the cell's share is t, the most likely table with these margins is, in the metric of the errors,
     P(t) = P + (t - P_cell) K_cell/K_cell,cell with K the covariance and P the displayed table. The
-    ends are the t with n (x - t)^2 = z^2 Var w at the reports of P(t), which is a quadratic in t.
+    ends are the t with n (x - t)^2 = z^2 Var w at the reports of P(t), which is a quadratic in t,
+    and x moves outwards because counts are whole numbers (`lattice_shift`).
     For the coverage see `tests.benchmarks.coverage_tables`.
 
     Raises the errors of `joint_shares` and `reconciled`.
@@ -297,15 +298,25 @@ def reconciled_crosstab(
     # The slope of P(t) in t; 0 where the margins determine a cell.
     slope = np.divide(K, np.diag(K)[:, None], out=np.zeros_like(K), where=error[:, None] > 0)
     report_slope = _batched(slope, linear.shape, [channel.matrix for channel in channels])
-    return table.result(*_score_ends(table, w, shares.ravel(), report_slope, n, z2), level)
+    shift = lattice_shift(
+        w[:, None, :] / n, (counts / n).reshape(1, -1), np.array([float(n)]), level
+    )
+    ends = _score_ends(table, w, shares.ravel(), report_slope, n, z2, shift)
+    return table.result(*ends, level)
 
 
 def _score_ends(
-    table: Adjusted, w: Floats, shares: Floats, report_slope: Floats, n: int, z2: float
+    table: Adjusted,
+    w: Floats,
+    shares: Floats,
+    report_slope: Floats,
+    n: int,
+    z2: float,
+    shift: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return the t with n (x - t)^2 = z^2 Var w.
+    """Return the t with n (x -+ shift - t)^2 = z^2 Var w.
 
-    w and report_slope have shape (cells, reports).
+    w and report_slope have shape (cells, reports), and shift (cells,).
     """
     at = table.display.ravel()
     # Var w = a + b u + c u^2 at t = at + u, where reports have the shares f + u report_slope.
@@ -314,19 +325,19 @@ def _score_ends(
     b = (w**2 * report_slope).sum(axis=1) - 2 * first * slope
     c = -(slope**2)
     # (n - z^2 c) u^2 - (2 n e + z^2 b) u + n e^2 - z^2 a = 0, e = x - at, x the possible one
-    e = table.inside.ravel() - at
-    a_2, a_1 = n - z2 * c, n * e + z2 * b / 2
-    square = a_1**2 - a_2 * (n * e**2 - z2 * a)
-    # P(t) may become impossible; then use the variance at the displayed table.
-    plain = z2 * np.maximum(a, 0.0) * n
-    a_2, a_1 = np.where(square > 0, a_2, n), np.where(square > 0, a_1, n * e)
-    root = np.sqrt(np.where(square > 0, square, plain))
+    x, minimum, maximum = (part.ravel() for part in (table.inside, table.minimum, table.maximum))
     is_known = table.error.ravel() == 0
-    low, high = (
-        np.where(is_known, at + e, at + (a_1 + side * root) / a_2).reshape(table.x.shape)
-        for side in (-1, 1)
-    )
-    return low, high
+    ends = []
+    for side in (-1, 1):
+        e = np.clip(x + side * shift, minimum, maximum) - at
+        a_2, a_1 = n - z2 * c, n * e + z2 * b / 2
+        square = a_1**2 - a_2 * (n * e**2 - z2 * a)
+        # P(t) may become impossible; then use the variance at the displayed table.
+        plain = z2 * np.maximum(a, 0.0) * n
+        a_2, a_1 = np.where(square > 0, a_2, n), np.where(square > 0, a_1, n * e)
+        root = np.sqrt(np.where(square > 0, square, plain))
+        ends.append(np.where(is_known, x, at + (a_1 + side * root) / a_2).reshape(table.x.shape))
+    return ends[0], ends[1]
 
 
 def _batched(rows: Floats, shape: tuple[int, ...], maps: Sequence[Floats]) -> Floats:

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from survey.errors import DesignError
 from survey.estimator import consistent, consistent_proportions, consistent_shares
+from survey.estimator.core.intervals import continuity, normal_quantile
 from survey.mechanism import BitVector, from_epsilon
 from tests.cases import each_case
 from tests.conftest import long_unless
@@ -120,6 +121,24 @@ def test_options_with_one_error_keep_adding_up():
     share = np.array([[0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.3, 0.4, 0.3]])
     result = consistent_shares(share, np.full((3, 3), 0.05), [-1, 0, 0], [300, 200, 100])
     np.testing.assert_allclose(result.estimate.sum(axis=1), 1)
+
+
+def test_shares_with_the_errors_of_few_answers_have_no_intervals_without_their_counts():
+    # 50 reports of each stratum at epsilon 8, one of them "yes": its error is that of one answer.
+    few = consistent_shares([0.1, 0.02, 0.1], [0.02, 0.02, 0.04], [-1, 0, 0], [300, 200, 100])
+    assert few.conf_low.tolist() == [0, 0, 0]
+    assert few.conf_high.tolist() == [1, 1, 1]
+    many = consistent_shares([0.1, 0.12, 0.1], [0.01, 0.01, 0.02], [-1, 0, 0], [300, 200, 100])
+    assert np.all(many.conf_high - many.conf_low < 0.1)
+
+
+def test_the_ends_of_a_stratum_move_by_c_of_its_largest_jump():
+    channel, counts = from_epsilon(2, 8), [[0, 50], [0, 50]]
+    result = consistent_proportions(counts, channel, [-1, -1], [100, 100])
+    reach = normal_quantile(0.95) * result.std_error + continuity(0.95) / 50 / (
+        channel.p - channel.q
+    )
+    np.testing.assert_allclose(result.conf_high[:, 0], reach[:, 0], rtol=1e-9)
 
 
 def test_an_exactly_known_total_is_kept():

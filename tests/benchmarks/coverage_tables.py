@@ -11,12 +11,13 @@ population, rare shares included. The output gives the minimum and the mean cove
 cells, the narrowest interval, and the number of rounds without an estimate because the group's
 share was not clearly above zero.
 
-Most of the gap between the minimum and the level is noise: among a hundred cells with coverage .95
-and 1,000 rounds, the minimum is about .95 - 2.5 sqrt(.95 .05/1000) = .933.
+At epsilon 5 to 8 wrong reports are rare, and cells and options that are truly 0 were covered in
+.88 to .94 of surveys before ends moved by the lattice of the estimate: the column `before`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -50,9 +51,19 @@ Generator = np.random.Generator
 
 ROUNDS = 1_000
 EPSILONS = (0.5, math.log(3), 4.0)
-SIZES = (200, 1_000)
-MIN_COVERAGE, MIN_MEAN_COVERAGE = 0.92, 0.94
-"""The documented minimum is .925; half a percentage point allows for the simulation's noise."""
+RARE_ERRORS = (5.0, 6.0, 7.0, 8.0)
+"""Epsilons at which wrong reports are rare; surveys of these sizes contain hardly any."""
+
+SIZES, SMALL_SIZES = (200, 1_000), (60, 300)
+NOISE = 3 * math.sqrt(0.05 * 0.95 / ROUNDS)
+"""Three standard errors of a simulated coverage."""
+
+MIN_COVERAGE, MIN_MEAN_COVERAGE = 0.945 - NOISE, 0.945
+"""The documented minimum is .945; the minimum of many noisy cells is lower."""
+
+WITHOUT_SHIFT = {"crosstab": 0.896, "answered_shares": 0.903, "weighted_shares": 0.891}
+"""Baseline: minimum coverage of cells that are truly 0, at epsilon 5 to 8, before the ends of these
+intervals moved by the lattice of the estimate."""
 
 
 @dataclass
@@ -85,6 +96,7 @@ def simulate(coverage: Coverage, draw: Callable[[], tuple[Floats, Floats, Floats
 RARE = np.array([[0.01, 0.01, 0.01], [0.01, 0.01, 0.01], [0.01, 0.01, 0.92]])
 TABLES = (
     np.array([[0.01, 0.29], [0.3, 0.4]]),
+    np.array([[0.0, 0.3], [0.3, 0.4]]),
     np.array([[0.3, 0.1, 0.1], [0.05, 0.25, 0.05], [0.0, 0.05, 0.1]]),
 )
 
@@ -96,9 +108,8 @@ GROUPS = (
 
 
 def epsilons_and_sizes() -> Iterator[tuple[float, int]]:
-    for epsilon in EPSILONS:
-        for n in SIZES:
-            yield epsilon, n
+    yield from itertools.product(EPSILONS, SIZES)
+    yield from itertools.product(RARE_ERRORS, SMALL_SIZES)
 
 
 def joint(
@@ -133,7 +144,7 @@ def conditional_shares(rng: Generator, coverage: Coverage) -> None:
 
 
 def known_margins(rng: Generator, coverage: Coverage) -> None:
-    for epsilon, n in [*epsilons_and_sizes(), (8.0, 100)]:
+    for epsilon, n in epsilons_and_sizes():
         for table in [*TABLES, RARE]:
             margins = [table.sum(axis=1), table.sum(axis=0)]
 
@@ -146,7 +157,7 @@ def known_margins(rng: Generator, coverage: Coverage) -> None:
 
 def shares_among_answers(rng: Generator, coverage: Coverage) -> None:
     for epsilon, n in epsilons_and_sizes():
-        for shares in ([0.02, 0.78, 0.2], [0.3, 0.1, 0.3, 0.3]):
+        for shares in ([0.02, 0.78, 0.2], [0.3, 0.1, 0.3, 0.3], [0.0, 0.5, 0.3, 0.2]):
             channel, truth = from_epsilon(len(shares), epsilon), np.array(shares)
 
             def draw(channel=channel, truth=truth, n=n):
@@ -313,7 +324,7 @@ PARTS: dict[str, Callable[[Generator, Coverage], None]] = {
 
 
 def main(parts: Sequence[str]) -> None:
-    print(f"{'':<28}{'cells':>6}{'minimum':>8}{'target':>8}{'ratio':>7}{'mean':>8}{'target':>8}"
+    print(f"{'':<28}{'cells':>6}{'minimum':>8}{'target':>8}{'ratio':>7}{'before':>9}{'mean':>8}{'target':>8}"
           f"{'narrowest':>11}{'refused':>9}{'seconds':>9}")  # fmt: skip
     for name, part in PARTS.items():
         if parts and name not in parts:
@@ -325,10 +336,11 @@ def main(parts: Sequence[str]) -> None:
         status = (
             "yes" if minimum >= MIN_COVERAGE and cells.mean() >= MIN_MEAN_COVERAGE else "MISSED"
         )
+        before = WITHOUT_SHIFT.get(name, math.nan)
         print(
-            f"{name:<28}{cells.size:>6}{minimum:>8.3f}{MIN_COVERAGE:>8}"
-            f"{minimum / MIN_COVERAGE:>7.3f}{cells.mean():>8.4f}{MIN_MEAN_COVERAGE:>8}"
-            f"{coverage.narrowest:>11.5f}{coverage.n_refused:>9}{seconds:>9.1f}  {status}",
+            f"{name:<28}{cells.size:>6}{minimum:>8.3f}{MIN_COVERAGE:>8.3f}"
+            f"{minimum / MIN_COVERAGE:>7.3f}{before:>9.3f}{cells.mean():>8.4f}"
+            f"{MIN_MEAN_COVERAGE:>8}{coverage.narrowest:>11.5f}{coverage.n_refused:>9}{seconds:>9.1f}  {status}",
             flush=True,
         )
 

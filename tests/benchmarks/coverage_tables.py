@@ -340,7 +340,8 @@ def main(parts: Sequence[str]) -> None:
         print(
             f"{name:<28}{cells.size:>6}{minimum:>8.3f}{MIN_COVERAGE:>8.3f}"
             f"{minimum / MIN_COVERAGE:>7.3f}{before:>9.3f}{cells.mean():>8.4f}"
-            f"{MIN_MEAN_COVERAGE:>8}{coverage.narrowest:>11.5f}{coverage.n_refused:>9}{seconds:>9.1f}  {status}",
+            f"{MIN_MEAN_COVERAGE:>8}{coverage.narrowest:>11.5f}{coverage.n_refused:>9}"
+            f"{seconds:>9.1f}  {status}",
             flush=True,
         )
 

@@ -209,8 +209,8 @@ def bit_pairs(
     score: x with n (est - x)^2 <= z^2 (x E[g^2 g^2 | both] + (1-x) M - x^2). M is the mean of E[g^2
     g^2 | truth] over those who did not choose both, divided as estimated (clipped by `norm_sub`).
     est moves outwards by up to C of a report (`lattice_shift`) and is clipped to [0, 1], so the
-    width is never zero. Coverage at .95 by enumeration of every outcome (T/L 3/2 to 3,000, n 20 to
-    40, P(both) 0 to 1, six divisions of the others): at least .945. Source: Warner 1965 per bit,
+    width is never zero. Coverage at .95 by enumeration of every outcome (T/L 2 to 3,000, n 20,
+    P(both) 0 to 1, six divisions of the others): at least .945. Source: Warner 1965 per bit,
     independent; Wilson 1927.
 
     Raises CountsError for impossible supports, ValueError for pairs that cannot be chosen together,

@@ -301,8 +301,8 @@ def crosstab(
 
     Intervals are Wilson's score intervals with the observed second moment among the other cells and
     Student's t, for each cell alone; an end moves outwards if reports are skewed, and because
-    counts are whole numbers (`lattice_shift`). Coverage at .95, simulated for tables from 2 x 2 to
-    5 x 5, epsilon .5 to 8, shares from 0, n from 50: at least .945. If all questions were
+    counts are whole numbers (`lattice_shift`). Coverage at .95, simulated for tables of 2 x 2 and
+    3 x 3, epsilon .5 to 8, shares from 0, n 50 to 1,000: at least .945. If all questions were
     randomized jointly, a cell is an option of one question, and estimate, error and interval are
     those of `proportions`.
 

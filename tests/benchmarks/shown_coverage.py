@@ -12,7 +12,7 @@ shows anything.
 earlier rule: two options, at the shares of the grid where it shows the result in at least
 `RARELY` of surveys.
 Other analyses: by seeded simulation, each at the smallest n that shows it and at ten times as many.
-The two cells that cover least are simulated again with a fresh seed and ten times as many rounds,
+The two cells that cover least are simulated again with a fresh seed and fifty times as many rounds,
 because the minimum of many noisy figures is too low; only these figures count. Where a group seems
 to be empty, the interval has all possible values, as on pages.
 `needed`: how many respondents were needed until a result appeared, over the number stated at the
@@ -82,7 +82,7 @@ RARELY = 0.01
 
 TARGET = 0.945
 ROUNDS = 200
-AGAIN, TIMES_AGAIN = 2, 10
+AGAIN, TIMES_AGAIN = 2, 50
 """How many cells are simulated again, with how many times more rounds."""
 
 ENOUGH = 40

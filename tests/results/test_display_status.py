@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from survey.estimator import disclosure
+from survey.estimator.trust.worst_case import ConstantVariance
+from survey.results import display_status
 from survey.results.display_status import (
     PARTS,
     SUPPRESSED,
@@ -46,6 +48,15 @@ def test_every_part_appears_exactly_when_the_missing_responses_have_arrived(ques
             assert decide_disclosures(question, n)[part] == "caution", (question.id, part)
             # The number is rounded up to two digits.
             assert decide_disclosures(question, int(n / 1.1))[part] == SUPPRESSED, question.id
+
+
+def test_shares_among_those_who_answered_wait_for_the_shares_among_all(questions, monkeypatch):
+    """No design is known in which they would not, but the others could be computed from them."""
+    cases = {"shares": ConstantVariance(1.0), "answered": ConstantVariance(0.5)}
+    monkeypatch.setattr(display_status, "worst_cases", lambda question: cases)
+    assert set(decide_disclosures(questions[0], 100).values()) == {SUPPRESSED}
+    missing = count_missing_responses(questions[0], 100, 1.0)
+    assert missing["answered"] == missing["shares"] == 71
 
 
 def test_parts_that_the_design_does_not_allow_promise_nothing(questions):

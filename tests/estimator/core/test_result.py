@@ -26,6 +26,13 @@ def reconciled() -> estimator.Reconciled:
     return estimator.reconciled(estimate, covariance, [[0.5, 0.5], [0.4, 0.6]])
 
 
+def predictor_model() -> Result:
+    predictor = estimator.Randomized("other", [0, 1, 1] * 100, YES_NO)
+    result = estimator.regression([0, 1, 0, 1] * 75, YES_NO, randomized=[predictor])
+    assert result.second_stage is not None
+    return result.second_stage
+
+
 EXAMPLES: dict[str, Callable[[], Result]] = {
     "AnsweredShares": lambda: estimator.answered_shares([400, 1000, 600], THREE, [2]),
     "ChannelFit": lambda: estimator.channel_fit([400, 1000, 600], THREE),
@@ -38,6 +45,9 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
     "GroupShares": lambda: estimator.group_shares(np.array(TABLE * 2), YES_NO),
     "Histogram": lambda: estimator.histogram([400, 1000, 600], THREE, [1, 2, 3], 2),
     "Independence": lambda: estimator.independence(TABLE),
+    "LinearRegression": lambda: estimator.linear_regression(
+        np.arange(60.0) ** 1.5 % 11, np.arange(60.0)[:, None] % 7
+    ),
     "LieDetector": lambda: estimator.lie_detector([400, 450], [1000, 1000], [0.3, 0.7]),
     "MarginSplit": lambda: estimator.margin_split(estimator.proportions([400, 600], YES_NO)),
     "Mean": lambda: estimator.mean([400, 1000, 600], THREE, [1, 2, 3]),
@@ -49,10 +59,12 @@ EXAMPLES: dict[str, Callable[[], Result]] = {
         [[300, 200, 200, 300], [250, 250, 300, 200]], BitVector(3, 2, 3, 1), [(0, 1), (0, 2)]
     ),
     "OneGroupPower": lambda: estimator.power_against(500, 0.3, 0.2, epsilon=1),
+    "Phi": lambda: estimator.phi(crosstab()),
     "Plan": lambda: estimator.required_n(0.03, epsilon=1),
     "Poisoning": lambda: estimator.poisoning(estimator.proportions([400, 600], YES_NO), YES_NO),
     "Posterior": lambda: estimator.dirichlet_mean([400, 600], YES_NO),
     "Power": lambda: estimator.power(500, 500, 0.2, 0.4, epsilon=1),
+    "PredictorModel": predictor_model,
     "Proportions": lambda: estimator.proportions([400, 600], YES_NO),
     "Quantiles": lambda: estimator.median([400, 1000, 600], THREE, [1, 2, 3]),
     "Reconciled": reconciled,

@@ -23,6 +23,7 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.debiasing import EFFECTIVE_RANGE, PseudoValues, expected, pseudo_values
 from survey.estimator.core.fieller import PseudoRatios, pseudo_ratios
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import Floats, check_grid
@@ -186,7 +187,9 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
     """Estimate the difference between the means of two groups of different people, a minus b.
 
     With the ends l, u of each mean, the interval goes from d - sqrt((a-l)^2 + (u'-b)^2) to
-    d + sqrt((u-a)^2 + (b-l')^2), with each mean clipped to its range. Both means must have the same
+    d + sqrt((u-a)^2 + (b-l')^2), with each mean clipped to its range. If both means are near ends
+    of the range, each estimate can err in one direction only, and this interval is too short; so
+    it also contains d -+ z SE of the estimates that are not clipped. Both means must have the same
     level. z = d/SE. Source: Zou and Donner 2008.
 
     >>> from survey.estimator import mean
@@ -205,11 +208,12 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
     x, y = (min(max(group.estimate, group.low), group.high) for group in (a, b))
     d, error = a.estimate - b.estimate, math.hypot(a.std_error, b.std_error)
     z = d / error if error > 0 else 0.0
+    reach, width = normal_quantile(a.level) * error, a.high - a.low
     return MeanDifference(
         estimate=d,
         std_error=error,
-        conf_low=x - y - math.hypot(x - a.conf_low, b.conf_high - y),
-        conf_high=x - y + math.hypot(a.conf_high - x, y - b.conf_low),
+        conf_low=max(min(x - y - math.hypot(x - a.conf_low, b.conf_high - y), d - reach), -width),
+        conf_high=min(max(x - y + math.hypot(a.conf_high - x, y - b.conf_low), d + reach), width),
         z=z,
         p_value=float(erfc(abs(z) / math.sqrt(2))),
         mean_a=a.estimate,

@@ -16,7 +16,7 @@ from survey.estimator.core.arguments import (
     checked_level,
     checked_whole,
 )
-from survey.estimator.core.debiasing import along, axis, report_classes
+from survey.estimator.core.debiasing import along, axis, observed_variance, report_classes
 from survey.estimator.core.fieller import RATIOS, Moments, estimated_ratio
 from survey.estimator.core.intervals import lattice_shift, level_of_student, normal_quantile
 from survey.estimator.core.maximum_likelihood import norm_sub
@@ -468,11 +468,17 @@ def standardized_shares(
     shares, weights = sums.joint / sums.single, w[included]
     estimate = shares @ weights
     C = sums.covariance(shares)
-    squared = np.einsum("b,abc,c->a", weights, C, weights) / max(result.n - 1, 1)
     (channel,), _ = result.marginal_counts((0,))
-    linear = linear_estimator(channel)
-    n_effective = linear.moments.variance(np.clip(estimate, 0.0, 1.0)) / squared
-    psi = _influence(result, included, shares, weights / sums.single)
+    linear, factor = linear_estimator(channel), weights / sums.single
+    x = np.clip(estimate, 0.0, 1.0)
+    # E[(sum_b w_b h_b/P(b))^2]; if all reports to the first question are equal, psi is 0 for all.
+    square = float(factor @ sums.pairs[0][0] @ factor)
+    scatter = np.einsum("b,abc,c->a", weights, C, weights)
+    minimum = square * linear.moments.randomization(x)
+    scatter = observed_variance(scatter, square * linear.moments.at_truth, minimum)
+    squared = scatter / max(result.n - 1, 1)
+    n_effective = linear.moments.variance(x) / squared
+    psi = _influence(result, included, shares, factor)
     f, n = result.made_from.counts.reshape(1, -1) / result.n, float(result.n)
     shift = lattice_shift(psi[:, None, :] / n, f, np.array([n]), level)
     low, high = linear.interval(estimate, n_effective, level, shift)

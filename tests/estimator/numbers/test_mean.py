@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from survey.errors import ChannelError, CountsError, NoBaseError
-from survey.estimator import Mean, disclosure, mean, reports_needed
+from survey.estimator import Mean, disclosure, mean, mean_difference, reports_needed
 from survey.estimator.core.debiasing import pseudo_values
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.numeric import (
@@ -304,3 +304,19 @@ def test_a_mean_is_one_row_and_a_table_for_notebooks():
     (row,) = result.to_rows()
     assert (row["estimate"], row["n"], row["method"]) == (result.estimate, 1000, "t")
     assert result._repr_html_().count("<tr>") == 2
+
+
+def test_the_difference_of_means_at_opposite_ends_is_covered():
+    """There each estimate errs in one direction only; MOVER alone covers in 72% of surveys."""
+    channel, n = grr(2, "3/4"), 100
+    counts = np.arange(8, 43)
+    chances = binom.pmf(counts, n, 0.25)
+    at_low = [mean([n - c, c], channel, [0, 1]) for c in counts.tolist()]
+    at_high = [mean([c, n - c], channel, [0, 1]) for c in counts.tolist()]
+    covered = 0.0
+    for a, chance_a in zip(at_low, chances, strict=True):
+        for b, chance_b in zip(at_high, chances, strict=True):
+            difference = mean_difference(a, b)
+            assert -1 <= difference.conf_low <= difference.conf_high <= 1
+            covered += chance_a * chance_b * (difference.conf_low <= -1 + 1e-12)
+    assert covered >= 0.945

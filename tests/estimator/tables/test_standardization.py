@@ -113,3 +113,12 @@ def test_conditional_and_standardized_shares_are_suppressed_like_others():
         assert disclosure(estimate(large)) == "show"
     few = crosstab([[30, 20], [20, 30]], [grr(2, "3/4")] * 2)
     assert disclosure(standardized_shares(few, [1, 1])) == "hide"
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_reports_to_the_first_question_do_not_make_standardized_shares_certain():
+    result = standardized_shares(crosstab([[0, 0], [153, 327]], [from_epsilon(2, 6)] * 2), [1, 2])
+    assert (result.std_error > 0).all()
+    assert np.isfinite(result.n_effective).all()
+    assert result.conf_low[0] == 0 < result.conf_high[0] < 0.02
+    assert result.conf_high[1] == 1 > result.conf_low[1] > 0.98

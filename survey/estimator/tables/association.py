@@ -79,6 +79,8 @@ def phi(result: Crosstab, options: Sequence[int] = (0, 0), *, level: float | Non
     counts, channels = result.made_from
     if counts.ndim != 2:
         raise CountsError(f"phi needs a table of two questions, not {counts.ndim}: use `margin`")
+    if len(options) != 2:
+        raise ValueError(f"options = {list(options)} must be an option of each question")
     a, b = (checked_whole(option, "an option", ValueError) for option in options)
     if not (0 <= a < counts.shape[0] and 0 <= b < counts.shape[1]):
         raise ValueError(f"options {(a, b)} must be options of both questions")

@@ -133,7 +133,7 @@ def test_every_type_of_question_with_a_share_per_option_has_a_model():
             with_model.add(name)
             assert len(model.labels) == len(question.options), name
             assert "<svg" in chart_svg(small_groups_chart(model)), name
-    assert with_model == {"choice", "sets", "coins", "bits", "sampled", "mood", "wave"}
+    assert with_model == {"choice", "sets", "coins", "bits", "sampled", "space", "mood", "wave"}
 
 
 def test_sentences_say_how_much_groups_differ(small):

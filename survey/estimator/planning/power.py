@@ -36,6 +36,9 @@ from survey.mechanism.channel import Booleans, Integers
 FEW_COUNTS = 9.0
 """Below this n lambda(1-lambda) in one group, the power of a comparison is enumerated."""
 
+SMALLEST_SIGNIFICANCE = 1e-9
+"""A test by an interval needs a larger one: 1 less it would lose its double precision."""
+
 FAR = 8
 """Counts so many reports beyond two margins from the expected one are tried first."""
 
@@ -235,7 +238,7 @@ def power_against(
     (0.546, 0.045, (160, 202))
     """
     chances = plan_chances(epsilon, channel, k)
-    _check_significance(significance)
+    _check_significance(significance, SMALLEST_SIGNIFICANCE)
     checked_interval(interval, None)
     for value in (share, known):
         checked_share(value)
@@ -319,7 +322,7 @@ def required_n_against(
     from scipy.special import ndtri
 
     p, q = plan_chances(epsilon, channel, k)
-    _check_significance(significance)
+    _check_significance(significance, SMALLEST_SIGNIFICANCE)
     checked_interval(interval, None)
     _check_target(target, significance)
     lam, null = (q + (p - q) * checked_share(x) for x in (share, known))
@@ -360,6 +363,8 @@ def _check_target(target: float, significance: float) -> None:
         raise DesignError(f"target = {target:g} must be above the test's {significance:g}, below 1")
 
 
-def _check_significance(significance: float) -> None:
-    if not 0 < checked_number("significance", significance) < 1:
-        raise DesignError(f"significance = {significance:g} must be above 0 and below 1: try 0.05")
+def _check_significance(significance: float, above: float = 0.0) -> None:
+    if not above < checked_number("significance", significance) < 1:
+        raise DesignError(
+            f"significance = {significance:g} must be above {above:g} and below 1: try 0.05"
+        )

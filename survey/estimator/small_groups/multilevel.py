@@ -58,7 +58,7 @@ MAX_SIZE = 20_000
 """Groups x strata x codes of a report; the draws of a larger table would take minutes."""
 
 MIN_START = 0.01
-"""Smallest share from which the search starts."""
+"""Smallest pooled share with which the search starts and groups vary."""
 
 MAX_STEPS = 300
 MAX_HALVINGS = 30
@@ -86,8 +86,9 @@ class MultilevelShares(Result):
     shrinkage     weight of the model's prediction in the estimate, shape (groups,): 0 means direct
     total         model-based share of the whole population, shape (options,)
     total_error, total_low, total_high   its error and interval, shape (options,)
-    between_sd    standard deviation between groups of the log odds of any two answers, 0 if the
-                  groups differ no more than chance and the predictors explain
+    between_sd    standard deviation between groups of the log odds of two answers, the root mean
+                  square over all pairs; 0 if the groups differ no more than chance and the
+                  predictors explain
     between_low   ends of its interval
     between_high
     likelihood_ratio  twice the log likelihood ratio against a standard deviation of 0
@@ -139,17 +140,17 @@ def multilevel_shares(
     are known numbers of each group.
 
     With t the true answer of a person in group g and stratum s, and c the counts of reports y,
-        log P(t)/P(0) = eta_t = x_gs'beta_t + u_gt,  u_g ~ N(0, sd^2/2 (I + J)),
+        log P(t)/P(0) = eta_t = x_gs'beta_t + u_gt,  u_g ~ N(0, c (diag(1/pi_t) + 1/pi_0)),
         log L = sum_gsy c_gsy log sum_t P(t) M[t, y]:
-    the log odds of any two answers vary between groups by `sd`, whichever answer comes first; x
-    contains 1, an indicator of each stratum but the first, and the covariates. For each sd, beta
-    and u have an approximately normal distribution around their most likely values, with Fisher's
-    information through the channel, and sd itself the likelihood with both integrated out
-    (Laplace's method), at a uniform sd^2 up to 9. The draws of u are corrected by Metropolis steps,
-    because they are skewed where a share is near 0. Each draw gives the shares of all strata, and
-    their mean with weights N_gs/N_g the share of the group (Gelman and Little 1997; Park, Gelman
-    and Bafumi 2004). `estimate` is the mean at the most likely sd; error and interval are those of
-    all draws.
+    groups vary like samples of people with the pooled shares pi, rare answers more on the scale of
+    log odds; `sd` is the root mean square over pairs of answers, whichever comes first. x contains
+    1, an indicator of each stratum but the first, and the covariates. For each sd, beta and u have
+    an approximately normal distribution around their most likely values, with Fisher's information
+    through the channel, and sd itself the likelihood with both integrated out (Laplace's method),
+    at a uniform sd^2 up to 9. The draws of u are corrected by Metropolis steps, because they are
+    skewed where a share is near 0. Each draw gives the shares of all strata, and their mean with
+    weights N_gs/N_g the share of the group (Gelman and Little 1997; Park, Gelman and Bafumi 2004).
+    `estimate` is the mean at the most likely sd; error and interval are those of all draws.
 
     Coverage is meant, and measured, averaged over groups (`tests.benchmarks.small_groups`). Valid
     if, within a stratum of a group, participation does not depend on the answer, and the log odds
@@ -176,10 +177,12 @@ def multilevel_shares(
     people = _population(population, n)
     design = standardized_design(covariates, groups)
     check_groups(n.sum(axis=1, keepdims=True).astype(np.float64), design.shape[1])
+    reports, matrix = table.astype(np.float64), np.asarray(channel.matrix)
     data = _Data(
-        reports=table.astype(np.float64),
+        reports=reports,
         x=_predictors(design, strata),
-        matrix=np.asarray(channel.matrix),
+        matrix=matrix,
+        pooled=_pooled_shares(reports.sum(axis=(0, 1)), matrix),
         beta_precision=_prior(design.shape[1] + strata - 1, channel.truths - 1),
     )
     profile = _profile(data)
@@ -269,7 +272,8 @@ def _predictors(design: Floats, strata: int) -> Floats:
 def _prior(p: int, odds: int) -> Floats:
     """Return the inverse covariance of beta, in the order of (odds, p)."""
     sds = np.array([INTERCEPT_SD, *[SLOPE_SD] * (p - 1)])
-    return np.asarray(np.kron(exchangeable_precision(1.0, odds), np.diag(1 / sds**2)))
+    equal = np.full(odds + 1, 1 / (odds + 1))
+    return np.asarray(np.kron(log_odds_precision(1.0, equal), np.diag(1 / sds**2)))
 
 
 def _direct(linear: LinearEstimator, tallies: Tally, weights: Floats) -> tuple[Floats, Floats]:
@@ -288,11 +292,15 @@ def _direct(linear: LinearEstimator, tallies: Tally, weights: Floats) -> tuple[F
 
 
 class _Data(NamedTuple):
-    """Reports c (groups, strata, codes), predictors x (groups, strata, p), M[truth, code]."""
+    """Reports c (groups, strata, codes), predictors x (groups, strata, p), M[truth, code].
+
+    `pooled` are the shares of all groups together, shape (answers,).
+    """
 
     reports: Floats
     x: Floats
     matrix: Floats
+    pooled: Floats
     beta_precision: Floats
 
     @property
@@ -304,7 +312,7 @@ class _Data(NamedTuple):
 class _Mode(NamedTuple):
     """The most likely coefficients and effects at one standard deviation between groups.
 
-    sd           of the log odds of any two answers
+    sd           of the log odds of two answers, root mean square over pairs
     beta         (odds, p)
     u            (groups, odds)
     effects      H_uu, curvature of each group's effects, shape (groups, odds, odds)
@@ -336,13 +344,20 @@ def shares_of(eta: Floats, axis: int = -1) -> Floats:
     return np.asarray(full / full.sum(axis=axis, keepdims=True))
 
 
-def exchangeable_precision(sd: float, odds: int) -> Floats:
-    """Return the inverse covariance at which the log odds of any two answers have the deviation sd.
+def log_odds_precision(sd: float, shares: Floats) -> Floats:
+    """Return the inverse covariance of effects on the log odds against the first answer.
 
-    The covariance is sd^2/2 (I + J), J all ones, whichever answer is the baseline; its inverse is
-    2/sd^2 (I - J/(odds + 1)).
+    Shares pi that vary like those of a sample have log odds of covariance diag(1/pi_t) + 1/pi_0,
+    whose inverse is diag(pi) - pi pi', whichever answer comes first. It is scaled so that `sd` is
+    the root mean square of the deviation over all pairs of the K answers:
+        sd^2 = mean of c (1/pi_s + 1/pi_t) = c 2/K sum_t 1/pi_t.
+
+    >>> log_odds_precision(2.0, np.array([0.1, 0.9])).round(3).tolist()
+    [[0.25]]
     """
-    return np.asarray(2 / sd**2 * (np.eye(odds) - 1 / (odds + 1)))
+    scale = 2 / len(shares) * (1 / shares).sum() / sd**2
+    others = shares[1:]
+    return np.asarray(scale * (np.diag(others) - np.outer(others, others)))
 
 
 def _eta(beta: Floats, u: Floats, data: _Data) -> Floats:
@@ -405,7 +420,7 @@ def _mode(sd: float, start: tuple[Floats, Floats], data: _Data) -> _Mode:
 
     log L(sd) = log posterior at the mode + 1/2 log |P| for each group - 1/2 log |H|.
     """
-    precision = exchangeable_precision(sd, data.odds)
+    precision = log_odds_precision(sd, data.pooled)
     beta, u = start
     value = _log_posterior(beta, u, precision, data)
     step = _step(beta, u, precision, data)
@@ -429,15 +444,19 @@ def _mode(sd: float, start: tuple[Floats, Floats], data: _Data) -> _Mode:
     return _Mode(sd, beta, u, step.effects, step.cross, step.schur, float(marginal), converged)
 
 
-def _start(data: _Data) -> tuple[Floats, Floats]:
-    """Return the log odds of shares without groups and predictors, by expectation maximization."""
-    pooled = data.reports.sum(axis=(0, 1))
-    shares = np.full(data.odds + 1, 1 / (data.odds + 1))
+def _pooled_shares(reports: Floats, matrix: Floats) -> Floats:
+    """Return the shares of all groups together, from `MIN_START`, by expectation maximization."""
+    shares = np.full(len(matrix), 1 / len(matrix))
     for _ in range(MAX_STEPS):
-        shares = shares * (data.matrix @ (pooled / (shares @ data.matrix))) / pooled.sum()
+        shares = shares * (matrix @ (reports / (shares @ matrix))) / reports.sum()
     shares = np.maximum(shares, MIN_START)
+    return np.asarray(shares / shares.sum())
+
+
+def _start(data: _Data) -> tuple[Floats, Floats]:
+    """Return the log odds of the pooled shares, without groups and predictors."""
     beta = np.zeros((data.odds, data.x.shape[2]))
-    beta[:, 0] = np.log(shares[1:] / shares[0])
+    beta[:, 0] = np.log(data.pooled[1:] / data.pooled[0])
     return beta, np.zeros((len(data.reports), data.odds))
 
 
@@ -528,7 +547,7 @@ def _spread(profile: _Profile, level: float) -> dict[str, Any]:
 def _shrinkage(mode: _Mode, data: _Data) -> Floats:
     """Return the mean over the log odds of H_uu^-1 P, the part that the model contributes."""
     inverse = np.linalg.inv(mode.effects)
-    precision = exchangeable_precision(mode.sd, data.odds)
+    precision = log_odds_precision(mode.sd, data.pooled)
     return np.asarray(np.einsum("gij,ji->g", inverse, precision) / data.odds)
 
 
@@ -569,7 +588,7 @@ def _corrected(
     accepted by the posterior density, alternate with draws from N(0, P^-1), accepted by the
     likelihood alone, which reach the long tails where reports are few.
     """
-    precision = exchangeable_precision(sd, data.odds)
+    precision = log_odds_precision(sd, data.pooled)
     prior_root = np.linalg.cholesky(np.linalg.inv(precision))
 
     def log_likelihood(u: Floats) -> Floats:

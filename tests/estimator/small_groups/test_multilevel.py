@@ -168,7 +168,8 @@ def test_simulated_intervals_cover_and_errors_shrink():
     for setting, max_ratio in (
         (StratifiedSetting(12, 0.8, 240, 0.3), 0.65),
         (StratifiedSetting(12, 1.0, 240, 0.3, base=(0.3, 0.6, 0.9)), 0.7),
-        (Setting(12, 2.0, (200,), 0.05, mean=FOUR), 0.8),
+        # Shrinkage with the known mean and variance of the groups would reach .81.
+        (Setting(12, 2.0, (200,), 0.05, mean=FOUR), 0.86),
     ):
         figures = measured_multilevel(setting, 30)
         assert figures.coverage >= 0.93, setting

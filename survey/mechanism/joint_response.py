@@ -19,7 +19,7 @@ from survey.mechanism.randomized_response import from_ratio
 from survey.mechanism.subset_selection import SubsetSelection
 
 MAX_COMBINATIONS = 256
-"""Maximum number of combinations of options; with so many, separate reports are more precise."""
+"""Maximum number of combinations of options; above it, separate reports are more precise."""
 
 LARGEST_L = 10**4
 """Weight of a wrong combination where the exact ratio needs integers above 2^32."""

@@ -13,7 +13,6 @@ over simulated surveys; the rule in use decides the same in all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from survey.results.display_status import PARTS, SUPPRESSED, decide_disclosures
 from survey.results.estimates.compute import estimate_question, histogram_cells
 from survey.results.question_statistics import substantive_options, truth_values
 from survey.results.request import DEFAULT_OPTIONS
+from tests.benchmarks.designs import TRUE_SHARES
 from tests.benchmarks.shown_coverage import old_rule
 from tests.surveys import WORKPLACE, publish
 
@@ -33,29 +33,8 @@ RESPONDENTS = 2_000
 ROUNDS = 20
 MAX_SUPPRESSED = 5
 
-OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
-TRUE_SHARES: Mapping[str, Mapping[int | tuple[int, ...], float]] = {
-    "injured": dict(enumerate((0.20, 0.68, 0.12))),
-    "sick_at_work": dict(enumerate((0.34, 0.24, 0.30, 0.12))),
-    "bullied": dict(enumerate((0.18, 0.67, 0.15))),
-    "harassed": dict(enumerate((0.16, 0.84))),
-    "support": {
-        (0,): 0.20,
-        (0, 1): 0.16,
-        (0, 2): 0.08,
-        (0, 1, 2): 0.04,
-        (1,): 0.10,
-        (2,): 0.08,
-        (1, 3): 0.05,
-        (3,): 0.06,
-        (4,): 0.15,
-        (5,): 0.08,
-    },
-    "unpaid_overtime": {**dict(enumerate(OVERTIME)), 12: 0.03, 15: 0.02, 20: 0.01, -1: 0.02},
-    "satisfaction": dict(enumerate((0.08, 0.10, 0.14, 0.14, 0.18, 0.23, 0.13))),
-    "leaving": dict(enumerate((0.34, 0.66))),
-}
-"""True shares of the first demo's respondents by position; -1 for "Prefer not to say"."""
+NO_HOURS = 31
+"""Position of "Prefer not to say" about overtime in the first version."""
 
 
 def recommended(mechanism: str = 'mechanism = "square_wave"') -> Definition:
@@ -96,7 +75,7 @@ def place_of(question: PublishedQuestion, answer: int | tuple[int, ...]) -> int:
     if question.id != "unpaid_overtime":
         return min(answer, question.channel.truths - 1)
     last = question.channel.truths - 1
-    return last if answer == -1 else min(answer, last - 1)
+    return last if answer == NO_HOURS else min(answer, last - 1)
 
 
 def suppressed_before(definition: Definition, n_asked: int) -> float:

@@ -40,7 +40,7 @@ SMALLEST_SIGNIFICANCE = 1e-9
 """A test by an interval needs a larger one: 1 less it would lose its double precision."""
 
 FAR = 8
-"""Counts so many reports beyond two margins from the expected one are tried first."""
+"""The search starts this number of counts beyond two margins from the expected count."""
 
 SMALLEST_SCALE = 10_000
 """Searches never use fewer reports than this instead of the real number."""

@@ -265,7 +265,7 @@ HALVINGS = 24
 """Steps of the search for an epsilon, which then is exact to 10^-6."""
 
 LATER = 20
-"""So many numbers of reports after the required one also have the margin."""
+"""This many sizes after the required one must have the margin too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

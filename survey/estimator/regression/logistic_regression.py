@@ -132,7 +132,7 @@ def regression(
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` is the relation of u to the predictors without randomization: "logit"
     (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent);
-    `second_stage` has its coefficients.
+    `second_stage` lists the coefficients.
     `joint` names questions that were randomized as one answer: then P(reports | u, t) is not a
     product, but q + (p-q) where all reports are the truths and q elsewhere.
 

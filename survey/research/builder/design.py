@@ -116,7 +116,7 @@ def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, Su
 
 
 def design_panel(draft_check: DraftCheck, planned: DraftPlan, n_questions: int) -> DesignPanel:
-    """Return the panel for a draft of so many questions."""
+    """Return the panel for a draft with this number of questions."""
     try:
         plan, present = propose(draft_check, planned)
         best = plan.recommended

@@ -51,7 +51,7 @@ def cells(grid: Grid, *, is_date: bool) -> tuple[Cell, ...]:
 def equal_parts(points: int, number: int) -> list[int]:
     """Return the part of each grid point, of `number` parts of equal width.
 
-    The last part includes the last point, as in a histogram with so many cells.
+    The last part includes the last point, as in a histogram with the same number of cells.
 
     >>> equal_parts(7, 3)
     [0, 0, 1, 1, 2, 2, 2]

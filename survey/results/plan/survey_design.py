@@ -172,7 +172,7 @@ class SurveyPlan:
         return max(near, key=lambda design: design.share_asked)
 
     def asking(self, drawn: int, groups: int | None = None) -> SurveyDesign:
-        """Return the first design in which each person is asked `drawn` of so many groups."""
+        """Return the first design that asks each person `drawn` groups, of `groups` in all."""
         for design in self.designs:
             if design.drawn == drawn and groups in (None, len(design.groups)):
                 return design

@@ -134,8 +134,8 @@ def compute_regression(
     parameters += (combinations // answers - 1) * max(len(counts.groups), 1)
     if request.penalty and parameters > MAX_PENALIZED:
         raise CountsError(
-            "Firth’s penalty takes too long with so many coefficients: choose fewer predictors, or "
-            "predictors with fewer options"
+            "Firth’s penalty takes too long with this many coefficients: choose fewer predictors "
+            "or predictors with fewer options"
         )
     fit = None
     if decision != SUPPRESSED:

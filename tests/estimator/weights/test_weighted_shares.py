@@ -135,7 +135,7 @@ def coverage(channel, shares, weights, mix, n, rounds, rng):
         hits += result.conf_low[0] <= truth <= result.conf_high[0]
         kish = (w * people).sum() ** 2 / (w**2 * people).sum()
         low, high = linear_estimator(channel).interval(
-            result.estimate, np.full(channel.k, kish), 0.95
+            result.estimate, np.full(channel.k, kish), 0.95, np.zeros(channel.k)
         )
         alone += low[0] <= truth <= high[0]
     return hits, alone

@@ -191,6 +191,11 @@ def pages(client, slug: str) -> Iterator[tuple[str, str]]:
         yield "README.txt", words_of(members.read("README.txt").decode())
 
 
+def rounded_up(factor):
+    """A factor as pages print it: in tenths below 10, whole from 10 on."""
+    return f"{math.ceil(10 * factor) / 10:g}" if factor < 10 else f"{math.ceil(factor):,}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SURVEYS)
 def test_every_surface_states_the_factor_of_a_whole_report_that_enumeration_finds(
@@ -201,7 +206,7 @@ def test_every_surface_states_the_factor_of_a_whole_report_that_enumeration_find
     factor = enumerated_ratio(survey.definition)
     bounds, strength = Bounds.of(factor), enumerated_strength(survey.definition)
     n, epsilon = math.ceil(factor), format_epsilon(log_rounded_up(factor))
-    figure = f"{n:,}" if factor >= 10 else f"{math.ceil(10 * factor) / 10:g}"
+    figure = rounded_up(factor)
     sign_in(client)
     store.set_role("small", store.researcher(EMAIL).key, "owner")
     sentence = (

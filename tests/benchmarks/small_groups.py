@@ -188,7 +188,7 @@ UNSTRATIFIED = (
     Setting(12, 0.8, (140,), 0.15, max_ratio=1.0),
     Setting(12, 1.0, UNEQUAL, 0.05, mean=FOUR),
     Setting(12, 4.0, UNEQUAL, 0.02, mean=RARE),
-    # Most shares are near 0, which log odds describe badly: this setting misses its target.
+    # Most shares are near 0, which log odds describe badly.
     Setting(12, 0.8, (140,), 0.1, mean=NEAR_ZERO),
 )
 

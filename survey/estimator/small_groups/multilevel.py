@@ -150,7 +150,8 @@ def multilevel_shares(
     at a uniform sd^2 up to 9. The draws of u are corrected by Metropolis steps, because they are
     skewed where a share is near 0. Each draw gives the shares of all strata, and their mean with
     weights N_gs/N_g the share of the group (Gelman and Little 1997; Park, Gelman and Bafumi 2004).
-    `estimate` is the mean at the most likely sd; error and interval are those of all draws.
+    `estimate` is the mean at the most likely sd; error and interval are those of all draws. Ends
+    within one response of a group of mean size of 0 or 1 are 0 or 1, which no log odds reach.
 
     Coverage is meant, and measured, averaged over groups (`tests.benchmarks.small_groups`). Valid
     if, within a stratum of a group, participation does not depend on the answer, and the log odds
@@ -198,13 +199,15 @@ def multilevel_shares(
     estimate = _group_draws(profile.best, DRAWS, weights, rng, data).mean(axis=0)
     of_groups = people.sum(axis=1) / people.sum()
     group = _summary(estimate, draws, level)
+    # Log odds do not reach shares of 0, to which a share of less than one response is nearly equal.
+    one = groups / n.sum()
     total = _summary(of_groups @ estimate, np.einsum("g,ngj->nj", of_groups, draws), level)
     direct, direct_error = _direct(linear, tallies, weights)
     return MultilevelShares(
         estimate=estimate,
         std_error=group.error,
-        conf_low=group.low,
-        conf_high=group.high,
+        conf_low=np.where(group.low < one, 0.0, group.low),
+        conf_high=np.where(group.high > 1 - one, 1.0, group.high),
         direct=direct,
         direct_error=direct_error,
         shrinkage=_shrinkage(profile.best, data),

@@ -68,6 +68,14 @@ def test_intervals_agree_with_exact_integration(counts, monkeypatch):
     assert shares.between_sd == pytest.approx(most_likely, rel=0.1)
 
 
+def test_ends_within_one_response_of_0_and_1_are_0_and_1():
+    counts = np.array([[99, 1], [97, 3], [98, 2], [99, 1], [88, 12]])
+    shares = multilevel_shares(counts, from_epsilon(2, 8.0))
+    assert shares.conf_low[:4, 1].tolist() == [0, 0, 0, 0]
+    assert shares.conf_high[:4, 0].tolist() == [1, 1, 1, 1]
+    assert 0.01 < shares.conf_low[4, 1] < 0.12 < shares.conf_high[4, 1] < 1
+
+
 def test_almost_without_randomization_shares_are_those_of_statsmodels():
     from statsmodels.genmod.bayes_mixed_glm import BinomialBayesMixedGLM
 

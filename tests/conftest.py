@@ -85,7 +85,7 @@ options = [
 
 FOLDER_LANES = {
     "quick": ("estimator", "mechanism", "methods", "questionnaire"),
-    "web": ("faults",),
+    "web": ("archive", "faults"),
 }
 """The lanes of whole folders of tests; other tests name a lane with a mark of their module."""
 

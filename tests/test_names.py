@@ -105,6 +105,7 @@ def imports(tree: ast.AST) -> set[Path]:
     return paths
 
 
+@pytest.mark.web
 def test_few_names_are_vague():
     for folder in (PACKAGE, ROOT / "tests"):
         names = [name for tree in modules(folder).values() for name in bindings(tree)]

@@ -146,6 +146,7 @@ def test_default_shares_are_between_0_and_1(store, draft):
             assert sum(shares) == pytest.approx(1)
 
 
+@pytest.mark.web
 def test_respondents_who_do_not_answer_a_number_are_simulated_too(store, draft, rng):
     # A large epsilon, because uncertain shares would be suppressed.
     text = surveys.EVERY_TYPE.replace("epsilon = 0.5", "epsilon = 2.8")

@@ -122,6 +122,7 @@ def test_simultaneous_cells_share_the_error_probability(monkeypatch):
     assert {row.method for row in question.spread} == {f"{expected.method}, simultaneous"}
 
 
+@pytest.mark.web
 @each_case("options", OPTIONS)
 @each_case("n", SIZES)
 def test_no_options_reveal_what_the_defaults_suppress(survey, default, options, n):

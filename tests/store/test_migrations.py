@@ -23,6 +23,8 @@ from tests.conftest import ROOT, SMALL, TODAY, long_unless
 from tests.store.databases import DirectAccess, PostgresqlServer
 from tests.store.reports import add, keeper_at, random_reports, report
 
+pytestmark = pytest.mark.web
+
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
 OLDER = ["m001", "m002", "m003", "m004", "m005"]

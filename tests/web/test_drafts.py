@@ -767,6 +767,7 @@ def test_a_viewer_can_read_but_not_change_a_draft(ada, ben, store):
     assert ben.post(path, data={"csrf_token": home, "text": "x"}).status_code == 403
 
 
+@pytest.mark.web
 def test_sixty_questions_in_four_languages_are_edited(ada, store):
     slug = begin(ada)
     first = add_question(ada, slug, "single_choice")
@@ -852,6 +853,7 @@ def test_the_number_of_questions_is_merged_like_other_fields(ada, ben, store):
     assert "is not fewer than the 2 questions" in page
 
 
+@pytest.mark.web
 def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(ada, store):
     """Each type of question, added as the builder adds it; then one that is weak alone."""
     slug = begin(ada)

@@ -131,7 +131,7 @@ ANSWERED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.web
 @each_case("name", ANSWERED)
 def test_a_margin_among_those_who_answered_is_that_of_simulated_surveys(name):
     channel, n, share, no_answers, sizes = ANSWERED[name]
@@ -171,7 +171,7 @@ NUMBERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.web
 @each_case("name", NUMBERS)
 @each_case("n", [60, 400])
 def test_the_margins_of_a_mean_and_of_cells_are_those_of_simulated_surveys(name, n):

@@ -56,7 +56,7 @@ def test_each_option_of_reported_sets_has_the_binomial_interval_of_its_p_and_q(i
     assert np.all(result.conf_low < result.conf_high)
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_intervals_of_reported_sets_cover():
     channel, truth = best(8, 1), np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0])
     rng = np.random.default_rng(4)

@@ -253,7 +253,7 @@ def test_a_result_is_frozen_and_has_a_repr() -> None:
     assert isinstance(result, Proportions)
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_estimates_for_these_respondents_have_only_the_error_of_the_randomization() -> None:
     """The standard deviation over devices' draws if 600 of 1,500 respondents hold the option."""
     channel, truth = grr(2, "0.8"), np.repeat([0, 1], [600, 900])

@@ -176,7 +176,7 @@ def test_a_likelihood_not_maximized_in_time_gives_nan(monkeypatch):
     assert result.mle_method == "projection"
 
 
-@pytest.mark.slow
+@pytest.mark.web
 @each_case("constructor", [one_bit, piecewise, hybrid, square_wave, laplace])
 @each_case("no_answers", [1, 2])
 def test_shares_of_no_answers_are_estimated_from_every_table_of_numbers(constructor, no_answers):

@@ -263,6 +263,41 @@ questions = ["alone", "works"]
 """
 """Two questions that are randomized as one, and two that are asked together."""
 
+ITEMS = b"""
+slug = "items"
+title = "Many yes/no questions in one report"
+prefer_not_to_say = false
+epsilon = "0.5"
+[[questions]]
+id = "sleep"
+type = "yes_no"
+text = "Do you sleep badly?"
+[[questions]]
+id = "town"
+type = "single_choice"
+text = "Where do you live?"
+options = [{id = "town", label = "In a town"}, {id = "village", label = "In a village"},
+           {id = "farm", label = "On a farm"}]
+[[questions]]
+id = "smoke"
+type = "yes_no"
+text = "Do you smoke?"
+[[questions]]
+id = "drink"
+type = "single_choice"
+text = "Do you drink?"
+options = [{id = "often", label = "Often"}, {id = "rarely", label = "Rarely or never"}]
+[[questions]]
+id = "alone"
+type = "yes_no"
+text = "Do you live alone?"
+[[together]]
+questions = ["smoke", "sleep", "alone", "drink"]
+joint = true
+mechanism = "half_space"
+"""
+"""Four questions with two options each that are randomized in one half-space."""
+
 EVERY_DESIGN = b"""
 slug = "every-type"
 title = "Every type"
@@ -541,6 +576,7 @@ EVERY_CHANNEL = {
     "drawn": DRAWN,
     "routed_and_drawn": ROUTED_AND_DRAWN,
     "joint": JOINT.decode(),
+    "items": ITEMS.decode(),
 }
 
 

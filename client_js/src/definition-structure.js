@@ -12,6 +12,7 @@ import {
 } from "./definition-channels.js";
 import { ensure, ensureDistinct, ensureTexts, isInteger } from "./definition-error.js";
 import { checkTranslation, TEXTS } from "./definition-translation.js";
+import { tickWeights } from "./half-space.js";
 import { CHOICES, TYPES } from "./question-types.js";
 
 /**
@@ -38,10 +39,11 @@ const KEYS = {
 const DAYS = { first: -719_162, last: 2_932_896 };
 
 /**
- * Most questions of a joint response, and most combinations of their options. Because p of each
- * part is at most .99, T/L is at most 99 times 255, below e^12.
+ * Most questions of a joint response over combinations of options, and most combinations; most
+ * questions of one in a half-space.
  */
 const MAX_JOINT = 3;
+const MAX_ITEMS = 20;
 const MAX_COMBINATIONS = 256;
 
 const THEMES = ["", "blue", "plum", "slate"];
@@ -186,10 +188,11 @@ function checkCondition({ id, ask_if: condition, not_applicable: notApplicable }
 }
 
 /**
- * Check that a joint response covers the combinations of its questions' options, that all of them
- * agree about it, and that each question's channel is its part:
+ * Check that a joint response covers the combinations of its questions' options, or has one bit for
+ * each of its yes/no questions, that all of them agree about it, and that each question's channel is
+ * its part:
  *
- *     T' = T + (K/k - 1)L,  L' = (K/k)L
+ *     T' = T + (K/k - 1)L,  L' = (K/k)L;  in a half-space T'/L' = own/other (see `tickWeights`)
  *
  * @param {any} question
  * @param {Question[]} questions
@@ -199,7 +202,7 @@ function checkJoint({ id, joint, channel }, questions) {
   const members = questions.filter((question) => ids?.includes(question.id));
   const isNamed = JSON.stringify(members.map((member) => member.id)) === JSON.stringify(ids);
   ensure(
-    isNamed && isInteger(ids.length, 2, MAX_JOINT),
+    isNamed && isInteger(ids.length, 2, whole?.kind === "half_space" ? MAX_ITEMS : MAX_JOINT),
     `${id}: wrong questions of a joint response`,
   );
   const agree = (/** @type {any} */ member) =>
@@ -210,20 +213,57 @@ function checkJoint({ id, joint, channel }, questions) {
   const areSingle = members.every(
     ({ type }) => CHOICES.includes(type) && type !== "multiple_choice",
   );
-  ensure(isOne(whole) && isOne(channel) && areSingle, `${id}: it cannot be randomized jointly`);
-  const K = members.reduce((product, { options }) => product * options.length, 1);
-  ensure(
-    whole.k === K && K <= MAX_COMBINATIONS,
-    `${id}: its joint response has ${whole.k} options`,
-  );
-  const [parts, T, L] = [K / channel.k, whole.T, whole.L].map(BigInt);
-  const isPart = BigInt(channel.T) * parts * L === BigInt(channel.L) * (T + (parts - 1n) * L);
+  const isWhole = whole.kind === "half_space" || isOne(whole);
+  ensure(isWhole && isOne(channel) && areSingle, `${id}: it cannot be randomized jointly`);
+  if (whole.kind === "half_space") checkItems(whole, members, id);
+  else checkCombinations(whole, members, id);
+  const { ownWeight, otherWeight } = partWeights(whole, channel.k);
+  const isPart = BigInt(channel.T) * otherWeight === BigInt(channel.L) * ownWeight;
   ensure(isPart, `${id}: its channel is no part of its joint response`);
   const isLinked = questions.some(
     ({ id: other, ask_if: condition }) =>
       condition && (ids.includes(other) || ids.includes(condition.question)),
   );
   ensure(!isLinked, `${id}: a joint response with a condition`);
+}
+
+/**
+ * @param {import("./mechanism.js").HalfSpace} whole
+ * @param {Question[]} members
+ * @param {string} id
+ */
+function checkItems({ m, s, alone }, members, id) {
+  const fits = m === members.length && s === m && alone === 0;
+  ensure(
+    fits && members.every(({ options }) => options.length === 2),
+    `${id}: its joint response has ${m} bits`,
+  );
+}
+
+/**
+ * @param {import("./mechanism.js").SubsetSelection} whole
+ * @param {Question[]} members
+ * @param {string} id
+ */
+function checkCombinations(whole, members, id) {
+  const K = members.reduce((product, { options }) => product * options.length, 1);
+  ensure(
+    whole.k === K && K <= MAX_COMBINATIONS,
+    `${id}: its joint response has ${whole.k} options`,
+  );
+}
+
+/**
+ * Return in which ratio a question with k options reports the true one and another one.
+ *
+ * @param {import("./definition.js").JointChannel} whole
+ * @param {number} k
+ * @returns {{ownWeight: bigint, otherWeight: bigint}}
+ */
+function partWeights(whole, k) {
+  if (whole.kind === "half_space") return tickWeights(whole);
+  const [parts, T, L] = [whole.k / k, whole.T, whole.L].map(BigInt);
+  return { ownWeight: T + (parts - 1n) * L, otherWeight: parts * L };
 }
 
 /** @param {any} sampling @param {Question[]} questions */

@@ -14,7 +14,8 @@ import { ratio, totalRatio } from "./privacy-loss.js";
  * @typedef {{low: number, step: number, points: number, decimals: number, unit: string}} Grid
  *   value i is (low + i step) / 10^decimals; in dates, days since 1970-01-01
  * @typedef {{question: string, options: string[]}} Condition
- * @typedef {{questions: string[], channel: import("./mechanism.js").SubsetSelection}} Joint
+ * @typedef {import("./mechanism.js").SubsetSelection | import("./mechanism.js").HalfSpace} JointChannel
+ * @typedef {{questions: string[], channel: JointChannel}} Joint
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
  *   grid: Grid | null, max_ticks: number, alone: number, opt_out: string, not_applicable: string,
  *   ask_if: Condition | null, mechanism: string, channel: Channel, shuffled?: true,
@@ -123,9 +124,9 @@ function shareChannels() {
 
 /** @param {Definition} definition */
 function checkLimits(definition) {
-  for (const { id, channel } of definition.pages.flatMap((page) => page.questions)) {
+  for (const { id, channel, joint } of definition.pages.flatMap((page) => page.questions)) {
     checkTruthProbability(channel, id);
-    checkRatio(ratio(channel), LIMITS.ratio, `${id}: epsilon is above 12`);
+    checkRatio(ratio(joint?.channel ?? channel), LIMITS.ratio, `${id}: epsilon is above 12`);
   }
   const together = "all questions together: epsilon is above 20";
   checkRatio(totalRatio(definition), LIMITS.totalRatio, together);

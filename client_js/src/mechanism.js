@@ -51,8 +51,13 @@ export function perturb(channel, truth, uniformBelow) {
       return perturbSubset(channel, indexBelow(channel.k, truth), uniformBelow);
     case "bit_vector":
       return perturbBits(channel, ticks(channel, truth), uniformBelow);
-    case "half_space":
-      return perturbTogether(channel, ticks(channel, truth), uniformBelow);
+    case "half_space": {
+      const reported = perturbTogether(channel, ticks(channel, truth), uniformBelow);
+      return packBits(
+        numbersBelow(channel.m).filter((bit) => reported[bit]),
+        channel.m,
+      );
+    }
     case "weight_table": {
       const truths = tableTruths(channel.table) + channel.no_answers;
       return perturbByTable(tableRow(channel, indexBelow(truths, truth)), uniformBelow);
@@ -64,15 +69,19 @@ export function perturb(channel, truth, uniformBelow) {
 
 /**
  * Randomize several answers as one: a combination of options, numbered row by row, the last question
- * fastest.
+ * fastest; or in a half-space, with 2 options per question.
  *
- * @param {SubsetSelection} channel  over all combinations, d = 1
+ * @param {SubsetSelection | HalfSpace} channel  over all combinations, d = 1, or of these questions
  * @param {(Truth | undefined)[]} truths
  * @param {number[]} sizes  how many options each question has
  * @param {UniformBelow} uniformBelow
  * @returns {number[]}  the reported option of each question
  */
 export function perturbJointly(channel, truths, sizes, uniformBelow) {
+  if (channel.kind === "half_space") {
+    const bits = truths.map((truth) => indexBelow(2, truth));
+    return perturbTogether(channel, ticks(channel, bits), uniformBelow);
+  }
   const truth = sizes.reduce((sum, size, i) => sum * size + indexBelow(size, truths[i]), 0);
   let report = Number(perturb(channel, truth, uniformBelow));
   const options = [];
@@ -144,7 +153,7 @@ function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
 }
 
 /**
- * Report all bits at once; which of them are flipped is drawn without looking at the truth.
+ * Return all bits of a report; which of them are flipped is drawn without looking at the truth.
  *
  * @param {HalfSpace} channel
  * @param {readonly number[]} truth
@@ -155,11 +164,7 @@ function perturbTogether(channel, truth, uniformBelow) {
   if (!(channel.far >= 1 && numerator > denominator)) {
     throw new RangeError(`a device never runs ${JSON.stringify(channel)}`);
   }
-  const flips = drawFlips(channel, uniformBelow);
-  return packBits(
-    numbersBelow(channel.m).filter((bit) => truth[bit] ^ flips[bit]),
-    channel.m,
-  );
+  return drawFlips(channel, uniformBelow).map((flip, bit) => truth[bit] ^ flip);
 }
 
 /**

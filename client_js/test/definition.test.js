@@ -16,6 +16,7 @@ import {
   definitionOf,
   digest,
   halfSpace,
+  itemQuestions,
   jointQuestions,
   pickSome,
   question,
@@ -443,6 +444,40 @@ const WRONG_JOINTS = {
     { allow_skip_logic: true },
   ),
 };
+const SPACE = halfSpace(3, 2, 3, 1);
+const ITEMS = itemQuestions(SPACE, 5, 3);
+const items = (changes) => definitionOf(ITEMS.map((item) => ({ ...item, ...changes })));
+const WRONG_ITEMS = {
+  "a half-space of other parts": items({ channel: channel(2, 5, 2) }),
+  "a half-space with fewer bits": definitionOf(ITEMS.slice(0, 2)),
+  "a half-space of more bits than questions": items({
+    joint: { ...ITEMS[0].joint, channel: halfSpace(4, 3, 3, 1) },
+  }),
+  "a half-space of few ticks": items({
+    joint: { ...ITEMS[0].joint, channel: halfSpace(3, 2, 3, 1, { s: 2 }) },
+  }),
+  "a half-space with an exclusive bit": items({
+    joint: { ...ITEMS[0].joint, channel: halfSpace(3, 2, 3, 1, { alone: 1 }) },
+  }),
+  "a half-space with a question of three options": definitionOf(
+    ITEMS.map((item, i) => (i ? item : question("j0", channel(3, 5, 3), { joint: item.joint }))),
+  ),
+};
+for (const [name, wrong] of Object.entries(WRONG_ITEMS)) {
+  test(`a definition with ${name} is refused`, async () => {
+    await assert.rejects(read(wrong), refused("malformed"));
+  });
+}
+test("2 to 20 yes/no questions in a half-space are accepted, up to epsilon 12", async () => {
+  await read(definitionOf(ITEMS));
+  // All bits right with weight a, any other report with weight 1: p = (a + 2^19 - 1)/(a + 2^20 - 1).
+  const twenty = (a) => {
+    const space = halfSpace(20, 20, a, 2 ** 20 - 1);
+    return definitionOf(itemQuestions(space, a + 2 ** 19 - 1, 2 ** 19));
+  };
+  await read(twenty(162_754));
+  await assert.rejects(read(twenty(162_755)), refused("too_weak"));
+});
 test("a joint response is accepted, and drawn whole", async () => {
   await read(definitionOf(JOINT));
   await read(definitionOf(jointQuestions([2, 2, 2], 9, 1)));

@@ -26,6 +26,7 @@ import {
   definitionWithId,
   everyRun,
   halfSpace,
+  itemQuestions,
   jointQuestions,
   pickSome,
   question,
@@ -84,6 +85,28 @@ test("over all draws, a joint response is exactly its channel over all combinati
       assert.equal(count, 4 * (codes === `${j0},${j1}` ? 9 : 2));
     }
   }
+});
+
+test("over all draws, yes/no questions in a half-space are exactly its channel", () => {
+  // Of the 8 vectors, 4 agree with the truth in two or three bits: T/L = (3*4)/(1*4) = 3.
+  const survey = definitionWithId(itemQuestions(halfSpace(3, 2, 3, 1), 5, 3));
+  for (const number of Array(8).keys()) {
+    const truth = [number >> 2, (number >> 1) & 1, number & 1];
+    const answers = Object.fromEntries(truth.map((bit, i) => [`j${i}`, bit]));
+    const table = new Map();
+    for (const { result } of everyRun((draw) => makeReport(survey, answers, draw, ID))) {
+      const codes = reportCodes(result).join();
+      table.set(codes, (table.get(codes) ?? 0) + 1);
+    }
+    assert.equal(table.size, 8);
+    for (const [codes, count] of table) {
+      const right = codes.split(",").filter((code, i) => Number(code) === truth[i]).length;
+      // One of the three draws chooses near or far; the two others choose one vector of each.
+      assert.equal(count, 4 * (right >= 2 ? 3 : 1));
+    }
+  }
+  const whole = { numerator: 12n, denominator: 4n, linked: true, joint: true };
+  assert.deepEqual(bounds(survey.pages.flatMap((page) => page.questions)).get("j1"), whole);
 });
 
 test("the bound of each question of a joint response is that of the whole response", () => {

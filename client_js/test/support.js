@@ -91,6 +91,13 @@ export function jointQuestions(sizes, T, L) {
   });
 }
 
+/** Return yes/no questions that are randomized in one half-space, whose parts have weights T and L. */
+export function itemQuestions(space, T, L) {
+  const ids = Array.from({ length: space.m }, (_, i) => `j${i}`);
+  const joint = { questions: ids, channel: space };
+  return ids.map((id) => question(id, channel(2, T, L), { joint, optOut: "" }));
+}
+
 /** Return a definition as the server writes it, one page per question. */
 export function definitionOf(list, changes = {}) {
   return {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from survey.audit.channels import spread
 from survey.audit.node import Check, Node
 from survey.audit.respondents import Form, all_answers, questions
-from survey.mechanism import HalfSpace, SubsetSelection, channel_from_json
-from survey.mechanism.joint_response import marginal_response
+from survey.mechanism import AnyChannel, HalfSpace, SubsetSelection, channel_from_json
+from survey.mechanism.joint_response import JointChannel, marginal_response
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.kinds.choice import SingleChoice
@@ -82,8 +82,7 @@ def _weakened(form: Form) -> Iterator[Attempt]:
 def _weak(question: Form) -> Form:
     channel = question["channel"]
     if "joint" in question:
-        joint = channel_from_json({**question["joint"]["channel"], "T": WEAK, "L": 1})
-        assert isinstance(joint, SubsetSelection)  # noqa: S101  see the definition's format
+        joint = _weak_joint(channel_from_json(question["joint"]["channel"]))
         part = marginal_response(joint, channel["k"])
         joint_form = {**question["joint"], "channel": joint.to_json()}
         return {**question, "channel": part.to_json(), "joint": joint_form}
@@ -91,6 +90,14 @@ def _weak(question: Form) -> Form:
         return {**question, "channel": {**channel, "table": _weak_table(channel["table"])}}
     weights = ("near", "far") if channel["kind"] == HalfSpace.kind else ("T", "L")
     return {**question, "channel": {**channel, weights[0]: WEAK, weights[1]: 1}}
+
+
+def _weak_joint(joint: AnyChannel) -> JointChannel:
+    """Return the channel with p above .99 of each question: only right answers are near."""
+    if isinstance(joint, HalfSpace):
+        return replace(joint, agreements=joint.m, near=WEAK, far=1)
+    assert isinstance(joint, SubsetSelection)  # noqa: S101  see the definition's format
+    return replace(joint, T=WEAK, L=1)
 
 
 def _weak_table(table: Form) -> Form:

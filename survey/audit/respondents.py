@@ -15,7 +15,7 @@ from typing import Any
 
 from survey.audit.channels import Truth, ticks
 from survey.audit.node import Check, Node
-from survey.mechanism import SubsetSelection, channel_from_json
+from survey.mechanism import AnyChannel, HalfSpace, SubsetSelection, channel_from_json
 from survey.questionnaire.definition import INVITATION_LENGTH, Definition, report_body
 from survey.questionnaire.kinds import kind_of
 
@@ -205,6 +205,20 @@ def _recorded_draws(respondent: Respondent, rng: random.Random) -> Callable[[int
     return draw
 
 
+def _joint_report(
+    form: Form,
+    question: Form,
+    joint: AnyChannel,
+    truth: tuple[int, ...],
+    uniform_below: Callable[[int], int],
+) -> Sequence[int]:
+    if isinstance(joint, HalfSpace):
+        return joint.perturb_bits(truth, uniform_below)
+    assert isinstance(joint, SubsetSelection)  # noqa: S101  see the definition's format
+    _, all_combinations = joint_combinations(form, question)
+    return all_combinations[int(joint.perturb_one(all_combinations.index(truth), uniform_below))]
+
+
 def report_of(
     form: Form, definition_id: str, respondent: Respondent, uniform_below: Callable[[int], int]
 ) -> bytes:
@@ -219,12 +233,12 @@ def report_of(
             channel = channel_from_json(question["channel"])
             codes[name] = channel.perturb_one(true_answers[name], uniform_below)
             continue
-        members, all_combinations = joint_combinations(form, question)
-        truth = all_combinations.index(tuple(true_answers[member] for member in members))
+        members: Sequence[str] = question["joint"]["questions"]
         joint = channel_from_json(question["joint"]["channel"])
-        assert isinstance(joint, SubsetSelection)  # noqa: S101  see the definition's format
-        report = all_combinations[int(joint.perturb_one(truth, uniform_below))]
-        codes |= zip(members, report, strict=True)
+        truth = tuple(true_answers[member] for member in members)
+        codes |= zip(
+            members, _joint_report(form, question, joint, truth, uniform_below), strict=True
+        )
     return report_body(
         definition_id,
         base64.urlsafe_b64encode(respondent.id_bytes).decode("ascii").rstrip("="),

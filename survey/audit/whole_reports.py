@@ -183,14 +183,21 @@ def _alone(question: Form) -> Form:
 
 
 def joint_pair(form: Form, ids: Sequence[str]) -> Pair:
-    """Return the survey of the questions of a joint response, with small weights if necessary."""
+    """Return the survey of the questions of a joint response, with small weights if necessary.
+
+    Of a half-space that is too large, the survey has the first three questions.
+    """
     members = [question for question in questions(form) if question["id"] in ids]
     channel = channel_from_json(members[0]["joint"]["channel"])
     sizes: tuple[Size, Size] = ("real", "real")
     if math.prod(len(answers_of(member)) for member in members) * sequences(channel) > LIMIT:
         sizes = ("small", "small")
-        channel = SubsetSelection(channel.options, 1, 3, 1)
-    assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format
+        if isinstance(channel, HalfSpace):
+            members = members[:3]
+            channel = smaller_space(channel, len(members))
+        else:
+            channel = SubsetSelection(channel.options, 1, 3, 1)
+    assert isinstance(channel, SubsetSelection | HalfSpace)  # noqa: S101  the format
     pages = [
         {
             "title": "",
@@ -198,7 +205,10 @@ def joint_pair(form: Form, ids: Sequence[str]) -> Pair:
                 {
                     **member,
                     "channel": marginal_response(channel, len(member["options"])).to_json(),
-                    "joint": {"questions": list(ids), "channel": channel.to_json()},
+                    "joint": {
+                        "questions": [question["id"] for question in members],
+                        "channel": channel.to_json(),
+                    },
                 }
             ],
         }
@@ -474,15 +484,29 @@ def _expected_counts(case: Case, answers: Answers) -> dict[ReportCodes, int]:
 
 
 def _joint_counts(case: Case, truth: tuple[Truth, ...]) -> dict[ReportCodes, int]:
-    """Return T for the true combination and L for any other; null for the question not drawn."""
+    """Return how many sequences of draws give each combination; null for the question not drawn.
+
+    T for the true combination and L for any other. In a half-space of m questions with G near
+    vectors, near (2^m - G) for each near one and far G for any other: two of the three draws choose
+    the near and the other vector, of which the report shows one.
+    """
     (channel,) = case.device_channels()
-    assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format
+    if isinstance(channel, HalfSpace):
+        near, far = channel.near * channel.others, channel.far * channel.size
+        needed = channel.agreements
+    else:
+        assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format
+        near, far, needed = channel.T, channel.L, len(truth)
     _, all_combinations = joint_combinations(case.pair.form, questions(case.pair.form)[0])
     not_drawn = [None] * (len(questions(case.form)) - len(truth))
     return {
-        (*codes, *not_drawn): channel.T if codes == truth else channel.L
+        (*codes, *not_drawn): near if _agreements(codes, truth) >= needed else far
         for codes in all_combinations
     }
+
+
+def _agreements(codes: Sequence[int], truth: Sequence[Truth]) -> int:
+    return sum(code == answer for code, answer in zip(codes, truth, strict=True))
 
 
 def _channel_counts(channel: AnyChannel, truth: Truth) -> dict[int | str | None, int]:

@@ -149,7 +149,12 @@ class HalfSpace(TickChannel):
         return reported
 
     def perturb_one(self, truth: Sequence[int], uniform_below: UniformBelow) -> str:
-        """Randomize one pattern as the client does, with three draws whatever the ticks.
+        """Randomize one pattern as the client does, with three draws whatever the ticks."""
+        reported = self.perturb_bits(truth, uniform_below)
+        return pack_bits([option for option, bit in enumerate(reported) if bit], self.m)
+
+    def perturb_bits(self, truth: Sequence[int], uniform_below: UniformBelow) -> list[int]:
+        """Randomize one pattern; return its m bits.
 
         The agreements are drawn without the truth. Far vectors are those with at least m - t + 1
         disagreements, so one numbering serves both.
@@ -159,8 +164,7 @@ class HalfSpace(TickChannel):
         right = vector_of(uniform_below(self.size), self.m, self.agreements)
         wrong = vector_of(uniform_below(self.others), self.m, self.m - self.agreements + 1)
         flips = [1 - bit for bit in right] if is_near else wrong
-        reported = (tick ^ flip for tick, flip in zip(truth, flips, strict=True))
-        return pack_bits([option for option, bit in enumerate(reported) if bit], self.m)
+        return [tick ^ flip for tick, flip in zip(truth, flips, strict=True)]
 
 
 def tail(n: int, least: int) -> int:

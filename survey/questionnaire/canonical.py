@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from survey.errors import DefinitionError
-from survey.mechanism import SubsetSelection, channel_from_json
+from survey.mechanism import HalfSpace, SubsetSelection, channel_from_json
 from survey.questionnaire.definition import (
     INVITATION_LENGTH,
     MAX_REPORT_BYTES,
@@ -147,7 +147,7 @@ def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
 
 def _read_joint(form: dict[str, Any]) -> JointResponse:
     channel = channel_from_json(form["channel"])
-    if not isinstance(channel, SubsetSelection):
+    if not isinstance(channel, SubsetSelection | HalfSpace):
         raise DefinitionError([("joint", f"a {channel.kind} channel is no joint response")])
     return JointResponse(tuple(form["questions"]), channel)
 

@@ -26,7 +26,12 @@ from pydantic import (
 
 from survey.errors import ChannelError
 from survey.mechanism.composition import log_rounded_up, total_ratio
-from survey.mechanism.joint_response import joint_response, marginal_response
+from survey.mechanism.joint_response import (
+    MAX_ITEMS,
+    JointMechanism,
+    joint_channel,
+    marginal_response,
+)
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
@@ -66,12 +71,14 @@ class Page(Frozen):
 class Together(Frozen):
     """Questions of which each respondent is asked all or none.
 
-    With `joint`, the device randomizes their answers as one, over all combinations of options. Its
-    epsilon is the sum of those that the questions state.
+    With `joint`, the device randomizes their answers as one, over all combinations of options, or
+    those of up to 20 yes/no questions by the `mechanism` "half_space". Its epsilon is the sum of
+    those that the questions state.
     """
 
     questions: tuple[Identifier, ...] = Field(min_length=2, max_length=MAX_QUESTIONS)
     joint: StrictBool = False
+    mechanism: JointMechanism = "grr"
 
 
 class Survey(Frozen):
@@ -108,8 +115,9 @@ class Survey(Frozen):
         # A declaration with a mistake joins nothing: `validation` reports it with its place.
         by_id = {question.id: question for question in self.questions}
         for declared in self.together:
-            if declared.joint and joint_mistake(declared.questions, by_id) is None:
-                joint = joint_response_of(declared.questions, by_id)
+            ids, mechanism = declared.questions, declared.mechanism
+            if declared.joint and joint_mistake(ids, by_id, mechanism) is None:
+                joint = joint_response_of(ids, by_id, mechanism)
                 for id_ in joint.questions:
                     by_id[id_].randomize_jointly(joint)
         return self
@@ -280,13 +288,20 @@ def ratios_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> dict[str
 
 
 MAX_JOINT = 3
-"""Maximum number of questions that are randomized jointly."""
+"""Maximum number of questions that are randomized jointly over the combinations of options."""
 
 
-def joint_mistake(ids: Sequence[str], by_id: Mapping[str, BaseQuestion]) -> str | None:
+def joint_mistake(
+    ids: Sequence[str], by_id: Mapping[str, BaseQuestion], mechanism: JointMechanism = "grr"
+) -> str | None:
     """Return why these questions cannot be randomized jointly, or None."""
-    if len(ids) > MAX_JOINT:
-        return f"has {len(ids)} questions; at most {MAX_JOINT} can be randomized jointly"
+    maximum = MAX_JOINT if mechanism == "grr" else MAX_ITEMS
+    if len(ids) > maximum:
+        return f"has {len(ids)} questions; at most {maximum} can be randomized jointly" + (
+            f', or up to {MAX_ITEMS} yes/no questions with mechanism = "half_space"'
+            if mechanism == "grr"
+            else ""
+        )
     if len({*ids} & {*by_id}) < len(ids):
         return "must list different questions"
     conditions = {question.ask_if.question for question in by_id.values() if question.ask_if}
@@ -296,13 +311,16 @@ def joint_mistake(ids: Sequence[str], by_id: Mapping[str, BaseQuestion]) -> str 
                 f'"{question.id}" cannot be randomized jointly: that needs one answer of a list '
                 'and mechanism = "grr"'
             )
+        if mechanism == "half_space" and len(question.all_options) != 2:
+            options = ", ".join(option.id for option in question.all_options)
+            return f'"{question.id}" has the options {options}; in a half-space each question has 2'
         if question.ask_if or question.id in conditions:
             return (
                 f'"{question.id}" cannot be randomized jointly, because it depends on another '
                 "question or another depends on it"
             )
     try:
-        channel = joint_response_of(ids, by_id).channel
+        channel = joint_response_of(ids, by_id, mechanism).channel
     except ChannelError as error:
         return str(error)
     for question in map(by_id.__getitem__, ids):
@@ -315,7 +333,9 @@ def joint_mistake(ids: Sequence[str], by_id: Mapping[str, BaseQuestion]) -> str 
     return None
 
 
-def joint_response_of(ids: Collection[str], by_id: Mapping[str, BaseQuestion]) -> JointResponse:
+def joint_response_of(
+    ids: Collection[str], by_id: Mapping[str, BaseQuestion], mechanism: JointMechanism = "grr"
+) -> JointResponse:
     """Return the joint response of these questions, which spends the sum of their epsilons.
 
     Raises ChannelError for more than 256 combinations of options, or an epsilon above 12.
@@ -323,7 +343,7 @@ def joint_response_of(ids: Collection[str], by_id: Mapping[str, BaseQuestion]) -
     members = [question for id_, question in by_id.items() if id_ in ids]
     sizes = [len(question.all_options) for question in members]
     ratio = total_ratio(question.own_channel.ratio for question in members)
-    return JointResponse(tuple(q.id for q in members), joint_response(sizes, ratio))
+    return JointResponse(tuple(q.id for q in members), joint_channel(sizes, ratio, mechanism))
 
 
 def linked_ratios(

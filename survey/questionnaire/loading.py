@@ -160,11 +160,15 @@ def source_of(definition: Definition) -> dict[str, Any]:
 
 def _together_source(definition: Definition) -> list[dict[str, Any]]:
     """Return the declarations of questions that belong together; those without effect are lost."""
-    joint = {q.joint.questions for q in definition.questions if q.joint}
+    joint = {q.joint.questions: q.joint for q in definition.questions if q.joint}
     linked = [tuple(group) for group in groups_of(definition.questions)]
     drawn = [group for group in definition.groups if definition.is_sampled and group not in linked]
     return [
-        *({"questions": list(ids), "joint": True} for ids in sorted(joint)),
+        *(
+            {"questions": list(ids), "joint": True}
+            | ({"mechanism": joint[ids].mechanism} if joint[ids].mechanism != "grr" else {})
+            for ids in sorted(joint)
+        ),
         *({"questions": list(ids)} for ids in drawn),
     ]
 

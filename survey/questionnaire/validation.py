@@ -360,7 +360,9 @@ def _together(survey: Survey) -> Iterator[Mistake]:
             yield place, f'"{unknown[0]}" is not a question{_list_names(list(by_id))}'
         elif len(set(ids)) < len(ids):
             yield place, "lists a question twice"
-        elif declared.joint and (mistake := joint_mistake(ids, by_id)):
+        elif declared.mechanism != "grr" and not declared.joint:
+            yield ("together", i, "mechanism"), "needs joint = true"
+        elif declared.joint and (mistake := joint_mistake(ids, by_id, declared.mechanism)):
             yield place, mistake
         elif declared.joint and (repeated := joint_ids & set(ids)):
             yield place, f'"{min(repeated)}" is already randomized jointly with other questions'

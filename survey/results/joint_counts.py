@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.errors import CountsError, NotFoundError
+from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator.core.arguments import CodeChannel
-from survey.mechanism import SubsetSelection
+from survey.mechanism import HalfSpace, SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
 from survey.mechanism.joint_response import marginal_response
@@ -92,10 +92,19 @@ def _option_variables(
 
 
 def joint_channel(questions: Sequence[PublishedQuestion]) -> SubsetSelection | None:
-    """Return the channel of questions that were randomized jointly, None if they were not."""
+    """Return the channel of questions that were randomized jointly, None if they were not.
+
+    Raises ChannelError for two questions of one half-space, whose reports depend on each other.
+    """
     joint = questions[0].joint
     if joint is None or len(questions) < 2 or any(other.joint != joint for other in questions):
         return None
+    if isinstance(joint.channel, HalfSpace):
+        ids = " and ".join(question.id for question in questions)
+        raise ChannelError(
+            f"{ids} are randomized in one half-space, which shows the shares of each question but "
+            'not how they are related; for that randomize them with mechanism = "grr"'
+        )
     size = math.prod(len(question.options) for question in questions)
     return joint.channel if size == joint.channel.k else marginal_response(joint.channel, size)
 

@@ -153,8 +153,8 @@ BROKEN_CHANNELS = {
     ),
     "a flip only where no option is ticked": Mutant(
         "mechanism.js",
-        "(bit) => truth[bit] ^ flips[bit]",
-        "(bit) => truth[bit] | flips[bit]",
+        "truth[bit] ^ flip)",
+        "truth[bit] | flip)",
         "one_report",
     ),
     "epsilon of near against all other reports": Mutant(
@@ -336,6 +336,18 @@ BROKEN_READING = {
         "codes.set(id, reports[i]);",
         "codes.set(id, i === 1 ? truths.get(id) : reports[i]);",
         "joint",
+    ),
+    "the third of four items without randomization": Mutant(
+        "mechanism.js",
+        "truth[bit] ^ flip)",
+        "truth[bit] ^ (bit === 2 ? 0 : flip))",
+        "items",
+    ),
+    "items numbered the other way": Mutant(
+        "report.js",
+        "codes.set(id, reports[i]);",
+        "codes.set(id, reports[channel.kind === 'half_space' ? channel.m - 1 - i : i]);",
+        "items",
     ),
     "a joint response counts as its parts": Mutant(
         "privacy-loss.js", "if (!joint) return ratio(channel);", "return ratio(channel);", "joint"

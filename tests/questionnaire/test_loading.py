@@ -20,6 +20,7 @@ SOURCES = {
     "skips": surveys.SKIPS,
     "sampled": surveys.SAMPLED,
     "joint": surveys.JOINT.decode(),
+    "items": surveys.ITEMS.decode(),
     "shared": f"kiosk = true\n{SMALL}",
     "languages": """
 slug = "sprachen"

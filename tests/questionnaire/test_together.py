@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import operator
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -24,7 +26,7 @@ from survey.questionnaire.privacy_loss import Questions, ledger, lines, report_s
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.cases import each_case
-from tests.surveys import JOINT, publish
+from tests.surveys import ITEMS, JOINT, publish
 
 YES_NO = '[[questions]]\nid = "{0}"\ntype = "yes_no"\ntext = "{0}?"\n'
 
@@ -40,6 +42,10 @@ def survey_of(*ids: str, declared: str, start: str = "", more: str = "") -> str:
 
 def together(*ids: str, joint: bool = False) -> str:
     return f"[[together]]\nquestions = {list(ids)}\n" + "joint = true\n" * joint
+
+
+def half_space(*ids: str) -> str:
+    return together(*ids, joint=True) + 'mechanism = "half_space"\n'
 
 
 def test_questions_that_belong_together_are_drawn_together_with_the_same_frequency():
@@ -95,6 +101,8 @@ def load_survey(definition: Definition):
     "source",
     [
         JOINT.decode(),
+        ITEMS.decode(),
+        survey_of(*"abcd", declared=half_space("b", "d")),
         survey_of(*"abc", declared=together("a", "b", "c", joint=True)),
         survey_of(*"abcd", declared=together("b", "d"), start="questions_per_person = 2"),
     ],
@@ -122,6 +130,48 @@ def test_the_simulation_draws_exactly_the_joint_channel():
     # The parts are the margins of that table.
     assert smoked.channel.exact_p == Fraction(channel.T + 2 * channel.L, channel.total)
     assert drank.channel.exact_p == Fraction(channel.T + channel.L, channel.total)
+
+
+def test_questions_in_a_half_space_spend_exactly_their_epsilons():
+    definition = publish(survey_of(*"abcde", declared=half_space("e", "a", "c", "b")))
+    a, b, _, d, _ = definition.questions
+    assert a.joint == b.joint
+    assert a.joint
+    assert a.joint.questions == ("a", "b", "c", "e")
+    assert d.joint is None
+    assert a.joint.channel.ratio == 3**4
+    assert definition.ratio == 3**5
+    assert definition.linked_ratios["c"] == 3**4
+    # The stored report has one byte per question, as without the declaration.
+    assert {question.code_bytes for question in definition.questions} == {1}
+
+
+def test_the_simulation_draws_exactly_the_half_space_and_its_parts():
+    """Run every sequence of draws for every combination of answers.
+
+    Each vector with at least t right bits has weight a, and any other one b, with a/b = e^epsilon.
+    """
+    text = survey_of(*"abc", declared=half_space(*"abc")).replace('"3/4"', '"3/5"')
+    definition = publish(text)
+    channel = definition.questions[0].joint.channel
+    below = [channel.near + channel.far, channel.size, channel.others]
+    a, b = Fraction(27), Fraction(8)
+    assert channel.ratio == a / b
+    total = a * channel.size + b * channel.others
+    for truth in itertools.product(range(2), repeat=3):
+        counts = Counter()
+        for draws in itertools.product(*map(range, below)):
+            sequence = iter(draws)
+            codes = randomized_codes(definition.questions, truth, lambda _, it=sequence: next(it))
+            counts[tuple(codes)] += 1
+        shares = {codes: Fraction(n, math.prod(below)) for codes, n in counts.items()}
+        for codes in itertools.product(range(2), repeat=3):
+            right = sum(map(operator.eq, codes, truth))
+            assert shares[codes] == (a if right >= channel.agreements else b) / total
+        # The part of a question does not depend on the other answers.
+        for place, question in enumerate(definition.questions):
+            kept = sum(share for codes, share in shares.items() if codes[place] == truth[place])
+            assert kept == question.channel.exact_p
 
 
 MULTIPLE = """[[questions]]
@@ -163,7 +213,36 @@ WRONG = {
     ),
     "four jointly": (
         survey_of(*"abcd", declared=together(*"abcd", joint=True)),
-        ("together 1, questions", "has 4 questions; at most 3 can be randomized jointly"),
+        (
+            "together 1, questions",
+            "has 4 questions; at most 3 can be randomized jointly, or up to 20 yes/no questions "
+            'with mechanism = "half_space"',
+        ),
+    ),
+    "21 in a half-space": (
+        survey_of(*"abcdefghijklmnopqrstu", declared=half_space(*"abcdefghijklmnopqrstu")),
+        ("together 1, questions", "has 21 questions; at most 20 can be randomized jointly"),
+    ),
+    "three options in a half-space": (
+        survey_of("a", more=YES_NO.format("b") + "prefer_not_to_say = true\n",
+                  declared=half_space("a", "b")),
+        (
+            "together 1, questions",
+            '"b" has the options yes, no, prefer_not_to_say; in a half-space each question has 2',
+        ),
+    ),
+    "a half-space without joint": (
+        survey_of(*"ab", declared=half_space(*"ab").replace("joint = true\n", "")),
+        ("together 1, mechanism", "needs joint = true"),
+    ),
+    "too high a truth probability in a half-space": (
+        survey_of(
+            "a",
+            more=YES_NO.format("b") + 'truth_probability = "0.99"\n',
+            declared=half_space("a", "b"),
+        ),
+        ("together 1, questions", '"a" would have a truth probability of 0.993; at most 0.99 is '
+         "allowed"),
     ),
     "two joint responses of one question": (
         survey_of(*"abc", declared=together(*"ab", joint=True) + together(*"bc", joint=True)),

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.surveys import EVERY_DESIGN, JOINT, ONE_REPORT, TWO_CHOICES, publish
+from tests.surveys import EVERY_DESIGN, ITEMS, JOINT, ONE_REPORT, TWO_CHOICES, publish
 
 FOLDER = Path(__file__).parent
 
@@ -162,7 +162,18 @@ def perturbed_bits(
 def perturbed_together(
     channel: dict[str, int], ticks: list[int], random_below: Any
 ) -> tuple[str, list[list[int]]]:
-    """Return one report and its draws: near or not, then one of the near and one of the others.
+    """Return one report and its draws, with the bits packed."""
+    m = channel["m"]
+    reported, draws = vector_together(channel, ticks, random_below)
+    number = int("".join(map(str, reported)), 2)
+    octets = (number << -m % 8).to_bytes((m + 7) // 8, "big")
+    return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
+
+
+def vector_together(
+    channel: dict[str, int], ticks: list[int], random_below: Any
+) -> tuple[list[int], list[list[int]]]:
+    """Return the bits of one report, and its draws: near or not, one near and one other vector.
 
     The vectors with at least `agreements` ones, written as numbers, are in descending order. Ones
     are the right bits of a near report, and the wrong bits of another.
@@ -181,8 +192,7 @@ def perturbed_together(
     )
     truth = int("".join(map(str, ticks)), 2)
     reported = truth ^ number ^ (2**m - 1) if is_near else truth ^ number
-    octets = (reported << -m % 8).to_bytes((m + 7) // 8, "big")
-    return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
+    return [int(bit) for bit in f"{reported:0{m}b}"], draws
 
 
 def numbers_from(x: int, m: int, least: int) -> int:
@@ -393,6 +403,14 @@ def report_vectors() -> list[dict[str, Any]]:
                 ({"tools": [0, 3, 5], "drives": 0}, {"tools": [7], "drives": 1}, {"drives": 2}),
                 None,
             ),
+            (
+                ITEMS,
+                (
+                    {"sleep": 0, "town": 2, "smoke": 1, "drink": 1, "alone": 0},
+                    {"sleep": 1, "town": 0, "smoke": 1, "drink": 0, "alone": 1},
+                ),
+                None,
+            ),
         )
         for answers in answer_sets
     ]
@@ -445,6 +463,10 @@ def joint_codes_of(
     """Return the reports of all questions of a joint response, and its draws."""
     joint = question["joint"]
     members = [member for member in questions if member["id"] in joint["questions"]]
+    if joint["channel"]["kind"] == "half_space":
+        bits = [answers[member["id"]] for member in members]
+        reported, draws = vector_together(joint["channel"], bits, rng.randrange)
+        return dict(zip(joint["questions"], reported, strict=True)), draws
     # All combinations of options in order, the last question fastest.
     combinations = list(itertools.product(*(range(len(m["options"])) for m in members)))
     truth = combinations.index(tuple(answers[member["id"]] for member in members))
@@ -472,6 +494,7 @@ def label_vectors() -> list[dict[str, Any]]:
         *topic_vectors(questions),
         *group_vectors(choices[0]),
         *joint_vectors(),
+        *item_vectors(),
         *space_labels(),
     ]
 
@@ -525,6 +548,20 @@ def group_vectors(choice: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for survey in surveys
     ]
+
+
+def item_vectors() -> list[dict[str, Any]]:
+    """Return a survey of a half-space: its ratio is that of each of its questions."""
+    form = json.loads(publish(ITEMS).canonical)
+    questions = [question for page in form["pages"] for question in page["questions"]]
+    joint = questions[0]["joint"]["channel"]
+    near, far = map(len, sides_of(joint))
+    whole = Fraction(joint["near"] * far, joint["far"] * near)
+    labels = {
+        question["id"]: label_of(question, whole if "joint" in question else ratio_of(question))
+        for question in questions
+    }
+    return [{"questions": questions, "labels": labels, "sampling": None, "topics": {}}]
 
 
 def joint_vectors() -> list[dict[str, Any]]:

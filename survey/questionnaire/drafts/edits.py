@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from survey.errors import DesignError
+from survey.mechanism.joint_response import JointMechanism
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.drafts.conversion import option_ids
 from survey.questionnaire.drafts.draft import (
@@ -157,13 +158,20 @@ def with_epsilons(content: DraftContent, levels: Mapping[int, tuple[str, str]]) 
 
 
 def with_groups(
-    content: DraftContent, together: Sequence[tuple[Sequence[str], bool]], drawn: int
+    content: DraftContent,
+    together: Sequence[tuple[Sequence[str], JointMechanism | None]],
+    drawn: int,
 ) -> DraftContent:
     """Declare the questions that belong together, and how many groups each person is asked.
 
-    Each declaration has the ids and whether the answers are randomized jointly. 0 asks all groups.
+    Each declaration has the ids, and the mechanism if the answers are randomized jointly. With 0,
+    each person is asked all groups.
     """
-    declared = tuple({"questions": list(ids), "joint": is_joint} for ids, is_joint in together)
+    declared = tuple(
+        {"questions": list(ids), "joint": mechanism is not None}
+        | ({"mechanism": mechanism} if mechanism == "half_space" else {})
+        for ids, mechanism in together
+    )
     draws = {"questions_per_person": str(drawn or ""), "together": declared}
     return replace(content, survey={**content.survey, **draws})
 

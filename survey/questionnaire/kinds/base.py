@@ -16,8 +16,9 @@ import numpy as np
 from pydantic import Field
 
 from survey.errors import DesignError
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, multiple_choice
+from survey.mechanism import AnyChannel, BitVector, HalfSpace, SubsetSelection, multiple_choice
 from survey.mechanism.channel import Codes, Integers
+from survey.mechanism.joint_response import JointChannel, JointMechanism
 from survey.mechanism.simulation import truths
 from survey.questionnaire.designs import AnswerSpace
 from survey.questionnaire.texts import Frozen, Identifier, Option
@@ -93,11 +94,17 @@ class JointResponse:
     """Questions whose answers are randomized as one; a member's `channel` is its marginal channel.
 
     `questions` are their ids in the survey's order, `channel` is the one over all combinations of
-    their options, the last question fastest.
+    their options, the last question fastest; or a half-space, in which the bit of a question is the
+    position of its option, 0 or 1.
     """
 
     questions: tuple[str, ...]
-    channel: SubsetSelection
+    channel: JointChannel
+
+    @property
+    def mechanism(self) -> JointMechanism:
+        """How the answers are randomized: over all combinations of options, or in a half-space."""
+        return "half_space" if isinstance(self.channel, HalfSpace) else "grr"
 
     def to_json(self) -> dict[str, Any]:
         """Return the form in the definition of each of the questions."""

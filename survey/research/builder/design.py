@@ -158,8 +158,12 @@ def apply_design(
         is_own = question.mechanism is None and item.question.mechanism == own
         mechanism = "" if is_own else item.question.mechanism
         levels[keys[item.question.id]] = (mechanism, format_fraction(epsilon))
-    joint = {item.question.id for item in design.questions if item.question.joint}
-    together = [(group, joint.issuperset(group)) for group in design.together]
+    joint = {
+        item.question.joint.questions: item.question.joint.mechanism
+        for item in design.questions
+        if item.question.joint
+    }
+    together = [(group, joint.get(group)) for group in design.together]
     drawn = design.drawn if design.drawn < len(design.groups) else 0
     return edits.with_groups(edits.with_epsilons(content, levels), together, drawn)
 

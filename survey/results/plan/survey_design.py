@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,10 +22,15 @@ from pydantic import TypeAdapter
 from survey.errors import ChannelError, DesignError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.core.intervals import normal_quantile
-from survey.mechanism import from_epsilon
+from survey.mechanism import HalfSpace, from_epsilon
 from survey.mechanism.composition import total_ratio
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, format_fraction
-from survey.mechanism.joint_response import joint_response, marginal_response
+from survey.mechanism.joint_response import (
+    MAX_ITEMS,
+    JointMechanism,
+    joint_channel,
+    marginal_response,
+)
 from survey.questionnaire.definition import MAX_JOINT, groups_of
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
@@ -193,8 +198,9 @@ def survey_plan(
     """Return the designs whose whole report has at most this total epsilon, for n respondents.
 
     `together` lists questions that are drawn together. Crossed questions are planned in separate
-    groups, and in one group; up to three single choices in one group are randomized jointly where
-    that makes their margins and those of their cells smaller (by the geometric mean).
+    groups, and in one group; up to three single choices in one group are randomized jointly over
+    their combinations, and three to twenty yes/no questions in a half-space, where that makes their
+    margins and those of their declared crossings smaller (by the geometric mean).
     `question_design` chooses the mechanisms. No answer, with all reports that depend on it, gets
     more than the epsilon `answer_limit`, if there is one.
 
@@ -318,6 +324,8 @@ def _pair_margin(first: QuestionDesign, second: QuestionDesign, responses: int) 
     joint = first.question.joint
     if joint is None or joint != second.question.joint:
         return cell_margin(first.variance, second.variance, responses)
+    if isinstance(joint.channel, HalfSpace):
+        return math.inf  # its reports are not cross-tabulated with each other
     cells = first.question.channel.options * second.question.channel.options
     p, q = (channel := marginal_response(joint.channel, cells)).p, channel.q
     # n Var = lambda (1 - lambda)/(p - q)^2: a combination is reported like an option.
@@ -399,52 +407,56 @@ class _Builder:
                 for question in members
             ]
             epsilon = min(epsilons[group[0]], self.answer_limit / len(group))
-            joint = self._joint(members, separate, epsilon)
             pairs = [pair for pair in self.crossings if set(pair) <= set(group)]
-            if joint is not None and _objective(joint, pairs) < _objective(separate, pairs):
-                separate = joint
-            designs |= {design.question.id: design for design in separate}
+            candidates = [separate, *self._joint_designs(members, separate, epsilon)]
+            best = min(candidates, key=lambda candidate: _objective(candidate, pairs))
+            designs |= {design.question.id: design for design in best}
         return [designs[question.id] for question in self.questions]
 
     def _limited(self, question: BaseQuestion, epsilons: Mapping[str, Fraction]) -> Fraction:
         limit = self.answer_limit / len(self._linked_groups[question.id])
         return min(epsilons[question.id], _in_thousandths(limit))
 
-    def _joint(
+    def _joint_designs(
         self,
         members: Sequence[BaseQuestion],
         separate: Sequence[QuestionDesign],
         epsilon: Fraction,
-    ) -> list[QuestionDesign] | None:
-        """Return the designs of questions that are randomized as one; None if that is impossible.
+    ) -> Iterator[list[QuestionDesign]]:
+        """Yield the designs of questions that are randomized as one, by each possible mechanism.
 
         Each of them states the epsilon, and their joint report spends the sum.
         """
-        can_join = 1 < len(members) <= MAX_JOINT and all(
+        can_join = len(members) > 1 and all(
             question.kind.is_single
             and question.mechanism in (None, GRR)
             and len(self._linked_groups[question.id]) == 1
             for question in members
         )
-        if not can_join:
-            return None
         sizes = [len(question.all_options) for question in members]
         ids = tuple(question.id for question in members)
-        try:
-            epsilon, joint = _joint_response(ids, sizes, epsilon)
-        except ChannelError:
-            return None
-        published = [
-            replace(
-                item.question,
-                mechanism=GRR,
-                stated={"epsilon": format_fraction(epsilon)},
-                channel=marginal_response(joint.channel, size),
-                joint=joint,
-            )
-            for item, size in zip(separate, sizes, strict=True)
-        ]
-        return [QuestionDesign.of(item, epsilon, separate[0].responses) for item in published]
+        mechanisms: list[JointMechanism] = []
+        if can_join and len(members) <= MAX_JOINT:
+            mechanisms.append("grr")
+        if can_join and set(sizes) == {2} and MAX_JOINT <= len(members) <= MAX_ITEMS:
+            mechanisms.append("half_space")
+        for mechanism in mechanisms:
+            try:
+                allowed, joint = _joint_response(ids, sizes, epsilon, mechanism)
+            except ChannelError:
+                continue
+            published = [
+                replace(
+                    item.question,
+                    mechanism=GRR,
+                    stated={"epsilon": format_fraction(allowed)},
+                    channel=marginal_response(joint.channel, size),
+                    joint=joint,
+                )
+                for item, size in zip(separate, sizes, strict=True)
+            ]
+            responses = separate[0].responses
+            yield [QuestionDesign.of(item, allowed, responses) for item in published]
 
 
 def _in_thousandths(epsilon: Fraction) -> Fraction:
@@ -452,7 +464,7 @@ def _in_thousandths(epsilon: Fraction) -> Fraction:
 
 
 def _joint_response(
-    ids: tuple[str, ...], sizes: Sequence[int], epsilon: Fraction
+    ids: tuple[str, ...], sizes: Sequence[int], epsilon: Fraction, mechanism: JointMechanism
 ) -> tuple[Fraction, JointResponse]:
     """Return the largest epsilon up to this one, and the joint response that may be published.
 
@@ -461,7 +473,7 @@ def _joint_response(
 
     def build(thousandths: int) -> JointResponse:
         own = (from_epsilon(size, Fraction(thousandths, GRID)).ratio for size in sizes)
-        return JointResponse(ids, joint_response(sizes, total_ratio(own)))
+        return JointResponse(ids, joint_channel(sizes, total_ratio(own), mechanism))
 
     def is_excessive(thousandths: int) -> bool:
         channel = build(thousandths).channel

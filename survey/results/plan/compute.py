@@ -16,11 +16,13 @@ from survey.errors import ChannelError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.core.intervals import Chances
 from survey.estimator.planning import expected_margin as expected
-from survey.mechanism import AnyChannel, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
+from survey.mechanism.joint_response import joint_channel, marginal_response
 from survey.questionnaire.canonical import question_form, read_question
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
+from survey.questionnaire.kinds.base import JointResponse
 from survey.results.estimates.compute import histogram_cells
 from survey.results.question_statistics import opt_outs, single_code_channel
 
@@ -69,13 +71,17 @@ class RequiredDesign(NamedTuple):
 
 @dataclass(frozen=True)
 class _Family:
-    """The channels of one question's design; `key` holds everything that they depend on."""
+    """The channels of one question's design; `key` holds everything that they depend on.
+
+    `others` is e^epsilon that the other questions of its joint response state, if it is in one.
+    """
 
     question: PublishedQuestion = field(compare=False)
     inputs: AnswerSpace = field(compare=False)
     parameter: str
     design: str
     key: tuple[object, ...]
+    others: Fraction = Fraction(1)
 
 
 def to_published(question: BaseQuestion) -> PublishedQuestion:
@@ -237,8 +243,18 @@ def _family(question: BaseQuestion, published_question: PublishedQuestion) -> _F
         published_question.type,
         *(inputs.ordinary, inputs.no_answers, inputs.ticks, inputs.alone, inputs.step),
         repr(fixed),
+        published_question.joint,
     )
-    return _Family(published_question, inputs, parameter, question.design, key)
+    joint = published_question.joint
+    others = joint.channel.ratio / question.own_channel.ratio if joint else Fraction(1)
+    return _Family(published_question, inputs, parameter, question.design, key, others)
+
+
+def _part(joint: JointResponse, k: int, ratio: Fraction) -> SubsetSelection:
+    """Return the part of a question with k options if the joint response has this e^epsilon."""
+    K = joint.channel.options
+    sizes = [2] * K if joint.mechanism == "half_space" else [k, K // k]
+    return marginal_response(joint_channel(sizes, ratio, joint.mechanism), k)
 
 
 def _parameter_values(family: _Family) -> Sequence[Fraction]:
@@ -259,6 +275,8 @@ def _epsilon_and_margin(family: _Family, value: Fraction, n: int) -> tuple[float
     """Return epsilon and the margin; infinite if integers cannot make the channel."""
     try:
         channel: AnyChannel = DESIGNS[family.design].ways[family.parameter](family.inputs, value)
+        if family.question.joint:
+            channel = _part(family.question.joint, channel.options, channel.ratio * family.others)
     except ChannelError:
         return math.inf, math.inf
     return channel.epsilon, planned_margin(replace(family.question, channel=channel), n)

@@ -197,10 +197,8 @@ def _required_setting(
 ) -> str:
     """Return the setting that gives the margin; empty if the design has none.
 
-    The margin of a joint response also depends on the settings of the other questions.
+    The margin of a joint response also depends on the settings of the other questions, which stay.
     """
-    if published.joint:
-        return ""
     design = required_design(question, published, responses.to_question, margin)
     if design is None:
         return ""
@@ -210,7 +208,8 @@ def _required_setting(
     if design.parameter != "epsilon":
         value = f"{float(design.value):.3g}"
         setting = f"{design.parameter} to about {value} (epsilon {design.epsilon:.2g})"
-    return f"For {_describe_margin(published, margin)} with {responses}, set {setting}."
+    others = " if the questions randomized as one answer with it stay" if published.joint else ""
+    return f"For {_describe_margin(published, margin)} with {responses}, set {setting}{others}."
 
 
 def _out_of_reach(

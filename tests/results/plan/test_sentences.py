@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import Question
+from survey.questionnaire.loading import load
 from survey.results.plan.compute import planned_margin, required_responses, to_published
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
@@ -148,6 +149,34 @@ def test_the_required_epsilon_is_stated_for_every_type_and_suffices(kind):
     # Fine grids are planned with fewer points, which changes a margin by a few per mille.
     assert margin(required) <= goal * 1.005
     assert margin(required * Fraction(9, 10)) > goal * 0.995
+
+
+HALF_SPACE = 'mechanism = "half_space"\n'
+ITEM = '[[questions]]\nid = "{0}"\ntype = "yes_no"\ntext = "?"\nepsilon = "{1}"\n'
+
+
+@each_case(("ids", "more"), [("ab", ""), ("abc", ""), ("abc", HALF_SPACE), ("abcdef", HALF_SPACE)])
+def test_the_required_epsilon_of_a_question_in_a_joint_response_leaves_the_others(ids, more):
+    def survey(epsilon: str):
+        items = "".join(ITEM.format(id_, epsilon if id_ == "b" else "0.5") for id_ in ids)
+        declared = f"[[together]]\nquestions = {list(ids)}\njoint = true\n{more}"
+        start = 'slug = "s"\ntitle = "S"\nprefer_not_to_say = false\n'
+        return load(f"{start}{items}{declared}".encode(), "s.toml", Caps())
+
+    goal = 0.05
+    planned = list(survey("0.3").questions)[1]
+    sentence = question_plan(planned, 1_000, goal).needed_epsilon
+    ending = (
+        r"set epsilon to about ([\d.]+) if the questions randomized as one answer with it stay\.$"
+    )
+    match = re.search(ending, sentence)
+    assert match, sentence
+    required = Fraction(match[1])
+    margins = [
+        planned_margin(to_published(list(survey(str(float(epsilon))).questions)[1]), 1_000)
+        for epsilon in (required, required * Fraction(95, 100))
+    ]
+    assert margins[0] <= goal < margins[1]
 
 
 @pytest.mark.parametrize("kind", WITH_PARAMETERS)

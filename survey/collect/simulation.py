@@ -20,6 +20,7 @@ from survey.collect.incoming_reports import accept, parse
 from survey.collect.release import release_simulated
 from survey.errors import DesignError
 from survey.mechanism import UniformBelow, secure_uniform_below
+from survey.mechanism.channel import Floats
 from survey.mechanism.joint_response import perturb_jointly
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, Survey, report_body
@@ -32,6 +33,9 @@ BATCH = 8_192
 
 MAX_SIMULATED = 5_000
 """Maximum number of simulated respondents per request, because a researcher waits for the page."""
+
+ASSOCIATED = 0.5
+"""Part of the respondents of a test run with associated answers to questions randomized as one."""
 
 SECRET_BYTES = 16
 """Random bytes in the address of a test run: anyone who knows the address can open it."""
@@ -75,13 +79,33 @@ def _check_shares(question: PublishedQuestion, shares: Sequence[float]) -> list[
 
 
 def simulate_respondents(
-    definition: Definition, n: int, shares: Shares, rng: np.random.Generator
+    definition: Definition,
+    n: int,
+    shares: Shares,
+    rng: np.random.Generator,
+    associated: float = 0.0,
 ) -> Iterator[list[Answer | None]]:
-    """Yield the true answers of n respondents; None for a question that was not drawn."""
+    """Yield the true answers of n respondents; None for a question that was not drawn.
+
+    Answers to different questions are independent, except that for a part `associated` of the
+    respondents one number decides the answers to all questions of a joint response.
+    """
     columns = []
+    typed = {
+        question.id: shares.get(question.id) or question.kind.default_shares(question)
+        for question in definition.questions
+    }
     for question in definition.questions:
-        typed = shares.get(question.id) or question.kind.default_shares(question)
-        columns.append(question.kind.draw_answers(question, typed, n, rng))
+        columns.append(question.kind.draw_answers(question, typed[question.id], n, rng))
+    joint = {question.joint for question in definition.questions if question.joint}
+    for response in sorted(joint, key=lambda response: response.questions) if associated else ():
+        respondents = np.flatnonzero(rng.random(n) < associated)
+        u = rng.random(respondents.size)
+        for place, question in enumerate(definition.questions):
+            if question.joint == response:
+                options = _options_at(u, typed[question.id])
+                for respondent, option in zip(respondents.tolist(), options, strict=True):
+                    columns[place][respondent] = option
     for row in zip(*columns, strict=True):
         groups = rng.permutation(len(definition.groups))[: definition.drawn]
         drawn_ids = {name for group in groups for name in definition.groups[group]}
@@ -90,6 +114,12 @@ def simulate_respondents(
             answer if question.id in drawn_ids else None
             for question, answer in zip(definition.questions, answers, strict=True)
         ]
+
+
+def _options_at(u: Floats, shares: Sequence[float]) -> list[int]:
+    """Return the option in which the cumulative shares reach u, so that each has its share."""
+    reached = np.cumsum(shares) / sum(shares)
+    return [min(int(i), len(shares) - 1) for i in np.searchsorted(reached, u, side="right")]
 
 
 def _apply_conditions(
@@ -261,5 +291,5 @@ def add_test_responses(
         raise DesignError(
             f"The number of test responses must be from 1 to {MAX_SIMULATED:,} (found {n:,})"
         )
-    respondents = simulate_respondents(survey.definition, n, shares, rng)
+    respondents = simulate_respondents(survey.definition, n, shares, rng, ASSOCIATED)
     return sum(add_simulated(store, survey, respondents))

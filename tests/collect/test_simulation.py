@@ -14,12 +14,15 @@ from survey.collect.simulation import (
     add_test_responses,
     make_test_run,
     remove_test_run,
+    simulate_respondents,
 )
 from survey.errors import DefinitionError, DesignError
 from survey.estimator import mean
 from survey.questionnaire.loading import load
+from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.estimates.result import ResultCache
 from survey.results.question_statistics import truth_values
+from survey.results.request import IntervalOptions
 from survey.settings import Caps
 from tests import surveys
 from tests.conftest import SMALL, TODAY
@@ -68,6 +71,33 @@ def test_the_estimated_mean_of_a_number_is_close_to_the_requested_one(store, dra
     question = survey.definition.questions[at]
     result = mean(store.tally(survey.key).counts[at], question.channel, truth_values(question))
     assert abs(result.estimate - 20) < 5 * result.std_error
+
+
+def test_answers_to_a_joint_response_are_associated_in_test_runs_and_keep_their_shares():
+    """For half of the respondents one number decides both answers, for the others two."""
+    definition = surveys.publish(surveys.JOINT.replace(b"questions_per_person = 2\n", b""))
+    shares = {"smoked": [0.3, 0.7], "drank": [0.2, 0.3, 0.5]}
+    rng = np.random.default_rng(3)
+    n = 8_000
+    rows = list(simulate_respondents(definition, n, shares, rng, associated=0.5))
+    table = np.zeros((2, 3))
+    for smoked, _, drank, *_ in rows:
+        table[smoked, drank] += 1 / n
+    alike = np.array([[0.2, 0.1, 0.0], [0.0, 0.2, 0.5]])
+    expected = (alike + np.outer(*shares.values())) / 2
+    # Five standard deviations of a share of one half.
+    assert np.abs(table - expected).max() < 5 * 0.5 / np.sqrt(n)
+    independent = list(simulate_respondents(definition, n, shares, rng))
+    often = np.mean([row[0] == 0 and row[2] == 0 for row in independent])
+    assert abs(often - 0.06) < 0.02
+
+
+def test_the_cross_tab_of_a_joint_response_in_a_test_run_shows_an_association(store, draft, rng):
+    text = surveys.JOINT.decode().replace("questions_per_person = 2\n", "")
+    survey = make_test_run(store, parsed(text.replace('"3/4"', '"9/10"')), draft, TODAY)
+    add_test_responses(store, survey, 500, {}, rng)
+    result = compute_crosstab(store, survey, CrosstabRequest("smoked", "drank"), IntervalOptions())
+    assert result.test.p_value < 1e-6
 
 
 def test_a_test_run_never_changes_a_published_survey(store, draft, rng):

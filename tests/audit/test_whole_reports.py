@@ -35,8 +35,8 @@ def test_only_the_codes_depend_on_answers_and_they_are_independent_and_exact(nod
 def test_every_question_is_enumerated_in_first_and_in_second_place(name):
     id_pairs = [[q["id"] for q in questions(pair.form)] for pair in pairs(form(name))]
     ids = {question["id"] for question in questions(form(name))}
-    assert {first for first, _ in id_pairs} == ids
-    assert {second for _, second in id_pairs} == ids
+    assert {pair_ids[0] for pair_ids in id_pairs} == ids
+    assert {pair_ids[1] for pair_ids in id_pairs} == ids
 
 
 def test_a_question_is_enumerated_after_the_one_it_depends_on():

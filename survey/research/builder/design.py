@@ -20,6 +20,7 @@ from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
     WEAK_QUESTION_ABOVE,
     WEAK_REPORT_ABOVE,
+    Bounds,
     Questions,
     odds_in_words,
     report_strength,
@@ -38,6 +39,9 @@ from survey.results.plan.survey_design import (
 
 LARGEST_MARGIN = 0.5
 """Larger margins say nothing about a share."""
+
+SURE = 100
+"""Per cent to which a suspicion of more than 99% is rounded up."""
 
 ANSWER_LIMIT = Fraction(math.floor(math.log(WEAK_QUESTION_ABOVE) * GRID), GRID)
 """Epsilon of one answer up to which the label does not call it weak."""
@@ -265,6 +269,9 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
         f"(now {odds_in_words(present.ratio)}), one answer alone by at most "
         f"{odds_in_words(best.answer_ratio)} (now {odds_in_words(present.answer_ratio)})."
     )
+    from10 = Bounds.of(best.ratio).from10
+    most = f"at most {from10}%" if from10 < SURE else "more than 99%"
+    yield f"A complete response turns a suspicion of 10% into one of {most}."
     for group in best.together:
         joint = any(item.question.joint and item.question.id in group for item in best.questions)
         manner = ", and their answers are randomized as one" if joint else ""

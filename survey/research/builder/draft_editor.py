@@ -38,7 +38,6 @@ from survey.research.builder import forms
 from survey.research.builder.design import DesignPanel, design_panel
 from survey.research.builder.feedback import (
     draw_choices,
-    draw_rows,
     errors_of,
     mark_fields,
     question_feedback,
@@ -355,11 +354,6 @@ class _EditorPages(DraftPages):
             author=opened.draft.author,
             feedback=self._feedback(slug, page, content, draft_check),
             plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
-            draws=(
-                draw_rows(draft_check, parse_plan(content.plan))
-                if isinstance(form, forms.PlanForm)
-                else []
-            ),
             design=_design(draft_check, content) if isinstance(form, forms.PlanForm) else None,
             topics=list(content.topics),
             **page.variables,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 from flask import url_for
@@ -16,7 +15,6 @@ from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.drafts.draft import AUTOMATIC
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
-    Bounds,
     Questions,
     odds_in_words,
     publication_warnings,
@@ -28,7 +26,6 @@ from survey.research.builder.design import mechanism_sentence, ranges_sentence
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
-from survey.results.plan.compute import planned_margin, to_published
 from survey.results.plan.sentences import Responses, question_plan
 from survey.settings import Caps
 
@@ -198,60 +195,6 @@ def sampling_sentences(draft_check: DraftCheck, planned: DraftPlan, *, is_automa
         f"{responses.to_question:,} of {responses.n:,} responses"
         f"{', and you cannot cross-tabulate them' if separates else ''}."
     )
-
-
-@dataclass(frozen=True)
-class DrawRow:
-    """Privacy beside precision if each person is asked `n` of the groups of linked questions.
-
-    responses  the expected number of responses to each question
-    margin     the widest margin of error, in points of a share or in per cent of a range
-    """
-
-    n: int
-    factor: str
-    strength: str
-    from10: int
-    responses: int
-    margin: float
-    is_current: bool
-    is_recommended: bool
-
-
-def draw_rows(draft_check: DraftCheck, planned: DraftPlan) -> list[DrawRow]:
-    """Return the numbers of questions to choose from; none if there is nothing to choose.
-
-    The first few, and those around the present and the recommended number.
-    """
-    questions, recommended = draft_check.asked, draft_check.recommended_draw or 0
-    if questions.n_groups < 2:
-        return []
-    # Questions with equal channels have equal margins.
-    published = [to_published(question) for question in draft_check.questions.values()]
-    distinct = {question.channel: question for question in published}.values()
-    near = {questions.drawn, *range(recommended - 1, recommended + 2)}
-    rows = []
-    for n in range(1, questions.n_groups + 1):
-        ratio = questions.ratio_of(n)
-        if log_rounded_up(ratio) > draft_check.caps.survey:
-            break
-        if n > LISTED_DRAWS and n not in near and n != questions.n_groups:
-            continue
-        share = Fraction(n, questions.n_groups)
-        responses = Responses(planned.n, share).to_question
-        rows.append(
-            DrawRow(
-                n=n,
-                factor=odds_in_words(ratio),
-                from10=Bounds.of(ratio).from10,
-                strength=report_strength(questions.with_draw(n)),
-                responses=responses,
-                margin=100 * max(planned_margin(question, responses) for question in distinct),
-                is_current=n == questions.drawn,
-                is_recommended=n == (recommended or questions.n_groups),
-            )
-        )
-    return rows
 
 
 def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:

@@ -198,8 +198,6 @@ class _OutlinePages(DraftPages):
             return url_for("drafts.question", slug=slug, key=new_key or key)
         if action == "use-design":
             return url_for("drafts.plan", slug=slug, _anchor="design")
-        if action in PROTECTION_EDITS and "plan" in request.form:
-            return url_for("drafts.plan", slug=slug, _anchor="draws")
         if action in PROTECTION_EDITS:
             return url_for("drafts.outline", slug=slug, _anchor="protection")
         anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None

@@ -155,6 +155,37 @@ def test_crossed_questions_become_one_group_that_is_randomized_jointly(ada, stor
     assert joint["bullied"].channel.ratio <= 9
 
 
+ITEMS = "".join(
+    f'[[questions]]\nid = "i{i}"\ntype = "yes_no"\ntext = "Item {i}?"\n' for i in range(6)
+)
+GRID = f"""
+slug = "grid"
+title = "Grid"
+prefer_not_to_say = false
+epsilon = "0.5"
+{ITEMS}
+[[together]]
+questions = ["i0", "i1", "i2", "i3", "i4"]
+"""
+
+
+def test_yes_no_questions_that_belong_together_are_put_into_a_half_space(ada, store, begin):
+    slug = begin(GRID, total="4")
+    words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
+    assert "all or none of: i0, i1, i2, i3, i4, and their answers are randomized as one." in words
+    assert "cross-tabulated with others, but not with each other" in words
+    assert press(ada, slug, recommended_button(ada, slug))[0].status_code == 302
+    content = content_of(store, slug)
+    survey = check_draft(content, Caps()).survey
+    (joint,) = {question.joint for question in survey.questions if question.joint}
+    assert (joint.mechanism, joint.questions) == ("half_space", ("i0", "i1", "i2", "i3", "i4"))
+    assert "The draft has this design now." in ada.get(f"{DRAFTS}/{slug}/plan").text
+    outline = " ".join(ada.get(f"{DRAFTS}/{slug}").text.split())
+    assert "randomized as one answer with i0, i1, i3 and 1 more" in outline
+    page = ada.get(f"{DRAFTS}/{slug}/questions/{next(content.questions)['key']}").text
+    assert "randomized in one half-space with those to 4 other questions" in page
+
+
 def test_the_standard_total_is_that_of_the_draft(ada, store, begin):
     slug = begin()
     before = check_draft(content_of(store, slug), Caps()).ratio

@@ -175,11 +175,16 @@ class DraftContent:
 
         Also return whether the answers to both are randomized as one.
         """
+        others, is_joint = self.companions(name)
+        return next(iter(others), ""), is_joint
+
+    def companions(self, name: str) -> tuple[list[str], bool]:
+        """Return the ids of all questions that belong together with one, and whether jointly."""
         for declared in self.survey["together"]:
             if name and name in declared["questions"]:
-                other = next((id_ for id_ in declared["questions"] if id_ != name), "")
-                return other, bool(declared.get("joint", False))
-        return "", False
+                others = [id_ for id_ in declared["questions"] if id_ != name]
+                return others, bool(declared.get("joint", False))
+        return [], False
 
     @property
     def topics(self) -> dict[str, Texts]:

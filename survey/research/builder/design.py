@@ -273,9 +273,16 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
     most = f"at most {from10}%" if from10 < SURE else "more than 99%"
     yield f"A complete response turns a suspicion of 10% into one of {most}."
     for group in best.together:
-        joint = any(item.question.joint and item.question.id in group for item in best.questions)
+        joint = next(
+            (item.question.joint for item in best.questions if item.question.id in group), None
+        )
         manner = ", and their answers are randomized as one" if joint else ""
         yield f"Each person is asked all or none of: {', '.join(group)}{manner}."
+        if joint and joint.mechanism == "half_space":
+            yield (
+                "These questions could then be cross-tabulated with others, but not with each "
+                "other. Declare the pairs that you need above."
+            )
     pair = math.floor(best.n * best.separate_share)
     if len(best.groups) > 1:
         yield (

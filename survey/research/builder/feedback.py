@@ -103,8 +103,13 @@ def pair_sentence(draft_check: DraftCheck, question: BaseQuestion, n: int) -> st
     """Return what randomizing a question jointly changes; empty if it belongs with no other."""
     by_id = {other.id: other for other in draft_check.questions.values()}
     ids = next((ids for ids in draft_check.together if question.id in ids), ())
-    is_half_space = question.joint is not None and question.joint.mechanism == "half_space"
-    if not ids or n < 1 or is_half_space or joint_mistake(ids, by_id):
+    if question.joint and question.joint.mechanism == "half_space":
+        return (
+            f"The answer is randomized in one half-space with those to {len(ids) - 1} other "
+            "questions: the shares of each become precise, but these questions cannot be "
+            "cross-tabulated with each other."
+        )
+    if not ids or n < 1 or joint_mistake(ids, by_id):
         return ""
     members = [by_id[id_] for id_ in ids]
     channels = [member.own_channel for member in members]

@@ -104,6 +104,10 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
     return _margin_specification(points, [f"{quantity}, {100 * LEVEL:g}% intervals"], dot)
 
 
+MAX_TICKS = 12
+"""Maximum number of numbers of groups on the axis of a chart."""
+
+
 def survey_design_chart(
     plan: SurveyPlan, present: SurveyDesign | None = None, palette: str = ""
 ) -> Specification:
@@ -116,10 +120,12 @@ def survey_design_chart(
     best, colours = plan.recommended, PALETTES[palette or "light"]
     designs = [design for design in plan.designs if design.groups == best.groups]
     last = max(designs[-1].drawn, designs[0].drawn + 1)
+    numbers = [design.drawn for design in designs]
     x = {
         "field": "drawn",
         "type": "quantitative",
-        "axis": {"title": _group_name(best), "tickMinStep": 1, "format": "d"},
+        # Ticks at fractions would repeat a number when they are rounded.
+        "axis": {"title": _group_name(best), "values": numbers[:: -(-len(numbers) // MAX_TICKS)]},
         "scale": {"domain": [designs[0].drawn, last], "nice": False},
     }
     y = {

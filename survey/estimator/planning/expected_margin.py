@@ -193,8 +193,9 @@ def checked_interval(interval: str, population: int | None) -> str:
 def finite_margin(n: int, chances: Chances, share: float, level: float, population: int) -> float:
     """Return the expected half width of the interval of `finite_shares`, n of N people reporting.
 
-    For many reports it becomes z standard errors as in `binomial_margin`, without the continuity
-    correction of the interval.
+    For many reports it becomes z standard errors as in `binomial_margin`, and the continuity
+    correction of the interval, C/(n|D|) (`continuity`). Reports without randomization, D = 1, have
+    the textbook formula, which leaves it out.
     """
     p, q = chances
     D = abs(p - q)
@@ -204,12 +205,12 @@ def finite_margin(n: int, chances: Chances, share: float, level: float, populati
     variance = remaining * share * (1 - share) + randomization
     lam = q + (p - q) * share
     normal = normal_quantile(level) * math.sqrt(variance / n)
+    step = continuity(level) / (n * D)
     # n (x - r)^2 <= z^2 [phi r(1-r) + r A + (1-r) B], divided by phi
     phi, fixed = (remaining, False) if remaining > 0 else (1.0, True)
 
     def exact() -> float:
         estimates, weights = outcomes(share, variance, (1 - 2 * lam) / (p - q), n)
-        step = continuity(level) / (n * D)
         ends = [
             score_ends(
                 np.clip(estimates + side * step, 0.0, 1.0),
@@ -226,7 +227,7 @@ def finite_margin(n: int, chances: Chances, share: float, level: float, populati
 
     counts = TEXTBOOK_COUNTS if D == 1 else NORMAL_COUNTS
     weight = normal_weight(n * lam * (1 - lam), normal, min(share, 1 - share), level, counts)
-    return _handed_over(weight, normal, exact)
+    return _handed_over(weight, normal if D == 1 else normal + step, exact)
 
 
 def outcomes(mean: float, variance: float, step: float, n: float) -> tuple[Floats, Floats]:

@@ -329,11 +329,11 @@ def required_n(
     Raises DesignError for impossible values, with the nearest allowed one.
 
     >>> required_n(.03, epsilon=1).n, required_n(.03, epsilon=1, population=5000).n
-    (4997, 4118)
+    (4997, 4184)
     >>> required_n(.03, epsilon=12, share=.001).n  # z standard errors would ask for 5
     52
     >>> required_n(.03, epsilon=1, population=2000).note
-    'not possible at this epsilon; the smallest possible margin is 0.0421'
+    'not possible at this epsilon; the smallest possible margin is 0.0427'
     """
     question = checked_plan(epsilon, channel, k, share, level, population, interval)
     n = question.reports(checked_margin(margin))

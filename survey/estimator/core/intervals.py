@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from survey.estimator.core.finite_population import exact_ends, has_table
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 EDGE = 1e-12
@@ -47,7 +48,7 @@ def score_ends(
     level: float,
     skewness: Floats | None = None,
     *,
-    fixed: bool = False,
+    sampled: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Return the x with n (est - x)^2 <= z^2 (x at_truth + (1-x) elsewhere - x^2).
 
@@ -56,11 +57,11 @@ def score_ends(
     | that truth], and `elsewhere` the mean of E[g^2 | another truth]. All arrays have one shape.
 
     `skewness` of one pseudo-value moves the end on its side outwards, to the quantile z + skew (z^2
-    - 1)/(6 sqrt n) of Edgeworth's expansion (Hall 1992); the other end stays. `fixed` leaves out
-    the sampling variance x (1-x), for the share among these n respondents. For a binomial share of
-    reports, at_truth = (p (1-q)^2 + (1-p) q^2)/D^2 and elsewhere = q(1-q)/D^2 give Wilson's
-    interval of f mapped by (f-q)/D. The ends are not clipped; the width is never zero. Source:
-    Wilson 1927.
+    - 1)/(6 sqrt n) of Edgeworth's expansion (Hall 1992); the other end stays. `sampled` is the
+    fraction of the sampling variance x (1-x) that remains: 0 for the share among these n
+    respondents, (N-n)/(N-1) for n of N people. For a binomial share of reports,
+    at_truth = (p (1-q)^2 + (1-p) q^2)/D^2 and elsewhere = q(1-q)/D^2 give Wilson's interval of f
+    mapped by (f-q)/D. The ends are not clipped; the width is never zero. Source: Wilson 1927.
 
     >>> low, high = score_ends(np.array([.3]), 10, np.array([1.]), np.array([0.]), .95)
     >>> low.round(4), high.round(4)
@@ -68,8 +69,8 @@ def score_ends(
     """
     z = normal_quantile(level)
     skew_shift = 0.0 if skewness is None else skewness * (z**2 - 1) / (6 * np.sqrt(n))
-    # Var = elsewhere + slope x - curve x^2
-    slope, curve = (at_truth - elsewhere - 1, 0) if fixed else (at_truth - elsewhere, 1)
+    # Var = elsewhere + slope x - curve x^2, with (1 - sampled) x(1-x) left out
+    slope, curve = at_truth - elsewhere - (1 - sampled), sampled
     below, above = (
         (z + np.clip(shift, 0.0, MOST_SKEW)) ** 2
         for shift in (np.asarray(skew_shift), -np.asarray(skew_shift))
@@ -90,7 +91,7 @@ def skewness_of(mean: Floats, square: Floats, cube: Floats, possible: Floats) ->
 
 
 def _solve_score(
-    estimate: Floats, n: Floats | int, slope: Floats, curve: int, elsewhere: Floats, z2: Floats
+    estimate: Floats, n: Floats | int, slope: Floats, curve: float, elsewhere: Floats, z2: Floats
 ) -> tuple[Floats, Floats]:
     # a x^2 - 2 b x + n est^2 - z^2 elsewhere = 0, b = n est + z^2 slope/2
     a, b = n + curve * z2, n * estimate + z2 * slope / 2
@@ -281,9 +282,12 @@ def confidence_interval(
     if interval not in INTERVALS:
         raise ValueError(f"unknown interval {interval!r}; the names are {', '.join(INTERVALS)}")
     floor, ceiling = sorted((channel.p, channel.q))
-    low, high = INTERVALS[interval](counts, n, floor, ceiling, level)
-    # pi = (lambda - q)/(p - q), falling in lambda when p < q.
-    mapped = (np.stack([low, high]) - channel.q) / (channel.p - channel.q)
+    return mapped_to_shares(INTERVALS[interval](counts, n, floor, ceiling, level), channel)
+
+
+def mapped_to_shares(ends: Ends, channel: ReportChances) -> Ends:
+    """Return pi = (lambda - q)/(p - q), clipped to [0, 1]; it falls in lambda when p < q."""
+    mapped = (np.stack(ends) - channel.q) / (channel.p - channel.q)
     low, high = np.clip(np.sort(mapped, axis=0), 0.0, 1.0)
     return low, high
 
@@ -423,26 +427,44 @@ def lattice_shift(values: Floats, shares: Floats, n: Floats, level: float) -> Fl
 
 
 def fixed_population(counts: Integers, n: int, floor: float, ceiling: float, level: float) -> Ends:
-    """Return the score interval for the share among these n respondents, who are not a sample.
+    """Return the interval for the share among these n respondents, who are not a sample.
 
-    pi n respondents support the option with probability p and the others with q: c is a sum of two
-    binomials with the variance n V(lambda), V = pi p(1-p) + (1-pi) q(1-q) = (1-a-b) lambda + a b,
-    where a and b are floor and ceiling. The interval is |f - lambda| <= C/n + z sqrt(V(lambda)/n),
-    with C from `continuity` and f clipped to [a, b], which only widens it: its width is never zero.
-    By enumeration of every outcome of every population (k 2 and 10; epsilon 2 to 12; n 5 to 200)
-    coverage is at least .952 at .95 and .986 at .99. The interval does not cover the population's
-    share: it leaves out the sampling error.
+    It is that of `finite_population` for a population of n. It does not cover the population's
+    share, because it leaves out the sampling error.
     """
-    # lambda^2 - (2f + z^2 (1-a-b)/n) lambda + f^2 - z^2 a b/n = 0
-    z2, slope = normal_quantile(level) ** 2, 1 - floor - ceiling
-    ends = []
-    for side in (-1, 1):
-        f = np.clip((counts + side * continuity(level)) / n, floor, ceiling)
-        centre = f + z2 * slope / (2 * n)
-        # centre^2 - f^2 + z^2 a b/n = z^2 (V(f) + z^2 (1-a-b)^2/(4n))/n
-        spread = z2 * (slope * f + floor * ceiling + z2 * slope**2 / (4 * n)) / n
-        ends.append(np.clip(centre + side * np.sqrt(spread), floor, ceiling))
-    return ends[0], ends[1]
+    return finite_population(counts, n, floor, ceiling, level, n)
+
+
+def finite_population(
+    counts: Integers, n: int, floor: float, ceiling: float, level: float, population: int
+) -> Ends:
+    """Return the interval for the share of N people, of whom n, drawn at random, reported.
+
+    For populations with a table of outcomes it is exact (`exact_ends`). Otherwise it is the score
+    interval |f - lambda| <= C/n + z sqrt(V(lambda)/n), with C from `continuity` and
+    V = pi p(1-p) + (1-pi) q(1-q) + (N-n)/(N-1) D^2 pi(1-pi); f is clipped to [floor, ceiling], so
+    the width is never zero. By enumeration of every outcome of every population (k 2 to 10, epsilon
+    .2 to 8, n from 25 to 1,000), that covers at least .950 at .95.
+    """
+    D = ceiling - floor
+    if has_table(n, population):
+        low, high = (end[counts] for end in exact_ends(n, population, floor, ceiling, level))
+    else:
+        at_truth, elsewhere = 1 + ceiling * (1 - ceiling) / D**2, floor * (1 - floor) / D**2
+        shift = continuity(level) / (n * D)
+        low, high = (
+            score_ends(
+                np.clip((counts / n - floor) / D + side * shift, 0.0, 1.0),
+                n,
+                np.asarray(at_truth),
+                np.asarray(elsewhere),
+                level,
+                sampled=(population - n) / max(population - 1, 1),
+            )[end]
+            for end, side in enumerate((-1, 1))
+        )
+    low, high = np.clip(floor + D * np.stack([low, high]), floor, ceiling)
+    return low, high
 
 
 Interval = Callable[[Integers, int, float, float, float], Ends]

@@ -24,6 +24,7 @@ from survey.estimator.core.debiasing import (
 )
 from survey.estimator.core.fieller import RATIOS as SCATTER_RATIOS
 from survey.estimator.core.fieller import minimum_scatter
+from survey.estimator.core.finite_population import expected_half_width, has_table
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     FIXED_POPULATION,
@@ -205,20 +206,22 @@ def finite_margin(n: int, chances: Chances, share: float, level: float, populati
     variance = remaining * share * (1 - share) + randomization
     lam = q + (p - q) * share
     normal = normal_quantile(level) * math.sqrt(variance / n)
-    step = continuity(level) / (n * D)
-    # n (x - r)^2 <= z^2 [phi r(1-r) + r A + (1-r) B], divided by phi
-    phi, fixed = (remaining, False) if remaining > 0 else (1.0, True)
+    shift = continuity(level) / (n * D)
 
     def exact() -> float:
+        if has_table(n, population):
+            # If p < q, those without the option support it more often.
+            of_ceiling = share if p > q else 1 - share
+            return expected_half_width(n, population, min(p, q), max(p, q), of_ceiling, level)
         estimates, weights = outcomes(share, variance, (1 - 2 * lam) / (p - q), n)
         ends = [
             score_ends(
-                np.clip(estimates + side * step, 0.0, 1.0),
-                np.asarray(n / phi),
-                np.asarray(1 + at_truth / phi),
-                np.asarray(elsewhere / phi),
+                np.clip(estimates + side * shift, 0.0, 1.0),
+                n,
+                np.asarray(1 + at_truth),
+                np.asarray(elsewhere),
                 level,
-                fixed=fixed,
+                sampled=remaining,
             )[end]
             for end, side in enumerate((-1, 1))
         ]
@@ -227,7 +230,7 @@ def finite_margin(n: int, chances: Chances, share: float, level: float, populati
 
     counts = TEXTBOOK_COUNTS if D == 1 else NORMAL_COUNTS
     weight = normal_weight(n * lam * (1 - lam), normal, min(share, 1 - share), level, counts)
-    return _handed_over(weight, normal if D == 1 else normal + step, exact)
+    return _handed_over(weight, normal if D == 1 else normal + shift, exact)
 
 
 def outcomes(mean: float, variance: float, step: float, n: float) -> tuple[Floats, Floats]:

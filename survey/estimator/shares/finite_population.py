@@ -14,12 +14,12 @@ from survey.estimator.core.arguments import (
     checked_level,
     checked_whole,
 )
-from survey.estimator.core.debiasing import SecondMoments
-from survey.estimator.core.intervals import continuity, normal_quantile
+from survey.estimator.core.debiasing import left_inverse
+from survey.estimator.core.intervals import Chances, finite_population, mapped_to_shares
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator
-from survey.estimator.shares.proportions import Proportions, proportions
-from survey.mechanism import AnyChannel
+from survey.estimator.shares.proportions import Proportions, proportions, table_ends
+from survey.mechanism import AnyChannel, WeightTable
 from survey.mechanism.channel import Floats
 
 
@@ -61,11 +61,12 @@ def finite_shares(
     `counts` and `n` as in `proportions`. With S^2 = N/(N-1) pi(1-pi),
         SE^2 = (1 - n/N) S^2/n + [pi p(1-p) + (1-pi) q(1-q)] / (n D^2):
     the first part is 0 if everybody is asked, the second is not. If each person is asked about some
-    of the options, n and N are those of the option. The interval is the score interval of this
-    variance with the continuity correction C/(n|D|) (`continuity`). For n = N it is
-    "fixed-population". `margin_split` divides the margins of `proportions`, for a large population,
-    in the same way. Coverage at .95, by enumeration of every outcome of every population (k 2, 4,
-    10, epsilon .5 to 12, N 10 to 200, n from N/10 to N): at least .950.
+    of the options, n and N are those of the option. The interval is that of `finite_population`:
+    exact up to a table of 250,000 outcomes, (N+1)(n+1), and above that the score interval of this
+    variance with a continuity correction; channels given as tables always have a score interval.
+    For n = N it is "fixed-population". `margin_split` divides the margins of `proportions`, for a
+    large population, in the same way. Coverage at .95 is at least .950, by enumeration of every
+    outcome of every population (`tests/benchmarks/coverage_tables.py`).
 
     Raises DesignError for a population smaller than n, and the errors of `proportions`.
 
@@ -80,7 +81,7 @@ def finite_shares(
     shares = proportions(counts, channel, n=n, level=level)
     N = checked_population(population, int(shares.reports.max()))
     sampling, randomization = _parts(shares, N)
-    low, high = _score_ends(shares, channel, N, level)
+    low, high = _ends(shares, counts, channel, N, level)
     return FiniteShares(
         estimate=shares.estimate,
         std_error=np.hypot(sampling, randomization),
@@ -118,38 +119,20 @@ def _parts(shares: Proportions, N: int) -> tuple[Floats, Floats]:
     )
 
 
-def _score_ends(
-    shares: Proportions, channel: AnyChannel, N: int, level: float
+def _ends(
+    shares: Proportions, counts: ArrayLike, channel: AnyChannel, N: int, level: float
 ) -> tuple[Floats, Floats]:
-    n = np.maximum(shares.reports, 1).astype(np.float64)
+    """Return the interval of each share; [0, 1] for options without reports."""
     chances = linear_estimator(channel).chances
-    # Only two kinds of reports give estimates in steps of 1/(n|D|).
-    step = np.zeros(n.shape)
-    if chances:
-        step = continuity(level) * np.array([1 / abs(p - q) for p, q in chances]) / n
-    remaining = (N - shares.reports) / max(N - 1, 1)
-    estimate = np.nan_to_num(shares.estimate)
-    ends = [
-        _score_end(side, np.clip(estimate + side * step, 0, 1), n, shares.moments, remaining, level)
-        for side in (-1, 1)
-    ]
-    has_reports = shares.reports > 0
-    return np.where(has_reports, ends[0], 0.0), np.where(has_reports, ends[1], 1.0)
-
-
-def _score_end(
-    side: int, estimate: Floats, n: Floats, moments: SecondMoments, remaining: Floats, level: float
-) -> Floats:
-    """Return the x farthest to one side with n (est - x)^2 <= z^2 V(x), in [0, 1].
-
-    V(x) = phi x(1-x) + x A + (1-x) B. phi is the remaining fraction of the sampling variance; A and
-    B are the variance of one report's value among people with and without the answer. A quadratic
-    in x.
-    """
-    z2 = normal_quantile(level) ** 2
-    A, B = moments.at_truth - 1, moments.elsewhere
-    slope = remaining + A - B
-    h = n * estimate + z2 * slope / 2
-    variance = remaining * estimate * (1 - estimate) + estimate * A + (1 - estimate) * B
-    spread = z2 * (n * variance + z2 * (slope**2 / 4 + remaining * B))
-    return np.asarray(np.clip((h + side * np.sqrt(spread)) / (n + z2 * remaining), 0.0, 1.0))
+    if isinstance(channel, WeightTable) and not chances:
+        n, G = shares.n, left_inverse(channel)
+        f, no_bias = np.asarray(counts) / n, np.zeros(len(G))
+        remaining = (N - n) / max(N - 1, 1)
+        return table_ends(f, n, channel, G, shares.moments, level, no_bias, sampled=remaining)
+    low, high = np.zeros(len(chances)), np.ones(len(chances))
+    for j, ((p, q), n) in enumerate(zip(chances, shares.reports.tolist(), strict=True)):
+        if n:
+            count = np.array([round(n * (q + (p - q) * float(shares.estimate[j])))])
+            ends = finite_population(count, n, min(p, q), max(p, q), level, N)
+            (low[j],), (high[j],) = mapped_to_shares(ends, Chances(p, q))
+    return low, high

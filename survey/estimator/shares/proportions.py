@@ -436,7 +436,7 @@ def _score_shares(
     f = counts / n
     estimate = G @ f
     level = interval_options.level_of_each(len(G))
-    low, high = table_ends(f, n, channel, G, moments, level, bias, fixed=fixed)
+    low, high = table_ends(f, n, channel, G, moments, level, bias, sampled=0.0 if fixed else 1.0)
     # E g^2 - E[g]^2 is the variance of sampling and randomization;
     # E g^2 - E[E[g | truth]^2] = E g^2 - pi is that of randomization alone.
     explained = np.clip(estimate, 0.0, 1.0) if fixed else estimate**2
@@ -467,21 +467,23 @@ def table_ends(
     level: float,
     bias: Floats,
     *,
-    fixed: bool = False,
+    sampled: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Return the score interval of the shares G f of n reports, for f of shape (..., reports).
 
-    Among these respondents (`fixed`), only randomization smooths the distribution of an estimate:
-    the `lattice_shift` is the largest one for respondents who all have the same truth.
+    `sampled` is the fraction of the sampling variance that remains (`score_ends`). Among these
+    respondents it is 0, and only randomization smooths the distribution of an estimate: the
+    `lattice_shift` is the largest one for respondents who all have the same truth. In a finite
+    population, where sampling smooths it too, this shift errs on the wide side.
     """
     values, reports = G[:, None, :] / n, np.array([float(n)])
-    if fixed:
+    if sampled < 1:
         shift = lattice_shift(values[:, None], channel.matrix[:, None, :], reports, level).max(
             axis=1
         )
     else:
         shift = lattice_shift(values, f[..., None, None, :], reports, level)
-    return score_interval(f @ G.T, n, moments, level, bias + shift, fixed=fixed)
+    return score_interval(f @ G.T, n, moments, level, bias + shift, sampled=sampled)
 
 
 def score_interval(
@@ -492,7 +494,7 @@ def score_interval(
     shift: Floats | float = 0.0,
     skewness: Floats | None = None,
     *,
-    fixed: bool = False,
+    sampled: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the score interval in [0, 1], around the estimate clipped to [0, 1].
 
@@ -508,7 +510,7 @@ def score_interval(
             moments.elsewhere,
             level,
             skewness,
-            fixed=fixed,
+            sampled=sampled,
         )[end]
         for end, side in enumerate((-1, 1))
     )

@@ -133,7 +133,7 @@ def test_the_fixed_population_interval_covers_the_share_among_these_respondents(
         ends = all_ends(n, channel, "fixed-population")
         assert np.all(ends.width > 0)
         covered = coverage_of_fixed_populations(n, channel, ends.low, ends.high)
-        assert min(covered) >= 0.945
+        assert min(covered) >= 0.95 - ROUNDING
 
 
 def test_the_fixed_population_interval_is_narrower_by_what_sampling_adds() -> None:

@@ -419,9 +419,10 @@ def lattice_shift(values: Floats, shares: Floats, n: Floats, level: float) -> Fl
     is_jump = jumps > SMALLEST_JUMP * jumps[..., -1:]
     u = 2 * np.pi / np.where(is_jump, jumps, 1.0)
     phase = u[..., None, None] * values[..., None, :, :]
-    f = shares[..., None, :, :]
     # |phi| = prod_s |sum_c f_sc e^(i u values_sc)|^n_s
-    length = np.hypot((f * np.cos(phase)).sum(axis=-1), (f * np.sin(phase)).sum(axis=-1))
+    length = np.hypot(
+        *(np.einsum("...jsc,...sc->...js", wave, shares) for wave in (np.cos(phase), np.sin(phase)))
+    )
     damping = np.prod(np.minimum(length, 1.0) ** n[..., None, :], axis=-1)
     return np.asarray(continuity(level) * np.where(is_jump, jumps * damping, 0.0).max(axis=-1))
 

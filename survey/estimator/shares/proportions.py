@@ -24,7 +24,6 @@ from survey.estimator.core.debiasing import (
     binary_error,
     binary_moments,
     effective_answers,
-    expected,
     left_inverse,
     observed_variance,
     pseudo_values,
@@ -409,7 +408,7 @@ def no_answer_shares(
 
 def second_moments(channel: WeightTable, G: Floats, truths: range) -> SecondMoments:
     """Return m_i = E[g_j^2 | i] of row j of G: at truth j, and the largest at the others."""
-    squares = np.stack([expected(channel, g**2) for g in G])
+    squares = (channel.matrix @ (G**2).T).T
     rows = np.arange(len(G))
     at_truth = squares[rows, list(truths)]
     squares[rows, list(truths)] = 0.0

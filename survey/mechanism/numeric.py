@@ -44,6 +44,9 @@ COIN_TOLERANCE = 0.01
 LARGEST_PART_TOTAL = 2**18
 """Replaces PART_TOTAL for an epsilon up to 12, whose T alone exceeds 2^17."""
 
+MOVEMENT = MAX_REPORTS // 4
+"""Maximum number of reports by which a window for the mean moves from one end to the other."""
+
 
 def one_bit(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     """One bit for the mean: P(1 | x) = (xT + (R-x)L) / (R(T+L)) on the grid 0..R, R = k - 1.
@@ -87,7 +90,31 @@ def piecewise(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     >>> piecewise(11, 1).ratio <= Fraction(math.exp(1))
     True
     """
-    return WeightTable(_piecewise_window(k, epsilon), no_answers)
+    return WeightTable(_moving_window(k, epsilon, _papers_width(epsilon)), no_answers)
+
+
+def optimal_piecewise(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
+    """Piecewise mechanism whose window has the width with the smallest worst-case variance.
+
+    Let r = e^eps and h = width/(width + movement). On [-1, 1] the pseudo-value of a truth x has the
+    variance beta + gamma x^2, which is largest at the ends,
+
+        beta = D (1 + (r-1) h^3) / (3 (r-1)^2 h^2 (1-h)^2),  gamma = 1/((r-1) h),  D = 1 + (r-1) h.
+
+    The best h is near 1/(1 + e^(.27 eps)) from epsilon 1 to 4, and near (2/r)^(1/3) for a large
+    epsilon; `piecewise` has 1/(1 + e^(eps/2)). Guarantee: epsilon = ln(T/L). Source: Zhao et al.
+    2020 (their PM-OPT).
+
+    >>> piecewise(11, 4).shape.width, optimal_piecewise(11, 4).shape.width
+    (138, 330)
+    """
+    r = math.exp(float(parse_epsilon(epsilon)))
+    width = np.arange(1, MOVEMENT + 1) / MOVEMENT  # as a fraction of the movement
+    h = width / (1 + width)
+    D = 1 + (r - 1) * h
+    beta = D * (1 + (r - 1) * h**3) / (3 * ((r - 1) * h * (1 - h)) ** 2)
+    best = width[(beta + 1 / ((r - 1) * h)).argmin()]
+    return WeightTable(_moving_window(k, epsilon, float(best)), no_answers)
 
 
 def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
@@ -103,7 +130,7 @@ def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     if eps <= HYBRID_FROM:
         return one_bit(k, epsilon, no_answers)
     largest = PART_TOTAL if eps < math.log(PART_TOTAL) - 1 else LARGEST_PART_TOTAL
-    window = _piecewise_window(k, epsilon, largest)
+    window = _moving_window(k, epsilon, _papers_width(epsilon), largest)
     bit = OneBit(
         check_grid(k) - 1, *_small_weights(epsilon, lambda T, L: (k - 1) * (T + L), largest)
     )
@@ -137,12 +164,16 @@ def _window(
     return Window(k, width, stride, T, L)
 
 
-def _piecewise_window(k: int, epsilon: Probability, largest: int = WORD_TOTAL) -> Window:
+def _moving_window(k: int, epsilon: Probability, width: float, largest: int = WORD_TOTAL) -> Window:
+    """Return a window whose width is this fraction of its movement from end to end of the grid."""
     steps = check_grid(k) - 1
-    eps = float(parse_epsilon(epsilon))
-    stride = max(MAX_REPORTS // 4 // steps, 1)
-    width = max(round(stride * steps * math.exp(-eps / 2)), 1)
-    return _window(k, width, stride, epsilon, largest)
+    stride = max(MOVEMENT // steps, 1)
+    return _window(k, max(round(stride * steps * width), 1), stride, epsilon, largest)
+
+
+def _papers_width(epsilon: Probability) -> float:
+    """Return the width that Wang et al. 2019 chose, as a fraction of the movement."""
+    return math.exp(-float(parse_epsilon(epsilon)) / 2)
 
 
 def geometric(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:

@@ -188,6 +188,7 @@ DESIGNS: Mapping[str, Design] = {
     "one_bit": Design({"epsilon": _on_grid(numeric.one_bit)}, is_on_grid=True),
     "piecewise": Design({"epsilon": _on_grid(numeric.piecewise)}, is_on_grid=True),
     "hybrid": Design({"epsilon": _on_grid(numeric.hybrid)}, is_on_grid=True),
+    "optimal_piecewise": Design({"epsilon": _on_grid(numeric.optimal_piecewise)}, is_on_grid=True),
     "bits": Design(
         {
             "epsilon": _for_ticks(multiple_choice.bits),

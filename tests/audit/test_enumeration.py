@@ -68,6 +68,7 @@ LARGE = [
     numeric.geometric(40, 2, 2),
     numeric.square_wave(101, 1, 1),
     numeric.hybrid(11, 4, 2),
+    numeric.optimal_piecewise(11, 4, 2),
     numeric.piecewise(5, 8),
     numeric.one_bit(1000, 1, 1),
     randomized_response.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),

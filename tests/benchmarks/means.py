@@ -24,6 +24,7 @@ from survey.mechanism.numeric import (
     hybrid,
     laplace,
     one_bit,
+    optimal_piecewise,
     piecewise,
     square_wave,
 )
@@ -38,6 +39,7 @@ CHANNELS: dict[str, Callable[[int, int], object]] = {
     "one bit": lambda epsilon, silent: one_bit(POINTS, epsilon, silent),
     "piecewise": lambda epsilon, silent: piecewise(POINTS, epsilon, silent),
     "hybrid": lambda epsilon, silent: hybrid(POINTS, epsilon, silent),
+    "optimal piecewise": lambda epsilon, silent: optimal_piecewise(POINTS, epsilon, silent),
     "square wave": lambda epsilon, silent: square_wave(POINTS, epsilon, silent),
     "geometric": lambda epsilon, silent: geometric(POINTS, epsilon, silent),
     "Laplace": lambda epsilon, silent: laplace(POINTS, epsilon, silent),

@@ -18,7 +18,14 @@ A second table compares the default design for numbers with one bit, hybrid and 
 the estimated mean on [-1, 1] at the worst true answer, exact from the tables and pseudo-values in
 use, for the same number of options without an answer.
 
-A third table compares the half-space with the other designs for several ticks, at the same total
+A third table compares means by the optimal piecewise mechanism with those by the hybrid, the
+baseline, and with the best tables that a linear programme finds: ratios of the widths of intervals.
+A table at epsilon consists of reports with the weight r
+under some answers and 1 under the others, of any frequency. The programme chooses the frequency of
+each interval of answers and of each of `VALUES` as its pseudo-value, for the smallest variance in
+the worst case or if all answers are equally frequent.
+
+A fourth table compares the half-space with the other designs for several ticks, at the same total
 epsilon: n Var of the share of an option that half of all people tick. Its closed form is compared
 with a simulation of reports of people of whom each ticks each option with probability 1/2.
 """
@@ -29,10 +36,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_matrix
 
 from survey.errors import ChannelError
+from survey.estimator.core.debiasing import expected, pseudo_values
 from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, worst_variance
-from survey.mechanism import HalfSpace, SubsetSelection, best, multiple_choice
+from survey.mechanism import HalfSpace, SubsetSelection, WeightTable, best, multiple_choice
+from survey.mechanism.numeric import hybrid, optimal_piecewise
 from survey.mechanism.simulation import population
 
 OPTIONS = (2, 4, 5, 7, 10, 16, 64, 256)
@@ -45,6 +56,13 @@ POINTS = (2, 11, 101, 1000)
 NUMBER_EPSILONS = ("0.5", "1", "2", "4", "8")
 TOLERANCE = 1e-3
 """Allowance for grids above 101 points, which the selection compares at 101 points."""
+
+LEAST_POINTS = 11
+LEAST_EPSILONS = ("2", "3", "4")
+VALUES = np.linspace(-2, 2, 161)
+"""Pseudo-values of the tables of the linear programme."""
+WIDEST = 1.02
+"""Largest width of a planned interval relative to that of the best table."""
 
 TICKS = (5, 10, 20, 32)
 TICK_EPSILONS = ("1", "2", "4", "8")
@@ -164,6 +182,7 @@ def main() -> None:
     verdict = "reached" if worst <= 1 + ROUNDING else "MISSED"
     print(f"worst ratio best / min(rivals): {worst:.4f} (target <= 1: {verdict})")
     print_numbers()
+    print_least()
     print_ticks(rng)
 
 
@@ -179,6 +198,60 @@ def print_numbers() -> None:
     ]
     verdict = "reached" if max(ratios) <= 1 + TOLERANCE else "MISSED"
     print(f"worst ratio default / min(all): {max(ratios):.4f} (target <= 1: {verdict})")
+
+
+def mean_variance(channel: WeightTable) -> float:
+    """Return n Var of the mean on [-1, 1] if all answers are equally frequent."""
+    x = np.linspace(-1, 1, channel.truths)
+    return float(expected(channel, pseudo_values(channel, x, 1).values ** 2).mean())
+
+
+def least_variance(k: int, r: float, *, worst: bool) -> float:
+    """Return the smallest n Var of any table of intervals: in the worst case, or of the mean.
+
+    With m_Ig >= 0 for the reports I with the pseudo-value g, and c_I(i) = r if i is in I, else 1:
+    minimize the maximum, or the mean, over i of sum m_Ig c_I(i) g^2 (less x_i^2 in the worst
+    case), where sum m_Ig c_I(i) = 1 and sum m_Ig c_I(i) g = x_i for every i.
+    """
+    x = np.linspace(-1, 1, k)
+    i = np.arange(k)
+    intervals = [(a, b) for a in range(k) for b in range(a, k) if b - a < k - 1]
+    c = np.array([np.where((a <= i) & (i <= b), r, 1.0) for a, b in intervals]).T
+    equal = np.vstack([np.kron(c, np.ones(len(VALUES))), np.kron(c, VALUES)])
+    right = np.concatenate([np.ones(k), x])
+    squares = np.kron(c, VALUES**2)
+    if worst:
+        # The last variable is the maximum.
+        objective = np.append(np.zeros(squares.shape[1]), 1.0)
+        limits = {"A_ub": csr_matrix(np.hstack([squares, -np.ones((k, 1))])), "b_ub": x**2}
+        equal = np.hstack([equal, np.zeros((2 * k, 1))])
+    else:
+        objective, limits = squares.mean(axis=0), {}
+    return float(linprog(objective, A_eq=csr_matrix(equal), b_eq=right, **limits).fun)
+
+
+def print_least() -> None:
+    """Print how much narrower intervals of means are than by the hybrid."""
+    print(
+        f"\nhow many times narrower than by the hybrid a mean's interval is, {LEAST_POINTS} points"
+    )
+    print(f"{'':>8}{'worst case':>32}{'answers equally frequent':>32}")
+    names = f"{'optimal piecewise':>20}{'best table':>12}"
+    print(f"{'epsilon':>8}{names}{names}{'ratio':>8}")
+    ratios = []
+    for epsilon in LEAST_EPSILONS:
+        base, ours = (make(LEAST_POINTS, epsilon) for make in (hybrid, optimal_piecewise))
+        gains: list[float] = []
+        for worst, variance in ((True, worst_variance), (False, mean_variance)):
+            least = least_variance(LEAST_POINTS, math.exp(float(epsilon)), worst=worst)
+            gains += [math.sqrt(variance(base) / other) for other in (variance(ours), least)]
+        ratios.append(gains[3] / gains[2])
+        figures = "".join(f"{gain:>{20 - 8 * (i % 2)}.3f}" for i, gain in enumerate(gains))
+        print(f"{epsilon:>8}{figures}{ratios[-1]:>8.3f}")
+    verdict = "reached" if max(ratios) <= WIDEST else "MISSED"
+    print(
+        f"planned width / that of the best table: {max(ratios):.3f} (target <= {WIDEST}: {verdict})"
+    )
 
 
 def print_ticks(rng: np.random.Generator) -> None:

@@ -113,6 +113,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "one_bit": ("mean",),
             "piecewise": CELLS,
             "hybrid": CELLS,
+            "optimal_piecewise": CELLS,
         }.items()
     },
     "number, gaussian": (

@@ -16,13 +16,14 @@ from survey.mechanism.numeric import (
     hybrid,
     laplace,
     one_bit,
+    optimal_piecewise,
     piecewise,
     square_wave,
 )
 from survey.mechanism.randomized_response import exponential
 from tests.cases import each_case
 
-MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
+MAKERS = [one_bit, square_wave, piecewise, hybrid, optimal_piecewise, geometric, laplace]
 
 
 @pytest.mark.slow

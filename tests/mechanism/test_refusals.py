@@ -35,6 +35,7 @@ from survey.mechanism.numeric import (
     hybrid,
     laplace,
     one_bit,
+    optimal_piecewise,
     piecewise,
     square_wave,
 )
@@ -43,7 +44,7 @@ from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit,
 from tests.cases import each_case
 
 WORD = 2**32
-ON_A_GRID = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
+ON_A_GRID = [one_bit, square_wave, piecewise, hybrid, optimal_piecewise, geometric, laplace]
 
 
 def no_draw(n: int) -> int:

@@ -29,6 +29,7 @@ from survey.mechanism.numeric import (
     hybrid,
     laplace,
     one_bit,
+    optimal_piecewise,
     piecewise,
     square_wave,
 )
@@ -98,6 +99,7 @@ SHAPES: dict[str, Shape] = {
     "a mixture of two windows": Mixture(1, Window(3, 1, 1, 3, 1), 5, Window(3, 2, 2, 4, 3)),
 }
 
+MAKERS = (one_bit, square_wave, piecewise, hybrid, optimal_piecewise, geometric, laplace)
 NO_ANSWERS = ("", " and one no answer", " and two no answers")
 
 
@@ -107,7 +109,7 @@ def tables() -> Iterator[tuple[str, AnyChannel]]:
         for name, shape in SHAPES.items():
             yield name + ending, WeightTable(shape, extra)
         for epsilon in ("0.5", "1", "4"):
-            for make in (one_bit, square_wave, piecewise, hybrid, geometric, laplace):
+            for make in MAKERS:
                 name = make.__name__.replace("_", " ")
                 yield f"{name} at epsilon {epsilon}{ending}", make(11, epsilon, extra)
         yield f"gaussian noise of six steps{ending}", gaussian(11, 6, extra)

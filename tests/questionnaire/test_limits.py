@@ -115,6 +115,7 @@ BORDERLINE_FORMS = [
     ("one_bit", "epsilon", AnswerSpace(41, 1)),
     ("piecewise", "epsilon", AnswerSpace(41, 0)),
     ("hybrid", "epsilon", AnswerSpace(41, 1)),
+    ("optimal_piecewise", "epsilon", AnswerSpace(41, 1)),
     ("bits", "epsilon", AnswerSpace(4, 0, ticks=4, alone=2)),
     ("bits", "truth_probability", AnswerSpace(4, 0, ticks=2, alone=1)),
     ("sampled_options", "epsilon", AnswerSpace(6, 0, ticks=3, alone=2)),

@@ -226,7 +226,10 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
 DESIGNS: Mapping[str, Callable[[int, Probability, int], WeightTable]] = MappingProxyType(
     {"one_bit": one_bit, "hybrid": hybrid, "piecewise": piecewise}
 )
-"""Designs with unbiased estimates of a mean, by name; the first one wins a tie."""
+"""Designs of which a question gets one if it names none, by name; the first one wins a tie.
+
+Their estimates of a mean are unbiased. `optimal_piecewise` must be named: see `GridKind`.
+"""
 
 COMPARED_POINTS = 101
 """Maximum number of grid points to compare; on finer grids variances differ by at most 0.1%."""

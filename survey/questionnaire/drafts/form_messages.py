@@ -40,6 +40,7 @@ MECHANISM_NAMES: Mapping[str, str] = {
     "one_bit": "One bit: for the mean only",
     "piecewise": "Piecewise: for the mean",
     "hybrid": "Hybrid: for the mean",
+    "optimal_piecewise": "Optimal piecewise: for the mean above epsilon 1.5",
     "bits": "Each answer separately",
     "sampled_options": "Some answers, selected at random",
     "half_space": "All answers in one report: most of them right",

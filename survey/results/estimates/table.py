@@ -56,6 +56,7 @@ MECHANISMS: Mapping[str, str] = MappingProxyType(
         "one_bit": "one bit",
         "piecewise": "piecewise mechanism",
         "hybrid": "hybrid of one bit and piecewise",
+        "optimal_piecewise": "optimal piecewise mechanism",
         "bits": "randomized response per option",
         "sampled_options": "randomized response of sampled options",
         "half_space": "randomized response of all options in a half-space",

@@ -19,6 +19,7 @@ from survey.mechanism.numeric import (
     hybrid,
     laplace,
     one_bit,
+    optimal_piecewise,
     piecewise,
     square_wave,
 )
@@ -42,6 +43,7 @@ DESIGNS = {
     "laplace": lambda no_answers: laplace(K, 2, no_answers),
     "gaussian": lambda no_answers: gaussian(K, 6, no_answers),
     "generalized randomized response": lambda no_answers: from_epsilon(K + no_answers, 3),
+    "optimal piecewise": lambda no_answers: optimal_piecewise(K, 3, no_answers),
 }
 designs = pytest.mark.parametrize(
     "design",

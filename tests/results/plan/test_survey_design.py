@@ -16,7 +16,7 @@ from survey.estimator import histogram
 from survey.estimator.core.intervals import normal_quantile
 from survey.mechanism import from_epsilon, grr, multiple_choice
 from survey.mechanism.composition import log_rounded_up
-from survey.mechanism.numeric import square_wave
+from survey.mechanism.numeric import hybrid, optimal_piecewise, square_wave
 from survey.questionnaire.definition import groups_of
 from survey.questionnaire.kinds import Question
 from survey.questionnaire.loading import load
@@ -275,6 +275,15 @@ def test_a_gain_of_less_than_five_per_cent_keeps_randomized_response():
     assert (
         question_design(question(**choice(k)), epsilon, Caps(), 1_000).question.mechanism == "grr"
     )
+
+
+@each_case(("epsilon", "mechanism", "gain"), [("1", "hybrid", 1), ("4", "optimal_piecewise", 1.1)])
+def test_optimal_piecewise_is_proposed_for_means_where_it_is_narrower(epsilon, mechanism, gain):
+    design = question_design(question(**MIXED_NUMBER), Fraction(epsilon), Caps(), 1_000)
+    assert design.question.mechanism == mechanism
+    assert design.gain == pytest.approx(gain, abs=0.005)
+    make = hybrid if mechanism == "hybrid" else optimal_piecewise
+    assert design.question.channel == make(13, epsilon, 1)
 
 
 def test_a_named_mechanism_is_not_replaced():

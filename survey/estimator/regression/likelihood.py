@@ -231,8 +231,9 @@ class Profile:
         return estimate - self._reach(-row, quantile), estimate + self._reach(row, quantile)
 
     def root(self, row: Floats) -> float:
-        """Return sqrt(2 (l* - l*(row'theta = 0)))."""
-        return self._root(row, -float(row @ self.theta), self._path(row))[0]
+        """Return sqrt(2 (l* - l*(row'theta = 0))); 0 at an estimate of 0, which has no direction."""
+        distance = -float(row @ self.theta)
+        return self._root(row, distance, self._path(row))[0] if distance else 0.0
 
     def _reach(self, row: Floats, quantile: float) -> float:
         """Return how far row'theta can grow until the root has this size."""

@@ -90,6 +90,12 @@ def test_a_share_below_0_has_a_finite_coefficient_whose_interval_says_how_little
     assert fit.conf_high[0] - fit.conf_low[0] > 2
 
 
+def test_a_coefficient_of_exactly_0_has_the_p_value_1():
+    fit = regression([0, 1, 0, 1], COIN, [0, 1, 1, 0], penalty="firth")
+    assert fit.estimate.tolist() == [0, 0]
+    assert fit.p_value.tolist() == [1, 1]
+
+
 @pytest.mark.slow
 def test_a_predictor_that_separates_the_answers_through_the_randomization_has_a_finite_odds_ratio():
     x = np.repeat([0, 1], [250, 250])

@@ -231,7 +231,7 @@ class Profile:
         return estimate - self._reach(-row, quantile), estimate + self._reach(row, quantile)
 
     def root(self, row: Floats) -> float:
-        """Return sqrt(2 (l* - l*(row'theta = 0))); 0 at an estimate of 0, which has no direction."""
+        """Return sqrt(2 (l* - l*(row'theta = 0))), which is 0 if the estimate is 0."""
         distance = -float(row @ self.theta)
         return self._root(row, distance, self._path(row))[0] if distance else 0.0
 

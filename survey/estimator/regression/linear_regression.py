@@ -95,8 +95,9 @@ def linear_regression(
     epsilon 1 to 4, skewed errors, two or three truths: .940 to .982. Sources: van den Hout and
     Kooiman 2006; Fieller 1954.
 
-    Raises CountsError for impossible reports, missing values, groups of different size, or
-    predictors that do not vary enough to determine the coefficients; ChannelError for channels of
+    Raises CountsError for impossible reports, missing values, groups of different size, an outcome
+    that is the same for everybody, or predictors that do not vary enough to determine the
+    coefficients; ChannelError for channels of
     groups, of sets, or through which different shares give the same reports; ValueError for other
     arguments.
 
@@ -156,6 +157,8 @@ def _outcome(
             f"outcome[{place}] = {y[place]}: must be a finite number of at most "
             f"{LARGEST_NUMBER:g}; leave out people with missing values"
         )
+    if y.size > 1 and np.ptp(y) == 0:
+        raise CountsError(f"the outcome is {y[0]:g} for everybody: there is nothing to regress")
     return y
 
 
@@ -222,7 +225,8 @@ def _fieller(p: Floats, q: Floats, k: float) -> tuple[float, float]:
     covariance = np.cov(p, q, bias=True)
     a = Q**2 - k * covariance[1, 1]
     b = P * Q - k * covariance[0, 1]
-    root = b**2 - a * (P**2 - k * covariance[0, 0])
-    if a <= 0 or root < 0:
+    if a <= 0:
         return -np.inf, np.inf
+    # The estimate P/Q is accepted, so that only rounding makes this negative, in a perfect fit.
+    root = max(b**2 - a * (P**2 - k * covariance[0, 0]), 0.0)
     return float((b - np.sqrt(root)) / a), float((b + np.sqrt(root)) / a)

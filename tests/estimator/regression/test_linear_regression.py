@@ -25,6 +25,12 @@ def test_without_randomized_predictors_the_estimates_are_those_of_least_squares(
     assert fit.term.tolist() == ["intercept", "a", "b"]
 
 
+def test_a_perfect_fit_has_an_interval_around_its_coefficients():
+    x = np.linspace(0, 1, 30)
+    fit = linear_regression(0.1 + 0.7 * x, x)
+    np.testing.assert_allclose([fit.conf_low, fit.conf_high], [[0.1, 0.7]] * 2, atol=1e-6)
+
+
 def test_one_binary_predictor_has_the_ratio_of_covariance_and_variance():
     # Cov(g, y)/(m (1 - m)) with g = (report - q)/(p - q) and m its mean.
     rng = np.random.default_rng(2)
@@ -90,6 +96,7 @@ def test_intervals_contain_the_slope(epsilon):
     ("keywords", "error", "reason"),
     [
         ({"outcome": [[1.0, 2]]}, CountsError, "must have shape"),
+        ({"outcome": [2.0, 2, 2, 2]}, CountsError, "2 for everybody"),
         ({"outcome": [1.0, np.nan, 2, 3]}, CountsError, r"outcome\[1\] = nan"),
         ({"channel": COIN}, ValueError, "both `channel` and `values`"),
         ({"channel": COIN, "values": [1, None]}, ValueError, "must be finite|stand for a number"),

@@ -183,7 +183,7 @@ def shuffled_epsilon(ratio: Fraction, n: int, delta: float) -> float:
 
     _check_delta(delta)
     local = log_rounded_up(ratio)
-    if n < 2 or local > LARGEST_LOCAL:
+    if n < 2 or not 0 < local <= LARGEST_LOCAL:
         return local
     r = float(ratio)
     c, chances, remainder = _binomial(n - 1, 1 / r)

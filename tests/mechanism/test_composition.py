@@ -148,6 +148,7 @@ def test_shuffling_gains_nothing_among_25_reports_and_less_than_the_closed_form_
     local = log_rounded_up(Fraction(3))
     assert local - 1e-3 < shuffled_epsilon(Fraction(3), 25, 1e-6) <= local
     assert shuffled_epsilon(Fraction(3), 1, 1e-6) == local
+    assert shuffled_epsilon(Fraction(1), 10, 1e-6) == 0
     # The closed form of the same paper gives .62, .325 and .082.
     for n, epsilon in ((1_000, 0.2094), (5_000, 0.0883), (100_000, 0.0176)):
         assert shuffled_epsilon(Fraction(3), n, 1e-6) == pytest.approx(epsilon, abs=1e-4)

@@ -17,7 +17,7 @@ from survey.mechanism.exact_numbers import GRID, exact_fraction
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.loading import load_file
-from survey.questionnaire.privacy_loss import odds_in_words
+from survey.questionnaire.privacy_loss import WEAK_QUESTION_ABOVE, odds_in_words
 from survey.results.plan.chart import survey_design_chart, write_chart
 from survey.results.plan.compute import LEVEL
 from survey.results.plan.question_design import BINS, QuestionDesign, compare_bins
@@ -185,6 +185,18 @@ def _recommendation(design: SurveyDesign) -> list[str]:
             else []
         ),
         *(f"  {name:{MAX_ID}}{text}" for name, text in merged),
+        *_weak_answer_lines(design),
+    ]
+
+
+def _weak_answer_lines(design: SurveyDesign) -> list[str]:
+    """Warn of a design whose answers publication and the privacy label will call weak."""
+    if design.answer_ratio <= WEAK_QUESTION_ABOVE:
+        return []
+    return [
+        "  Weak protection: one answer changes the odds by up to "
+        f"{odds_in_words(design.answer_ratio)}. To stay at {WEAK_QUESTION_ABOVE} or less, add",
+        f"    --answer-factor {WEAK_QUESTION_ABOVE}",
     ]
 
 

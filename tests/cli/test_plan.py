@@ -213,6 +213,8 @@ def test_a_declared_crossing_is_part_of_the_recommendation():
 def test_the_odds_factor_of_one_answer_can_be_limited():
     output = survey_run("--answer-factor", "9").output
     assert re.search(r"^ +(\* )?1 of 8 +250 +x9 +x9 ", output, re.M), output
+    assert "Weak protection" not in output
+    assert "Weak protection: one answer changes the odds by up to 19." in survey_run().output
     assert survey_run("--answer-factor", "1").exit_code == 1
 
 

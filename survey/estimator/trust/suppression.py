@@ -87,7 +87,8 @@ def reports_needed(*results: Estimate) -> int:
     """Return how many reports, in total, are needed until these estimates are no longer hidden.
 
     The number depends on the channel and the question alone, so it is the same for all answers and
-    does not change as reports arrive. For hidden estimates it is above their n.
+    does not change as reports arrive. For hidden estimates it is above their n. That of weighted
+    shares also depends on the weights, and changes if these become more or less unequal.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr

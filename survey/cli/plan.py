@@ -76,11 +76,14 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--chart", type=FILE, help="Draw margin against epsilon: FILE.svg or FILE.png.")
 @click.option("--grid", type=FILE, help="Draw simulated surveys: FILE.svg or FILE.png.")
 @click.option(
-    "--questions", help="Design a whole survey: a definition file, or a number of yes/no."
+    "--questions", help="Plan a whole survey: a definition file, or a number of yes/no questions."
 )
-@click.option("--total", help="With --questions: total epsilon of a complete response.")
+@click.option("--total", help="With --questions: maximum total epsilon of a complete response.")
 @click.option(
-    "--cross", multiple=True, metavar="ID,ID", help="Two questions to cross-tabulate; repeatable."
+    "--cross",
+    multiple=True,
+    metavar="ID,ID",
+    help="Two questions to cross-tabulate; can be repeated.",
 )
 @click.option("--answer-factor", type=float, help="Maximum odds factor of one answer.")
 @click.pass_context
@@ -136,13 +139,13 @@ def plan(
 
 
 def _refuse_question_options(context: click.Context) -> None:
-    """Raise DesignError if an option for a single question was given beside those of a survey."""
+    """Raise DesignError if options for one question and for a whole survey are combined."""
     for name in context.params:
         is_given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
         if is_given and name not in SURVEY_OPTIONS:
             raise DesignError(
-                f"--{'options' if name == 'k' else name} plans one question; a plan of a whole "
-                "survey takes --questions, --total, --n, --cross, --answer-factor and --chart"
+                f"--{'options' if name == 'k' else name} plans one question; to plan a whole "
+                "survey, use --questions, --total, --n, --cross, --answer-factor and --chart"
             )
 
 

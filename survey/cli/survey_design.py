@@ -1,4 +1,4 @@
-"""The part of `survey plan` that designs a whole survey: its tables in a terminal."""
+"""The part of `survey plan` that designs a whole survey: tables for the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from survey.results.plan.survey_design import (
 )
 
 COLUMNS = 8
-"""Designs whose margins are printed question by question."""
+"""Maximum number of designs whose margins are printed question by question."""
 
 LARGEST_MARGIN = 0.5
 """Larger margins say nothing about a share."""
@@ -50,7 +50,7 @@ def design_survey(
 ) -> None:
     """Print the designs of a survey and the recommended one, and draw their margins."""
     if not questions or not total or n is None:
-        raise DesignError("a plan of a whole survey needs --questions, --total and --n")
+        raise DesignError("give --questions, --total and --n to plan a whole survey")
     checked_n(n)
     caps = configured_settings().caps
     pairs = [_pair(text) for text in cross]
@@ -93,7 +93,9 @@ def _answer_limit(factor: float) -> Fraction:
 
 def _yes_no(number: int) -> list[BaseQuestion]:
     if not 1 <= number <= MAX_QUESTIONS:
-        raise DesignError(f"--questions {number} must be from 1 to {MAX_QUESTIONS}, or a file")
+        raise DesignError(
+            f"--questions {number} must be a number from 1 to {MAX_QUESTIONS}, or a file"
+        )
     return yes_no_questions(number)
 
 
@@ -101,7 +103,7 @@ def _pair(text: str) -> Pair:
     first, _, second = text.partition(",")
     if not second or "," in second:
         raise DesignError(
-            f"--cross {text} must be the ids of two questions, such as injured,support"
+            f"--cross {text} must be the ids of two questions and a comma, such as injured,support"
         )
     return first.strip(), second.strip()
 
@@ -115,9 +117,9 @@ def _designs_table(result: SurveyPlan, present: SurveyDesign | None, total: str)
         f"Designs of {len(design.questions)} questions for {design.n:,} respondents, total epsilon "
         f"at most {total}.",
         f"Margins at level {LEVEL:g}: points of a share near 50%, or per cent of a number's range.",
-        "Typical: the geometric mean, for shares of 50% and 10%, also of declared cross-tabs.",
-        "Pair: responses to two questions of different groups, and the typical margin of a cell.",
-        *(["Below the line, crossed questions are one group."] if len(series) > 1 else []),
+        "Typical: the geometric mean for shares of 50% and 10%, including declared cross-tabs.",
+        "Pair: responses to two questions from different groups, and the typical margin of a cell.",
+        *(["Below the line, cross-tabulated questions form one group."] if len(series) > 1 else []),
         "",
         f"{'asked':>12}{'responses':>11}{'one answer':>12}{'response':>10}{'typical':>9}"
         f"{'pair':>9}{'cell':>8}" + "".join(f"  {head:>14}" for head in heads),
@@ -178,9 +180,9 @@ def _recommendation(design: SurveyDesign) -> list[str]:
     head = "all questions" if everything else f"{design.drawn} of {len(design.groups)} {what}"
     return [
         f"Recommended (*): ask each person {head}.",
-        *(f"  Together, or not at all: {', '.join(group)}." for group in design.together),
+        *(f"  Asked together or not at all: {', '.join(group)}." for group in design.together),
         *(
-            ["  No two questions of different groups can be crossed."]
+            ["  Questions from different groups cannot be cross-tabulated."]
             if not design.separate_share and len(design.groups) > 1
             else []
         ),
@@ -202,13 +204,13 @@ def _weak_answer_lines(design: SurveyDesign) -> list[str]:
 
 def _describe(item: QuestionDesign) -> str:
     epsilon = "" if item.epsilon is None else f", epsilon {float(item.epsilon):g}"
-    gain = f", {item.gain:.2f} times narrower than by default" if item.gain > 1 else ""
+    gain = f", intervals narrower by a factor of {item.gain:.2f}" if item.gain > 1 else ""
     joint = ", randomized jointly" if item.question.joint else ""
     return f"{item.question.mechanism}{epsilon}{joint}{gain}"
 
 
 def _bins_lines(questions: Sequence[BaseQuestion], design: SurveyDesign) -> list[str]:
-    """Say for each number what a histogram costs in comparison with asking for a range."""
+    """Compare the margins of each number's histogram with those of asking for ranges."""
     lines = []
     for question, item in zip(questions, design.questions, strict=True):
         if not item.is_mean or item.epsilon is None:
@@ -218,10 +220,10 @@ def _bins_lines(questions: Sequence[BaseQuestion], design: SurveyDesign) -> list
         except ChannelError:
             continue  # too few points for a square wave
         lines += [
-            f"  {question.id}: a histogram of {BINS} cells, by square wave, has margins up to "
+            f"  {question.id}: a histogram of {BINS} cells, by square wave, has margins of up to "
             f"{_points(comparison.histogram)};",
-            f"    asked as {BINS} ranges {_points(comparison.bins)} ({comparison.gain:.1f} times "
-            "narrower), but without the mean",
+            f"    with {BINS} ranges instead, {_points(comparison.bins)} (narrower by a factor of "
+            f"{comparison.gain:.1f}), but no mean",
         ]
     return lines
 

@@ -196,7 +196,7 @@ def test_the_designs_of_a_survey_show_margins_bounds_and_crossings():
     assert row[7] == "71"
     assert re.search(r"^ +\* 1 of 8 +250 +x7.4 +x7.4 +±7.\d +0 +-$", result.output, re.M)
     assert "Recommended (*): ask each person 1 of 8 questions." in result.output
-    assert "No two questions of different groups can be crossed." in result.output
+    assert "Questions from different groups cannot be cross-tabulated." in result.output
     assert re.search(r"^  q1 and 7 more +grr, epsilon 2$", result.output, re.M)
     margins = re.search(r"^q1 and 7 more +(.*)$", result.output, re.M)[1].split()
     assert margins[1] == f"±{100 * margin_of(500, epsilon=1).margin:.1f}"
@@ -206,7 +206,7 @@ def test_a_declared_crossing_is_part_of_the_recommendation():
     result = survey_run("--cross", "q1,q2", total="2")
     assert re.search(r"^ +\* 1 of 7 .* 285 ±\d+\.\d$", result.output, re.M), result.output
     assert "q1 x q2" in result.output
-    assert "  Together, or not at all: q1, q2." in result.output
+    assert "  Asked together or not at all: q1, q2." in result.output
     assert "q1 and 1 more                 grr, epsilon 1, randomized jointly" in result.output
 
 
@@ -224,9 +224,13 @@ def test_a_definition_file_is_compared_with_its_present_design(tmp_path):
     result = survey_run("--chart", str(chart), questions=str(file), total="2")
     assert result.exit_code == 0, result.output
     assert re.search(r"^ +now 3 of 3 +2,000 +x2.8 +x21 ", result.output, re.M), result.output
-    assert re.search(r"^  ward +best, epsilon [\d.]+, 1\.\d\d times narrower", result.output, re.M)
+    assert re.search(
+        r"^  ward +best, epsilon [\d.]+, intervals narrower by a factor of 1\.\d\d",
+        result.output,
+        re.M,
+    )
     assert re.search(r"^  hours: a histogram of 5 cells, by square wave, ", result.output, re.M)
-    assert "The dot: the recommended design" in " ".join(ET.parse(chart).getroot().itertext())
+    assert "Dot: the recommended design" in " ".join(ET.parse(chart).getroot().itertext())
 
 
 DEFINITION = f"""
@@ -256,9 +260,9 @@ epsilon = 1
 
 def test_a_plan_of_a_survey_refuses_other_options_and_incomplete_requests():
     for arguments, message in (
-        (("--questions", "8", "--n", "100"), "needs --questions, --total and --n"),
-        (("--total", "2"), "needs --questions, --total and --n"),
-        (("--questions", "0", "--total", "2", "--n", "9"), "--questions 0 must be from 1 to 200"),
+        (("--questions", "8", "--n", "100"), "give --questions, --total and --n"),
+        (("--total", "2"), "give --questions, --total and --n"),
+        (("--questions", "0", "--total", "2", "--n", "9"), "--questions 0 must be a number from 1 to 200"),
         (("--questions", "8", "--total", "x", "--n", "9"), "total"),
         (("--questions", "none.toml", "--total", "2", "--n", "9"), "none.toml: cannot be read"),
     ):

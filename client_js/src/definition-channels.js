@@ -20,7 +20,7 @@ export const MAX_OPTIONS = 10_000;
 const MAX_BITS = 1000;
 
 /** Maximum number of bits of a half-space: one word draws any of the 2^m vectors. */
-const MAX_SIDES = 32;
+const MAX_HALF_SPACE_BITS = 32;
 
 export const MAX_ALONE = 3;
 
@@ -76,7 +76,7 @@ function checkBits({ m, s, alone, sampled, T, L }, id) {
 /** @param {any} channel @param {string} id */
 function checkHalfSpace(channel, id) {
   const { m, s, alone, agreements, near, far } = channel;
-  checkTicks(m, s, alone, MAX_SIDES, id);
+  checkTicks(m, s, alone, MAX_HALF_SPACE_BITS, id);
   ensure(
     isInteger(agreements, Math.floor(m / 2) + 1, m),
     `${id}: ${agreements} of ${m} bits agree in a near report`,

@@ -1,4 +1,4 @@
-"""Half-spaces of the hypercube: all ticks of a question, or many yes/no answers, in one report."""
+"""Half-spaces of the hypercube: all ticks of a question, randomized as one vector of bits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from survey.mechanism.channel import (
     pack_bits,
 )
 
-MAX_SIDES = 32
-"""Maximum number of bits: one 32-bit word then draws any of the 2^m vectors."""
+MAX_HALF_SPACE_BITS = 32
+"""Maximum number of bits: above it, one 32-bit word cannot draw each of the 2^m vectors."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class HalfSpace(TickChannel):
 
         e^epsilon = near (2^m - G) / (far G).
 
-    For even m and t = m/2 + 1, vectors that agree in m/2 bits count as far. In these, half of the
-    bits are right whatever their weight, so that the smallest weight leaves most for the others.
+    For even m and t = m/2 + 1, vectors that agree in m/2 bits count as far: half of their bits are
+    right at any weight, so the smaller weight leaves more probability for better vectors.
 
     Source: Duchi, Jordan, Wainwright 2018 for the t closest to m/2; Bhowmick et al. 2018 for any t.
 
@@ -57,7 +57,7 @@ class HalfSpace(TickChannel):
     m: int
     s: int
     agreements: int
-    """t, the smallest number of bits in which a near report agrees with the truth."""
+    """t, the minimum number of bits in which a near report agrees with the truth."""
     near: int
     far: int
     alone: int = 0
@@ -65,7 +65,7 @@ class HalfSpace(TickChannel):
     def __post_init__(self) -> None:
         check_integers(m=self.m, s=self.s, alone=self.alone)
         check_integers(agreements=self.agreements, near=self.near, far=self.far)
-        self._check_sizes(MAX_SIDES)
+        self._check_sizes(MAX_HALF_SPACE_BITS)
         if not self.m // 2 < self.agreements <= self.m:
             raise ChannelError(
                 f"agreements = {self.agreements} must be from {self.m // 2 + 1} to m = {self.m}"
@@ -116,7 +116,7 @@ class HalfSpace(TickChannel):
         return self._average(tail(rest, t - 2), 2**rest), self._average(tail(rest, t), 2**rest)
 
     def _average(self, near: int, both: int) -> Fraction:
-        """Return P(a set of vectors), of which `near` are near and `both` exist."""
+        """Return P(a set of `both` vectors, of which `near` are near)."""
         return (
             self.near * Fraction(near, self.size) + self.far * Fraction(both - near, self.others)
         ) / (self.near + self.far)
@@ -179,7 +179,7 @@ def tail(n: int, least: int) -> int:
 def vector_of(rank: int, m: int, least: int) -> list[int]:
     """Return the vector with number `rank` among those of m bits with at least `least` ones.
 
-    Vectors with a one in front come first; so each rank below `tail(m, least)` is one vector.
+    Vectors with a one in front come first; each rank below `tail(m, least)` is a different vector.
 
     >>> [vector_of(rank, 3, 2) for rank in range(4)]
     [[1, 1, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
@@ -194,7 +194,7 @@ def vector_of(rank: int, m: int, least: int) -> list[int]:
     return bits
 
 
-@lru_cache(maxsize=MAX_SIDES + 1)
+@lru_cache(maxsize=MAX_HALF_SPACE_BITS + 1)
 def _tails(m: int) -> tuple[tuple[int, ...], ...]:
     """Return `tail(n, least)` for n and `least` up to m."""
     return tuple(tuple(tail(n, least) for least in range(m + 1)) for n in range(m + 1))

@@ -26,7 +26,7 @@ MAX_COMBINATIONS = 256
 """Maximum number of combinations of options; above it, separate reports are more precise."""
 
 LARGEST_L = 10**4
-"""Weight of a wrong combination where the exact ratio needs integers above 2^32."""
+"""Weight L of a wrong combination if the exact ratio would need integers above 2^32."""
 
 MAX_ITEMS = 20
 """Maximum number of yes/no questions in one half-space: p of each is then a ratio of weights that
@@ -44,7 +44,7 @@ def joint_response(sizes: Sequence[int], ratio: Fraction) -> SubsetSelection:
 
     K = the product of `sizes`, T/L = `ratio`, the e^epsilon of the whole report on these questions.
     Where T + (K-1)L would exceed 2^32, L = 10^4 and T = floor(L ratio), so that epsilon is never
-    above the one asked for. Guarantee: epsilon = ln(T/L), about all answers together, and about one
+    above the requested one. Guarantee: epsilon = ln(T/L), about all answers together, and about one
     of them against somebody who knows the others. Source: Kairouz, Oh, Viswanath 2016, with the K
     combinations as options.
 
@@ -56,7 +56,9 @@ def joint_response(sizes: Sequence[int], ratio: Fraction) -> SubsetSelection:
     """
     k = math.prod(sizes)
     if len(sizes) < 2 or min(sizes) < 2:
-        raise ChannelError(f"sizes {list(sizes)} must be two or more numbers of at least 2 options")
+        raise ChannelError(
+            f"sizes {list(sizes)} must be two or more numbers of options, each at least 2"
+        )
     if k > MAX_COMBINATIONS:
         raise ChannelError(
             f"{k:,} combinations of options are more than {MAX_COMBINATIONS}: separate reports are "
@@ -158,14 +160,14 @@ def marginal_response(channel: JointChannel, k: int) -> SubsetSelection:
         return from_ratio(2, p.numerator, p.denominator - p.numerator)
     if channel.d != 1 or k < 2 or channel.k % k:
         raise ChannelError(
-            f"{k} combinations are no part of a joint response of {channel.k}, d = {channel.d}"
+            f"{k} combinations cannot be part of a joint response of {channel.k}, d = {channel.d}"
         )
     parts = channel.k // k
     return from_ratio(k, channel.T + (parts - 1) * channel.L, parts * channel.L)
 
 
 def combination(answers: Sequence[int], sizes: Sequence[int]) -> int:
-    """Return the number of a combination of options, the last question fastest.
+    """Return the number of a combination of options; the last question varies fastest.
 
     Raises ChannelError for an answer that is not an option of its question.
 
@@ -197,7 +199,7 @@ def perturb_jointly(
     sizes: Sequence[int],
     uniform_below: UniformBelow,
 ) -> list[int]:
-    """Randomize the answers of one respondent by one draw; return the reported options.
+    """Randomize the answers of one respondent in one draw; return the reported options.
 
     >>> channel = joint_response([2, 2], Fraction(9))
     >>> [perturb_jointly(channel, [0, 1], [2, 2], lambda n: u) for u in (0, 9, 10, 11)]

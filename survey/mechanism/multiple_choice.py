@@ -17,7 +17,7 @@ from types import MappingProxyType
 from survey.errors import ChannelError
 from survey.mechanism.bit_vector import BitVector, TickChannel
 from survey.mechanism.exact_numbers import Probability, exact_fraction, two_weights
-from survey.mechanism.half_space import MAX_SIDES, HalfSpace, tail
+from survey.mechanism.half_space import MAX_HALF_SPACE_BITS, HalfSpace, tail
 from survey.mechanism.randomized_response import from_epsilon, grr
 from survey.mechanism.subset_selection import SubsetSelection
 
@@ -114,10 +114,10 @@ def half_space(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> H
     (8, 16)
     """
     m = ordinary + alone
-    if m > MAX_SIDES:
+    if m > MAX_HALF_SPACE_BITS:
         raise ChannelError(
             f"{ordinary} options beside {alone} that exclude all others are too many for one draw; "
-            f"the nearest allowed number is {MAX_SIDES - alone}"
+            f"the nearest allowed number is {MAX_HALF_SPACE_BITS - alone}"
         )
     candidates = [_space(m, ticks, alone, m // 2 + 1, epsilon)]
     for agreements in range(m // 2 + 2, m + 1):

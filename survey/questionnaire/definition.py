@@ -112,7 +112,7 @@ class Survey(Frozen):
 
     @model_validator(mode="after")
     def _join_responses(self) -> Survey:
-        # A declaration with a mistake joins nothing: `validation` reports it with its place.
+        # A declaration with a mistake has no effect here: `validation` reports its location.
         by_id = {question.id: question for question in self.questions}
         for declared in self.together:
             ids, mechanism = declared.questions, declared.mechanism
@@ -197,8 +197,8 @@ class Definition:
     def linked_ratios(self) -> dict[str, Fraction]:
         """e^epsilon of all reports that depend on the answer to a question, by its id.
 
-        Its own, times those of the questions that skip logic links to it; for questions randomized
-        jointly, that of their joint report.
+        This is the question's own factor times those of the questions that skip logic links to it.
+        For questions randomized jointly, it is the factor of their joint report.
         """
         return linked_ratios(groups_of(self.questions), self._ratios)
 
@@ -308,8 +308,8 @@ def joint_mistake(
     for question in map(by_id.__getitem__, ids):
         if not question.kind.is_single or question.design != "grr":
             return (
-                f'"{question.id}" cannot be randomized jointly: that needs one answer of a list '
-                'and mechanism = "grr"'
+                f'"{question.id}" cannot be randomized jointly: it must have one answer from a '
+                'list and mechanism = "grr"'
             )
         if mechanism == "half_space" and len(question.all_options) != 2:
             options = ", ".join(option.id for option in question.all_options)

@@ -27,7 +27,7 @@ from survey.mechanism import (
 )
 from survey.mechanism.channel import MAX_OPTIONS
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, exact_fraction
-from survey.mechanism.half_space import MAX_SIDES
+from survey.mechanism.half_space import MAX_HALF_SPACE_BITS
 from survey.mechanism.randomized_response import (
     exponential,
     forced_response,
@@ -196,7 +196,9 @@ DESIGNS: Mapping[str, Design] = {
         }
     ),
     "sampled_options": Design({"epsilon": _for_ticks(multiple_choice.sampled_options)}),
-    "half_space": Design({"epsilon": _for_ticks(multiple_choice.half_space)}, options=MAX_SIDES),
+    "half_space": Design(
+        {"epsilon": _for_ticks(multiple_choice.half_space)}, options=MAX_HALF_SPACE_BITS
+    ),
     "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
 }
 

@@ -507,7 +507,7 @@ class Entry:
     `ratio` is e^epsilon of the channel, an exact fraction. `truth_probability` is that of a report
     or of a bit, None for tables; `keep_probability` is the same in the coin form. `delta` belongs
     to the (1, delta) guarantee of Gaussian noise. `joint` lists the questions that are randomized
-    as one answer with this one. `linked_epsilon`, `odds`, `from10` and `from50` cover all reports
+    jointly with this one. `linked_epsilon`, `odds`, `from10` and `from50` cover all reports
     that depend on the answer, as in the privacy label.
     """
 
@@ -556,9 +556,10 @@ class Ledger:
                    an (epsilon, delta) guarantee, which is weaker
     waves          the sum when the same respondent answers this many waves
     together       the sum for this many people with correlated answers, such as a household
-    shuffled       epsilon at `DELTA` among this many shuffled reports of honest respondents, if the
-                   shuffling is trusted: a reader of every release sees the smallest release, a
-                   reader of the final totals all reports of a group
+    shuffled       epsilon at `DELTA` by the number of reports shuffled together, if the other
+                   respondents are honest and the shuffling is trusted. That number is the size of
+                   the smallest release for a reader of every release, and of a group for a reader
+                   of the final totals
     half           the range in which a suspicion of one half can end
     """
 
@@ -664,7 +665,7 @@ def lines(ledger: Ledger) -> list[str]:
 
 
 def _below(epsilon: float, total: float) -> float | None:
-    """Return an epsilon if its figure is smaller than that of the sum."""
+    """Return an epsilon if its printed figure is below that of the sum, otherwise None."""
     return epsilon if Decimal(format_epsilon(epsilon)) < Decimal(format_epsilon(total)) else None
 
 
@@ -696,7 +697,7 @@ def _line(entry: Entry) -> str:
         linked_epsilon = format_epsilon(entry.linked_epsilon)
         subject = "the questions linked to it"
         if entry.joint:
-            subject = f"{' and '.join(entry.joint)}, randomized as one answer with it"
+            subject = f"{' and '.join(entry.joint)}, randomized jointly with it"
         linked = f" (with {subject}: epsilon {linked_epsilon})"
     return (
         f"{entry.question}: {entry.asks} by {entry.mechanism}, {parameters}"

@@ -1,4 +1,4 @@
-"""Questions that belong together: drawn whole, and randomized as one answer."""
+"""Questions that belong together: drawn whole, and randomized jointly."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_joint_response_spends_exactly_the_epsilons_of_its_questions():
     totals = ledger(definition)
     assert totals.odds == "27"
     (line,) = (line for line in lines(totals) if line.strip().startswith("a:"))
-    assert "epsilon 1.61 (with c, randomized as one answer with it: epsilon 2.198)" in line
+    assert "epsilon 1.61 (with c, randomized jointly with it: epsilon 2.198)" in line
 
 
 def load_survey(definition: Definition):
@@ -252,7 +252,7 @@ WRONG = {
         survey_of("a", more=MULTIPLE, declared=together("a", "m", joint=True)),
         (
             "together 1, questions",
-            '"m" cannot be randomized jointly: that needs one answer of a list and '
+            '"m" cannot be randomized jointly: it must have one answer from a list and '
             'mechanism = "grr"',
         ),
     ),

@@ -66,7 +66,7 @@ EMPTY_SURVEY: Mapping[str, Any] = {
 EMPTY_PLAN: Mapping[str, str] = dict.fromkeys(
     ("n", "margin", "total", "crossings", "opens", "closes", "most", "strata"), ""
 )
-"""`total` is the total epsilon to design for, `crossings` lists questions to cross-tabulate."""
+"""`total` is the maximum epsilon of a design, `crossings` lists questions to cross-tabulate."""
 
 Shares = Mapping[str, Sequence[float]]
 
@@ -171,9 +171,9 @@ class DraftContent:
         raise NotFoundError("this page was removed from the draft")
 
     def companion(self, name: str) -> tuple[str, bool]:
-        """Return the question that belongs together with a question, "" if none does, by their ids.
+        """Return the id of the question asked together with a question, "" if there is none.
 
-        Also return whether the answers to both are randomized as one.
+        Also return whether both answers are randomized jointly.
         """
         others, is_joint = self.companions(name)
         return next(iter(others), ""), is_joint

@@ -142,7 +142,7 @@ def with_standard_level(content: DraftContent, keys: Collection[int]) -> DraftCo
 
 
 def with_epsilons(content: DraftContent, levels: Mapping[int, tuple[str, str]]) -> DraftContent:
-    """State mechanism and epsilon of questions by key; "" is the mechanism of the type."""
+    """Set the mechanism and epsilon of questions by key; "" is the type's default mechanism."""
 
     def change(question: Question) -> Question:
         if question["key"] not in levels:
@@ -177,7 +177,7 @@ def with_groups(
 
 
 COMPANION_FIELDS = ("together_with", "joint")
-"""The fields of a question that the draft stores as declarations of the survey."""
+"""Fields of the question form that the draft stores among the settings of the survey."""
 
 
 def with_companion(
@@ -205,7 +205,7 @@ def with_companion(
 def with_ranges(
     content: DraftContent, key: int, labels: Sequence[str], epsilon: str
 ) -> DraftContent:
-    """Ask for one of some ranges in order instead of a number or date, at this epsilon."""
+    """Replace a number or date by a choice among ordered ranges, at this epsilon."""
     question, last_key = content.question(key), content.last_key
     options = tuple(
         {"key": last_key + place, "id": "", "label": {content.own_language: label}}

@@ -91,7 +91,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class JointResponse:
-    """Questions whose answers are randomized as one; a member's `channel` is its marginal channel.
+    """Questions whose answers are randomized jointly. Each one's `channel` is the marginal one.
 
     `questions` are their ids in the survey's order, `channel` is the one over all combinations of
     their options, the last question fastest; or a half-space, in which the bit of a question is the
@@ -311,7 +311,7 @@ class PublishedQuestion:
     end of a multiple choice that exclude all others. `stated` is what the researcher wrote of its
     privacy, by way, for codebooks. `nullable` says whether the survey draws its questions, so that
     a report may leave this one out. Questions with the same `topic` reveal something about the same
-    subject. `joint` is set if the answer is randomized together with those to other questions.
+    subject. `joint` is set if the answer is randomized jointly with those to other questions.
     """
 
     id: str

@@ -106,7 +106,7 @@ class BaseQuestion(CommonFields):
     def _size_mistake(self, minimum: int, options: int = MAX_OPTIONS) -> ChannelError | None:
         """Return what is wrong with the number of ordinary options, or None.
 
-        `options` is the maximum with those that are added automatically.
+        `options` is the maximum, including options that are added automatically.
         """
         maximum = options - len(self.special)
         number = len(self.ordinary)
@@ -221,14 +221,14 @@ class BaseQuestion(CommonFields):
 
     @property
     def channel(self) -> AnyChannel:
-        """The channel of the question's reports: its own, or its part of a joint response."""
+        """The channel of the question's reports, marginal if it is in a joint response."""
         if self._joint is None:
             return self._channel
         return marginal_response(self._joint.channel, len(self.all_options))
 
     @property
     def joint(self) -> JointResponse | None:
-        """The questions with which this one is randomized as one answer, if any."""
+        """The joint response that this question is part of, if any."""
         return self._joint
 
     def randomize_jointly(self, joint: JointResponse) -> None:

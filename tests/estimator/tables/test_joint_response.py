@@ -1,4 +1,4 @@
-"""Tables of questions that were randomized as one answer."""
+"""Tables of questions that were randomized jointly."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def print_demo(rng: np.random.Generator) -> bool:
     )
     passed = True
     for drawn, target in TARGETS.items():
-        design = plan.asking(drawn)
+        design = plan.design_for(drawn)
         figure = design.typical_margin / present.typical_margin
         simulated = geometric_mean(margins(design, TRUE_SHARES, rng)) / geometric_mean(baseline)
         passed &= abs(figure - target) <= TOLERANCE and abs(simulated - target) <= TOLERANCE
@@ -157,7 +157,7 @@ def print_yes_no(rng: np.random.Generator) -> bool:
     print(f"\nEight yes/no questions, total epsilon {YES_NO_TOTAL}, n = {N:,}, true share 10%")
     print(f"{'asked':>6}{'figure':>8}{'target':>8}{'ratio':>7}")
     passed = True
-    for design, target in zip((plan.asking(8), plan.recommended), YES_NO_TARGETS, strict=True):
+    for design, target in zip((plan.design_for(8), plan.recommended), YES_NO_TARGETS, strict=True):
         figure = float(np.mean(margins(design, shares, rng)))
         passed &= abs(figure / target - 1) <= TOLERANCE
         print(f"{design.drawn:>6}{100 * figure:>8.2f}{100 * target:>8.1f}{figure / target:>7.2f}")

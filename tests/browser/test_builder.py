@@ -197,7 +197,7 @@ def test_the_proposed_design_is_used_by_one_button(serve, store, researcher, new
     look(page, "builder-design")
     recommended = page.locator("#design .recommendation p").first.inner_text()
     press(page, "Use the recommended design")
-    expect(page.get_by_text("The draft has this design now.")).to_be_visible()
+    expect(page.get_by_text("The draft now uses this design.")).to_be_visible()
     draft = DraftContent.from_json(store.drafts()[0].content)
     asked = draft.survey["questions_per_person"]
     assert f"Ask each person {asked} of" in recommended

@@ -259,7 +259,7 @@ def test_two_questions_are_declared_to_belong_together_and_randomized_as_one(ada
     save(ada, path, together_with=first["id"], joint="y")
     assert " gives a margin of error of" in ada.get(path).text
     outline = ada.get(f"{DRAFTS}/{slug}").text
-    assert f"randomized as one answer with {first['id']}" in " ".join(outline.split())
+    assert f"randomized jointly with {first['id']}" in " ".join(outline.split())
     survey = check_draft(content_of(store, slug), Caps()).survey
     assert all(question.joint for question in survey.questions)
 

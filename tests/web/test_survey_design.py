@@ -112,11 +112,11 @@ def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada,
     assert "limited to epsilon 3.2, a factor of 25." in words
     assert f"Ask each person {best.drawn} of 5 questions" in words
     margins = [f"±{100 * design.typical_margin:.1f}" for design in (best, now)]
-    assert f"typical margin becomes {margins[0]} points instead of {margins[1]}, whose" in words
+    assert f"typical margin becomes {margins[0]} points instead of {margins[1]}. The" in words
     assert f"{best.drawn} of 5 questions recommended Use" in words
     assert "All 5 questions Now" in words
     assert "Which ward? epsilon 3.2 (now 1.3" in words
-    assert "mechanism “Square wave: for the whole distribution”: intervals 1." in words
+    assert "mechanism “Square wave: for the whole distribution”: intervals narrower by a factor of 1." in words
     chart = ada.get(f"{DRAFTS}/{slug}/design.svg?look=dark")
     assert chart.content_type == "image/svg+xml"
     assert "Questions that each person is asked" in chart.text
@@ -135,15 +135,17 @@ def test_the_recommended_design_is_applied_to_the_draft(ada, store, begin):
         assert question.channel == item.question.channel, question.id
         assert (question.design, question.epsilon) == (item.question.mechanism, item.epsilon)
     page = ada.get(f"{DRAFTS}/{slug}/plan").text
-    assert "The draft has this design now." in page
-    assert "No other design with this privacy has clearly smaller margins" in design_section(page)
+    assert "The draft now uses this design." in page
+    assert "No other design with this privacy loss has clearly smaller margins" in design_section(
+        page
+    )
     assert "Use the recommended design" not in page
 
 
 def test_crossed_questions_become_one_group_that_is_randomized_jointly(ada, store, begin):
     slug = begin(crossings="bullied, leaving", total="2.9")
     words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
-    assert "all or none of: bullied, leaving, and their answers are randomized as one." in words
+    assert "all or none of: bullied, leaving. Their answers are randomized jointly." in words
     assert press(ada, slug, recommended_button(ada, slug))[0].status_code == 302
     survey = check_draft(content_of(store, slug), Caps()).survey
     assert ["bullied", "leaving"] in survey.groups
@@ -189,7 +191,7 @@ def test_yes_no_questions_that_belong_together_are_put_into_a_half_space(ada, st
 def test_the_standard_total_is_that_of_the_draft(ada, store, begin):
     slug = begin()
     before = check_draft(content_of(store, slug), Caps()).ratio
-    assert f"that of the draft now, a factor of {odds_in_words(before)}." in design_section(
+    assert f"that of the present draft, a factor of {odds_in_words(before)}." in design_section(
         ada.get(f"{DRAFTS}/{slug}/plan").text
     )
     press(ada, slug, recommended_button(ada, slug))
@@ -214,7 +216,7 @@ def test_a_draft_with_mistakes_shows_designs_but_cannot_use_one(ada, store, begi
     draft = store.draft(int(slug.removeprefix("trial-")))
     store.save_draft(draft, broken.to_json(), EMAIL, 2)
     page = ada.get(f"{DRAFTS}/{slug}/plan").text
-    assert "Fix the questions with mistakes to use a design." in design_section(page)
+    assert "Correct the questions with mistakes before you use a design." in design_section(page)
     assert 'value="use-design' not in page
 
 
@@ -222,7 +224,7 @@ def test_wrong_fields_of_the_design_are_reported(ada, begin):
     slug = begin(total="much", crossings="bullied")
     page = html.unescape(ada.get(f"{DRAFTS}/{slug}/plan").text)
     assert "Enter an epsilon above 0 and up to 100, such as 2.2" in page
-    assert "“bullied” is not two ids, such as: smokes, drinks" in page
+    assert "“bullied” must be two different ids, such as: smokes, drinks" in page
     words = design_section(ada.get(f"{DRAFTS}/{begin(crossings='hurt, pain')}/plan").text)
     assert "Pain is not a question; questions: hurt, bullied" in words
 
@@ -232,14 +234,14 @@ def test_a_better_mechanism_is_offered_beside_the_question_with_its_gain(ada, st
     before = check_draft(content_of(store, slug), Caps()).questions
     key = next(key for key, question in before.items() if question.id == "ward")
     page = ada.get(f"{DRAFTS}/{slug}/questions/{key}").text
-    gain = re.search(r"intervals would be (\d\.\d\d) times narrower at the same epsilon", page)[1]
+    gain = re.search(r"would be narrower by a factor of (\d\.\d\d) at the same epsilon", page)[1]
     assert float(gain) > 1.05
     response = post_beside(ada, slug, key, "use-mechanism")
     assert response.location.endswith(f"/questions/{key}")
     ward = check_draft(content_of(store, slug), Caps()).questions[key]
     assert ward.design == "best"
     assert ward.channel.ratio <= before[key].channel.ratio
-    assert "times narrower at the same" not in ada.get(response.location).text
+    assert "at the same epsilon" not in ada.get(response.location).text
 
 
 def test_a_number_is_turned_into_ranges(ada, store, begin):
@@ -247,7 +249,7 @@ def test_a_number_is_turned_into_ranges(ada, store, begin):
     before = check_draft(content_of(store, slug), Caps()).questions
     key = next(key for key, question in before.items() if question.id == "hours")
     page = ada.get(f"{DRAFTS}/{slug}/questions/{key}").text
-    assert re.search(r"If you ask for one of 5 ranges, they are ±\d+\.\d points, 3\.\d times", page)
+    assert re.search(r"the margins are ±\d+\.\d points, narrower by a factor of 3\.\d", page)
     post_beside(ada, slug, key, "use-ranges")
     content = content_of(store, slug)
     hours = check_draft(content, Caps()).questions[key]

@@ -1,4 +1,4 @@
-"""The proposed design of a draft: its panel on the plan page, and its application to the draft."""
+"""The recommended design of a draft: the panel of the plan page, and the edits that apply it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from survey.questionnaire.privacy_loss import (
 )
 from survey.research.builder.plan import DraftPlan
 from survey.results.estimates.histogram import ranges
-from survey.results.plan.question_design import BINS, NARROWER, compare_bins, mechanism_gains
+from survey.results.plan.question_design import BINS, MIN_GAIN, compare_bins, mechanism_gains
 from survey.results.plan.survey_design import (
-    SAME,
+    EQUAL_FACTOR,
     SurveyDesign,
     SurveyPlan,
     present_design,
@@ -49,7 +49,7 @@ ANSWER_LIMIT = Fraction(math.floor(math.log(WEAK_QUESTION_ABOVE) * GRID), GRID)
 
 @dataclass(frozen=True)
 class DesignRow:
-    """A design in words; `place` is its place among the designs, None for the present one.
+    """The texts of a design in the table; `place` is its position, None for the present one.
 
     crossings  margin of a cell and responses of each declared cross-tab
     pair       responses to two questions of different groups, and the margin of a cell
@@ -68,14 +68,14 @@ class DesignRow:
 
 @dataclass(frozen=True)
 class DesignPanel:
-    """The panel of the plan page; only `error` is set if there is no design.
+    """The texts of the plan page about designs; only `error` is set if there is no design.
 
     total     the total epsilon and its factor
-    sentences what the recommended design means in comparison with the present one
+    sentences how the recommended design compares with the present one
     columns   the designs whose margins are shown question by question
     margins   of every question: its text, then the present margin and that of each design
-    changes   of the recommended design: the text of each question, and what it would state
-    ranges    key and text of each number, and what asking for ranges would change
+    changes   of the recommended design: the text and the new settings of each question
+    ranges    key and text of each number, and the effect of asking for ranges
     """
 
     error: str = ""
@@ -186,17 +186,17 @@ def better_mechanism(question: BaseQuestion) -> tuple[str, float]:
         return "", 1.0
     best = max(gains, key=lambda name: gains[name])
     gain = gains[best] / gains.get(question.design, 1.0)
-    return (best, gain) if gain > NARROWER else ("", 1.0)
+    return (best, gain) if gain > MIN_GAIN else ("", 1.0)
 
 
 def mechanism_sentence(question: BaseQuestion) -> str:
-    """Return what a better mechanism would gain, or an empty string."""
+    """Return how much a better mechanism narrows intervals; empty if there is none."""
     name, gain = better_mechanism(question)
     if not name:
         return ""
     return (
-        f"With the mechanism “{MECHANISM_NAMES[name]}”, intervals would be {gain:.2f} times "
-        "narrower at the same epsilon."
+        f"With the mechanism “{MECHANISM_NAMES[name]}”, intervals would be narrower by a factor of "
+        f"{gain:.2f} at the same epsilon."
     )
 
 
@@ -209,7 +209,7 @@ def with_better_mechanism(content: DraftContent, key: int, question: BaseQuestio
 
 
 def ranges_sentence(question: BaseQuestion, responses: int) -> str:
-    """Return what a histogram of a number costs, and what asking for ranges would change."""
+    """Compare the margins of a number's histogram with those of asking for ranges."""
     if not question.kind.is_numeric:
         return ""
     try:
@@ -217,17 +217,19 @@ def ranges_sentence(question: BaseQuestion, responses: int) -> str:
     except ChannelError:
         return ""  # too few points for a square wave
     return (
-        f"A histogram of {BINS} cells, by square wave, would have margins up to "
-        f"{_points(comparison.histogram)} points. If you ask for one of {BINS} ranges, they are "
-        f"{_points(comparison.bins)} points, {comparison.gain:.1f} times narrower, but there is no "
-        "mean and nothing within a range."
+        f"A histogram of {BINS} cells, randomized by square wave, would have margins of up to "
+        f"{_points(comparison.histogram)} points. If you ask for one of {BINS} ranges instead, the "
+        f"margins are {_points(comparison.bins)} points, narrower by a factor of "
+        f"{comparison.gain:.1f}. The results then show no mean and no detail within a range."
     )
 
 
 def with_ranges(content: DraftContent, key: int, question: BaseQuestion) -> DraftContent:
     """Return the draft with ranges instead of a number."""
     if not question.kind.is_numeric or question.grid is None or question.grid.points <= BINS:
-        raise DesignError(f"only a number or date with more than {BINS} values has ranges")
+        raise DesignError(
+            f"only a number or date with more than {BINS} values can be divided into ranges"
+        )
     labels = ranges(question.grid, BINS, is_date=question.kind.is_date)
     return edits.with_ranges(content, key, labels, format_fraction(_epsilon(question)))
 
@@ -248,21 +250,23 @@ def _series(plan: SurveyPlan) -> list[SurveyDesign]:
 
 def _total(planned: DraftPlan, present: SurveyDesign) -> str:
     if planned.total is None:
-        return f"that of the draft now, a factor of {odds_in_words(present.ratio)}"
+        return f"that of the present draft, a factor of {odds_in_words(present.ratio)}"
     factor = odds_in_words(Fraction(math.exp(planned.total)))
     return f"epsilon {format_fraction(planned.total)}, a factor of {factor}"
 
 
 def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) -> Iterator[str]:
     exceeds = planned.total is not None and log_rounded_up(present.ratio) > planned.total
-    is_best = present.allows_declared and present.typical_margin <= SAME * best.typical_margin
+    is_best = (
+        present.allows_declared and present.typical_margin <= EQUAL_FACTOR * best.typical_margin
+    )
     if is_best and not exceeds:
-        yield "No other design with this privacy has clearly smaller margins than the present one."
+        yield "No other design with this privacy loss has clearly smaller margins than the present."
         return
     yield (
         f"Ask each person {_label(best)}: the typical margin becomes "
-        f"{_points(best.typical_margin)} points instead of {_points(present.typical_margin)}"
-        + (", whose privacy loss exceeds the limit." if exceeds else ".")
+        f"{_points(best.typical_margin)} points instead of {_points(present.typical_margin)}."
+        + (" The privacy loss of the present design exceeds the limit." if exceeds else "")
     )
     yield (
         f"A complete response changes the odds by a factor of at most {odds_in_words(best.ratio)} "
@@ -286,9 +290,9 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
     pair = math.floor(best.n * best.separate_share)
     if len(best.groups) > 1:
         yield (
-            f"About {pair:,} responses would include two given questions of different groups."
+            f"About {pair:,} responses would include any two questions from different groups."
             if pair
-            else "Questions of different groups could not be cross-tabulated."
+            else "Questions from different groups could not be cross-tabulated."
         )
 
 
@@ -341,8 +345,8 @@ def _changes(best: SurveyDesign, present: SurveyDesign) -> Iterator[tuple[str, s
             text += ", randomized jointly"
         if new.question.mechanism != old.question.mechanism:
             text += f", mechanism “{MECHANISM_NAMES[new.question.mechanism]}”"
-            if new.gain > NARROWER:
-                text += f": intervals {new.gain:.2f} times narrower"
+            if new.gain > MIN_GAIN:
+                text += f": intervals narrower by a factor of {new.gain:.2f}"
         yield new.question.text, text
 
 

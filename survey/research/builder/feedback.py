@@ -100,7 +100,7 @@ def question_feedback(
 
 
 def pair_sentence(draft_check: DraftCheck, question: BaseQuestion, n: int) -> str:
-    """Return what randomizing a question jointly changes; empty if it belongs with no other."""
+    """Return how joint randomization changes the margins; empty without another question."""
     by_id = {other.id: other for other in draft_check.questions.values()}
     ids = next((ids for ids in draft_check.together if question.id in ids), ())
     if question.joint and question.joint.mechanism == "half_space":
@@ -125,12 +125,14 @@ def pair_sentence(draft_check: DraftCheck, question: BaseQuestion, n: int) -> st
     others = " and ".join(f"“{member.text}”" for member in members if member is not question)
     advice = ""
     if not precision.narrows_shares:
-        advice = " It pays for the cross-tab only: the shares of a question become less precise."
+        advice = (
+            " Only the cross-tab benefits: the shares of at least one question become less precise."
+        )
     verb = "gives" if question.joint else "would give"
     return (
-        f"Randomizing the answer as one with {others} {verb} a margin of error of {share} for this "
-        f"question and {cell} for a cell of their cross-tab, at the same total privacy loss and "
-        f"equal shares.{advice}"
+        f"Randomizing this answer jointly with {others} {verb} a margin of error of {share} for "
+        f"this question and of {cell} for a cell of the cross-tab, at the same total privacy loss "
+        f"and if all shares are equal.{advice}"
     )
 
 

@@ -104,7 +104,7 @@ class QuestionForm(SheetForm):
         option_widget=CheckboxInput(),
         validate_choice=False,
     )
-    together_with = SelectField("Belongs together with", validate_choice=False)
+    together_with = SelectField("Asked together with", validate_choice=False)
     joint = BooleanField("Randomize the answers to both questions as one")
     way = SelectField(FIELD_NAMES["way"], validate_choice=False)
     value = StringField("Value", [LINE])
@@ -321,7 +321,7 @@ def add_conditions(
 
 
 def add_companions(form: QuestionForm, content: DraftContent, values: Values) -> None:
-    """Fill in the questions that a question can belong together with: all others."""
+    """Offer all other questions as those that can be asked together with this one."""
     others = {
         str(question["id"]): _text(content, question)
         for question in content.questions

@@ -64,14 +64,14 @@ CONFIRMATIONS: Mapping[str, str] = {
     "ask-some": "Saved. Questions per person: {key}.",
     "ask-all": "Saved. Each person is asked all questions.",
     "standard-level": "Saved. The weak questions now have the standard privacy level.",
-    "use-design": "Saved. The draft has this design now.",
-    "use-mechanism": "Saved. The question has this mechanism now.",
+    "use-design": "Saved. The draft now uses this design.",
+    "use-mechanism": "Saved. The question now uses this mechanism.",
     "use-ranges": "Saved. The question now asks for ranges. Check their wording.",
 }
-"""The confirmation of each button that changes something out of sight."""
+"""The confirmation of each button whose effect is not visible on the page that follows."""
 
 ON_NEWEST = ("question-add", "question-copy", "page-add", "use-design")
-"""Buttons that need the newest draft: pressed twice, they would add two or use another design."""
+"""Buttons that need the newest draft: pressed twice, they would add twice or use another design."""
 
 TWICE_SECONDS = 10
 """Two identical drafts within this time come from one button pressed twice."""
@@ -217,7 +217,7 @@ class _OutlinePages(DraftPages):
         if action in QUESTION_EDITS:
             question = check_draft(content, self._caps).questions.get(key)
             if question is None:
-                raise NotFoundError("this question was removed, or has mistakes")
+                raise NotFoundError("this question was removed or has mistakes")
             return QUESTION_EDITS[action](content, key, question), 0
         if action == "standard-level":
             weak = check_draft(content, self._caps).weak_keys
@@ -230,7 +230,7 @@ class _OutlinePages(DraftPages):
         """Return the draft with the design at a place in the table of the plan page."""
         draft_check = check_draft(content, self._caps)
         if len(draft_check.questions) < sum(1 for _ in content.questions):
-            raise DesignError("fix the questions with mistakes first")
+            raise DesignError("correct the questions with mistakes first")
         plan, _ = propose(draft_check, parse_plan(content.plan))
         if not 0 <= place < len(plan.designs):
             raise NotFoundError("the plan has no such design")

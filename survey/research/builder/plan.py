@@ -34,7 +34,8 @@ T = TypeVar("T")
 class DraftPlan:
     """A parsed plan; an invalid field has its default value and a mistake.
 
-    `total` is the total epsilon to design for, `crossings` the ids of questions to cross-tabulate.
+    `total` is the maximum epsilon of a design, `crossings` the ids of questions to
+    cross-tabulate.
     """
 
     plan: Plan
@@ -119,10 +120,12 @@ def _crossings(text: str) -> tuple[tuple[str, str], ...]:
     for line in filter(str.strip, text.splitlines()):
         ids = re.findall(r"[^\s,]+", line)
         if len(set(ids)) != 2 or len(ids) != 2:
-            raise ValueError(f"“{line.strip()[:60]}” is not two ids, such as: smokes, drinks")
+            raise ValueError(
+                f"“{line.strip()[:60]}” must be two different ids, such as: smokes, drinks"
+            )
         pairs.append((ids[0], ids[1]))
     if len(pairs) > MAX_CROSSINGS:
-        raise ValueError(f"{len(pairs)} pairs; at most {MAX_CROSSINGS} are allowed")
+        raise ValueError(f"Enter at most {MAX_CROSSINGS} pairs (found {len(pairs)})")
     return tuple(pairs)
 
 

@@ -111,11 +111,12 @@ MAX_TICKS = 12
 def survey_design_chart(
     plan: SurveyPlan, present: SurveyDesign | None = None, palette: str = ""
 ) -> Specification:
-    """Return the margin of each question against the number of groups that each person is asked.
+    """Return the chart of every question's margin against the number of groups asked per person.
 
-    It shows the designs with the recommended one's groups. A thick line is the typical margin, with
-    a dot at the recommended design; a dashed line is that of the present one. With a palette it is
-    a narrow chart without a title, for a page.
+    The chart shows the designs that divide the questions into the same groups as the recommended
+    one. A thick line is the typical margin, with a dot at the recommended design; a dashed line is
+    the typical margin of the present design. With a palette, the chart is narrow and has no title,
+    for use on a page.
     """
     best, colours = plan.recommended, PALETTES[palette or "light"]
     designs = [design for design in plan.designs if design.groups == best.groups]
@@ -160,8 +161,8 @@ def survey_design_chart(
         return {**shape, "width": 320, "height": 220, "layer": layers}
     subtitle = [
         "Thin lines: each question. Thick line: the typical margin (geometric mean).",
-        f"The dot: the recommended design, which asks {best.drawn}"
-        + (". Dashed: the present design" if present is not None else ""),
+        f"Dot: the recommended design, {best.drawn} per person"
+        + (". Dashed line: the present design" if present is not None else ""),
     ]
     title = "Margin of error against the number of questions per person"
     return {**_frame(title, subtitle), "width": 560, "height": 300, "layer": layers}
@@ -169,7 +170,7 @@ def survey_design_chart(
 
 def _group_name(design: SurveyDesign) -> str:
     separate = len(design.groups) == len(design.questions)
-    return f"{'Questions' if separate else 'Groups of questions'} that each person is asked"
+    return f"{'Questions' if separate else 'Groups of questions'} per person"
 
 
 def has_chart(question: BaseQuestion) -> bool:

@@ -50,7 +50,7 @@ FIRST_GUESS = math.log(10_000)
 """Logarithm of the number of responses at which the search for a required one begins."""
 
 UNKNOWN = 0.5
-"""Margin of a share about which nothing is known: the interval is from 0 to 1."""
+"""Margin of a share that the reports do not determine: its interval is from 0 to 1."""
 
 CACHED_CHANNELS = 2_048
 """Channels whose margins are cached: a draft is planned again after every change."""
@@ -100,13 +100,13 @@ def value_range(question: PublishedQuestion) -> float:
 
 
 def planned_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:
-    """Return the margin of what will be read of a question, for n reports to it.
+    """Return the margin of the figure that the results will show for a question with n reports.
 
-    It is the expected half width of the interval that the results will show: of a share (of the
-    option with the widest one), or of the mean as a fraction of the range. If the question has
-    opt-outs, both are among the people who answered; `PLANNED_NO_ANSWER` of all people do not.
-    `share` is the true share; for a mean, all answers are equally frequent. n counts the reports to
-    this question: if questions are sampled, or for one group, it is a part of all reports.
+    It is the expected half width of the interval: of the share with the widest one, or of the mean
+    as a fraction of the range. If the question has opt-outs, the figure refers to the people who
+    answer, and `PLANNED_NO_ANSWER` of all people do not. `share` is the true share; for a mean, all
+    answers are equally frequent. n counts the reports to this question only, which are fewer than
+    all reports if questions are sampled or the margin is that of one group.
     """
     if plans_mean(question):
         return mean_margin(question, n) / value_range(question)
@@ -138,7 +138,7 @@ def _share_margin(
         try:
             return expected.table_margin(channel, n, share, LEVEL, places)
         except ChannelError:
-            # The table does not identify the shares, so nothing will be known about them.
+            # The table does not identify the shares, so their intervals will be from 0 to 1.
             return UNKNOWN
     if no_answers:
         return expected.answered_margin(
@@ -181,9 +181,9 @@ def histogram_margin(question: PublishedQuestion, n: int) -> float:
 
 
 def required_responses(question: PublishedQuestion, margin: float) -> int | None:
-    """Return about how many reports to a question give a planned margin; None above `LARGEST_N`.
+    """Return roughly how many reports to a question give a margin; None above `LARGEST_N`.
 
-    Within `N_TOLERANCE`, because a plan states no more than a few digits.
+    The relative error is at most `N_TOLERANCE`, because a plan states only a few digits.
     """
     from scipy.optimize import brentq
 

@@ -1,4 +1,4 @@
-"""The design of one question at an epsilon: which mechanism has the narrowest interval."""
+"""The design of one question at an epsilon: the mechanism with the narrowest interval."""
 
 from __future__ import annotations
 
@@ -34,21 +34,20 @@ from survey.results.plan.compute import (
 from survey.results.question_statistics import opt_outs
 from survey.settings import Caps
 
-NARROWER = 1.05
-"""A mechanism replaces the type's own one if it narrows the interval by more than this factor."""
+MIN_GAIN = 1.05
+"""A mechanism replaces the type's default if it narrows the interval by more than this factor."""
 
 BASE_REPORTS = 10_000
 """Number of reports for which mechanisms for numbers are compared."""
 
 CACHED_CHANNELS = 2_048
-"""Channels that are cached: a draft is planned again after every change."""
-
+"""Number of cached channels: a draft is planned again after every change."""
 
 BINS = 5
-"""Ranges that are offered instead of a number."""
+"""Number of ranges that are offered instead of a number."""
 
 MAX_HISTOGRAM_POINTS = 101
-"""Histograms of finer grids are planned with this many points; theirs are even less precise."""
+"""Histograms of finer grids are planned with this many points, although they are less precise."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,11 @@ class QuestionDesign:
     """One question in a design of the survey.
 
     question   the question with its proposed channel
-    epsilon    the stated privacy loss; None if the present statement is another one
+    epsilon    the stated epsilon; None if the question states another parameter
     responses  expected number of responses to it
     margin     of a share of one half, or of the mean as a fraction of the range
     typical    geometric mean of the margins of shares of one half and one tenth; for a mean, margin
-    gain       width of the interval by the type's own mechanism over the width by this one
+    gain       factor by which this mechanism narrows the interval of the type's default
     """
 
     question: PublishedQuestion
@@ -74,12 +73,12 @@ class QuestionDesign:
     def of(
         cls, question: PublishedQuestion, epsilon: Fraction | None, responses: int
     ) -> QuestionDesign:
-        """Return the design of a question as it is."""
+        """Return the present design of a question."""
         return cls(question, epsilon, responses, *_margins(question, responses))
 
     @property
     def is_mean(self) -> bool:
-        """Whether the margin is that of a mean."""
+        """Whether `margin` is that of a mean."""
         return plans_mean(self.question)
 
     @cached_property
@@ -95,9 +94,9 @@ def question_design(
 ) -> QuestionDesign:
     """Return the design of a question with at most this epsilon.
 
-    A question keeps the mechanism that it names if this takes an epsilon. Otherwise it gets its
-    type's own mechanism, or the one with the narrowest interval if that is more than 5% narrower.
-    A channel that may not be published is replaced by that of the largest epsilon that may.
+    A question keeps the mechanism that it names if that mechanism takes an epsilon. Otherwise it
+    gets the mechanism with the narrowest interval, or its type's default if the gain is at most 5%.
+    If the channel may not be published, its epsilon is reduced to the largest that may.
 
     Raises ChannelError if no channel can be built.
     """
@@ -113,9 +112,9 @@ def question_design(
 
 
 def mechanism_gains(question: BaseQuestion, epsilon: Fraction) -> dict[str, float]:
-    """Return how many times narrower than by the type's own mechanism each one's interval is.
+    """Return the factors by which mechanisms narrow the interval of the type's default.
 
-    These are the type's mechanisms that take this epsilon and no parameters. Choices are compared
+    The keys are the type's mechanisms that take this epsilon and no parameter. Choices are compared
     by the share of their least precise option: of single choices at equal shares, of multiple
     choices at one half. Numbers and dates are compared by the planned margin of their mean.
     """
@@ -124,9 +123,9 @@ def mechanism_gains(question: BaseQuestion, epsilon: Fraction) -> dict[str, floa
 
 @dataclass(frozen=True)
 class BinsComparison:
-    """A number asked as such, by square wave, or as one of `BINS` ranges: the widest margins.
+    """The widest margins of a number asked by square wave, and of a choice of `BINS` ranges.
 
-    histogram  of a cell of a histogram with as many cells
+    histogram  of a cell, in a histogram with as many cells as there are ranges
     bins       of the share of a range
     """
 
@@ -135,14 +134,14 @@ class BinsComparison:
 
     @property
     def gain(self) -> float:
-        """How many times narrower the interval of a range is."""
+        """The factor by which the intervals of ranges are narrower."""
         return self.histogram / self.bins
 
 
 def compare_bins(question: BaseQuestion, epsilon: Fraction, responses: int) -> BinsComparison:
-    """Compare a histogram of a number with asking for the range, at equal shares of all cells.
+    """Compare the histogram of a number with a choice of ranges, at equal shares of all cells.
 
-    Raises ChannelError for grids that are too small for a square wave.
+    Raises ChannelError for a grid that is too small for a square wave.
     """
     space = question.answer_space
     points = min(space.ordinary, MAX_HISTOGRAM_POINTS)
@@ -163,7 +162,7 @@ def compare_bins(question: BaseQuestion, epsilon: Fraction, responses: int) -> B
 
 
 def share_variance(question: PublishedQuestion, channel: AnyChannel, share: float) -> float:
-    """Return n Var of the share of the least precise option; others are equally frequent."""
+    """Return n Var of the least precise option's share; the others are equally frequent."""
     if isinstance(channel, WeightTable):
         return _table_variance(channel, channel.truths - len(opt_outs(question)), share)
     if isinstance(channel, BitVector):
@@ -195,7 +194,7 @@ def _table_variance(channel: WeightTable, answers: int, share: float) -> float:
 
 @dataclass(frozen=True)
 class _Family:
-    """The channels that a question may have; `key` holds everything that they depend on."""
+    """The channels that a question may have. `key` holds everything that they depend on."""
 
     question: BaseQuestion = field(compare=False)
     published: PublishedQuestion = field(compare=False)
@@ -223,7 +222,7 @@ def _family(question: BaseQuestion) -> _Family:
         *(space.ordinary, space.no_answers, space.ticks, space.alone, space.step),
         *(parameters, question.mechanism),
     )
-    # A question that is randomized jointly now is planned alone.
+    # A question that is randomized jointly now is planned separately.
     return _Family(question, replace(to_published(question), joint=None), key)
 
 
@@ -236,8 +235,8 @@ def _proposal(
     mechanism = family.question.mechanism or ""
     if mechanism not in gains:
         mechanism = max(gains, key=lambda name: gains[name])
-        if gains[mechanism] <= NARROWER:
-            mechanism = _own_mechanism(family, epsilon)
+        if gains[mechanism] <= MIN_GAIN:
+            mechanism = _default_mechanism(family, epsilon)
     allowed = _largest_allowed(family.space, mechanism, epsilon, caps)
     channel = _build(family.planning_space, mechanism, allowed)
     margins = _margins(replace(family.published, channel=channel), responses)
@@ -245,7 +244,7 @@ def _proposal(
 
 
 def _margins(question: PublishedQuestion, responses: int) -> tuple[float, float]:
-    """Return the margin in the middle, and the geometric mean over the planned shares."""
+    """Return the margin of a share of one half, and the geometric mean over the planned shares."""
     if plans_mean(question):
         margin = planned_margin(question, responses)
         return margin, margin
@@ -260,7 +259,7 @@ def _largest_allowed(space: AnswerSpace, mechanism: str, epsilon: Fraction, caps
         try:
             channel = _build(space, mechanism, Fraction(thousandths, GRID))
         except ChannelError:
-            return False  # very small ones have no integers
+            return False  # no integers make the channel of a very small epsilon
         return is_too_weak(channel, caps)
 
     steps = range(1, int(epsilon * GRID) + 1)
@@ -281,12 +280,12 @@ def _gains(family: _Family, epsilon: Fraction) -> Mapping[str, float]:
         with suppress(ChannelError):  # too many combinations, or no integers for the epsilon
             channel = _build(space, name, epsilon)
             widths[name] = _width(family.published, channel)
-    own = _own_mechanism(family, epsilon)
+    own = _default_mechanism(family, epsilon)
     _build(space, own, epsilon)  # raises ChannelError if no integers fit
     return {name: widths[own] / width for name, width in widths.items()}
 
 
-def _own_mechanism(family: _Family, epsilon: Fraction) -> str:
+def _default_mechanism(family: _Family, epsilon: Fraction) -> str:
     """Return the mechanism of a question that states only an epsilon."""
     return family.question.kind.recommend_mechanism(family.planning_space, epsilon)
 

@@ -154,7 +154,7 @@ def _bounds(question: PublishedQuestion) -> str:
     bounds = label(question, question.device_channel.ratio)
     subject, knowledge = "This question alone changes", ""
     if question.joint:
-        subject = "This question and those randomized as one answer with it change"
+        subject = "This question and those randomized jointly with it change"
         knowledge = ", even if somebody knows the other answers"
     return (
         f"{subject} the odds of a guess about someone by a factor of at most {bounds.odds}"
@@ -165,22 +165,22 @@ def _bounds(question: PublishedQuestion) -> str:
 
 def _margins(question: PublishedQuestion, responses: Responses) -> str:
     n = responses.to_question
-    silent = ""
+    condition = ""
     if opt_outs(question):
-        silent = (
-            " This is among the people who answer; the plan assumes that "
+        condition = (
+            " This margin refers to the people who answer; the plan assumes that "
             f"{PLANNED_NO_ANSWER:.0%} do not."
         )
     if plans_mean(question):
         margin = _in_unit(question, mean_margin(question, n))
         return (
             f"With {responses}, the margin of error of the mean is ±{margin} if all values are "
-            f"equally frequent.{silent}"
+            f"equally frequent.{condition}"
         )
     middle, rare = (_points(share_margin(question, n, share)) for share in SHARES)
     return (
         f"With {responses}, the margin of error is ±{middle} points for a share near 50% and "
-        f"±{rare} points for one near 10%.{silent}"
+        f"±{rare} points for one near 10%.{condition}"
     )
 
 

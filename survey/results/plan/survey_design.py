@@ -1,10 +1,10 @@
 """The design of a whole survey: how many questions each person is asked, and their channels.
 
 Each person is asked s of the M groups of questions, drawn at random. A whole report then changes
-the odds by at most the product of the s largest factors of groups, whichever groups are drawn. So
-groups with a smaller factor than the s-th largest have wider margins for nothing, and all groups
-get equal parts of the total epsilon. Few questions with a large epsilon each, or many with a small
-one, can have the same total: `survey_plan` computes the margins of both.
+the odds by at most the product of the s largest factors of groups, whichever groups are drawn. A
+factor below the s-th largest would widen a group's margins without reducing that product, so all
+groups get equal parts of the total epsilon. Few questions with a large epsilon each and many
+questions with a small one can have the same total: `survey_plan` computes the margins of both.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from survey.results.plan.question_design import QuestionDesign, question_design
 from survey.settings import Caps
 
 LISTED_DRAWS = 12
-"""Designs are computed for every number of groups up to this one, then for ever larger steps."""
+"""Designs are computed for every number of groups up to this one, then in growing steps."""
 
-SAME = 1.03
-"""Typical margins that differ by less than this factor count as equal."""
+EQUAL_FACTOR = 1.03
+"""Typical margins that differ by at most this factor count as equal."""
 
 GRR = "grr"
 
@@ -52,7 +52,7 @@ Pair = tuple[str, str]
 """The ids of two questions whose answers are to be cross-tabulated."""
 
 Groups = Sequence[Sequence[str]]
-"""The ids of the questions in each group that is drawn whole."""
+"""The ids of the questions in each group. A group is drawn as a whole."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Crossing:
 class SurveyDesign:
     """A survey that asks each person `drawn` of the groups of questions.
 
-    `declared` are the crossings that the researcher needs. `together` lists the groups that a
-    survey has to declare, because no condition links their questions.
+    `declared` are the crossings that the researcher needs. `together` lists the groups that the
+    definition must declare, because no condition links their questions.
     """
 
     questions: tuple[QuestionDesign, ...]
@@ -145,7 +145,7 @@ class SurveyDesign:
         )
 
     def crossing(self, first: str, second: str) -> Crossing:
-        """Return what two questions, by their ids, have in common."""
+        """Return the responses and the margin that two questions, by their ids, have in common."""
         in_one_group = any(first in group and second in group for group in self.groups)
         share = self.share_asked if in_one_group else self.separate_share
         responses = math.floor(self.n * share)
@@ -157,7 +157,7 @@ class SurveyDesign:
 class SurveyPlan:
     """The designs of a survey by how many groups each person is asked, ascending.
 
-    With declared crossings, there is a second series, in which their questions are in one group.
+    With declared crossings, a second series of designs puts the crossed questions in one group.
     """
 
     designs: tuple[SurveyDesign, ...]
@@ -166,23 +166,25 @@ class SurveyPlan:
     def recommended(self) -> SurveyDesign:
         """The design with the smallest typical margin that allows all declared crossings.
 
-        Of designs within 3% of it, the one that asks most questions: one answer reveals less, and
-        more responses can be cross-tabulated.
+        Among designs within 3% of it, this is the one that asks most questions: each answer then
+        reveals less, and more responses can be cross-tabulated.
         """
         allowed = [design for design in self.designs if design.allows_declared]
         if not allowed:
-            raise DesignError("no design within this total asks anybody both crossed questions")
+            raise DesignError(
+                "no design within this total epsilon asks anybody both crossed questions"
+            )
         smallest = min(design.typical_margin for design in allowed)
-        near = [design for design in allowed if design.typical_margin <= SAME * smallest]
+        near = [design for design in allowed if design.typical_margin <= EQUAL_FACTOR * smallest]
         return max(near, key=lambda design: design.share_asked)
 
-    def asking(self, drawn: int, groups: int | None = None) -> SurveyDesign:
+    def design_for(self, drawn: int, groups: int | None = None) -> SurveyDesign:
         """Return the first design that asks each person `drawn` groups, of `groups` in all."""
         for design in self.designs:
             if design.drawn == drawn and groups in (None, len(design.groups)):
                 return design
         listed = ", ".join(f"{design.drawn} of {len(design.groups)}" for design in self.designs)
-        raise DesignError(f"there is no design that asks {drawn}; possible are {listed}")
+        raise DesignError(f"no design asks {drawn} groups; the designs ask {listed}")
 
 
 def survey_plan(
@@ -195,7 +197,7 @@ def survey_plan(
     caps: Caps | None = None,
     answer_limit: Fraction | None = None,
 ) -> SurveyPlan:
-    """Return the designs whose whole report has at most this total epsilon, for n respondents.
+    """Return designs for n respondents whose whole report has at most this total epsilon.
 
     `together` lists questions that are drawn together. Crossed questions are planned in separate
     groups, and in one group; up to three single choices in one group are randomized jointly over
@@ -245,7 +247,7 @@ def present_design(
     n: int,
     crossings: Sequence[Pair] = (),
 ) -> SurveyDesign:
-    """Return a survey as it is written, for comparison; `drawn` of the groups are asked."""
+    """Return the design that a survey has now, for comparison; it asks `drawn` of the groups."""
     _check(questions, Fraction(1), n, crossings)
     responses = _responses(n, drawn, groups)
     designs = []
@@ -257,9 +259,9 @@ def present_design(
 def conditional_groups(
     questions: Iterable[PublishedQuestion], together: Groups = ()
 ) -> list[list[str]]:
-    """Return the ids of questions in groups, by their conditions and by `together` only.
+    """Return the ids of questions in groups, formed by their conditions and by `together`.
 
-    A plan may randomize differently what is randomized jointly now.
+    Joint responses form no groups here, because a plan may randomize their questions separately.
     """
     return groups_of((replace(question, joint=None) for question in questions), together)
 
@@ -390,12 +392,12 @@ class _Builder:
 
     @cached_property
     def _linked_groups(self) -> dict[str, list[str]]:
-        """The questions that a condition links to each question, by its id."""
+        """The questions that conditions link to each question, by its id."""
         published = [to_published(question) for question in self.questions]
         return {id_: group for group in conditional_groups(published) for id_ in group}
 
     def proposals(self, groups: Groups, drawn: int) -> list[QuestionDesign]:
-        """Return the design of each question if `drawn` groups are asked; raises ChannelError."""
+        """Return the design of each question if `drawn` groups are asked. Raises ChannelError."""
         epsilons = question_epsilons(groups, drawn, self.total)
         responses = _responses(self.n, drawn, groups)
         by_id = {question.id: question for question in self.questions}

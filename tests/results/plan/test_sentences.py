@@ -124,7 +124,7 @@ def test_the_required_responses_give_the_margin(kind):
 
 def test_margins_among_those_who_answer_are_described_as_such():
     for opt_out, ending in (
-        ("No", "This is among the people who answer; the plan assumes that 10% do not."),
+        ("No", "This margin refers to the people who answer; the plan assumes that 10% do not."),
         (False, "points for one near 10%."),
     ):
         planned = question(type="yes_no", epsilon=1, prefer_not_to_say=opt_out)

@@ -108,7 +108,9 @@ def test_no_other_division_of_the_total_has_a_larger_product_of_epsilons(sizes):
 
 
 def test_margins_are_those_of_the_responses_to_each_question():
-    design = survey_plan(questions(a=YES_NO, b=choice(4), c=YES_NO), Fraction(2), 9_000).asking(1)
+    design = survey_plan(questions(a=YES_NO, b=choice(4), c=YES_NO), Fraction(2), 9_000).design_for(
+        1
+    )
     z = normal_quantile(0.95)
     for item, k in zip(design.questions, (2, 4, 2), strict=True):
         r = math.e**2
@@ -142,13 +144,13 @@ def test_no_answer_gets_more_than_its_limit():
     plan = survey_plan(listed, Fraction(3), 2_000, crossings=[("c", "f")], answer_limit=limit)
     for design in plan.designs:
         assert log_rounded_up(design.answer_ratio) <= limit, (design.drawn, design.groups)
-    unlimited = survey_plan(listed, Fraction(3), 2_000).asking(1)
+    unlimited = survey_plan(listed, Fraction(3), 2_000).design_for(1)
     assert log_rounded_up(unlimited.answer_ratio) > 2.9
 
 
 def test_crossed_questions_are_planned_apart_and_in_one_group():
     plan = survey_plan(yes_no_questions(8), Fraction(2), 2_000, crossings=[("q1", "q2")])
-    apart = plan.asking(1, 8)
+    apart = plan.design_for(1, 8)
     assert not apart.allows_declared
     assert apart.together == ()
     design = plan.recommended
@@ -176,7 +178,9 @@ def test_a_joint_response_is_planned_as_publication_builds_it():
     rate = channel.q + (channel.p - channel.q) / 4
     error = math.sqrt(rate * (1 - rate) / 2_280) / (channel.p - channel.q)
     assert joint.declared[0].margin == pytest.approx(normal_quantile(0.95) * error)
-    (apart,) = (d for d in (survey_plan(yes_no_questions(2), Fraction("1.6"), 2_280).asking(2),))
+    (apart,) = (
+        d for d in (survey_plan(yes_no_questions(2), Fraction("1.6"), 2_280).design_for(2),)
+    )
     assert apart.questions[0].margin == pytest.approx(0.054, abs=0.001)
     assert apart.crossing("q1", "q2").margin > 2 * joint.declared[0].margin
 
@@ -233,7 +237,7 @@ def test_a_survey_with_a_joint_response_is_planned_anew():
     survey = load(surveys.JOINT, "joint.toml", Caps())
     listed = list(survey.questions)
     assert present_design(listed, survey.groups, 2, 1_000).ratio == survey.total_ratio
-    apart = survey_plan(listed, Fraction(3), 1_000).asking(1, len(listed))
+    apart = survey_plan(listed, Fraction(3), 1_000).design_for(1, len(listed))
     assert all(item.question.joint is None for item in apart.questions)
     assert log_rounded_up(apart.ratio) <= 3
     pair = [("smoked", "drank")]
@@ -296,7 +300,7 @@ MIXED_NUMBER = {"type": "number", "low": 0, "high": 12}
 
 
 def test_a_channel_above_a_limit_gets_the_largest_epsilon_that_can_be_published():
-    design = survey_plan(questions(a=YES_NO, b=YES_NO), Fraction(9), 1_000).asking(1)
+    design = survey_plan(questions(a=YES_NO, b=YES_NO), Fraction(9), 1_000).design_for(1)
     # The truth probability of two options is at most .99.
     assert [float(item.epsilon) for item in design.questions] == [4.595, 4.595]
     assert all(item.question.channel.exact_p <= Fraction(99, 100) for item in design.questions)

@@ -14,7 +14,7 @@ NOT_ENOUGH = "not enough responses"
 """The text for a survey that accepts no more responses."""
 
 TOO_FEW_ANSWERED = "too few answered: any value is possible"
-"""The text for an estimate among those who answered if hardly anybody did."""
+"""The text for an estimate among those who answered if hardly anyone did."""
 
 
 def not_enough(survey: PublishedSurvey) -> str:
@@ -89,7 +89,7 @@ def percent_range(low: float | None, high: float | None) -> str:
 
 
 def share_interval(low: float | None, high: float | None) -> str:
-    """Describe the interval of a share: an end of 0 or 100% is no information, so it is left out.
+    """Describe the interval of a share without an end of 0 or 100%, which carries no information.
 
     >>> share_interval(0.04, 0.12), share_interval(0.0, 0.05), share_interval(0.93, 1.0)
     ('4 to 12%', 'at most 5%', 'at least 93%')
@@ -111,8 +111,8 @@ def share_interval(low: float | None, high: float | None) -> str:
 def describe_share(estimate: float | None, low: float | None, high: float | None) -> str:
     """Describe an estimated share and its interval in words.
 
-    The linear estimate may lie outside 0 to 100%. Where it rounds to 0 or 100%, or lies outside,
-    the interval alone says what is known.
+    The linear estimate may lie outside 0 to 100%. Where it rounds to 0 or 100%, or lies
+    outside, only the interval is described.
 
     >>> describe_share(0.08, 0.04, 0.12), describe_share(-0.012, 0.0, 0.05)
     ('estimated 8%, between 4 and 12%', 'at most 5%')

@@ -1,4 +1,4 @@
-"""Results of questions that were randomized as one answer, from reports as devices send them."""
+"""Results of questions that were randomized jointly, from reports as devices send them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_cross_tab_uses_the_joint_channel_and_a_narrower_interval(store, joint
     apart = crosstab(counts, [question.own for question in own_channels()])
     assert (errors < 0.65 * apart.std_error.ravel()).all()
     assert result.test.p_value < 1e-6
-    assert "were randomized as one answer" in " ".join(caveats(result))
+    assert "were randomized jointly" in " ".join(caveats(result))
 
 
 def own_channels():
@@ -160,5 +160,5 @@ def test_microdata_name_the_joint_channel_of_each_pair(joint):
     assert apart["joint"] is None
     assert json.dumps(first)
     text = readme(joint.survey, N, 1)
-    assert "randomized as one answer with drank" in text
-    assert "epsilon 2.891 together" in text
+    assert "randomized jointly with drank" in text
+    assert "joint epsilon 2.891" in text

@@ -155,7 +155,7 @@ def test_sentences_say_when_groups_are_pooled(small):
     assert f"each model-based estimate is the pooled share, {pooled}%." in yes
     assert "95% of the intervals contain the true share" in caveats(model)[0]
     line = compute_small_groups(by_period(small, {key: tally([100, 80, 20]) for key in DAYS}))
-    assert "differ around a straight line by no more than chance" in spread_sentences(line)[0]
+    assert "deviate from a straight line by no more than chance" in spread_sentences(line)[0]
     assert "5 periods" in paper_sentences(line)[0]
 
 
@@ -164,7 +164,7 @@ def test_a_group_unlike_all_others_is_named(small):
     assert outlier_sentences(compute_small_groups(by_link(small, alike))) == []
     alike[("east", "")] = tally([30, 150, 20])
     (sentence,) = outlier_sentences(compute_small_groups(by_link(small, alike)))
-    assert sentence == "“east” is unlike the others. Rely on its direct estimate."
+    assert sentence == "“east” differs markedly from the others. Use its direct estimate."
 
 
 def test_the_chart_has_both_estimates_of_each_group(small):

@@ -42,8 +42,8 @@ def caveats(result: CrosstabResult) -> list[str]:
     ]
     if joint_channel(result.questions):
         texts.append(
-            "The two answers were randomized as one answer, so the table is more precise than the "
-            "same privacy loss allows for separate answers."
+            "The two answers were randomized jointly. The table is therefore more precise than "
+            "one of answers randomized separately with the same privacy loss."
         )
     if result.table.method == "em":
         texts.append(
@@ -107,7 +107,7 @@ def phi_sentence(result: CrosstabResult, phi: Phi) -> str:
         f"{number:.2f}".replace("-", "−") for number in (phi.estimate, phi.conf_low, phi.conf_high)
     )
     return (
-        f"The correlation of {first} and {second} was an estimated φ = {estimate} "
+        f"The estimated correlation between {first} and {second} was φ = {estimate} "
         f"({100 * phi.level:g}% confidence interval {low} to {high}; profile likelihood through "
         "the randomization)."
     )

@@ -41,7 +41,8 @@ def caveats(result: DifferenceResult) -> list[str]:
     rows = [*result.share_rows, *result.mean_rows]
     if any(row.method == NO_BASE for row in rows):
         texts.append(
-            "Too few respondents of a group seem to have answered: any difference is possible."
+            "Too few respondents in one of the groups appear to have answered, so any difference "
+            "is possible."
         )
     if "caution" in (result.shares_disclosure, result.means_disclosure):
         texts.append("The intervals are wide: treat the differences as a first impression.")

@@ -80,8 +80,8 @@ def methods_statement(result: SurveyResult) -> list[str]:
         f"{describe_intervals(methods, result.options)} All intervals cover both sampling and "
         "randomization. A result was suppressed if the expected margin of error, which "
         "depends on the mechanism and the number of reports, exceeded "
-        f"{100 * HIDDEN_MARGIN:.0f} points at the least favourable answers. The estimates had no "
-        "influence on this decision.",
+        f"{100 * HIDDEN_MARGIN:.0f} points for the least favourable answers. The estimates did "
+        "not influence this decision.",
         f"Survey {survey.slug}, version {survey.version}; definition SHA-256 {survey.sha256}; "
         f"software survey {__version__}. The results do not show whether respondents answered "
         "truthfully.",

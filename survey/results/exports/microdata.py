@@ -244,12 +244,12 @@ def _describe_code(question: PublishedQuestion) -> str:
 
 
 def _describe_joint(question: PublishedQuestion) -> list[str]:
-    """Return a line about the questions with which this one was randomized, if any."""
+    """Return a line about the questions that were randomized jointly with this one, if any."""
     if question.joint is None:
         return []
     others = " and ".join(id_ for id_ in question.joint.questions if id_ != question.id)
     epsilon = format_epsilon(question.joint.channel.epsilon)
-    return [f"  randomized as one answer with {others}: epsilon {epsilon} together"]
+    return [f"  randomized jointly with {others}: joint epsilon {epsilon}"]
 
 
 def _readme_section(question: PublishedQuestion) -> str:

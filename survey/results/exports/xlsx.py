@@ -33,9 +33,9 @@ COLLECTION = (
 )
 SUPPRESSION = (
     "A result is suppressed until its expected margin of error, which depends on the mechanism and "
-    f"the number of reports, is at most {HIDDEN_MARGIN:.2f} at the least favourable answers. The "
-    f"column flag says caution until it is at most {SHOWN_MARGIN:.2f}. The estimates have no "
-    "influence on either."
+    f"the number of reports, is at most {HIDDEN_MARGIN:.2f} for the least favourable answers. The "
+    f"column flag says caution until that margin is at most {SHOWN_MARGIN:.2f}. Neither depends on "
+    "the estimates."
 )
 LIMITS = (
     "The results do not show whether respondents answered truthfully. Do not filter reports by a "

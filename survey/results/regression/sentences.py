@@ -12,9 +12,9 @@ MAX_SENTENCES = 4
 
 PRECISION = {
     False: "standard errors from the observed information",
-    True: "intervals of the profile, p-values of the penalized likelihood ratio",
+    True: "profile likelihood intervals, p-values from the penalized likelihood ratio",
 }
-"""Where intervals come from, without and with a penalty."""
+"""The source of intervals and p-values, without and with a penalty."""
 
 
 def paper_sentences(result: RegressionResult) -> list[str]:
@@ -40,12 +40,12 @@ def caveats(result: RegressionResult) -> list[str]:
     if any(row.flag == NOT_DETERMINED for row in result.rows):
         texts.append(
             "“Not determined” marks coefficients that grow without limit: the reports fit best "
-            "with a share of 0, or a predictor separates the answers. Firth’s penalized likelihood "
-            "estimates them; more reports or fewer predictors help, too."
+            "with a share of 0, or a predictor separates the answers. To estimate them, use "
+            "Firth’s penalized likelihood, more reports or fewer predictors."
         )
     if result.fit is not None and result.fit.penalty == "firth":
         texts.append(
-            "Firth’s penalty keeps all coefficients finite and draws shares towards one half. If "
+            "Firth’s penalty keeps all coefficients finite and pulls shares towards one half. If "
             "an interval is very wide, the penalty rather than the reports decides the estimate."
         )
     if result.disclosure == "caution":

@@ -1,1 +1,1 @@
-"""Model-based shares of groups beside their direct ones: of collection links and periods."""
+"""Model-based shares of collection links and periods, beside their direct shares."""

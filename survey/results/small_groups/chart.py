@@ -20,7 +20,7 @@ from survey.results.small_groups.table import SmallGroupsResult
 
 GROUP_PIXELS = 36
 OFFSETS = {"direct": -7, "model": 7}
-"""Pixels by which the two estimates of a group are above and below its line."""
+"""Vertical offset in pixels of each estimate from its group's line."""
 
 DOT_SIZE = 60
 

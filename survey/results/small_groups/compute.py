@@ -17,11 +17,11 @@ TOO_FEW = "Model-based estimates need at least {needed} groups with responses to
 
 
 def compute_small_groups(trend: TrendResult) -> SmallGroupsResult | None:
-    """Estimate the shares of all groups of a comparison by one model; None if there is no model.
+    """Estimate the shares of all groups in a comparison by one model; None if no model applies.
 
-    There is one for shares among all, over links (a common share) and over time (a straight line),
-    not over versions, which may randomize differently. The decision about suppression depends on
-    the number of reports of all groups together and on the channel.
+    A model applies to shares among all respondents, over links (a common share) or over time (a
+    straight line). Versions have none, because they may randomize differently. Suppression depends
+    on the channel and on the number of reports in all groups together.
     """
     question, request = trend.question, trend.request
     # The first row over links is the total of all groups.

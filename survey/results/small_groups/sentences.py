@@ -7,7 +7,7 @@ from survey.results.number_format import format_p_value, percent, points
 from survey.results.small_groups.table import SmallGroupsResult
 
 OUTLIER = 3.0
-"""Residual beyond which a group is unlike the others."""
+"""Absolute residual above which a group counts as unlike the others."""
 
 
 def spread_sentences(result: SmallGroupsResult) -> list[str]:
@@ -23,20 +23,24 @@ def spread_sentences(result: SmallGroupsResult) -> list[str]:
 
 
 def _spread_sentence(result: SmallGroupsResult, shares: GroupShares, option: int) -> str:
-    around = " around a straight line" if result.is_over_time else ""
     groups = "periods" if result.is_over_time else "groups"
     label = result.labels[option]
     high = points(float(shares.between_high[option]))
     test = format_p_value(float(shares.p_value[option]))
     if shares.is_pooled[option]:
-        expected = "that of the line" if result.is_over_time else "the pooled share, "
-        if not result.is_over_time:
-            expected += percent(float(shares.expected[0, option]))
+        pooled = percent(float(shares.expected[0, option]))
+        finding = (
+            "the periods deviate from a straight line by no more than chance explains, so each "
+            "model-based estimate lies on the line"
+            if result.is_over_time
+            else "the groups differ by no more than chance explains, so each model-based estimate "
+            f"is the pooled share, {pooled}"
+        )
         return (
-            f"“{label}”: the {groups} differ{around} by no more than chance, so each model-based "
-            f"estimate is {expected}. A standard deviation of up to {high} points remains possible "
+            f"“{label}”: {finding}. A standard deviation of up to {high} points remains possible "
             f"({test})."
         )
+    around = " around a straight line" if result.is_over_time else ""
     return (
         f"“{label}”: the true shares of the {groups} vary{around} with a standard deviation of "
         f"about {points(float(shares.between_sd[option]))} points ({result.options.percent} "
@@ -51,7 +55,7 @@ def outlier_sentences(result: SmallGroupsResult) -> list[str]:
         return []
     residual = abs(result.shares.residual)
     return [
-        f"“{group.name}” is unlike the others. Rely on its direct estimate."
+        f"“{group.name}” differs markedly from the others. Use its direct estimate."
         for group, values in zip(result.groups, residual, strict=True)
         if (values > OUTLIER).any()
     ]
@@ -64,7 +68,10 @@ def _weight_sentence(result: SmallGroupsResult, shares: GroupShares) -> str:
         return ""
     extent = low if low == high else f"between {low} and {high}"
     own = "period’s" if result.is_over_time else "group’s"
-    return f"The model contributes {extent} of each estimate; the {own} own responses, the rest."
+    return (
+        f"The model contributes {extent} of each estimate; the {own} own responses contribute the "
+        "rest."
+    )
 
 
 def paper_sentences(result: SmallGroupsResult) -> list[str]:
@@ -75,7 +82,7 @@ def paper_sentences(result: SmallGroupsResult) -> list[str]:
     groups = "periods" if result.is_over_time else "groups"
     mean = "a linear trend" if result.is_over_time else "a common mean"
     return [
-        f"Model-based shares of {len(result.groups)} {groups} were estimated by a normal "
+        f"Model-based shares of {len(result.groups)} {groups} were estimated with a normal "
         f"hierarchical model of the debiased shares with {mean} and known sampling variances (Fay "
         f"and Herriot 1979); {result.options.percent} intervals integrate over the variance "
         f"between {groups} ({shares.n:,} reports, each randomized on the respondent’s device)."
@@ -89,8 +96,8 @@ def caveats(result: SmallGroupsResult) -> list[str]:
     groups, one = ("periods", "A period") if result.is_over_time else ("groups", "A group")
     texts = [
         _weight_sentence(result, result.shares),
-        f"{result.options.percent} of the intervals contain the true share, averaged over the "
-        f"{groups}. {one} that is unlike all others is an exception.",
-        f"To compare two {groups}, use direct estimates: the model draws estimates together.",
+        f"On average over the {groups}, {result.options.percent} of the intervals contain the true "
+        f"share. {one} that is unlike all others is covered less often.",
+        f"To compare two {groups}, use direct estimates: the model pulls estimates together.",
     ]
     return [text for text in texts if text]

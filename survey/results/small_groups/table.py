@@ -18,17 +18,17 @@ from survey.results.trend.table import TrendGroup, TrendResult
 from survey.store import PublishedSurvey
 
 METHODS = {"links": "normal hierarchical model", "trend": "normal hierarchical model, linear trend"}
-"""The column `method`, by the page."""
+"""The value of the column `method`, by the kind of comparison."""
 
 
 @dataclass(frozen=True)
 class SmallGroupsRow:
-    """One share of one group: its direct estimate, and its model-based one.
+    """One share of one group: its direct and its model-based estimate.
 
     direct_estimate to direct_conf_high  as in the CSV of the groups; empty if suppressed
-    direct_flag         caution or suppressed, about the direct estimate
+    direct_flag         caution, suppressed or empty, for the direct estimate
     model_estimate to model_conf_high  the model-based share; empty if suppressed
-    expected            the share that the model expects of the group
+    expected            the share that the model predicts for the group
     shrinkage           weight of `expected` in model_estimate, 0 to 1
     residual            standardized difference of the direct estimate from `expected`
     between_sd to between_conf_high  standard deviation of the true shares around `expected`
@@ -73,8 +73,8 @@ class SmallGroupsRow:
 class SmallGroupsResult:
     """Model-based shares of the groups of a comparison, or the reason why there are none.
 
-    `groups` are those of the comparison without the total of all. `shares` is None where they are
-    suppressed or there are too few groups; `reason` then says so.
+    `groups` are those of the comparison, without the row of totals. `shares` is None if the shares
+    are suppressed or there are too few groups; `reason` then explains which.
     """
 
     trend: TrendResult
@@ -104,7 +104,7 @@ class SmallGroupsResult:
 
     @property
     def is_over_time(self) -> bool:
-        """Whether groups are periods, which are drawn towards a straight line."""
+        """Whether groups are periods, whose estimates are pulled towards a straight line."""
         return self.request.over == "trend"
 
     @property
@@ -114,7 +114,7 @@ class SmallGroupsResult:
 
     @property
     def file_stem(self) -> str:
-        """The part of a file name that states what the file is about."""
+        """The stem of the names of downloaded files."""
         return f"{self.request.file_stem}-model"
 
     @property

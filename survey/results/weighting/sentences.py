@@ -44,8 +44,8 @@ def caveats(result: WeightingResult) -> list[str]:
     texts.append("The margins are treated as exact. Margins from another survey are not exact.")
     if result.weighted is None and not result.is_suppressed:
         texts.append(
-            "Too few respondents seem to be in one of the categories: any weighted share is "
-            "possible."
+            "Too few respondents appear to belong to one of the categories, so any weighted share "
+            "is possible."
         )
     if result.disclosure == "caution":
         texts.append("The intervals are wide: treat the shares as a first impression.")

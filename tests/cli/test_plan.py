@@ -262,7 +262,10 @@ def test_a_plan_of_a_survey_refuses_other_options_and_incomplete_requests():
     for arguments, message in (
         (("--questions", "8", "--n", "100"), "give --questions, --total and --n"),
         (("--total", "2"), "give --questions, --total and --n"),
-        (("--questions", "0", "--total", "2", "--n", "9"), "--questions 0 must be a number from 1 to 200"),
+        (
+            ("--questions", "0", "--total", "2", "--n", "9"),
+            "--questions 0 must be a number from 1 to 200",
+        ),
         (("--questions", "8", "--total", "x", "--n", "9"), "total"),
         (("--questions", "none.toml", "--total", "2", "--n", "9"), "none.toml: cannot be read"),
     ):

@@ -116,10 +116,13 @@ def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada,
     assert f"{best.drawn} of 5 questions recommended Use" in words
     assert "All 5 questions Now" in words
     assert "Which ward? epsilon 3.2 (now 1.3" in words
-    assert "mechanism “Square wave: for the whole distribution”: intervals narrower by a factor of 1." in words
+    assert (
+        "mechanism “Square wave: for the whole distribution”: intervals narrower by a factor of 1."
+        in words
+    )
     chart = ada.get(f"{DRAFTS}/{slug}/design.svg?look=dark")
     assert chart.content_type == "image/svg+xml"
-    assert "Questions that each person is asked" in chart.text
+    assert "Questions per person" in chart.text
 
 
 def test_the_recommended_design_is_applied_to_the_draft(ada, store, begin):

@@ -254,7 +254,7 @@ def test_two_questions_are_declared_to_belong_together_and_randomized_as_one(ada
     path = re.findall(rf'href="({DRAFTS}/{slug}/[^"]*{second["key"]})"', path)[0]
     save(ada, path, together_with=first["id"])
     page = ada.get(path).text
-    assert "each person is asked both or neither" in page
+    assert "Each person is then asked both or neither" in page
     assert "would give a margin of error of" in page
     save(ada, path, together_with=first["id"], joint="y")
     assert " gives a margin of error of" in ada.get(path).text

@@ -1,4 +1,4 @@
-"""Power: how often a test finds that a share differs from another group's or from a known one."""
+"""Power: the probability that a test finds a difference between two shares, or from a known one."""
 
 from __future__ import annotations
 

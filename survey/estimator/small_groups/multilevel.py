@@ -153,7 +153,7 @@ def multilevel_shares(
     `estimate` is the mean at the most likely sd; error and interval are those of all draws. Ends
     within one response of a group of mean size of 0 or 1 are 0 or 1, which no log odds reach.
 
-    Coverage is meant, and measured, averaged over groups (`tests.benchmarks.small_groups`). Valid
+    Coverage is measured as the average over groups (`tests.benchmarks.small_groups`). Valid
     if, within a stratum of a group, participation does not depend on the answer, and the log odds
     of groups lie around the predicted ones like a normal distribution.
 

@@ -19,7 +19,7 @@ from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats
 
 MIN_SPARE_GROUPS = 3
-"""Groups with reports that are needed beyond the number of coefficients, to estimate a spread."""
+"""Groups with reports needed in addition to the number of coefficients, to estimate a spread."""
 
 LARGEST_SD = 0.5
 """Largest standard deviation of shares: half of them are 0 and half are 1."""
@@ -54,7 +54,7 @@ COLLINEAR = 1e-9
 class GroupShares(Result):
     """Model-based shares of groups beside the direct ones; arrays have shape (groups, options).
 
-    estimate      model-based share: the direct one, drawn towards the share that the model expects
+    estimate      model-based share: the direct one, pulled towards the share that the model expects
     std_error     root mean squared error of `estimate`, the uncertain spread of groups included
     conf_low      ends of the interval, in [0, 1]
     conf_high
@@ -63,10 +63,10 @@ class GroupShares(Result):
     expected      the share that the model expects of such a group: the pooled share, or the one
                   predicted by the covariates
     shrinkage     weight of `expected` in `estimate`: 0 means direct, 1 pooled
-    residual      standardized difference of `direct` from what the other groups let expect, nan
-                  without reports; a group beyond 3 is drawn too far towards the others
+    residual      standardized difference of `direct` from the share that the other groups predict,
+                  nan without reports; beyond 3, `estimate` is pulled too far towards the others
     between_sd    standard deviation of the true shares around `expected`, shape (options,), 0 if
-                  the groups differ no more than chance explains
+                  the groups differ by no more than chance explains
     between_low   ends of its interval, shape (options,); the lower one may be 0
     between_high
     q             test statistic for equal shares of all groups (or as expected), shape (options,)
@@ -98,7 +98,7 @@ class GroupShares(Result):
 
     @property
     def is_pooled(self) -> Booleans:
-        """Whether all groups have the expected share, because they differ no more than chance."""
+        """Whether all groups have the expected share, as they differ by no more than chance."""
         return np.asarray(self.between_sd == 0)
 
 
@@ -111,7 +111,7 @@ def group_shares(
     n: ArrayLike | None = None,
     level: float = 0.95,
 ) -> GroupShares:
-    """Estimate the shares of small groups by a model that lets groups borrow from each other.
+    """Estimate the shares of small groups by a model in which groups borrow strength from others.
 
     `counts` has shape (groups, counts): a row for each group, as returned by `channel.count`;
     groups are known without randomization. A row of zeros is a group without reports, which gets
@@ -134,7 +134,7 @@ def group_shares(
     x'beta)^2/D at A = 0, compared with chi-square. If each person has one answer, the estimates of
     a group are moved to a sum of 1, those with large errors the furthest.
 
-    Coverage is meant, and measured, averaged over groups (`tests.benchmarks.small_groups`): a group
+    Coverage is measured as the average over groups (`tests.benchmarks.small_groups`): a group
     that is unlike all others is covered less. Valid if group sizes do not depend on the answers and
     the true shares of the groups lie around the expected ones like a normal distribution.
 

@@ -44,11 +44,11 @@ Estimate = (
 )
 
 SHOWN_MARGIN = 0.05
-"""Maximum expected margin of error, at the least favourable answers, for showing estimates without
+"""Maximum expected margin of error, for the least favourable answers, for showing estimates without
 a caution: that of 385 answers without randomization."""
 
 HIDDEN_MARGIN = 0.15
-"""Expected margin of error, at the least favourable answers, above which estimates are hidden. It
+"""Expected margin of error, for the least favourable answers, above which estimates are hidden. It
 is that of 43 answers without randomization. An interval of this width, 0.30, is the limit for
 publication of the National Center for Health Statistics (Parker et al. 2017). Their other limits
 look at the estimate, which would hide low shares more often than high ones."""
@@ -56,7 +56,7 @@ look at the estimate, which would hide low shares more often than high ones."""
 ORDER: tuple[Disclosure, ...] = ("show", "caution", "hide")
 
 NEVER = ConstantVariance(1e30)
-"""The worst case of estimates without an interval."""
+"""The worst case of estimates without an interval, which are never shown."""
 
 
 @checked_arguments
@@ -64,9 +64,9 @@ def disclosure(*results: Estimate) -> Disclosure:
     """Return one decision for all given estimates: "show", "caution" (mark as rough) or "hide".
 
     The decision depends on the number of reports, the channel and the question alone: on the margin
-    of error that is expected at the least favourable answers (`worst_case`), at level .95. It never
-    depends on the estimates. If it did, surveys in which a figure is shown would be a selection, in
-    which intervals no longer cover at their level.
+    of error expected for the least favourable answers (`worst_case`), at level .95. It never
+    depends on the estimates. If it did, surveys that show a figure would be a selection, in which
+    intervals do not keep their coverage.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr

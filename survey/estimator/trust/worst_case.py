@@ -1,4 +1,4 @@
-"""Worst cases: the largest margin of error that a design can be expected to give with n reports.
+"""Worst cases: the expected margin of error for the least favourable answers, with n reports.
 
 Everything here depends on the channel, the question and n, never on the answers, so that decisions
 about suppression reveal nothing and select nothing. Margins are half the width of a 95% interval,
@@ -76,7 +76,7 @@ CACHED_CASES, CACHED_ERRORS = 256, 2_048
 
 
 class WorstCase(Protocol):
-    """The margin of error of an estimate at the least favourable answers."""
+    """The margin of error of an estimate for the least favourable answers."""
 
     def margin(self, n: float) -> float:
         """Return the expected margin with n reports."""
@@ -90,7 +90,7 @@ class ConstantVariance:
     """The worst case of an estimate whose variance is inversely proportional to n.
 
     variance   n times the variance of the estimate, on a scale from 0 to 1
-    reserved   reports that count for nothing: one for each parameter of a regression
+    reserved   reports that are subtracted from n: one for each parameter of a regression
     """
 
     variance: float

@@ -77,6 +77,7 @@ def design_survey(
         *_margins_table(result),
         "",
         *_recommendation(result.recommended),
+        *_one_report(result),
         *_bins_lines(listed, result.recommended),
     ]
     if chart is not None:
@@ -202,11 +203,25 @@ def _weak_answer_lines(design: SurveyDesign) -> list[str]:
     ]
 
 
+def _one_report(plan: SurveyPlan) -> list[str]:
+    """Say what all free yes/no questions in one half-space would give, if that is narrower."""
+    design = plan.in_one_report
+    if design is None:
+        return []
+    return [
+        f"In one half-space, {_merged_name(list(plan.items))} would make the typical margin "
+        f"{_points(design.typical_margin)}: declare",
+        '  [[together]] with joint = true and mechanism = "half_space", unless you need to cross '
+        "them with each other.",
+    ]
+
+
 def _describe(item: QuestionDesign) -> str:
     epsilon = "" if item.epsilon is None else f", epsilon {float(item.epsilon):g}"
     gain = f", intervals narrower by a factor of {item.gain:.2f}" if item.gain > 1 else ""
-    joint = ", randomized jointly" if item.question.joint else ""
-    return f"{item.question.mechanism}{epsilon}{joint}{gain}"
+    joint = item.question.joint
+    mechanism = joint.mechanism if joint else item.question.mechanism
+    return f"{mechanism}{epsilon}{', randomized jointly' if joint else ''}{gain}"
 
 
 def _bins_lines(questions: Sequence[BaseQuestion], design: SurveyDesign) -> list[str]:

@@ -210,6 +210,15 @@ def test_a_declared_crossing_is_part_of_the_recommendation():
     assert "q1 and 1 more                 grr, epsilon 1, randomized jointly" in result.output
 
 
+def test_a_half_space_of_all_yes_no_questions_is_mentioned_where_it_is_narrower():
+    """Eight questions at total 4: ±4.1 in one report; at total 2 sampling is better."""
+    output = " ".join(survey_run(total="4").output.split())
+    assert "In one half-space, q1 and 7 more would make the typical margin ±4.1: declare" in output
+    assert "half-space" not in survey_run(total="2").output
+    crossed = " ".join(survey_run("--cross", "q1,q2", total="4").output.split())
+    assert "In one half-space, q3 and 5 more would make" in crossed
+
+
 def test_the_odds_factor_of_one_answer_can_be_limited():
     output = survey_run("--answer-factor", "9").output
     assert re.search(r"^ +(\* )?1 of 8 +250 +x9 +x9 ", output, re.M), output

@@ -191,6 +191,20 @@ def test_yes_no_questions_that_belong_together_are_put_into_a_half_space(ada, st
     assert "randomized in one half-space with those to 4 other questions" in page
 
 
+def test_the_plan_page_mentions_a_half_space_of_yes_no_questions_that_is_narrower(
+    ada, store, begin
+):
+    slug = begin(GRID.partition("[[together]]")[0], total="4")
+    listed = list(check_draft(content_of(store, slug), Caps()).questions.values())
+    ids = [question.id for question in listed]
+    declared = survey_plan(listed, Fraction(4), 2_000, together=[ids]).recommended
+    margin = f"±{100 * declared.typical_margin:.1f}"
+    assert declared.typical_margin < 0.9 * survey_plan(listed, 4, 2_000).recommended.typical_margin
+    words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
+    assert "cross the 6 yes/no questions i0, i1, i2, i3, i4, i5 with each other" in words
+    assert f"in one half-space, they would make the typical margin {margin} points" in words
+
+
 def test_the_standard_total_is_that_of_the_draft(ada, store, begin):
     slug = begin()
     before = check_draft(content_of(store, slug), Caps()).ratio

@@ -72,6 +72,7 @@ class DesignPanel:
 
     total     the total epsilon and its factor
     sentences how the recommended design compares with the present one
+    one_report  what all free yes/no questions in one half-space would give, if that is narrower
     columns   the designs whose margins are shown question by question
     margins   of every question: its text, then the present margin and that of each design
     changes   of the recommended design: the text and the new settings of each question
@@ -81,6 +82,7 @@ class DesignPanel:
     error: str = ""
     total: str = ""
     sentences: tuple[str, ...] = ()
+    one_report: str = ""
     crossings: tuple[str, ...] = ()
     rows: tuple[DesignRow, ...] = ()
     columns: tuple[str, ...] = ()
@@ -131,6 +133,7 @@ def design_panel(draft_check: DraftCheck, planned: DraftPlan, n_questions: int) 
     return DesignPanel(
         total=_total(planned, present),
         sentences=tuple(_sentences(best, present, planned)),
+        one_report=_one_report(plan),
         crossings=tuple(" × ".join(crossing.ids) for crossing in best.declared),
         rows=(
             _row(present, None, is_recommended=False),
@@ -294,6 +297,18 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
             if pair
             else "Questions from different groups could not be cross-tabulated."
         )
+
+
+def _one_report(plan: SurveyPlan) -> str:
+    design = plan.in_one_report
+    if design is None:
+        return ""
+    return (
+        f"If you do not need to cross the {len(plan.items)} yes/no questions "
+        f"{', '.join(plan.items)} with each other, declare that they belong together. "
+        "Randomized in one half-space, they would make the typical margin "
+        f"{_points(design.typical_margin)} points."
+    )
 
 
 def _label(design: SurveyDesign) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -80,6 +80,13 @@ class QuestionDesign:
     def is_mean(self) -> bool:
         """Whether `margin` is that of a mean."""
         return plans_mean(self.question)
+
+    def in_half_space(self, ids: Sequence[str]) -> bool:
+        """Whether it is in a half-space of exactly these questions."""
+        joint = self.question.joint
+        if joint is None or joint.mechanism != "half_space":
+            return False
+        return joint.questions == tuple(ids)
 
     @cached_property
     def variance(self) -> float:

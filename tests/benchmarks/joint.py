@@ -7,6 +7,7 @@ the same total epsilon. Both are run on the same true answers.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -21,7 +22,7 @@ from survey.estimator import (
 )
 from survey.mechanism import SubsetSelection, from_epsilon
 from survey.mechanism.channel import Floats
-from survey.mechanism.joint_response import joint_response, marginal_response
+from survey.mechanism.joint_response import item_response, joint_response, marginal_response
 
 N = 2_000
 SURVEYS = 400
@@ -30,6 +31,11 @@ TRUTH = np.array([[0.03, 0.07], [0.07, 0.83]])
 
 TARGETS: dict[str, tuple[float, float]] = {"1.6": (1.28, 1.8), "4": (1.4, 1.3)}
 """Minimum ratios of margins, separate to joint, by total epsilon: of a question, of the cell."""
+
+ITEMS = ((10, "4", 1.09), (20, "8", 0.71))
+"""Numbers of yes/no questions, total epsilon, and n Var of a share of one half in closed form."""
+
+ITEM_SURVEYS, ITEM_N = 400, 1_000
 
 COVERAGE = 0.945
 LEVELS = (0.03, 0.07)
@@ -105,6 +111,38 @@ def first_total_that_pays(sizes: list[int]) -> float | None:
     return changes[0] if len(changes) == 1 and pays[-1] else math.nan
 
 
+def item_rows() -> Iterator[tuple[int, str, float, float, float, float, float]]:
+    """Yield m, total epsilon, n Var by separate reports, by sampling, in a half-space; coverage.
+
+    n Var of a share of one half. Those of separate reports and of the best number of sampled
+    questions are computed, that of the half-space is simulated; nine in ten people answer all
+    questions alike, so that dependence between reports would show.
+    """
+    rng = np.random.default_rng(11)
+    for m, total, target in ITEMS:
+        ratio = from_epsilon(2, Fraction(total)).ratio
+        space = item_response(m, ratio)
+        part = marginal_response(space, 2)
+        sampled = [_half_variance(from_epsilon(2, Fraction(total) / s)) * m / s
+                   for s in range(1, m + 1)]  # fmt: skip
+        estimates, covered = [], []
+        for _ in range(ITEM_SURVEYS):
+            alike = np.repeat(rng.integers(0, 2, (ITEM_N, 1)), m, axis=1)
+            truths = np.where(rng.random((ITEM_N, 1)) < 0.9, alike, rng.integers(0, 2, (ITEM_N, m)))
+            ones = space.perturb(truths, rng).sum(axis=0)
+            for item in range(m):
+                shares = proportions([int(ones[item]), ITEM_N - int(ones[item])], part)
+                estimates.append(shares.estimate[0] - 0.5)
+                covered.append(shares.conf_low[0] <= 0.5 <= shares.conf_high[0])
+        variance = ITEM_N * float(np.mean(np.square(estimates)))
+        yield m, total, sampled[-1], min(sampled), variance, target, float(np.mean(covered))
+
+
+def _half_variance(channel: SubsetSelection) -> float:
+    """Return n Var of a share of one half, 1/4/(p - q)^2."""
+    return 0.25 / (channel.p - channel.q) ** 2
+
+
 def verdict(is_met: bool) -> str:
     return "reached" if is_met else "MISSED"
 
@@ -142,6 +180,16 @@ def main() -> None:
             f"{total:>10}  share {joint.share_coverage:.3f}, cells {joint.cell_coverage:.3f} "
             f"(target >= {COVERAGE}, less two errors of simulation: "
             f"{verdict(least >= COVERAGE - 2 * math.sqrt(0.05 * 0.95 / SURVEYS))})"
+        )
+
+    print("\nyes/no questions in one half-space: n Var of a share of one half, and coverage at .95")
+    columns = ("questions", "total", "separate", "sampled", "half-space", "target", "coverage")
+    print("".join(f"{name:>12}" for name in columns))
+    for m, total, separate, sampled, variance, target, coverage in item_rows():
+        is_met = variance <= 1.05 * target and coverage >= COVERAGE - 0.005
+        print(
+            f"{m:>12}{total:>12}{separate:>12.2f}{sampled:>12.2f}{variance:>12.2f}{target:>12}"
+            f"{coverage:>12.3f} {verdict(is_met)}"
         )
 
     print("\ntotal epsilon from which a joint response also narrows the shares (.2 to 6)")

@@ -35,7 +35,7 @@ TARGETS: dict[str, tuple[float, float]] = {"1.6": (1.28, 1.8), "4": (1.4, 1.3)}
 ITEMS = ((10, "4", 1.09), (20, "8", 0.71))
 """Numbers of yes/no questions, total epsilon, and n Var of a share of one half in closed form."""
 
-ITEM_SURVEYS, ITEM_N = 400, 1_000
+ITEM_SURVEYS, ITEM_N, ALIKE = 400, 1_000, 0.9
 
 COVERAGE = 0.945
 LEVELS = (0.03, 0.07)
@@ -115,8 +115,8 @@ def item_rows() -> Iterator[tuple[int, str, float, float, float, float, float]]:
     """Yield m, total epsilon, n Var by separate reports, by sampling, in a half-space; coverage.
 
     n Var of a share of one half. Those of separate reports and of the best number of sampled
-    questions are computed, that of the half-space is simulated; nine in ten people answer all
-    questions alike, so that dependence between reports would show.
+    questions are computed, that of the half-space is simulated. One number decides all answers of
+    most people, so that dependence between the reports would show.
     """
     rng = np.random.default_rng(11)
     for m, total, target in ITEMS:
@@ -125,16 +125,19 @@ def item_rows() -> Iterator[tuple[int, str, float, float, float, float, float]]:
         part = marginal_response(space, 2)
         sampled = [_half_variance(from_epsilon(2, Fraction(total) / s)) * m / s
                    for s in range(1, m + 1)]  # fmt: skip
-        estimates, covered = [], []
+        shares = np.where(np.arange(m) % 2, 0.2, 0.5)
+        errors, covered = [], []
         for _ in range(ITEM_SURVEYS):
-            alike = np.repeat(rng.integers(0, 2, (ITEM_N, 1)), m, axis=1)
-            truths = np.where(rng.random((ITEM_N, 1)) < 0.9, alike, rng.integers(0, 2, (ITEM_N, m)))
-            ones = space.perturb(truths, rng).sum(axis=0)
-            for item in range(m):
-                shares = proportions([int(ones[item]), ITEM_N - int(ones[item])], part)
-                estimates.append(shares.estimate[0] - 0.5)
-                covered.append(shares.conf_low[0] <= 0.5 <= shares.conf_high[0])
-        variance = ITEM_N * float(np.mean(np.square(estimates)))
+            number = rng.random((ITEM_N, 1))
+            is_alike = rng.random((ITEM_N, 1)) < ALIKE
+            truths = np.where(is_alike, number, rng.random((ITEM_N, m))) < shares
+            ones = space.perturb(truths.astype(np.int64), rng).sum(axis=0)
+            for item, share in enumerate(shares):
+                found = proportions([int(ones[item]), ITEM_N - int(ones[item])], part)
+                covered.append(found.conf_low[0] <= share <= found.conf_high[0])
+                if share == 0.5:
+                    errors.append(found.estimate[0] - share)
+        variance = ITEM_N * float(np.mean(np.square(errors)))
         yield m, total, sampled[-1], min(sampled), variance, target, float(np.mean(covered))
 
 

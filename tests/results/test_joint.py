@@ -18,7 +18,7 @@ from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.sentences import caveats
 from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.exports.microdata import describe_channels, readme
-from survey.results.joint_counts import joint_channel, joint_counts
+from survey.results.joint_counts import count_combinations, joint_channel, joint_counts
 from survey.results.regression.compute import RegressionRequest, compute_regression
 from survey.results.request import IntervalOptions
 from survey.results.weighting.compute import compute_weighting
@@ -162,3 +162,64 @@ def test_microdata_name_the_joint_channel_of_each_pair(joint):
     text = readme(joint.survey, N, 1)
     assert "randomized jointly with drank" in text
     assert "joint epsilon 2.891" in text
+
+
+THREE = """
+slug = "three"
+title = "Three"
+epsilon = "0.8"
+prefer_not_to_say = false
+[[questions]]
+id = "a"
+type = "yes_no"
+text = "A?"
+[[questions]]
+id = "b"
+type = "yes_no"
+text = "B?"
+[[questions]]
+id = "c"
+type = "yes_no"
+text = "C?"
+[[together]]
+questions = ["a", "b", "c"]
+joint = true
+"""
+OF_THREE = np.array([[[0.30, 0.05], [0.05, 0.10]], [[0.05, 0.05], [0.10, 0.30]]])
+"""True joint shares of the three answers."""
+
+
+@pytest.fixture
+def three(store):
+    """Return a survey with released reports of three questions that were randomized as one."""
+    survey = published(store, THREE)
+    rng = np.random.default_rng(5)
+    people = rng.choice(8, size=N, p=OF_THREE.ravel())
+    reported = survey.definition.questions[0].joint.channel.perturb(people, rng)
+    rows = np.stack(np.unravel_index(reported, OF_THREE.shape), axis=1).astype(np.uint8)
+    store.add_reports(
+        [(survey.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
+    )
+    publish_pending(store, survey, 25)
+    return survey
+
+
+def test_every_pair_of_three_jointly_randomized_questions_is_cross_tabulated(store, three):
+    for axis, (first, second) in enumerate([("b", "c"), ("a", "c"), ("a", "b")]):
+        result = compute_crosstab(store, three, CrosstabRequest(first, second), IntervalOptions())
+        # Four combinations stand for the eight: T' = T + L, L' = 2 L.
+        assert joint_channel(result.questions).k == 4
+        errors = np.array([row.estimate for row in result.rows]) - OF_THREE.sum(axis=axis).ravel()
+        assert (np.abs(errors) < 4.5 * np.array([row.std_error for row in result.rows])).all()
+        assert result.phi.estimate > 0.2
+
+
+def test_the_cells_of_three_jointly_randomized_questions_follow_from_their_combinations(
+    store, three
+):
+    """No page shows them; a notebook counts the combinations and estimates them as here."""
+    combinations = count_combinations(store, three, [0, 1, 2])
+    counts = np.zeros((2, 2, 2), dtype=np.int64)
+    np.add.at(counts, tuple(combinations.codes.T), combinations.times)
+    table = crosstab(counts, [joint_channel(three.definition.questions)])
+    assert (np.abs(table.estimate - OF_THREE) < 4.5 * table.std_error).all()

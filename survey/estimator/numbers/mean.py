@@ -92,7 +92,7 @@ def mean(
     largest bias.
 
     Valid if respondents answer truthfully and independently; approximate for small n. Coverage at
-    .95, minimum over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven distributions with
+    .95, minimum over ten mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven distributions with
     people at the ends, with and without a no-answer option: .948 (`tests/benchmarks/means.py`;
     20,000 rounds each). Raises NoBaseError if hardly anybody seems to have answered, ChannelError
     for d > 1, CountsError for counts that this channel cannot produce, DesignError for an

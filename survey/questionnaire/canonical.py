@@ -148,7 +148,7 @@ def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
 def _read_joint(form: dict[str, Any]) -> JointResponse:
     channel = channel_from_json(form["channel"])
     if not isinstance(channel, SubsetSelection | HalfSpace):
-        raise DefinitionError([("joint", f"a {channel.kind} channel is no joint response")])
+        raise DefinitionError([("joint", f"a {channel.kind} channel cannot be a joint response")])
     return JointResponse(tuple(form["questions"]), channel)
 
 

@@ -177,16 +177,16 @@ questions = ["i0", "i1", "i2", "i3", "i4"]
 def test_yes_no_questions_that_belong_together_are_put_into_a_half_space(ada, store, begin):
     slug = begin(GRID, total="4")
     words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
-    assert "all or none of: i0, i1, i2, i3, i4, and their answers are randomized as one." in words
+    assert "all or none of: i0, i1, i2, i3, i4. Their answers are randomized jointly." in words
     assert "cross-tabulated with others, but not with each other" in words
     assert press(ada, slug, recommended_button(ada, slug))[0].status_code == 302
     content = content_of(store, slug)
     survey = check_draft(content, Caps()).survey
     (joint,) = {question.joint for question in survey.questions if question.joint}
     assert (joint.mechanism, joint.questions) == ("half_space", ("i0", "i1", "i2", "i3", "i4"))
-    assert "The draft has this design now." in ada.get(f"{DRAFTS}/{slug}/plan").text
+    assert "The draft now uses this design." in ada.get(f"{DRAFTS}/{slug}/plan").text
     outline = " ".join(ada.get(f"{DRAFTS}/{slug}").text.split())
-    assert "randomized as one answer with i0, i1, i3 and 1 more" in outline
+    assert "randomized jointly with i0, i1, i3 and 1 more" in outline
     page = ada.get(f"{DRAFTS}/{slug}/questions/{next(content.questions)['key']}").text
     assert "randomized in one half-space with those to 4 other questions" in page
 

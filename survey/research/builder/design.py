@@ -283,7 +283,7 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
         joint = next(
             (item.question.joint for item in best.questions if item.question.id in group), None
         )
-        manner = ", and their answers are randomized as one" if joint else ""
+        manner = ". Their answers are randomized jointly" if joint else ""
         yield f"Each person is asked all or none of: {', '.join(group)}{manner}."
         if joint and joint.mechanism == "half_space":
             yield (

@@ -64,7 +64,7 @@ How to use it
   sqrt(f(1-f)/n)/|p - q|. The estimate may lie outside 0 to 1.
   Do NOT keep only the rows that report a certain answer: the result is biased. To cross-tabulate
   two questions, invert both channels: P = A^-1 F (B^-1)^T, where F is the table of reports.
-  Questions that were randomized as one answer have one joint channel over all combinations of their
+  Questions that were randomized jointly have one joint channel over all combinations of their
   answers (channels.json); estimate the share of a combination as that of an answer. In a half-space
   (channels.json: "half_space"), only the shares of each question can be estimated, not their table.
   In Python: survey.mechanism.channel_from_json(channel), survey.estimator.proportions(counts,

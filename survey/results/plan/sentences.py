@@ -208,7 +208,7 @@ def _required_setting(
     if design.parameter != "epsilon":
         value = f"{float(design.value):.3g}"
         setting = f"{design.parameter} to about {value} (epsilon {design.epsilon:.2g})"
-    others = " if the questions randomized as one answer with it stay" if published.joint else ""
+    others = " if the questions randomized jointly with it stay" if published.joint else ""
     return f"For {_describe_margin(published, margin)} with {responses}, set {setting}{others}."
 
 

@@ -166,9 +166,7 @@ def test_the_required_epsilon_of_a_question_in_a_joint_response_leaves_the_other
     goal = 0.05
     planned = list(survey("0.3").questions)[1]
     sentence = question_plan(planned, 1_000, goal).needed_epsilon
-    ending = (
-        r"set epsilon to about ([\d.]+) if the questions randomized as one answer with it stay\.$"
-    )
+    ending = r"set epsilon to about ([\d.]+) if the questions randomized jointly with it stay\.$"
     match = re.search(ending, sentence)
     assert match, sentence
     required = Fraction(match[1])

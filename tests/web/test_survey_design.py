@@ -117,8 +117,8 @@ def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada,
     assert "All 5 questions Now" in words
     assert "Which ward? epsilon 3.2 (now 1.3" in words
     assert (
-        "mechanism “Square wave: for the whole distribution”: intervals narrower by a factor of 1."
-        in words
+        "mechanism “Optimal piecewise: for the mean above epsilon 1.5”: intervals narrower by a "
+        "factor of 1." in words
     )
     chart = ada.get(f"{DRAFTS}/{slug}/design.svg?look=dark")
     assert chart.content_type == "image/svg+xml"

@@ -109,15 +109,23 @@ def below(points: int) -> list[Booleans]:
 
 
 class Intervals(NamedTuple):
-    """Intervals of sets in simulated surveys, shape (sets, surveys), in [-1, 1]."""
+    """Intervals of sets in simulated surveys, shape (sets, surveys), in [-1, 1], and errors."""
 
     low: Floats
     high: Floats
+    std_error: Floats
+
+    def by_survey(self) -> list[list[Share]]:
+        """Return the shares of all sets in each survey."""
+        columns = np.stack(
+            [np.zeros_like(self.low), self.std_error / 2, (1 + self.low) / 2, (1 + self.high) / 2]
+        )
+        return [[Share._make(row) for row in rows] for rows in columns.transpose(2, 1, 0).tolist()]
 
 
-def simulated_intervals(ratios: PseudoRatios, counts: Integers) -> Intervals:
-    intervals = ratios.intervals(counts, LEVEL)
-    return Intervals(intervals.low, intervals.high)
+def simulated_intervals(ratios: PseudoRatios, counts: Integers, level: float = LEVEL) -> Intervals:
+    intervals = ratios.intervals(counts, level)
+    return Intervals(intervals.low, intervals.high, intervals.std_error)
 
 
 def hits(intervals: Intervals, truth: Floats) -> Floats:
@@ -127,18 +135,42 @@ def hits(intervals: Intervals, truth: Floats) -> Floats:
     return np.stack([is_hit, (intervals.high - intervals.low) / 2], axis=-1)
 
 
-def quantile_hits(intervals: Intervals, share: float, shares: Floats) -> Floats:
-    """Return whether each survey's interval covers the quantile, and its width over the range."""
-    true, last = int(np.argmax(np.cumsum(shares) >= share - ROUNDING)), len(shares) - 1
-    rows = []
-    for low, high in zip((1 + intervals.low.T) / 2, (1 + intervals.high.T) / 2, strict=True):
+class QuantileIntervals:
+    """All intervals that quantiles of simulated surveys are read from.
 
-        def shares_at(places: list[int], low: Floats = low, high: Floats = high) -> list[Share]:
-            return [Share(0.0, 0.0, float(low[i]), float(high[i])) for i in places]
+    `two_sided` is the baseline: intervals whose ends have half the error throughout.
+    """
 
-        hit, width = covers(*Curve(last, shares_at).quantile_ends(share), true)
-        rows.append((hit, width / last))
-    return np.array(rows, dtype=float)
+    def __init__(self, channel: object, values: Floats, counts: Integers) -> None:
+        points, n = int((~np.isnan(values)).sum()), int(counts[0].sum())
+        below_ = set_ratios(channel, values, below(points), n)
+        single = [np.arange(points) == place for place in range(points)]
+        self.last = points - 1
+        self.curve = simulated_intervals(below_, counts).by_survey()
+        self.one_sided = simulated_intervals(below_, counts, 2 * LEVEL - 1).by_survey()
+        self.value_shares = simulated_intervals(
+            set_ratios(channel, values, single, n), counts
+        ).by_survey()
+
+    def hits(self, share: float, shares: Floats, *, two_sided: bool = False) -> Floats:
+        """Return whether each survey's interval covers the quantile, and its width over the range.
+
+        Shape (surveys, 2). Results widen an interval that excludes the displayed quantile.
+        """
+        true = int(np.argmax(np.cumsum(shares) >= share - ROUNDING))
+        rows = []
+        for curve, one_sided, value_shares in zip(
+            self.curve, self.one_sided, self.value_shares, strict=True
+        ):
+            ends = Curve(
+                self.last,
+                lambda places, curve=curve: [curve[place] for place in places],
+                value_shares.__getitem__,
+                None if two_sided else one_sided.__getitem__,
+            ).quantile_ends(share)
+            hit, width = covers(*ends, true)
+            rows.append((hit, width / self.last))
+        return np.array(rows, dtype=float)
 
 
 def measure(
@@ -154,11 +186,11 @@ def measure(
     counts = np.array(list(draws(channel, shares, n, rounds, seed + points + n)))
     intervals = simulated_intervals(ratios, counts)
     rows = hits(intervals, 2 * np.array(sets) @ shares - 1)
-    curve = Intervals(intervals.low[CELLS:], intervals.high[CELLS:])
+    quantiles = QuantileIntervals(channel, truths(channel), counts)
     return {
         "cell": rows[:CELLS],
         "cdf": rows[CELLS:],
-        **{f"quantile {share}": quantile_hits(curve, share, shares)[None] for share in SHARES},
+        **{f"quantile {share}": quantiles.hits(share, shares)[None] for share in SHARES},
     }
 
 
@@ -223,10 +255,12 @@ def fresh_coverage(channel: object, kind: str, interval: IntervalCoverage, round
     batches = []
     for start in range(0, rounds, BATCH):
         counts = draws(channel, shares, interval.n, BATCH, 10**6 + start)
-        intervals = simulated_intervals(ratios, np.array(list(counts)))
+        counts = np.array(list(counts))
         if kind.startswith("quantile"):
-            batches.append(quantile_hits(intervals, float(kind.split()[1]), shares)[:, 0])
+            quantiles = QuantileIntervals(channel, truths(channel), counts)
+            batches.append(quantiles.hits(float(kind.split()[1]), shares)[:, 0])
         else:
+            intervals = simulated_intervals(ratios, counts)
             batches.append(hits(intervals, 2 * np.array(sets) @ shares - 1)[0, :, 0])
     return float(np.mean(batches))
 

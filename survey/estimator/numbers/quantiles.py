@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,8 +74,11 @@ def quantiles(
     The true quantile of share s is the x with F(x) >= s > F(x-), where x- is the next smaller
     value. The interval contains every x for which neither condition is rejected: the interval of
     F(x), as given by `cdf`, reaches s, and that of F(x-) begins below s. So it misses a true
-    quantile at most as often as two one-sided ends of intervals of `level`. Source: the inversion
-    of tests, Thompson 1936.
+    quantile at most as often as two one-sided ends of intervals of `level`. F(x) and F(x-) differ
+    by the share of x. Where the interval of that share excludes 0, only one of them can be near s,
+    and both ends have the one-sided error 1 - level, those of intervals of the level
+    2 level - 1. Sources: the inversion of tests, Thompson 1936; intervals for a number known to
+    lie between two estimates, Imbens and Manski 2004.
 
     >>> from survey.mechanism import grr
     >>> found = quantiles([4000, 3000, 3000], grr(3, "0.6"), [1, 2, 3], [0.2, 0.6])
@@ -89,8 +92,15 @@ def quantiles(
     below = np.cumsum(distribution.shares)
     middle = np.array([int(np.argmax(below >= s - ROUNDING)) for s in requested])
     grid = np.arange(distribution.values.size)
+    # The error of one end is that of both ends of this level.
+    one_sided = 2 * level - 1
     curve = Curve(
-        grid.size - 1, lambda places: distribution.shares_of([grid <= at for at in places])
+        grid.size - 1,
+        lambda places: distribution.shares_of([grid <= at for at in places]),
+        lambda at: distribution.shares_of([grid == at])[0],
+        (lambda at: replace(distribution, level=one_sided).shares_of([grid <= at])[0])
+        if one_sided > 0
+        else None,
     )
     ends = np.array([curve.quantile_ends(float(s)) for s in requested])
     low, high = np.minimum(ends[:, 0], middle), np.maximum(ends[:, 1], middle)
@@ -134,13 +144,22 @@ def median(
 class Curve:
     """Intervals of F at places of a grid, each computed once, on demand.
 
-    `compute` returns the intervals of given places, in their order; `last` is the place of the
-    largest value, where F is 1.
+    `last` is the place of the largest value, where F is 1. `compute` returns the intervals of F at
+    given places, in their order, `value_share` that of the share of the value at a place, and
+    `one_sided` that of F at a place whose ends have the one-sided error 1 - level.
     """
 
-    def __init__(self, last: int, compute: Callable[[list[int]], list[Share]]) -> None:
+    def __init__(
+        self,
+        last: int,
+        compute: Callable[[list[int]], list[Share]],
+        value_share: Callable[[int], Share],
+        one_sided: Callable[[int], Share] | None,
+    ) -> None:
         self.last = last
         self.compute = compute
+        self.value_share = value_share
+        self.one_sided = one_sided
         self.intervals: dict[int, Share] = {}
 
     def quantile_ends(self, share: float) -> tuple[int, int]:
@@ -151,8 +170,18 @@ class Curve:
         low = self._first(coarse, lambda x: self._at(x).high >= share)
         # x is rejected if F(x-) is above; the largest accepted x follows the last such x-.
         mirrored = [self.last - 1 - x for x in reversed(coarse)]
-        beyond = self._first(mirrored, lambda x: self._at(self.last - 1 - x).low < share)
-        return low, self.last - beyond
+        high = self.last - self._first(mirrored, lambda x: self._at(self.last - 1 - x).low < share)
+        if self.one_sided is None:
+            return low, high
+        while low < high and self.value_share(low).low > 0 and self.one_sided(low).high < share:
+            low += 1
+        while (
+            low < high
+            and self.value_share(high).low > 0
+            and (self.one_sided(high - 1).low >= share)
+        ):
+            high -= 1
+        return low, high
 
     def error(self, place: int) -> float:
         """Return the standard error of F at a place, or just before the last one, where F is 1."""

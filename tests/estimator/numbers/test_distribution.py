@@ -8,8 +8,8 @@ import pytest
 from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import Result, cdf, histogram, mean, median, proportions, quantiles
 from survey.estimator.core.maximum_likelihood import smooth, smoothed_shares
-from survey.estimator.numbers.distribution import NOT_CONVERGED, UNRESOLVED, grid_shares
-from survey.estimator.numbers.quantiles import NOT_BOUNDED
+from survey.estimator.numbers.distribution import NOT_CONVERGED, UNRESOLVED, Share, grid_shares
+from survey.estimator.numbers.quantiles import NOT_BOUNDED, Curve
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
 from survey.mechanism.numeric import (
     gaussian,
@@ -335,3 +335,22 @@ def test_results_have_rows_and_tables():
         assert len(result.to_rows()) == result.estimate.size
         with pytest.raises(ValueError, match="read-only"):
             result.estimate[0] = 2
+
+
+@pytest.mark.parametrize(
+    ("value_low", "has_one_sided", "ends"),
+    [(0.1, True, (1, 1)), (0.0, True, (0, 2)), (0.1, False, (0, 2))],
+)
+def test_an_end_of_a_quantile_has_the_whole_error_only_where_the_value_is_surely_given(
+    value_low, has_one_sided, ends
+):
+    # The narrower intervals of F exclude one half, the wider ones do not.
+    wide = [Share(0.45, 0.04, 0.4, 0.51), Share(0.55, 0.04, 0.49, 0.6)]
+    narrow = [Share(0.45, 0.04, 0.41, 0.49), Share(0.55, 0.04, 0.51, 0.59)]
+    curve = Curve(
+        2,
+        lambda places: [wide[place] for place in places],
+        lambda place: Share(0.3, 0.05, value_low, 0.5),
+        narrow.__getitem__ if has_one_sided else None,
+    )
+    assert curve.quantile_ends(0.5) == ends

@@ -653,7 +653,7 @@ def needed() -> None:
 
 def main(parts: Sequence[str]) -> None:
     print(f"k {OPTIONS}, epsilon {EPSILONS}, n {SIZES}, shares 0 to 1; simulated analyses: epsilon "
-          f"{SIMULATED_EPSILONS}")  # fmt: skip
+          f"{SIMULATED_EPSILONS}, of numbers {NUMBER_EPSILONS}")  # fmt: skip
     print(f"{'':<24}{'least':>7}{'target':>8}{'ratio':>7}{'old rule':>10}{'seconds':>9}")
     for name in ("shares", *ANALYSES):
         if parts and name not in parts:

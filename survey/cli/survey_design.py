@@ -13,7 +13,7 @@ import click
 from survey.cli import configured_settings
 from survey.errors import ChannelError, DesignError
 from survey.estimator.planning.sample_size import checked_n, rounded
-from survey.mechanism.exact_numbers import GRID, exact_fraction
+from survey.mechanism.exact_numbers import exact_fraction
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.loading import load_file
@@ -25,6 +25,7 @@ from survey.results.plan.survey_design import (
     Pair,
     SurveyDesign,
     SurveyPlan,
+    limit_of,
     present_design,
     survey_plan,
     yes_no_questions,
@@ -86,10 +87,10 @@ def design_survey(
 
 
 def _answer_limit(factor: float) -> Fraction:
-    """Return ln(factor), rounded down to thousandths."""
+    """Return the epsilon of the maximum factor of an answer, or raise DesignError."""
     if not factor > 1 or math.isinf(factor):
         raise DesignError(f"--answer-factor {factor:g} must be a number above 1")
-    return Fraction(math.floor(math.log(factor) * GRID), GRID)
+    return limit_of(factor)
 
 
 def _yes_no(number: int) -> list[BaseQuestion]:

@@ -19,7 +19,6 @@ from survey.questionnaire.drafts.form_messages import MECHANISM_NAMES
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
     WEAK_QUESTION_ABOVE,
-    WEAK_REPORT_ABOVE,
     Bounds,
     Questions,
     odds_in_words,
@@ -42,9 +41,6 @@ LARGEST_MARGIN = 0.5
 
 SURE = 100
 """Per cent to which a suspicion of more than 99% is rounded up."""
-
-ANSWER_LIMIT = Fraction(math.floor(math.log(WEAK_QUESTION_ABOVE) * GRID), GRID)
-"""Epsilon of one answer up to which the label does not call it weak."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,7 @@ class DesignPanel:
 def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, SurveyDesign]:
     """Return the designs of a draft's questions without mistakes, and the present design.
 
-    The total epsilon is the planned one, or that of the draft. If a report with this total is not
-    weak, no answer becomes weak either. Raises DesignError.
+    The total epsilon is the planned one, or that of the draft. Raises DesignError.
     """
     questions = list(draft_check.questions.values())
     asked = draft_check.asked
@@ -109,7 +104,6 @@ def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, Su
         together=draft_check.together,
         crossings=planned.crossings,
         caps=draft_check.caps,
-        answer_limit=ANSWER_LIMIT if math.exp(total) <= WEAK_REPORT_ABOVE + 1e-6 else None,
     )
     present = present_design(
         questions,

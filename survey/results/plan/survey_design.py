@@ -35,9 +35,9 @@ from survey.questionnaire.definition import MAX_JOINT, groups_of
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
-from survey.questionnaire.privacy_loss import Questions
+from survey.questionnaire.privacy_loss import WEAK_QUESTION_ABOVE, WEAK_REPORT_ABOVE, Questions
 from survey.results.plan.compute import LEVEL, SHARES, to_published
-from survey.results.plan.question_design import NARROWER, QuestionDesign, question_design
+from survey.results.plan.question_design import MIN_GAIN, QuestionDesign, question_design
 from survey.settings import Caps
 
 LISTED_DRAWS = 12
@@ -217,13 +217,14 @@ def survey_plan(
     their combinations, and three to twenty yes/no questions in a half-space, where that makes their
     margins and those of their declared crossings smaller (by the geometric mean).
     `question_design` chooses the mechanisms. No answer, with all reports that depend on it, gets
-    more than the epsilon `answer_limit`, if there is one.
+    more than the epsilon `answer_limit`. By default, no answer is weak unless the whole report is.
 
     Raises DesignError for a total or n out of range, an unknown or repeated id in a crossing, or if
     the total is too small for any design.
     """
     _check(questions, total, n, crossings)
-    builder = _Builder(questions, total, n, crossings, caps or Caps(), answer_limit or total)
+    limit = answer_limit or _default_limit(total)
+    builder = _Builder(questions, total, n, crossings, caps or Caps(), limit)
     published = [to_published(question) for question in questions]
     separate = conditional_groups(published, together)
     joined = conditional_groups(published, [*together, *crossings])
@@ -244,9 +245,24 @@ def survey_plan(
         design for design in series if any(item.in_half_space(free) for item in design.questions)
     ]
     best = min(in_half_space, key=lambda design: design.typical_margin, default=None)
-    if best is None or best.typical_margin * NARROWER >= plan.recommended.typical_margin:
+    if best is None or best.typical_margin * MIN_GAIN >= plan.recommended.typical_margin:
         return plan
     return replace(plan, in_one_report=best, items=tuple(free))
+
+
+def limit_of(factor: float) -> Fraction:
+    """Return the epsilon of an odds factor, ln(factor), rounded down to thousandths.
+
+    >>> float(limit_of(9))
+    2.197
+    """
+    return Fraction(math.floor(math.log(factor) * GRID), GRID)
+
+
+def _default_limit(total: Fraction) -> Fraction:
+    """Return the largest epsilon of an answer that is not weak, or the total of a weak report."""
+    is_weak = total > limit_of(WEAK_REPORT_ABOVE)
+    return total if is_weak else limit_of(WEAK_QUESTION_ABOVE)
 
 
 def yes_no_questions(number: int) -> list[BaseQuestion]:

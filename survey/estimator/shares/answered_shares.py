@@ -586,11 +586,11 @@ def _table_moments(
 
 
 def weighted_means(values: Floats, weights: Floats, among: Booleans) -> Floats:
-    """Return weighted row means over some truths, shape (k, 1); unweighted ones if all are 0."""
+    """Return weighted means over some truths, the last axis; unweighted ones if all are 0."""
     inside = np.where(among, weights, 0.0)
-    inside = np.where(inside.sum(axis=1, keepdims=True) > 0, inside, among)
+    inside = np.where(inside.sum(axis=-1, keepdims=True) > 0, inside, among)
     return np.asarray(
-        (values * inside).sum(axis=1, keepdims=True) / inside.sum(axis=1, keepdims=True)
+        (values * inside).sum(axis=-1, keepdims=True) / inside.sum(axis=-1, keepdims=True)
     )
 
 

@@ -441,8 +441,9 @@ def standardized_shares(
         x_a = sum_b w_b P(a | b), psi = sum_b w_b (g_a - P(a | b)) h_b/P(b), SE^2 = E[psi^2]/n:
     post-stratification on an answer that was itself randomized (direct standardization by joint
     inversion; for an answer without randomization it equals `poststratified`). The interval is that
-    of weighted shares at the n_eff with which equal weights have this SE. Coverage at .95,
-    simulated (tests/estimator/tables/test_standardization.py): at least .92.
+    of weighted shares at the n_eff with which equal weights have this SE, if the shares P(a | b)
+    and x_a were drawn towards 1/2, as in `poststratified`. Coverage at .95, simulated (tables of
+    2 x 2 to 3 x 3, epsilon .7 to 8, n from 51): at least .945.
 
     Valid if, among people with one answer b, participation does not depend on a.
 
@@ -466,25 +467,26 @@ def standardized_shares(
             "they cannot represent their parts of the population"
         )
     shares, weights = sums.joint / sums.single, w[included]
-    estimate = shares @ weights
-    C = sums.covariance(shares)
+    estimate, factor = shares @ weights, weights / sums.single
+    psi = _influence(result, included, shares, factor)
+    f, n = result.made_from.counts.ravel() / result.n, float(result.n)
     (channel,), _ = result.marginal_counts((0,))
-    linear, factor = linear_estimator(channel), weights / sums.single
-    x = np.clip(estimate, 0.0, 1.0)
+    linear, x = linear_estimator(channel), np.clip(estimate, 0.0, 1.0)
     # E[(sum_b w_b h_b/P(b))^2]; if all reports to the first question are equal, psi is 0 for all.
     square = float(factor @ sums.pairs[0][0] @ factor)
-    scatter = np.einsum("b,abc,c->a", weights, C, weights)
     minimum = square * linear.moments.randomization(x)
-    scatter = observed_variance(scatter, square * linear.moments.at_truth, minimum)
-    squared = scatter / max(result.n - 1, 1)
-    n_effective = linear.moments.variance(x) / squared
-    psi = _influence(result, included, shares, factor)
-    f, n = result.made_from.counts.reshape(1, -1) / result.n, float(result.n)
-    shift = lattice_shift(psi[:, None, :] / n, f, np.array([n]), level)
+    scatter = observed_variance(psi**2 @ f, square * linear.moments.at_truth, minimum)
+    z2 = normal_quantile(level) ** 2
+    kish = n / square
+    x = np.clip((kish * estimate + z2 / 2) / (kish + z2), 0.0, 1.0)
+    smoothed = np.clip((n * sums.joint + z2 / 2) / (n * sums.single + z2), 0.0, 1.0)
+    scatter_at = _expected_scatter(result, included, smoothed, factor)
+    n_effective = n * linear.moments.variance(x) / scatter_at
+    shift = lattice_shift(psi[:, None, :] / n, f[None, None], np.array([n]), level)
     low, high = linear.interval(estimate, n_effective, level, shift)
     return WeightedShares(
         estimate=estimate,
-        std_error=np.sqrt(squared),
+        std_error=np.sqrt(scatter / max(result.n - 1, 1)),
         conf_low=low,
         conf_high=high,
         n_effective=n_effective,
@@ -515,6 +517,32 @@ def _influence(result: Crosstab, options: list[int], shares: Floats, factor: Flo
     of_b = factor[:, None] * columns.means[options]
     psi = rows.means[:, :, None] * of_b.sum(axis=0) - (shares @ of_b)[:, None, :]
     return np.asarray(psi.reshape(len(psi), -1))
+
+
+def _expected_scatter(
+    result: Crosstab, options: list[int], shares: Floats, factor: Floats
+) -> Floats:
+    """Return E[psi_a^2], shape (a,), if these are the shares x_ab among people with answers b.
+
+    sum_b P(b) (x_ab E[psi_a^2 | a and b] + (1 - x_ab) E[psi_a^2 | another a and b]); other answers
+    a are divided as estimated.
+    """
+    counts, channels = result.made_from
+    squares = _influence(result, options, shares, factor).reshape(-1, *counts.shape) ** 2
+    P = norm_sub(result.estimate.ravel()).reshape(result.estimate.shape)
+    if len(channels) == 1:
+        by_truth = squares.reshape(len(squares), -1) @ channels[0].matrix.T
+        by_truth = by_truth.reshape(-1, *P.shape).swapaxes(1, 2)
+    else:
+        rows, columns = (channel.matrix for channel in channels)
+        by_truth = np.einsum("ars,ir,js->aji", squares, rows, columns, optimize=True)
+    is_other = ~np.eye(len(squares), dtype=bool)[:, None]
+    elsewhere = weighted_means(by_truth, P.T[None], is_other)[..., 0]
+    of_a, of_b = P.copy(), P.sum(axis=0)
+    of_a[:, options] = shares * of_b[options]
+    return np.asarray(
+        (of_a * np.einsum("aba->ab", by_truth) + (of_b - of_a) * elsewhere).sum(axis=1)
+    )
 
 
 class _PairSums(NamedTuple):

@@ -68,6 +68,11 @@ def test_answers_without_randomization_are_post_stratified_exactly():
     theirs = poststratified(counts.T, [30, 70], grr(2, "3/4"))
     np.testing.assert_allclose(ours.estimate, theirs.estimate, atol=1e-5)
     np.testing.assert_allclose(ours.std_error, theirs.std_error, rtol=2e-3)
+    # The few answers of one column represent most of the population; in its own sample it is rare.
+    rare = np.array([[5, 200], [15, 180]])
+    ours = standardized_shares(crosstab(rare, [grr(2, "9/10"), certain]), [80, 20])
+    theirs = poststratified(rare.T, [80, 20], grr(2, "9/10"))
+    np.testing.assert_allclose(ours.n_effective, theirs.n_effective, rtol=2e-3)
 
 
 def test_standardized_shares_are_covered_under_selective_participation():

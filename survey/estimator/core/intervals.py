@@ -56,10 +56,9 @@ def score_ends(
     is the share of that truth, and Var g = x at_truth + (1-x) elsewhere - x^2. `at_truth` is E[g^2
     | that truth], and `elsewhere` the mean of E[g^2 | another truth]. All arrays have one shape.
 
-    `skewness` of one pseudo-value moves the end on its side outwards, to the quantile z + skew (z^2
-    - 1)/(6 sqrt n) of Edgeworth's expansion (Hall 1992); the other end stays. `sampled` is the
-    fraction of the sampling variance x (1-x) that remains: 0 for the share among these n
-    respondents, (N-n)/(N-1) for n of N people. For a binomial share of reports,
+    `skewness` of one pseudo-value moves the end on its side outwards (`skewed_quantiles`).
+    `sampled` is the fraction of the sampling variance x (1-x) that remains: 0 for the share among
+    these n respondents, (N-n)/(N-1) for n of N people. For a binomial share of reports,
     at_truth = (p (1-q)^2 + (1-p) q^2)/D^2 and elsewhere = q(1-q)/D^2 give Wilson's interval of f
     mapped by (f-q)/D. The ends are not clipped; the width is never zero. Source: Wilson 1927.
 
@@ -67,17 +66,25 @@ def score_ends(
     >>> low.round(4), high.round(4)
     (array([0.1078]), array([0.6032]))
     """
-    z = normal_quantile(level)
-    skew_shift = 0.0 if skewness is None else skewness * (z**2 - 1) / (6 * np.sqrt(n))
+    below, above = skewed_quantiles(level, 0.0 if skewness is None else skewness, n)
     # Var = elsewhere + slope x - curve x^2, with (1 - sampled) x(1-x) left out
     slope, curve = at_truth - elsewhere - (1 - sampled), sampled
-    below, above = (
-        (z + np.clip(shift, 0.0, MOST_SKEW)) ** 2
-        for shift in (np.asarray(skew_shift), -np.asarray(skew_shift))
-    )
-    low, _ = _solve_score(estimate, n, slope, curve, elsewhere, below)
-    _, high = _solve_score(estimate, n, slope, curve, elsewhere, above)
+    low, _ = _solve_score(estimate, n, slope, curve, elsewhere, below**2)
+    _, high = _solve_score(estimate, n, slope, curve, elsewhere, above**2)
     return low, high
+
+
+def skewed_quantiles(
+    level: float, skewness: Floats | float, n: Floats | int
+) -> tuple[Floats, Floats]:
+    """Return the quantiles of the lower and of the upper end for means of n skewed values.
+
+    The end on the side of the skewness has the quantile z + |skew| (z^2 - 1)/(6 sqrt n) of
+    Edgeworth's expansion, at most z + `MOST_SKEW` (Hall 1992); the other end has z.
+    """
+    z = normal_quantile(level)
+    shift = np.asarray(skewness * (z**2 - 1) / (6 * np.sqrt(n)))
+    return z + np.clip(shift, 0.0, MOST_SKEW), z + np.clip(-shift, 0.0, MOST_SKEW)
 
 
 def skewness_of(mean: Floats, square: Floats, cube: Floats, possible: Floats) -> Floats:

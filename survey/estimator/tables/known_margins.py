@@ -19,7 +19,13 @@ from survey.estimator.core.arguments import (
     whole_counts,
 )
 from survey.estimator.core.debiasing import along, axis
-from survey.estimator.core.intervals import lattice_shift, normal_quantile
+from survey.estimator.core.intervals import (
+    lattice_shift,
+    level_of_student,
+    normal_quantile,
+    skewed_quantiles,
+    skewness_of,
+)
 from survey.estimator.core.maximum_likelihood import report_shares
 from survey.estimator.core.result import Result
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
@@ -264,8 +270,10 @@ def reconciled_crosstab(
     the cell's share is t, the most likely table with these margins is, in the metric of the errors,
     P(t) = P + (t - P_cell) K_cell/K_cell,cell with K the covariance and P the displayed table. The
     ends are the t with n (x - t)^2 = z^2 Var w at the reports of P(t), which is a quadratic in t,
-    and x moves outwards because counts are whole numbers (`lattice_shift`).
-    For the coverage see `tests.benchmarks.coverage_tables`.
+    and x moves outwards because counts are whole numbers (`lattice_shift`). z is Student's t, and
+    larger on the side to which w is skewed (`skewed_quantiles`).
+    Coverage at .95, simulated for tables of 2 x 2 and 3 x 3 (epsilon 1.1 to 8; n 50 to 1,000;
+    shares from 0): at least .945.
 
     Raises the errors of `joint_shares` and `reconciled`.
 
@@ -273,7 +281,7 @@ def reconciled_crosstab(
     >>> channels = [grr(2, "3/4"), grr(2, "3/4")]
     >>> found = reconciled_crosstab([[40, 20], [15, 25]], channels, [[.6, .4], [.5, .5]])
     >>> found.estimate.round(3).tolist(), found.conf_low.round(3).tolist()
-    ([[0.594, 0.006], [-0.094, 0.494]], [[0.305, 0.1], [0.0, 0.205]])
+    ([[0.594, 0.006], [-0.094, 0.494]], [[0.302, 0.1], [0.0, 0.202]])
     """
     z2 = normal_quantile(checked_level(level)) ** 2
     inverses = [_inverse(channel) for channel in channels]
@@ -301,7 +309,7 @@ def reconciled_crosstab(
     shift = lattice_shift(
         w[:, None, :] / n, (counts / n).reshape(1, -1), np.array([float(n)]), level
     )
-    ends = _score_ends(table, w, shares.ravel(), report_slope, n, z2, shift)
+    ends = _score_ends(table, w, shares.ravel(), report_slope, n, level, shift)
     return table.result(*ends, level)
 
 
@@ -311,7 +319,7 @@ def _score_ends(
     shares: Floats,
     report_slope: Floats,
     n: int,
-    z2: float,
+    level: float,
     shift: Floats,
 ) -> tuple[Floats, Floats]:
     """Return the t with n (x -+ shift - t)^2 = z^2 Var w.
@@ -321,21 +329,24 @@ def _score_ends(
     at = table.display.ravel()
     # Var w = a + b u + c u^2 at t = at + u, where reports have the shares f + u report_slope.
     first, slope = w @ shares, (w * report_slope).sum(axis=1)
-    a = w**2 @ shares - first**2
+    square = w**2 @ shares
+    a = square - first**2
     b = (w**2 * report_slope).sum(axis=1) - 2 * first * slope
     c = -(slope**2)
     # (n - z^2 c) u^2 - (2 n e + z^2 b) u + n e^2 - z^2 a = 0, e = x - at, x the possible one
     x, minimum, maximum = (part.ravel() for part in (table.inside, table.minimum, table.maximum))
     is_known = table.error.ravel() == 0
+    skewness = skewness_of(first, square, w**3 @ shares, np.zeros(len(w)))
     ends = []
-    for side in (-1, 1):
+    quantiles = skewed_quantiles(level_of_student(level, n), skewness, n)
+    for side, z2 in zip((-1, 1), np.square(quantiles), strict=True):
         e = np.clip(x + side * shift, minimum, maximum) - at
         a_2, a_1 = n - z2 * c, n * e + z2 * b / 2
-        square = a_1**2 - a_2 * (n * e**2 - z2 * a)
+        discriminant = a_1**2 - a_2 * (n * e**2 - z2 * a)
         # P(t) may become impossible; then use the variance at the displayed table.
         plain = z2 * np.maximum(a, 0.0) * n
-        a_2, a_1 = np.where(square > 0, a_2, n), np.where(square > 0, a_1, n * e)
-        root = np.sqrt(np.where(square > 0, square, plain))
+        a_2, a_1 = np.where(discriminant > 0, a_2, n), np.where(discriminant > 0, a_1, n * e)
+        root = np.sqrt(np.where(discriminant > 0, discriminant, plain))
         ends.append(np.where(is_known, x, at + (a_1 + side * root) / a_2).reshape(table.x.shape))
     return ends[0], ends[1]
 

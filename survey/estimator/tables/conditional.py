@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -136,7 +137,7 @@ def _joint_channel(channels: Sequence[CodeChannel]) -> SubsetSelection:
     return channel
 
 
-class _Ratios:
+class _Ratios(ABC):
     """Shares among people with an answer b: ratios of means of c_ab to means of h_b.
 
     c_ab is a report's pseudo-value of the cell, h_b that of the answer b; c_ab = g_a h_b if the two
@@ -190,17 +191,17 @@ class _Ratios:
             unbiased * (self.square[b] - B**2),
         )
 
+    @abstractmethod
     def _floor(self, a: int, b: int) -> Floats:
         """Return the variance of randomization alone at each ratio of `RATIOS`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scatter(self, b: int, n: int) -> GroupMoments:
         """Return the moments of c_ab and h_b of people with a and b, with b, and without b."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _classes(self, b: int) -> tuple[Floats, Floats, Floats]:
         """Return c_ab and h_b of classes of reports, and their shares, each (a, classes)."""
-        raise NotImplementedError
 
 
 class _JointMeans(_Ratios):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import DesignError
-from survey.estimator.core.arguments import LARGEST_NUMBER, checked_arguments, checked_level
+from survey.estimator.core.arguments import (
+    LARGEST_NUMBER,
+    checked_arguments,
+    checked_level,
+    whole_counts,
+)
 from survey.estimator.core.intervals import continuity, normal_quantile
 from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
@@ -201,9 +206,6 @@ def _check_determined(wrong: Booleans, strata: Integers, reason: str) -> None:
         raise DesignError(f"stratum {stratum} cannot be determined: {reason}")
 
 
-MIN_ANSWERS = 20
-"""Minimum number of answers with and without an option for normal ends of given errors."""
-
 POPULATION_AGREEMENT = 1e-6
 """Known populations of children may miss their parent's by this fraction, for rounding."""
 
@@ -301,17 +303,24 @@ def consistent_shares(
     parents: Sequence[int],
     populations: ArrayLike,
     *,
+    n: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Consistent:
     """Return `consistent` for shares: a parent's is the weighted mean of its children's.
 
     Arrays as in `consistent`, but in shares; `populations`, shape (strata,), are known and add up.
+    `n`, shape (strata,), is the number of reports of each stratum, 0 where there is no estimate.
 
-    If an estimate x has the error s of fewer than 20 answers with or without the option, x(1-x)/s^2
-    min(x, 1-x) < 20, all intervals are [0, 1]: errors that come from few answers are too small
-    where the estimate is near 0, and pull all strata towards it (normal ends covered .54 to .90 of
-    shares of .03 to .1 in 50 reports of epsilon 8). Only counts determine valid ends there: use
-    `consistent_proportions`.
+    Errors alone do not determine valid ends: those of few answers are too small where the estimate
+    is near 0, and pull all strata towards it (normal ends covered .54 to .90 of shares of .03 to .1
+    in 50 reports of epsilon 8). Without `n`, all intervals are therefore [0, 1]. With `n`, errors
+    and ends are those of `consistent_proportions`, with
+        s^2 = std_error^2 + (u (1-u) - y (1-y))/n, u = (n x + z^2/2)/(n + z^2),
+    the error at the fitted share x drawn towards 1/2, and a jump of 1/n. Coverage at .95, simulated
+    (400 surveys each; strata of 0 to 100 reports; epsilon 5 and 8; shares of .03 to .4): at least
+    .948.
+
+    Raises the errors of `consistent`, and CountsError for impossible `n`.
 
     >>> found = consistent_shares([.5, .4, .3], [.1, .02, .04], [-1, 0, 0], [100, 60, 40])
     >>> found.estimate.round(4).tolist()
@@ -319,12 +328,24 @@ def consistent_shares(
     """
     share, error = _array(estimates, "estimates"), _array(std_errors, "std_errors")
     result = _of_shares(share, error, parents, populations, level)
-    known = np.isfinite(share) & (error > 0) & np.isfinite(error)
-    x = np.where(known, np.clip(share, 0.0, 1.0), 0.5)
-    answers = np.divide(x * (1 - x), error**2, out=np.full(x.shape, np.inf), where=known)
-    if (answers * np.minimum(x, 1 - x) < MIN_ANSWERS).any():
-        return replace(result, conf_low=np.zeros(x.shape), conf_high=np.ones(x.shape))
-    return result
+    if n is None:
+        return replace(result, conf_low=np.zeros(share.shape), conf_high=np.ones(share.shape))
+    reports = whole_counts(n, len(share), "reports of each stratum").astype(np.float64)
+    y, s2 = share.reshape(len(share), -1), error.reshape(len(share), -1) ** 2
+    if ((reports[:, None] > 0) != np.isfinite(y)).any():
+        raise DesignError("n must be above 0 where there is an estimate, and 0 elsewhere")
+    divisor = np.where(reports > 0, reports, 1.0)[:, None]
+    inside = np.clip(y, 0.0, 1.0)
+    # The part of s^2 that is not sampling is the variance of randomization.
+    randomization = np.maximum(s2 - inside * (1 - inside) / divisor, 0.0)
+
+    def variance(x: Floats) -> Floats:
+        return np.asarray(randomization + x * (1 - x) / divisor)
+
+    jump = np.where(np.isfinite(y), 1 / divisor, 0.0)
+    found = _from_reports(y, reports, variance, jump, parents, populations, level)
+    names = ("estimate", "std_error", "conf_low", "conf_high", "display")
+    return replace(found, **{name: getattr(found, name).reshape(share.shape) for name in names})
 
 
 def _of_shares(
@@ -428,7 +449,7 @@ def consistent_proportions(
     >>> found.estimate[:, 0].round(3).tolist(), found.std_error[:, 0].round(3).tolist()
     ([0.538, 0.257, 0.959], [0.051, 0.08, 0.104])
     """
-    z = normal_quantile(checked_level(level))
+    checked_level(level)
     linear, tallies = linear_estimator(channel), tally(counts, channel, n)
     # Reports about each share, shape (strata, options or 1).
     n_reports = tallies.reports.sum(axis=1).astype(np.float64)
@@ -437,19 +458,46 @@ def consistent_proportions(
     means = (tallies.reports * linear.values).sum(axis=1) / divisor
     y = np.where(has_reports, means, np.nan)
     is_single_answer = not isinstance(channel, TickChannel)
-    x = np.where(has_reports, means, 0.5)
+    jump = np.where(has_reports, np.ptp(linear.values, axis=0) / divisor, 0.0)
+    return _from_reports(
+        y,
+        n_reports,
+        lambda x: np.where(has_reports, linear.moments.variance(x) / divisor, np.nan),
+        jump,
+        parents,
+        populations,
+        level,
+        is_single_answer=is_single_answer,
+    )
+
+
+def _from_reports(
+    y: Floats,
+    reports: Floats,
+    variance_at: Callable[[Floats], Floats],
+    jump: Floats,
+    parents: Sequence[int],
+    populations: ArrayLike,
+    level: float,
+    *,
+    is_single_answer: bool = False,
+) -> Consistent:
+    """Return consistent shares y with the errors that `variance_at` gives for drawn shares."""
+    z = normal_quantile(level)
+    n = np.broadcast_to(reports.reshape(len(y), -1), y.shape)
+    x = np.where(np.isnan(y), 0.5, y)
     for _ in range(ROUNDS):
-        smoothed = np.clip((divisor * np.clip(x, 0.0, 1.0) + z**2 / 2) / (divisor + z**2), 0.0, 1.0)
-        variance = np.where(has_reports, linear.moments.variance(smoothed) / divisor, np.nan)
+        smoothed = np.clip((n * np.clip(x, 0.0, 1.0) + z**2 / 2) / (n + z**2), 0.0, 1.0)
+        variance = variance_at(smoothed)
         weighted_variance = variance.mean(axis=1, keepdims=True) if is_single_answer else variance
         errors = np.sqrt(np.broadcast_to(weighted_variance, y.shape))
         result = _of_shares(y, errors, parents, populations, level)
         x = result.estimate
     tree = Tree.of(parents, len(y))
     people = checked_populations(populations, tree.parent)
-    jump = np.where(has_reports, np.ptp(linear.values, axis=0) / divisor, 0.0)
     # Options with common weights are computed together.
-    parts = [slice(None)] if is_single_answer else [slice(j, j + 1) for j in range(linear.k)]
+    options = range(y.shape[1])
+    parts = [slice(None)] if is_single_answer else [slice(j, j + 1) for j in options]
     jump = np.broadcast_to(jump, variance.shape)
     computed = [
         _errors_and_jumps(

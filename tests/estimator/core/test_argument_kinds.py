@@ -71,7 +71,12 @@ RIGHT = {
         **STATES,
         "n": None,
     },
-    "consistent_shares": {"estimates": [0.5, 0.4, 0.3], "std_errors": [0.1, 0.02, 0.04], **STATES},
+    "consistent_shares": {
+        "estimates": [0.5, 0.4, 0.3],
+        "std_errors": [0.1, 0.02, 0.04],
+        **STATES,
+        "n": None,
+    },
     "count_bit_pairs": {"reports": [[1, 1], [0, 0]], "channel": BITS, "pairs": [(0, 1)]},
     "crosstab": {"joint_counts": TABLE, "channels": [COIN, COIN], "method": "linear"},
     "debias": {"report_shares": [0.3, 0.7], "channel": COIN},

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from survey.errors import DesignError
-from survey.estimator import consistent, consistent_proportions, consistent_shares
+from survey.estimator import (
+    consistent,
+    consistent_proportions,
+    consistent_shares,
+    proportions,
+)
 from survey.estimator.core.intervals import continuity, normal_quantile
 from survey.mechanism import BitVector, from_epsilon
 from tests.cases import each_case
@@ -123,13 +128,22 @@ def test_options_with_one_error_keep_adding_up():
     np.testing.assert_allclose(result.estimate.sum(axis=1), 1)
 
 
-def test_shares_with_the_errors_of_few_answers_have_no_intervals_without_their_counts():
-    # 50 reports of each stratum at epsilon 8, one of them "yes": its error is that of one answer.
-    few = consistent_shares([0.1, 0.02, 0.1], [0.02, 0.02, 0.04], [-1, 0, 0], [300, 200, 100])
-    assert few.conf_low.tolist() == [0, 0, 0]
-    assert few.conf_high.tolist() == [1, 1, 1]
-    many = consistent_shares([0.1, 0.12, 0.1], [0.01, 0.01, 0.02], [-1, 0, 0], [300, 200, 100])
-    assert np.all(many.conf_high - many.conf_low < 0.1)
+def test_shares_with_given_errors_have_intervals_only_with_their_numbers_of_reports():
+    parents, people, channel = [-1, 0, 0], [300, 200, 100], from_epsilon(2, 5)
+    counts = np.array([[12, 88], [3, 47], [9, 51]])
+    shares = [proportions(c, channel) for c in counts]
+    given = [[getattr(s, name)[0] for s in shares] for name in ("estimate", "std_error")]
+    without = consistent_shares(*given, parents, people)
+    assert without.conf_low.tolist() == [0, 0, 0]
+    assert without.conf_high.tolist() == [1, 1, 1]
+    # Of two options, both have the same randomization: errors and n determine those of reports.
+    result = consistent_shares(*given, parents, people, n=counts.sum(axis=1))
+    reports = consistent_proportions(counts, channel, parents, people)
+    np.testing.assert_allclose(result.estimate, reports.estimate[:, 0])
+    np.testing.assert_allclose(result.std_error, reports.std_error[:, 0])
+    np.testing.assert_allclose(result.conf_high, reports.conf_high[:, 0], atol=2e-3)
+    with pytest.raises(DesignError, match="n must be above 0"):
+        consistent_shares(*given, parents, people, n=[100, 0, 60])
 
 
 def test_the_ends_of_a_stratum_move_by_c_of_its_largest_jump():

@@ -37,11 +37,13 @@ from survey.estimator import (
     bit_pairs,
     conditional,
     consistent_proportions,
+    consistent_shares,
     count_bit_pairs,
     crosstab,
     lie_detector,
     option_pairs,
     poststratified,
+    proportions,
     raked,
     reconciled_crosstab,
     subset_shares,
@@ -306,6 +308,24 @@ def trees(rng: Generator, coverage: Coverage) -> None:
             simulate(coverage, draw)
 
 
+def trees_of_errors(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, sizes in itertools.product(RARE_ERRORS, ((0, 50, 50), (100, 50, 50))):
+        for share in (0.03, 0.1):
+            channel = from_epsilon(2, epsilon)
+
+            def draw(channel=channel, sizes=sizes, share=share):
+                given = np.full((2, 3), np.nan)
+                for stratum, n in enumerate(sizes):
+                    if n:
+                        counts = rng.multinomial(n, np.array([share, 1 - share]) @ channel.matrix)
+                        shares = proportions(counts, channel, interval="wilson")
+                        given[:, stratum] = shares.estimate[0], shares.std_error[0]
+                estimate = consistent_shares(*given, [-1, 0, 0], [200, 100, 100], n=sizes)
+                return estimate.conf_low, estimate.conf_high, np.full(3, share)
+
+            simulate(coverage, draw)
+
+
 FINITE_EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0)
 FINITE_SIZES = ((25, 25), (25, 50), (25, 1_000), (100, 100), (100, 200), (250, 250), (300, 600),
                 (400, 400), (1_000, 1_000))  # fmt: skip
@@ -353,6 +373,7 @@ PARTS: dict[str, Callable[[Generator, Coverage], None]] = {
     "bit_pairs": ticked_pairs,
     "option_pairs, subset_shares": patterns,
     "consistent_proportions": trees,
+    "consistent_shares": trees_of_errors,
     "finite_shares": finite_populations,
     "lie_detector": hand_randomization,
 }

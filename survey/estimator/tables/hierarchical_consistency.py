@@ -317,8 +317,8 @@ def consistent_shares(
     and ends are those of `consistent_proportions`, with
         s^2 = std_error^2 + (u (1-u) - y (1-y))/n, u = (n x + z^2/2)/(n + z^2),
     the error at the fitted share x drawn towards 1/2, and a jump of 1/n. Coverage at .95, simulated
-    (400 surveys each; strata of 0 to 100 reports; epsilon 5 and 8; shares of .03 to .4): at least
-    .948.
+    (400 to 1,000 surveys each; strata of 0 to 200 reports; epsilon 2 to 8; shares of .03 to .4): at
+    least .948.
 
     Raises the errors of `consistent`, and CountsError for impossible `n`.
 

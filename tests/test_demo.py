@@ -130,7 +130,6 @@ def test_the_demo_has_the_design_that_the_planner_recommends():
         Fraction("2.995"),
         N_RESPONDENTS,
         crossings=[("bullied", "leaving")],
-        answer_limit=Fraction("2.197"),  # ln 9, above which one answer is called weak
     )
     design = plan.recommended
     assert design.groups == demo.definition().groups

@@ -112,7 +112,7 @@ def main() -> None:
         ("first version: 8 of 8 questions, epsilon 7.9", publish(WORKPLACE), None),
         ("recommended: 2 of 8 questions, epsilon 7.9", recommended(), MAX_SUPPRESSED),
         ("recommended, hours by the default mechanism", recommended(""), None),
-        ("today's demo: 2 of 8 questions, epsilon 2.8", demo.definition(), None),
+        ("today's demo: 2 of 7 groups, epsilon 2.99", demo.definition(), None),
     ):
         n_asked = RESPONDENTS * definition.drawn // len(definition.groups)
         rows = sum(sum(part_sizes(question).values()) for question in definition.questions)

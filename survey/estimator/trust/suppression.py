@@ -66,7 +66,8 @@ def disclosure(*results: Estimate) -> Disclosure:
     The decision depends on the number of reports, the channel and the question alone: on the margin
     of error expected for the least favourable answers (`worst_case`), at level .95. It never
     depends on the estimates. If it did, surveys that show a figure would be a selection, in which
-    intervals do not keep their coverage.
+    intervals do not keep their coverage. A difference is decided like the less precise of its two
+    groups: give both of their results.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr

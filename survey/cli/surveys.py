@@ -30,8 +30,9 @@ from survey.errors import ClosedError, DefinitionError, StoreError, SurveyError
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
+from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file
-from survey.questionnaire.privacy_loss import Questions, ledger, lines, publication_warnings
+from survey.questionnaire.privacy_loss import Questions, publication_warnings
 from survey.results.exports.csv import links_csv
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 

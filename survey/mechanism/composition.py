@@ -1,6 +1,6 @@
 """Composition: formulas for the privacy loss of several reports, as exact fractions.
 
-`survey.questionnaire.privacy_loss` applies them to the questions of a survey.
+`survey.questionnaire.privacy_loss` and `ledger` apply them to the questions of a survey.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from survey.questionnaire.definition import (
     ratio_about,
     ratios_of,
 )
+from survey.questionnaire.ledger import ledger
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.privacy_loss import (
@@ -33,7 +34,6 @@ from survey.questionnaire.privacy_loss import (
     Bounds,
     label,
     labels,
-    ledger,
     odds_in_words,
 )
 from survey.settings import Caps

@@ -13,13 +13,12 @@ from random import Random
 from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, Survey
+from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import (
     Bounds,
     Questions,
     labels,
-    ledger,
-    lines,
     publication_warnings,
     report_heading,
     report_strength,

@@ -21,8 +21,9 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.edits import QuestionSheet
+from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load, parse, source_of
-from survey.questionnaire.privacy_loss import Questions, ledger, lines, report_strength
+from survey.questionnaire.privacy_loss import Questions, report_strength
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.cases import each_case

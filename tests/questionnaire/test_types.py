@@ -16,8 +16,8 @@ from survey.questionnaire.canonical import freeze, read_definition
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.kinds import KINDS
+from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load
-from survey.questionnaire.privacy_loss import ledger, lines
 from survey.settings import Caps
 from tests.cases import each_case
 from tests.surveys import EVERY_DESIGN

@@ -139,19 +139,24 @@ def multilevel_shares(
     of a group represent its strata as they are. `covariates`, shape (groups,) or (groups, columns),
     are known numbers of each group.
 
-    With t the true answer of a person in group g and stratum s, and c the counts of reports y,
-        log P(t)/P(0) = eta_t = x_gs'beta_t + u_gt,  u_g ~ N(0, c (diag(1/pi_t) + 1/pi_0)),
-        log L = sum_gsy c_gsy log sum_t P(t) M[t, y]:
-    groups vary like samples of people with the pooled shares pi, rare answers more on the scale of
-    log odds; `sd` is the root mean square over pairs of answers, whichever comes first. x contains
-    1, an indicator of each stratum but the first, and the covariates. For each sd, beta and u have
-    an approximately normal distribution around their most likely values, with Fisher's information
-    through the channel, and sd itself the likelihood with both integrated out (Laplace's method),
-    at a uniform sd^2 up to 9. The draws of u are corrected by Metropolis steps, because they are
-    skewed where a share is near 0. Each draw gives the shares of all strata, and their mean with
-    weights N_gs/N_g the share of the group (Gelman and Little 1997; Park, Gelman and Bafumi 2004).
-    `estimate` is the mean at the most likely sd; error and interval are those of all draws. Ends
-    within one response of a group of mean size of 0 or 1 are 0 or 1, which no log odds reach.
+    1. Model. With t the true answer of a person in group g and stratum s, and c the counts of
+       reports y,
+           log P(t)/P(0) = eta_t = x_gs'beta_t + u_gt,  u_g ~ N(0, c (diag(1/pi_t) + 1/pi_0)),
+           log L = sum_gsy c_gsy log sum_t P(t) M[t, y].
+       x contains 1, an indicator of each stratum but the first, and the covariates. Groups vary
+       like samples of people with the pooled shares pi, so that the log odds of rare answers vary
+       more. `sd` is the root mean square over pairs of answers; it does not depend on which
+       answer is the baseline, 0.
+    2. Approximation. For each sd, beta and u have a normal distribution around their most likely
+       values, with Fisher's information through the channel. sd has the likelihood with both
+       integrated out (Laplace's method), and is uniform in sd^2 up to 9 beforehand.
+    3. Draws. beta and u are drawn at each sd; the draws of u are corrected by Metropolis steps,
+       because they are skewed where a share is near 0.
+    4. Post-stratification. Each draw gives the shares of all strata; their mean with weights
+       N_gs/N_g is the share of the group (Gelman and Little 1997; Park, Gelman and Bafumi 2004).
+    5. Results. `estimate` is the mean at the most likely sd; error and interval are those of all
+       draws. Interval ends that are less than one response of a group of mean size away from 0 or
+       1 are set to it, because log odds never reach it.
 
     Coverage is measured as the average over groups (`tests.benchmarks.small_groups`). Valid
     if, within a stratum of a group, participation does not depend on the answer, and the log odds

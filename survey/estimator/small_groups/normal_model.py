@@ -41,7 +41,8 @@ TAIL = 9.0
 """Ends of the search for quantiles, in standard errors."""
 
 SMALL_RESIDUAL = 1.0
-"""Larger residuals are computed without the group itself."""
+"""Larger residuals are computed without the group itself, which takes a fit for each; smaller ones
+do not show an unusual group either way."""
 
 RESIDUAL_SDS = np.append(0.0, np.geomspace(1e-4, LARGEST_SD, 40))
 """Standard deviations between groups among which residuals use the most likely one."""
@@ -125,7 +126,8 @@ def group_shares(
     together, not on the group's own noisy estimate. A maximizes the restricted likelihood R(A),
     beta is its generalized least squares estimate, and the estimate is
         theta_g = x_g'beta + A/(A + D_g) (y_g - x_g'beta),
-    which is the expected share for all groups if A = 0. Intervals do not treat A as known, which
+    which is the expected share for all groups if A = 0. The standard deviation A^(1/2) is `sd` in
+    this module and `between_sd` in the result. Intervals do not treat A as known, which
     would cover as little as .78: their ends are quantiles of theta_g with A integrated out over
     R(A) at a uniform A in [0, 1/4] (Morris 1983), and std_error^2 is the mean of (theta_g -
     estimate)^2. The integral replaces expansions of this error in the number of groups (Prasad and
@@ -338,7 +340,9 @@ def _most_likely(grid: Floats, coarse: Floats, y: Floats, D: Floats, X: Floats) 
 def _posterior(
     grid: Floats, coarse: Floats, y: Floats, D: Floats, X: Floats
 ) -> tuple[Floats, Floats]:
-    """Return nodes A^(1/2) and weights, which add up to 1, of R(A) dA on [0, 1/4].
+    """Return the distribution of A given the estimates y: nodes A^(1/2), and weights R(A) dA.
+
+    A is uniform on [0, 1/4] beforehand, and the weights add up to 1.
 
     dA = 2 A^(1/2) dA^(1/2); Gauss and Legendre's nodes cover the range that is not negligible.
     """

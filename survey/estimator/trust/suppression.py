@@ -56,12 +56,14 @@ look at the estimate, which would hide low shares more often than high ones."""
 ORDER: tuple[Disclosure, ...] = ("show", "caution", "hide")
 
 NEVER = ConstantVariance(1e30)
-"""The worst case of estimates without an interval, which are never shown."""
+"""The worst case of estimates without an interval: no possible number of reports is enough."""
 
 
 @checked_arguments
 def disclosure(*results: Estimate) -> Disclosure:
     """Return one decision for all given estimates: "show", "caution" (mark as rough) or "hide".
+
+    Pages and files call hidden estimates suppressed.
 
     The decision depends on the number of reports, the channel and the question alone: on the margin
     of error expected for the least favourable answers (`worst_case`), at level .95. It never

@@ -30,9 +30,9 @@ function countVectors(n, least) {
  *
  * @param {HalfSpace} channel
  */
-function sides({ m, agreements }) {
-  const size = countVectors(m, agreements);
-  return { size, others: 2 ** m - size };
+function vectorCounts({ m, agreements }) {
+  const nearCount = countVectors(m, agreements);
+  return { nearCount, farCount: 2 ** m - nearCount };
 }
 
 /**
@@ -42,10 +42,10 @@ function sides({ m, agreements }) {
  * @returns {Ratio}
  */
 export function halfSpaceRatio(channel) {
-  const { size, others } = sides(channel);
+  const { nearCount, farCount } = vectorCounts(channel);
   return {
-    numerator: BigInt(channel.near) * BigInt(others),
-    denominator: BigInt(channel.far) * BigInt(size),
+    numerator: BigInt(channel.near) * BigInt(farCount),
+    denominator: BigInt(channel.far) * BigInt(nearCount),
   };
 }
 
@@ -61,10 +61,10 @@ export function halfSpaceRatio(channel) {
  */
 export function tickWeights(channel) {
   const { m, agreements } = channel;
-  const { size, others } = sides(channel);
+  const { nearCount, farCount } = vectorCounts(channel);
   const agreeing = countVectors(m - 1, agreements - 1);
   const [A, B] = [BigInt(agreeing), BigInt(2 ** (m - 1) - agreeing)];
-  const [G, H] = [BigInt(size), BigInt(others)];
+  const [G, H] = [BigInt(nearCount), BigInt(farCount)];
   const [near, far] = [BigInt(channel.near), BigInt(channel.far)];
   const ownWeight = near * A * H + far * B * G;
   const totalWeight = (near + far) * G * H;
@@ -83,10 +83,10 @@ export function tickWeights(channel) {
  */
 export function drawFlips(channel, uniformBelow) {
   const { m, agreements, near, far } = channel;
-  const { size, others } = sides(channel);
+  const { nearCount, farCount } = vectorCounts(channel);
   const isNear = Number(uniformBelow(near + far) < near);
-  const right = vectorOf(uniformBelow(size), m, agreements);
-  const wrong = vectorOf(uniformBelow(others), m, m - agreements + 1);
+  const right = vectorOf(uniformBelow(nearCount), m, agreements);
+  const wrong = vectorOf(uniformBelow(farCount), m, m - agreements + 1);
   return right.map((bit, i) => isNear * (1 - bit) + (1 - isNear) * wrong[i]);
 }
 

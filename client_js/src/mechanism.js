@@ -52,7 +52,7 @@ export function perturb(channel, truth, uniformBelow) {
     case "bit_vector":
       return perturbBits(channel, ticks(channel, truth), uniformBelow);
     case "half_space": {
-      const reported = perturbTogether(channel, ticks(channel, truth), uniformBelow);
+      const reported = perturbHalfSpace(channel, ticks(channel, truth), uniformBelow);
       return packBits(
         numbersBelow(channel.m).filter((bit) => reported[bit]),
         channel.m,
@@ -80,7 +80,7 @@ export function perturb(channel, truth, uniformBelow) {
 export function perturbJointly(channel, truths, sizes, uniformBelow) {
   if (channel.kind === "half_space") {
     const bits = truths.map((truth) => indexBelow(2, truth));
-    return perturbTogether(channel, ticks(channel, bits), uniformBelow);
+    return perturbHalfSpace(channel, ticks(channel, bits), uniformBelow);
   }
   const truth = sizes.reduce((sum, size, i) => sum * size + indexBelow(size, truths[i]), 0);
   let report = Number(perturb(channel, truth, uniformBelow));
@@ -159,7 +159,7 @@ function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
  * @param {readonly number[]} truth
  * @param {UniformBelow} uniformBelow
  */
-function perturbTogether(channel, truth, uniformBelow) {
+function perturbHalfSpace(channel, truth, uniformBelow) {
   const { numerator, denominator } = halfSpaceRatio(channel);
   if (!(channel.far >= 1 && numerator > denominator)) {
     throw new RangeError(`a device never runs ${JSON.stringify(channel)}`);

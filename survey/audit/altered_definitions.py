@@ -160,10 +160,10 @@ def _at_maximums() -> Iterator[tuple[str, list[Form], Reason]]:
         "p": ([choice(2, 99, 1)], [choice(2, 99 * 10**7 + 1, 10**7)]),
         "p of a bit": ([ticks(99, 1)], [ticks(100, 1)]),
         "p of a table": ([coins([99, 1], [1, 99])], [coins([199, 1], [1, 199])]),
-        "p of a half-space": ([together(3, 3, 393, 7)], [together(3, 3, 394, 7)]),
+        "p of a half-space": ([half_space(3, 3, 393, 7)], [half_space(3, 3, 394, 7)]),
         "epsilon of a half-space": (
-            [together(32, 27, 46_011, 5_000)],
-            [together(32, 27, 46_012, 5_000)],
+            [half_space(32, 27, 46_011, 5_000)],
+            [half_space(32, 27, 46_012, 5_000)],
         ),
         "epsilon": ([choice(2000, 162_754_791, 1000)], [choice(2000, 162_754_792, 1000)]),
         "epsilon of all": ([coin] * 18, [coin] * 19),
@@ -182,10 +182,10 @@ def _integers() -> Iterator[tuple[str, list[Form], Reason]]:
     yield "T = L", [choice(2, 3, 3)], "malformed"
     yield "T < L", [choice(2, 1, 3)], "malformed"
     yield "L = 0 of a bit", [ticks(3, 0)], "malformed"
-    yield "far = 0 in a half-space", [together(3, 2, 3, 0)], "malformed"
-    yield "near reports as likely as others", [together(3, 2, 3, 3)], "malformed"
-    yield "near reports with too few right bits", [together(4, 2, 9, 1)], "malformed"
-    yield "a half-space of 33 bits", [together(33, 27, 9, 1)], "malformed"
+    yield "far = 0 in a half-space", [half_space(3, 2, 3, 0)], "malformed"
+    yield "near reports as likely as others", [half_space(3, 2, 3, 3)], "malformed"
+    yield "near reports with too few right bits", [half_space(4, 2, 9, 1)], "malformed"
+    yield "a half-space of 33 bits", [half_space(33, 27, 9, 1)], "malformed"
     yield "rows of equal sum", [coins([30, 20], [20, 30])], ""
     yield "rows of unequal sum", [coins([30, 20], [20, 31])], "malformed"
     yield "a zero in a table", [coins([4, 0], [1, 3])], "malformed"
@@ -208,7 +208,7 @@ def ticks(T: int, L: int) -> Form:
     return {**_question(MultipleChoice.type, 3, channel), "alone": 1, "max_ticks": 1}
 
 
-def together(m: int, agreements: int, near: int, far: int) -> Form:
+def half_space(m: int, agreements: int, near: int, far: int) -> Form:
     """Return a multiple choice of at most one of m - 1 ordinary options in a half-space."""
     channel = {"kind": "half_space", "m": m, "s": 1, "alone": 1}
     channel |= {"agreements": agreements, "near": near, "far": far}

@@ -122,8 +122,8 @@ def _vector_distribution(channel: HalfSpace, truth: Truth) -> Iterator[tuple[str
     """Yield near/((near+far) G) for each near vector and far/((near+far) (2^m - G)) for others."""
     assert isinstance(truth, tuple)  # noqa: S101
     total = channel.near + channel.far
-    near = Fraction(channel.near, total * channel.size)
-    far = Fraction(channel.far, total * channel.others)
+    near = Fraction(channel.near, total * channel.near_count)
+    far = Fraction(channel.far, total * channel.far_count)
     for vector in product((0, 1), repeat=channel.m):
         agreements = sum(bit == tick for bit, tick in zip(vector, truth, strict=True))
         ones = [option for option, bit in enumerate(vector) if bit]
@@ -151,7 +151,7 @@ def draws_below(channel: AnyChannel) -> list[int]:
             picks = range(channel.sampled) if channel.is_sampled else ()
             return [*(channel.m - i for i in picks), *[channel.T + channel.L] * channel.sampled]
         case HalfSpace():
-            return [channel.near + channel.far, channel.size, channel.others]
+            return [channel.near + channel.far, channel.near_count, channel.far_count]
         case SubsetSelection():
             offsets = range(channel.d) if channel.d > 1 else ()
             return [*(channel.k - 1 - i for i in offsets), channel.total]

@@ -492,7 +492,7 @@ def _joint_counts(case: Case, truth: tuple[Truth, ...]) -> dict[ReportCodes, int
     """
     (channel,) = case.device_channels()
     if isinstance(channel, HalfSpace):
-        near, far = channel.near * channel.others, channel.far * channel.size
+        near, far = channel.near * channel.far_count, channel.far * channel.near_count
         needed = channel.agreements
     else:
         assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format

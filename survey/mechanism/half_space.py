@@ -76,25 +76,26 @@ class HalfSpace(TickChannel):
             )
         check_total(self.near + self.far)
         if self.ratio <= 1:
+            least = self.far * self.near_count / self.far_count
             raise ChannelError(
-                f"near = {self.near} must be above {self.far * self.size / self.others:g}: "
-                "a near report must be more likely than any other"
+                f"near = {self.near} must be above {least:g}: a near report must be more likely "
+                "than any other"
             )
 
     @property
-    def size(self) -> int:
+    def near_count(self) -> int:
         """G, the number of near vectors."""
         return _tails(self.m)[self.m][self.agreements]
 
     @property
-    def others(self) -> int:
-        """2^m - G, the number of other vectors."""
-        return (1 << self.m) - self.size
+    def far_count(self) -> int:
+        """2^m - G, the number of all others, which are far."""
+        return (1 << self.m) - self.near_count
 
     @property
     def ratio(self) -> Fraction:
         """e^epsilon = near (2^m - G) / (far G), for any two different truths."""
-        return Fraction(self.near * self.others, self.far * self.size)
+        return Fraction(self.near * self.far_count, self.far * self.near_count)
 
     @property
     def exact_p(self) -> Fraction:
@@ -118,7 +119,8 @@ class HalfSpace(TickChannel):
     def _average(self, near: int, both: int) -> Fraction:
         """Return P(a set of `both` vectors, of which `near` are near)."""
         return (
-            self.near * Fraction(near, self.size) + self.far * Fraction(both - near, self.others)
+            self.near * Fraction(near, self.near_count)
+            + self.far * Fraction(both - near, self.far_count)
         ) / (self.near + self.far)
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
@@ -134,7 +136,9 @@ class HalfSpace(TickChannel):
         truths = self._check_truths(truths)
         n = len(truths)
         is_near = rng.integers(0, self.near + self.far, n, dtype=np.int64) < self.near
-        ranks = np.where(is_near, rng.integers(0, self.size, n), rng.integers(0, self.others, n))
+        ranks = np.where(
+            is_near, rng.integers(0, self.near_count, n), rng.integers(0, self.far_count, n)
+        )
         need = np.where(is_near, self.agreements, self.m - self.agreements + 1)
         tails = np.array(_tails(self.m), dtype=np.int64)
         agree = np.empty(truths.shape, dtype=np.uint8)
@@ -161,8 +165,8 @@ class HalfSpace(TickChannel):
         """
         self._check_truth(truth)
         is_near = uniform_below(self.near + self.far) < self.near
-        right = vector_of(uniform_below(self.size), self.m, self.agreements)
-        wrong = vector_of(uniform_below(self.others), self.m, self.m - self.agreements + 1)
+        right = vector_of(uniform_below(self.near_count), self.m, self.agreements)
+        wrong = vector_of(uniform_below(self.far_count), self.m, self.m - self.agreements + 1)
         flips = [1 - bit for bit in right] if is_near else wrong
         return [tick ^ flip for tick, flip in zip(truth, flips, strict=True)]
 

@@ -141,14 +141,14 @@ BROKEN_CHANNELS = {
     ),
     "only the reported vector drawn": Mutant(
         "half-space.js",
-        "const wrong = vectorOf(uniformBelow(others),",
-        "const wrong = vectorOf(isNear ? 0 : uniformBelow(others),",
+        "const wrong = vectorOf(uniformBelow(farCount),",
+        "const wrong = vectorOf(isNear ? 0 : uniformBelow(farCount),",
         "one_report",
     ),
     "one draw for both vectors": Mutant(
         "half-space.js",
-        "const right = vectorOf(uniformBelow(size),",
-        "const u = uniformBelow(size); uniformBelow = () => u; const right = vectorOf(u,",
+        "const right = vectorOf(uniformBelow(nearCount),",
+        "const u = uniformBelow(nearCount); uniformBelow = () => u; const right = vectorOf(u,",
         "one_report",
     ),
     "a flip only where no option is ticked": Mutant(
@@ -159,7 +159,7 @@ BROKEN_CHANNELS = {
     ),
     "epsilon of near against all other reports": Mutant(
         "half-space.js",
-        "BigInt(channel.near) * BigInt(others)",
+        "BigInt(channel.near) * BigInt(farCount)",
         "BigInt(channel.near)",
         "one_report",
     ),

@@ -155,10 +155,10 @@ def test_the_simulation_draws_exactly_the_half_space_and_its_parts():
     text = survey_of(*"abc", declared=half_space(*"abc")).replace('"3/4"', '"3/5"')
     definition = publish(text)
     channel = definition.questions[0].joint.channel
-    below = [channel.near + channel.far, channel.size, channel.others]
+    below = [channel.near + channel.far, channel.near_count, channel.far_count]
     a, b = Fraction(27), Fraction(8)
     assert channel.ratio == a / b
-    total = a * channel.size + b * channel.others
+    total = a * channel.near_count + b * channel.far_count
     for truth in itertools.product(range(2), repeat=3):
         counts = Counter()
         for draws in itertools.product(*map(range, below)):

@@ -78,7 +78,7 @@ def independent(channel: BitVector, agreements: np.ndarray) -> np.ndarray:
 
 
 def in_a_half_space(channel: HalfSpace, agreements: np.ndarray) -> np.ndarray:
-    weights = np.array([channel.far / channel.others, channel.near / channel.size])
+    weights = np.array([channel.far / channel.far_count, channel.near / channel.near_count])
     return weights[(agreements >= channel.agreements).astype(int)] / (channel.near + channel.far)
 
 

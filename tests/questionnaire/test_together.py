@@ -94,6 +94,13 @@ def test_a_joint_response_spends_exactly_the_epsilons_of_its_questions():
     assert "epsilon 1.61 (with c, randomized jointly with it: epsilon 2.198)" in line
 
 
+def test_a_joint_response_of_one_survey_leaves_the_same_questions_of_another_alone():
+    apart = publish(survey_of(*"ab", declared=""))
+    publish(survey_of(*"ab", declared=together("a", "b", joint=True)))
+    for definition in (apart, publish(survey_of(*"ab", declared=""))):
+        assert [question.joint for question in definition.questions] == [None, None]
+
+
 def load_survey(definition: Definition):
     return check(source_of(definition), Caps())
 

@@ -3,14 +3,14 @@
     python -m tests.benchmarks.coverage_tables [NAME ...]
 
 A seeded simulation covers, at level .95, all intervals that `tests.benchmarks.coverage` (one
-question), `means`, `distribution` and `regression` leave out: cross-tabs; conditional shares;
-shares among respondents who answered; weighted, post-stratified and raked shares; pairs of
-options; tables with known margins; hierarchies of strata; and answers randomized by hand. A cell is
-an option or a table cell at one epsilon, sample size and population, rare shares included. The
-intervals of finite populations are enumerated: every outcome of every population. The output gives
-the minimum coverage over the cells, from a second, longer simulation; the mean coverage; the
-narrowest interval; and the number of rounds
-without an estimate because the group's share was not clearly above zero.
+question), `means`, `distribution` and `regression` leave out: cross-tabs; conditional shares and
+their differences; shares among respondents who answered; weighted, post-stratified and raked
+shares; pairs of options; tables with known margins; hierarchies of strata; and answers randomized
+by hand. A cell is an option or a table cell at one epsilon, sample size and population, rare shares
+included. The intervals of finite populations are enumerated: every outcome of every population. The
+output gives the minimum coverage over the cells, from a second, longer simulation; the mean
+coverage; the narrowest interval; and the number of rounds without an estimate because the group's
+share was not clearly above zero.
 
 Each part runs twice, the second time with a baseline: its minimum coverage, and the mean width over
 that of the baseline. At epsilon 5 to 8 wrong reports are rare; the baseline of simulated intervals
@@ -36,6 +36,7 @@ from survey.estimator import (
     answered_shares,
     bit_pairs,
     conditional,
+    conditional_difference,
     consistent_proportions,
     consistent_shares,
     count_bit_pairs,
@@ -172,6 +173,24 @@ def conditional_shares(rng: Generator, coverage: Coverage) -> None:
                 crossed = crosstab(*joint(table, epsilon, n, rng))
                 estimate = conditional(crossed, given=1, options=[1])
                 return estimate.conf_low, estimate.conf_high, truth
+
+            simulate(coverage, draw)
+
+
+DIFFERENCES = ([[0.1, 0.0], [0.0, 0.9]], [[0.0, 0.3], [0.1, 0.6]])
+"""Tables in which shares among people with an answer are 0 or 1, and few people gave it."""
+
+
+def conditional_differences(rng: Generator, coverage: Coverage) -> None:
+    # About the smallest numbers of reports with which the difference is shown.
+    for epsilon, n in ((1.0, 1_209), (2.0, 204), (4.0, 96)):
+        for table in map(np.array, DIFFERENCES):
+            shares = table / table.sum(axis=0)
+
+            def draw(table=table, shares=shares, epsilon=epsilon, n=n):
+                crossed = crosstab(*joint(table, epsilon, n, rng))
+                estimate = conditional_difference(crossed, [0, 1])
+                return estimate.conf_low, estimate.conf_high, shares[:, 0] - shares[:, 1]
 
             simulate(coverage, draw)
 
@@ -365,6 +384,7 @@ def hand_randomization(rng: Generator, coverage: Coverage) -> None:
 PARTS: dict[str, Callable[[Generator, Coverage], None]] = {
     "crosstab": crosstabs,
     "conditional": conditional_shares,
+    "conditional_difference": conditional_differences,
     "reconciled_crosstab": known_margins,
     "answered_shares": shares_among_answers,
     "weighted_shares": weighted_groups,

@@ -192,7 +192,9 @@ def answered_shares(
     people): at least .949.
 
     Raises NoBaseError unless A is above 0 by more than z standard errors (computed as if nobody
-    answered), because the ratio is then unknown. Other errors are those of `proportions`.
+    answered), because the ratio is then unknown. This looks at the estimated A: the estimates of
+    surveys that are not refused are a selection, those with a larger A. Other errors are those of
+    `proportions`.
 
     >>> from survey.mechanism import grr
     >>> answered_shares([400, 1000, 600], grr(3, "3/4"), [2])

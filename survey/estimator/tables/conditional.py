@@ -86,7 +86,8 @@ def conditional(
 
     Raises NoBaseError where P(b) is not clearly above 0, that is less than half the width of its
     interval: then the reports contain no information about these people alone, and only [0, 1]
-    covers. Raises ValueError for questions or options that do not exist. Sources: Fieller 1954;
+    covers. The estimates of surveys that are not refused are a selection, those with a larger P(b).
+    Raises ValueError for questions or options that do not exist. Sources: Fieller 1954;
     Newcombe 1998.
 
     >>> from survey.estimator import crosstab
@@ -381,9 +382,12 @@ def conditional_difference(
     The intervals are MOVER's of Fieller's (`conditional`), with the estimated correlation rho of
     the two shares, which come from the same reports:
         low = d - sqrt((x-l)^2 + (u'-x')^2 - 2 rho (x-l)(u'-x')), high likewise.
+    An end of a share that is 0 or 1 was cut off there: its distance from x is at least t SE(x).
     The error of the test is the one under equal shares,
         SE_0^2 = E[(g_a - r)^2 (h_b/B_b - h_b'/B_b')^2]/n, r = (A + A')/(B + B').
-    Coverage at .95, simulated (tests/estimator/tables/test_standardization.py): at least .92.
+    Coverage at .95 given an estimate, simulated (2 x 2, epsilon 1 to 8, shares of 0 and 1
+    included): at least .945 with as many reports as are shown; below that, .917 where more than
+    half of all surveys are refused, and .85 where five of six are.
 
     Raises NoBaseError if the share of one of the groups is not clearly above 0, ChannelError for
     reports of sets, ValueError unless the options are two different ones. Sources: Fieller 1954;
@@ -408,7 +412,11 @@ def conditional_difference(
     rho = np.divide(C[:, 0, 1], spread, out=np.zeros_like(spread), where=spread > 0)
     error = _combined(shares.std_error[:, 0], shares.std_error[:, 1], rho)
     inside = np.clip(shares.estimate, 0.0, 1.0)
-    below, above = (inside - shares.conf_low).T, (shares.conf_high - inside).T
+    reach = normal_quantile(level_of_student(level, result.n)) * shares.std_error
+    below, above = inside - shares.conf_low, shares.conf_high - inside
+    # The distance to an end that was cut off would be too short for the error of the estimate.
+    below = np.where(shares.conf_low > 0, below, np.maximum(below, reach)).T
+    above = np.where(shares.conf_high < 1, above, np.maximum(above, reach)).T
     middle = inside[:, 0] - inside[:, 1]
     common = np.clip(sums.joint.sum(axis=1) / sums.single.sum(), 0.0, 1.0)
     C0 = sums.covariance(np.stack([common, common], axis=1))

@@ -603,12 +603,12 @@ def regression_designs() -> Iterator[Design]:
 
             def draw(n, rng, outcome=outcome, predictor=predictor, table=table) -> Round:
                 counts = joint_counts(outcome, predictor, table, n, rng)
-                y, x = np.divmod(np.arange(4), 2)
+                y, x = np.nonzero(counts)
                 fit = regression(
                     y,
                     outcome,
                     randomized=[Randomized("x", x, predictor)],
-                    times=counts.ravel(),
+                    times=counts[y, x],
                 )
                 crossed = crosstab(counts, [outcome, predictor])
                 return [crossed], fit.conf_low[..., 1:], fit.conf_high[..., 1:]

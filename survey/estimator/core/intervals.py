@@ -330,7 +330,9 @@ def _wilson_ends(f: Floats, n: int | Integers, z: float) -> Ends:
     return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
 
 
-def wilson_hull(counts: Integers, n: int, floor: float, ceiling: float, level: float) -> Ends:
+def wilson_hull(
+    counts: Integers, n: int | Integers, floor: float, ceiling: float, level: float
+) -> Ends:
     """Return Wilson's interval, widened inwards for outcomes at or outside the range.
 
     Where f <= floor or f >= ceiling, the inner end moves to the likelihood-ratio end if that
@@ -340,7 +342,9 @@ def wilson_hull(counts: Integers, n: int, floor: float, ceiling: float, level: f
     return _hull(wilson(counts, n, level), counts, n, floor, ceiling, level)
 
 
-def _hull(ends: Ends, counts: Integers, n: int, floor: float, ceiling: float, level: float) -> Ends:
+def _hull(
+    ends: Ends, counts: Integers, n: int | Integers, floor: float, ceiling: float, level: float
+) -> Ends:
     """Move the ends inwards to the likelihood-ratio end where that reaches further."""
     low, high = ends
     inner_low, inner_high = likelihood_ratio_ends(counts, n, floor, ceiling, level)
@@ -489,20 +493,22 @@ INTERVALS: Mapping[str, Interval] = MappingProxyType(
 
 
 def likelihood_ratio_ends(
-    counts: Integers, n: int, floor: float, ceiling: float, level: float
+    counts: Integers, n: int | Integers, floor: float, ceiling: float, level: float
 ) -> Ends:
     """Return inner ends of the constrained likelihood-ratio interval where f is outside the range.
 
     For f <= floor the upper end, for f >= ceiling the lower end, and nan for every other end.
     """
     low, high = np.full(counts.shape, np.nan), np.full(counts.shape, np.nan)
+    n = np.broadcast_to(np.asarray(n), counts.shape)
     under, over = counts <= n * floor, counts >= n * ceiling
-    high[under] = np.fmin(_likelihood_reach(counts[under], n, floor, level), ceiling)
-    low[over] = np.fmax(1 - _likelihood_reach(n - counts[over], n, 1 - ceiling, level), floor)
+    high[under] = np.fmin(_likelihood_reach(counts[under], n[under], floor, level), ceiling)
+    fails = n[over] - counts[over]
+    low[over] = np.fmax(1 - _likelihood_reach(fails, n[over], 1 - ceiling, level), floor)
     return low, high
 
 
-def _likelihood_reach(c: Integers, n: int, a: float, level: float) -> Floats:
+def _likelihood_reach(c: Integers, n: Integers, a: float, level: float) -> Floats:
     """Return the lambda > a with log L(a; c) - log L(lambda; c) = z^2/2, for c <= n a.
 
     Newton's method in theta = logit(lambda), where the log likelihood c theta - n log(1+e^theta)
@@ -512,7 +518,7 @@ def _likelihood_reach(c: Integers, n: int, a: float, level: float) -> Floats:
 
     z, start = normal_quantile(level), float(logit(a))
     # Wilson's upper end of the share a.
-    theta = np.full(c.shape, logit(_wilson_ends(np.asarray(a), n, z)[1]))
+    theta = logit(_wilson_ends(np.full(c.shape, a), n, z)[1])
     for _ in range(NEWTON_STEPS):
         rise = np.logaddexp(0, theta) - np.logaddexp(0, start)
         excess = c * (theta - start) - n * rise + z**2 / 2

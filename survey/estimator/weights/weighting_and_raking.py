@@ -90,9 +90,10 @@ def weighted_shares(
     same). The interval is Wilson's hull on the weighted f with the smallest of three n: (sum w)^2 /
     sum w^2 (Kish 1965); the n at which equal weights would have this SE; and the same with the
     shares of light and heavy reports drawn towards 1/2 (`_smoothed`). Both ends
-    move outwards because counts are whole numbers (`lattice_shift`). Coverage at .95, by
-    enumeration of every outcome of 60 reports (weights 1, 5, 50; epsilon 2 to 8; shares from 0):
-    at least .96.
+    move outwards because counts are whole numbers (`lattice_shift`). Coverage at .95, simulated
+    (weights 1, 2, 5, or 1, 5, 50, or log-normal; epsilon .8 to 8; n 25 to 1,000; shares 0 to .5):
+    at least .945, also where the heaviest tenth alone has the answer (n 60 to 300). The mean width
+    is .99 (log-normal weights: 1.11) of that of equal weights with (sum w)^2/sum w^2 reports.
 
     Valid if weights are known beforehand (inverse selection probabilities). Weights that were
     adjusted to margins have smaller errors: use `poststratified` or `raked`.
@@ -243,14 +244,15 @@ def _smoothed(
 ) -> Floats:
     """Return Kish's n, reduced by the effect of shares drawn towards 1/2 in each weight group.
 
-    kish Var(x) / (sum w^2 [Var(x_g) + (pi_g - pi)^2] / sum w^2), with x_g = (n_g pi_g + z^2/2) /
-    (n_g + z^2) and x the same for kish reports: a few identical heavy reports are not certain. With
-    one group it is Kish's n.
+    kish Var(x) / (sum w^2 [Var(x_g) + (pi_g - pi)^2] / sum w^2), with x_g = (n_g pi_g + z^2/4) /
+    (n_g + z^2/2) and x = (kish pi + z^2/2) / (kish + z^2), the centre of Wilson's interval: a few
+    identical heavy reports are not certain. Half as many reports are added to a group as to all,
+    because the ends also move by the lattice of heavy reports.
     """
     z2 = normal_quantile(level) ** 2
     w2 = sums.w2.sum(axis=1)
     n, means = _cell_means(sums.reports, linear.values)
-    x = np.clip((n * means + z2 / 2) / (n + z2), 0.0, 1.0)
+    x = np.clip((n * means + z2 / 4) / (n + z2 / 2), 0.0, 1.0)
     common = np.clip((kish * estimate + z2 / 2) / (kish + z2), 0.0, 1.0)
     deviation = np.where(n > 0, means - estimate, 0.0)
     variance = (w2 * (linear.moments.variance(x) + deviation**2)).sum(axis=0) / w2.sum(axis=0)

@@ -1,14 +1,30 @@
-"""Simulate the bias, standard errors and coverage of regressions.
+"""Measure the bias, standard errors and coverage of regressions.
 
-`python -m tests.benchmarks.regression` prints one line per coefficient. Targets in brackets allow
-for four standard errors of the simulation.
+    python -m tests.benchmarks.regression [simulated] [NAME OF A TWO-GROUP DESIGN ...]
+
+`simulated` prints one line per coefficient. Targets in brackets allow for four standard errors of
+the simulation.
+Two groups without randomization (`TWO_GROUPS`): every outcome is fitted, up to a probability of
+`LEFT_OUT` that counts as not covered, so coverage has no noise. The baseline of the penalized
+likelihood ("firth") is the unpenalized one with Wald's interval. A survey without an estimate has
+the interval from -inf to inf; bias and root mean square error are those of the estimates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Literal, NamedTuple
 
+import numpy as np
+from scipy.special import expit
+from scipy.stats import binom
+
+from survey.estimator import regression
+from survey.mechanism import SubsetSelection, from_epsilon, grr
+from survey.mechanism.channel import Floats
 from tests.estimator.regression.test_simulation import simulated, simulated_in_groups
 
 N = 3000
@@ -22,8 +38,78 @@ SETTINGS: dict[str, Callable[[], tuple]] = {
     "three groups, three answers": lambda: simulated_in_groups(3, N, ROUNDS),
 }
 
+LEFT_OUT, TARGET = 0.001, 0.945
 
-def main() -> None:
+
+class TwoGroups(NamedTuple):
+    """A yes/no outcome in two groups of equal size, and its log odds and log odds ratio."""
+
+    channel: SubsetSelection
+    size: int
+    truth: tuple[float, float]
+
+
+TWO_GROUPS = {
+    "inside": TwoGroups(grr(2, "3/4"), 150, (-0.8, 1.4)),
+    "near separation": TwoGroups(grr(2, "3/4"), 150, (-2.0, 1.0)),
+    "rare": TwoGroups(from_epsilon(2, 0.7), 190, (math.log(0.05 / 0.95), 1.0)),
+}
+"""Shares of .31 and .65, of .12 and .27, and of .05 and .13."""
+
+
+class Outcomes(NamedTuple):
+    """Estimates and ends of every outcome, shape (outcomes, 2), and their probabilities."""
+
+    chances: Floats
+    estimate: Floats
+    low: Floats
+    high: Floats
+
+
+def enumerated(design: TwoGroups, penalty: Literal["firth"] | None) -> Outcomes:
+    """Fit the most probable outcomes of both groups, until `LEFT_OUT` remains."""
+    p, q = design.channel.p, design.channel.q
+    shares = expit(design.truth[0] + design.truth[1] * np.arange(2))
+    first, second = binom.pmf(
+        np.arange(design.size + 1), design.size, (q + (p - q) * shares)[:, None]
+    )
+    chances = np.outer(first, second)
+    order = np.argsort(chances, axis=None)[::-1]
+    kept = order[: int(np.searchsorted(np.cumsum(chances.ravel()[order]), 1 - LEFT_OUT)) + 1]
+    fits = []
+    for yes in np.column_stack(np.unravel_index(kept, chances.shape)):
+        times = np.stack([design.size - yes, yes]).ravel()
+        codes, group = np.divmod(np.flatnonzero(times), 2)
+        fit = regression(codes, design.channel, group, times=times[times > 0], penalty=penalty)
+        fits.append((fit.estimate, fit.conf_low, fit.conf_high))
+    return Outcomes(chances.ravel()[kept], *np.moveaxis(np.array(fits), 1, 0))
+
+
+def print_two_groups(name: str) -> None:
+    design = TWO_GROUPS[name]
+    print(f"\n{name}: two groups of {design.size}, p = {design.channel.p:.3f}, every outcome")
+    print(f"{'':<12}{'true':>7}{'none':>7}{'bias':>8}{'rmse':>8}{'coverage':>10}{'given one':>11}"
+          f"{'target':>8}{'seconds':>9}")  # fmt: skip
+    penalties: tuple[Literal["firth"] | None, ...] = (None, "firth")
+    for penalty in penalties:
+        start = perf_counter()
+        found = enumerated(design, penalty)
+        seconds = perf_counter() - start
+        for place, truth in enumerate(design.truth):
+            estimate, chances = found.estimate[:, place], found.chances
+            has_one = np.isfinite(estimate)
+            part = chances[has_one] / chances[has_one].sum()
+            error = estimate[has_one] - truth
+            covers = (found.low[:, place] <= truth) & (truth <= found.high[:, place])
+            covered = float(chances[covers].sum())
+            given = float(chances[covers & has_one].sum() / chances[has_one].sum())
+            missed = "  MISSED" if covered < TARGET else ""
+            print(f"{penalty or 'wald':<12}{truth:7.2f}{chances[~has_one].sum():7.3f}"
+                  f"{part @ error:8.3f}{math.sqrt(part @ error**2):8.3f}{covered:10.4f}"
+                  f"{given:11.4f}{TARGET:>8}{seconds:9.0f}{missed}", flush=True)  # fmt: skip
+
+
+def print_simulated() -> None:
     ratio_margin = 4 / math.sqrt(2 * ROUNDS)
     coverage_margin = 4 * math.sqrt(0.05 * 0.95 / ROUNDS)
     print(f"n = {N:,}, {ROUNDS} surveys per setting")
@@ -41,5 +127,13 @@ def main() -> None:
     print(f"{'':37}{4 / math.sqrt(ROUNDS):12.3f}{ratio_margin:14.3f}{coverage_margin:10.3f}")
 
 
+def main(parts: Sequence[str]) -> None:
+    if not parts or "simulated" in parts:
+        print_simulated()
+    for name in TWO_GROUPS:
+        if not parts or name in parts:
+            print_two_groups(name)
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from survey.collect.simulation import randomized_codes, simulate_respondents
 from survey.errors import DefinitionError
@@ -21,6 +22,7 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.edits import QuestionSheet
+from survey.questionnaire.kinds import Question
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load, parse, source_of
 from survey.questionnaire.privacy_loss import Questions, report_strength
@@ -370,3 +372,14 @@ def test_an_automatic_number_of_questions_counts_those_that_belong_together_once
     # Two of three groups, one of them a pair, would have the factor 27.
     assert (found.asked.n_groups, found.asked.drawn, found.ratio) == (3, 1, 9)
     assert found.survey.groups == [["a", "b"], ["c"], ["d"]]
+
+
+def test_a_question_that_is_validated_again_has_the_joint_response_of_its_own_survey():
+    """Questions are cached by their text, which leaves out the joint response."""
+    together_, apart = (
+        next(iter(load(text.encode(), "s.toml", Caps()).questions))
+        for text in (PAIR, survey_of(*"abc", declared=""))
+    )
+    assert repr(together_) == repr(apart)
+    again = [TypeAdapter(Question).validate_python(each) for each in (together_, apart)]
+    assert [question.joint is None for question in again] == [False, True]

@@ -52,6 +52,9 @@ def parse_once(raw: _Raw, caps: Caps | None) -> BaseQuestion:
 
 
 def _parse(value: Any, info: ValidationInfo) -> BaseQuestion:
+    if not isinstance(value, dict):
+        # A question's text leaves out the joint response that it is part of.
+        return _PARSER.validate_python(value, context=info.context)
     try:
         raw = _Raw(repr(value), value)
     except (ValueError, RecursionError):  # a number of thousands of digits, or deep nesting

@@ -239,13 +239,13 @@ def _family(question: BaseQuestion, published_question: PublishedQuestion) -> _F
         step = inputs.step * (inputs.ordinary - 1) / (MAX_GRID_POINTS - 1)
         inputs = replace(inputs, ordinary=MAX_GRID_POINTS, step=step)
     fixed = sorted(item for item in inputs.parameters.items() if item[0] != parameter)
+    joint = published_question.joint
     key = (
         published_question.type,
         *(inputs.ordinary, inputs.no_answers, inputs.ticks, inputs.alone, inputs.step),
         repr(fixed),
-        published_question.joint,
+        joint and (joint.mechanism, joint.channel.options),
     )
-    joint = published_question.joint
     others = joint.channel.ratio / question.own_channel.ratio if joint else Fraction(1)
     return _Family(published_question, inputs, parameter, question.design, key, others)
 

@@ -13,7 +13,12 @@ from pydantic import TypeAdapter
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import Question
 from survey.questionnaire.loading import load
-from survey.results.plan.compute import planned_margin, required_responses, to_published
+from survey.results.plan.compute import (
+    planned_margin,
+    required_design,
+    required_responses,
+    to_published,
+)
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 from tests.cases import each_case
@@ -155,26 +160,37 @@ HALF_SPACE = 'mechanism = "half_space"\n'
 ITEM = '[[questions]]\nid = "{0}"\ntype = "yes_no"\ntext = "?"\nepsilon = "{1}"\n'
 
 
+def jointly_randomized(ids: str, more: str, epsilon: str):
+    """Return the second of these questions, which states this epsilon; the others state 0.5."""
+    items = "".join(ITEM.format(id_, epsilon if id_ == "b" else "0.5") for id_ in ids)
+    declared = f"[[together]]\nquestions = {list(ids)}\njoint = true\n{more}"
+    start = 'slug = "s"\ntitle = "S"\nprefer_not_to_say = false\n'
+    return list(load(f"{start}{items}{declared}".encode(), "s.toml", Caps()).questions)[1]
+
+
 @each_case(("ids", "more"), [("ab", ""), ("abc", ""), ("abc", HALF_SPACE), ("abcdef", HALF_SPACE)])
 def test_the_required_epsilon_of_a_question_in_a_joint_response_leaves_the_others(ids, more):
-    def survey(epsilon: str):
-        items = "".join(ITEM.format(id_, epsilon if id_ == "b" else "0.5") for id_ in ids)
-        declared = f"[[together]]\nquestions = {list(ids)}\njoint = true\n{more}"
-        start = 'slug = "s"\ntitle = "S"\nprefer_not_to_say = false\n'
-        return load(f"{start}{items}{declared}".encode(), "s.toml", Caps())
-
     goal = 0.05
-    planned = list(survey("0.3").questions)[1]
-    sentence = question_plan(planned, 1_000, goal).needed_epsilon
+    sentence = question_plan(jointly_randomized(ids, more, "0.3"), 1_000, goal).needed_epsilon
     ending = r"set epsilon to about ([\d.]+) if the questions randomized jointly with it stay\.$"
     match = re.search(ending, sentence)
     assert match, sentence
     required = Fraction(match[1])
     margins = [
-        planned_margin(to_published(list(survey(str(float(epsilon))).questions)[1]), 1_000)
+        planned_margin(to_published(jointly_randomized(ids, more, str(float(epsilon)))), 1_000)
         for epsilon in (required, required * Fraction(95, 100))
     ]
     assert margins[0] <= goal < margins[1]
+
+
+def test_plans_of_a_question_in_joint_responses_of_equal_epsilon_are_not_confused():
+    """The margins of both mechanisms are cached by what they depend on."""
+    n = 10_000
+    for more in ("", HALF_SPACE):
+        question_ = jointly_randomized("abc", more, "0.3")
+        design = required_design(question_, to_published(question_), n, 0.035)
+        planned = to_published(jointly_randomized("abc", more, str(float(design.value))))
+        assert design.margin == pytest.approx(planned_margin(planned, n), rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", WITH_PARAMETERS)

@@ -872,11 +872,11 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     assert "each question gets about 166 of 1,000 responses" in page
     plan = words_of(ada.get(f"{DRAFTS}/{slug}/plan").text)
     assert re.search(r"2 of 12 questions Now ±\S+ strong, factor 3 moderate, factor 9 166", plan)
-    assert "A complete response turns a suspicion of 10% into one of at most 50%" in plan
+    assert "A suspicion of 10% becomes at most 50%, one of 50%" in plan
     do(ada, slug, "ask-all 0")
     plan = words_of(ada.get(f"{DRAFTS}/{slug}/plan").text)
     assert "strong, factor 3 weak, factor 529,355 1,000" in plan
-    assert "into one of more than 99%" in plan
+    assert "A suspicion of 10% can become more than 99%" in plan
     save(ada, f"{DRAFTS}/{slug}/texts", questions_per_person="auto")
     survey = check_draft(content_of(store, slug), Caps()).survey
     assert survey.questions_per_person == 2

@@ -39,9 +39,6 @@ from survey.results.plan.survey_design import (
 LARGEST_MARGIN = 0.5
 """Larger margins say nothing about a share."""
 
-SURE = 100
-"""Per cent to which a suspicion of more than 99% is rounded up."""
-
 
 @dataclass(frozen=True)
 class DesignRow:
@@ -270,9 +267,7 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
         f"(now {odds_in_words(present.ratio)}), one answer alone by at most "
         f"{odds_in_words(best.answer_ratio)} (now {odds_in_words(present.answer_ratio)})."
     )
-    from10 = Bounds.of(best.ratio).from10
-    most = f"at most {from10}%" if from10 < SURE else "more than 99%"
-    yield f"A complete response turns a suspicion of 10% into one of {most}."
+    yield Bounds.of(best.ratio).examples
     for group in best.together:
         joint = next(
             (item.question.joint for item in best.questions if item.question.id in group), None

@@ -35,7 +35,7 @@ MAX_SIMULATED = 5_000
 """Maximum number of simulated respondents per request, because a researcher waits for the page."""
 
 ASSOCIATED = 0.5
-"""Part of the respondents of a test run with associated answers to questions randomized as one."""
+"""Part of the respondents of a test run with associated answers to questions randomized jointly."""
 
 SECRET_BYTES = 16
 """Random bytes in the address of a test run: anyone who knows the address can open it."""

@@ -115,13 +115,13 @@ def item_response(items: int, ratio: Fraction) -> HalfSpace:
     _check_epsilon(ratio)
     candidates = []
     for agreements in range(items // 2 + 1, items + 1):
-        size = tail(items, agreements)
-        others = 2**items - size
+        near_count = tail(items, agreements)
+        far_count = 2**items - near_count
         a, b = ratio.numerator, ratio.denominator
-        if a * size + b * others > WORD_TOTAL:
-            b = min(LARGEST_L, math.floor(WORD_TOTAL / (ratio * size + others)))
+        if a * near_count + b * far_count > WORD_TOTAL:
+            b = min(LARGEST_L, math.floor(WORD_TOTAL / (ratio * near_count + far_count)))
             a = math.floor(b * ratio)
-        weights = Fraction(a * size, max(b, 1) * others)
+        weights = Fraction(a * near_count, max(b, 1) * far_count)
         with suppress(ChannelError):
             near, far = weights.numerator, weights.denominator
             candidates.append(HalfSpace(items, items, agreements, near, far))

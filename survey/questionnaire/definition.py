@@ -71,7 +71,7 @@ class Page(Frozen):
 class Together(Frozen):
     """Questions of which each respondent is asked all or none.
 
-    With `joint`, the device randomizes their answers as one, over all combinations of options, or
+    With `joint`, the device randomizes their answers jointly, over all combinations of options, or
     those of up to 20 yes/no questions by the `mechanism` "half_space". Its epsilon is the sum of
     those that the questions state.
     """

@@ -171,15 +171,12 @@ class Curve:
         # x is rejected if F(x-) is above; the largest accepted x follows the last such x-.
         mirrored = [self.last - 1 - x for x in reversed(coarse)]
         high = self.last - self._first(mirrored, lambda x: self._at(self.last - 1 - x).low < share)
-        if self.one_sided is None:
+        one_sided = self.one_sided
+        if one_sided is None:
             return low, high
-        while low < high and self.value_share(low).low > 0 and self.one_sided(low).high < share:
+        while low < high and self.value_share(low).low > 0 and one_sided(low).high < share:
             low += 1
-        while (
-            low < high
-            and self.value_share(high).low > 0
-            and (self.one_sided(high - 1).low >= share)
-        ):
+        while low < high and self.value_share(high).low > 0 and one_sided(high - 1).low >= share:
             high -= 1
         return low, high
 

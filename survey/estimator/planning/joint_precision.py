@@ -23,7 +23,7 @@ class JointPrecision:
     """Margins of error z SE at equal shares of all combinations, by each way of randomizing.
 
     shares_apart  of a share of each question, randomized separately; shape (questions,)
-    shares_joint  of the same share if all questions are randomized as one
+    shares_joint  of the same share if all questions are randomized jointly
     cell_apart    of a cell of their cross-tab
     cell_joint
     """

@@ -163,7 +163,7 @@ class Randomized(NamedTuple):
 
 
 class JointlyRandomized(NamedTuple):
-    """Questions whose answers were randomized as one, and their channel over all combinations.
+    """Questions whose answers were randomized jointly, and their channel over all combinations.
 
     `places` are 0 for the outcome and i for the i-th of `randomized`. The `channel` of each of them
     is its part of this one (`survey.mechanism.joint_response`).

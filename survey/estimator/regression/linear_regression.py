@@ -97,9 +97,8 @@ def linear_regression(
 
     Raises CountsError for impossible reports, missing values, groups of different size, an outcome
     that is the same for everybody, or predictors that do not vary enough to determine the
-    coefficients; ChannelError for channels of
-    groups, of sets, or through which different shares give the same reports; ValueError for other
-    arguments.
+    coefficients; ChannelError for channels of groups, of sets, or through which different shares
+    give the same reports; ValueError for other arguments.
 
     >>> from survey.mechanism import grr
     >>> channel, rng = grr(2, "3/4"), np.random.default_rng(1)

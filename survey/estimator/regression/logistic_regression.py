@@ -133,7 +133,7 @@ def regression(
     `predictor_model` is the relation of u to the predictors without randomization: "logit"
     (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent);
     `second_stage` lists the coefficients.
-    `joint` names questions that were randomized as one answer: then P(reports | u, t) is not a
+    `joint` names questions that were randomized jointly: then P(reports | u, t) is not a
     product, but q + (p-q) where all reports are the truths and q elsewhere.
 
     `weights` (n,) are sampling weights. The default of `errors` is "sandwich" (Huber 1967, without

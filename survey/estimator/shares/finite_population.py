@@ -132,6 +132,7 @@ def _ends(
     low, high = np.zeros(len(chances)), np.ones(len(chances))
     for j, ((p, q), n) in enumerate(zip(chances, shares.reports.tolist(), strict=True)):
         if n:
+            # The estimate determines the count of reports that support the option.
             count = np.array([round(n * (q + (p - q) * float(shares.estimate[j])))])
             ends = finite_population(count, n, min(p, q), max(p, q), level, N)
             (low[j],), (high[j],) = mapped_to_shares(ends, Chances(p, q))

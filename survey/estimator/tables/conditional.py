@@ -385,9 +385,9 @@ def conditional_difference(
     An end of a share that is 0 or 1 was cut off there: its distance from x is at least t SE(x).
     The error of the test is the one under equal shares,
         SE_0^2 = E[(g_a - r)^2 (h_b/B_b - h_b'/B_b')^2]/n, r = (A + A')/(B + B').
-    Coverage at .95 given an estimate, simulated (2 x 2, epsilon 1 to 8, shares of 0 and 1
-    included): at least .945 with as many reports as are shown; below that, .917 where more than
-    half of all surveys are refused, and .85 where five of six are.
+    Coverage at .95 given an estimate, simulated (five tables of 2 x 2 with shares of 0 and 1;
+    epsilon 1, 2, 4, 8): at least .945 at the smallest n that is shown; below that, .917 where more
+    than half of all surveys are refused, and .85 where five of six are.
 
     Raises NoBaseError if the share of one of the groups is not clearly above 0, ChannelError for
     reports of sets, ValueError unless the options are two different ones. Sources: Fieller 1954;

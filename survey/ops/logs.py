@@ -75,8 +75,9 @@ def configuration() -> dict[str, Any]:
         "root": {"handlers": ["lines"], "level": "WARNING"},
         "loggers": {
             SERVER: {"handlers": ["lines"], "propagate": False},
-            # It logs each attempt to connect; the keeper logs that reports cannot be stored.
-            "psycopg.pool": {"level": "ERROR"},
+            # It logs each attempt to connect and each rollback on a lost connection; the keeper
+            # logs that reports cannot be stored.
+            "psycopg": {"level": "ERROR"},
         },
     }
 

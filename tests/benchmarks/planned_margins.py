@@ -102,7 +102,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     **{
         f"ticks, {name}": ({**TICKS, "mechanism": name}, SHARES)
-        for name in ("bits", "sampled_options", "subsets")
+        for name in ("bits", "sampled_options", "half_space", "subsets")
     },
     **{
         f"number, {name}": ({**NUMBER, "mechanism": name}, statistics)

@@ -62,6 +62,7 @@ def test_a_bit_agrees_with_the_stated_probability_whatever_the_truth(channel):
             )
 
 
+@pytest.mark.slow
 @each_case("channel", SMALL)
 def test_two_bits_agree_with_the_stated_probabilities_whatever_the_other_bits(channel):
     both, neither = channel.pair_agreements

@@ -121,6 +121,7 @@ def test_the_code_of_a_method_cites_the_same_works_as_its_section():
             assert key[-4:] in code, f"{section.anchor}: the code does not cite {key}"
 
 
+@pytest.mark.slow
 @each_case("topic", topics())
 def test_every_number_in_an_example_is_what_the_code_computes(topic):
     for section in topic.sections:

@@ -82,6 +82,7 @@ def test_the_default_interval_is_on_average_no_wider_than_wilsons_by_more_than_a
     assert max(ratios) <= 1.05
 
 
+@pytest.mark.slow
 @each_case("interval", ["feldman-cousins", "wilson-hull"])
 @each_case("channel", CHANNELS + EXTREMES)
 def test_no_interval_of_these_has_zero_width(channel: SubsetSelection, interval: str) -> None:

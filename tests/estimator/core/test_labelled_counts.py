@@ -146,6 +146,7 @@ def test_every_public_function_rejects_masked_arrays(name):
             answered(name, arguments)
 
 
+@pytest.mark.slow
 @each_case("name", [name for name in RIGHT if name not in ("simulated_grid", "tradeoff")])
 def test_every_public_function_reads_reversed_labels_in_order_or_rejects_them(name):
     expected = computed(name, RIGHT[name])

@@ -43,6 +43,7 @@ def enumerated(n, chances, share, level=0.95, interval="feldman-cousins"):
     return float(binom.pmf(counts, n, lam) @ (high - low)) / 2
 
 
+@pytest.mark.slow
 @each_case(
     ("n", "k", "epsilon", "share"),
     [
@@ -83,6 +84,7 @@ def test_rare_wrong_reports_need_more_reports_than_standard_errors_say():
         assert enumerated(n, chances, share) <= 0.03 < enumerated(n - 1, chances, share)
 
 
+@pytest.mark.slow
 @each_case(
     ("n", "N", "k", "epsilon", "share"),
     [(200, 300, 2, 1, 0.4), (100, 400, 2, 8, 0.02), (120, 120, 3, 2, 0.3), (150, 600, 4, 1, 0.1)],

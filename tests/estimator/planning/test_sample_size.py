@@ -31,6 +31,7 @@ def test_answers_without_randomization_have_cochrans_numbers():
     assert required_n(0.05, channel=openly, population=4000).n == 351
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.floats(0.005, 0.4),
@@ -54,6 +55,7 @@ def test_n_is_the_fewest_reports_from_which_on_there_is_the_margin(
         assert margin_of(n, **arguments).margin <= margin
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.floats(0.02, 0.4), st.integers(50, 10**6), st.integers(2, 8), st.floats(0.05, 0.9))
 def test_epsilon_is_the_smallest_with_the_margin(margin, n, k, share):

@@ -157,6 +157,7 @@ def exact_answered_coverage(channel: SubsetSelection, n: int) -> tuple[float, fl
     return min(conditional), min(claimed)
 
 
+@pytest.mark.slow
 @each_case("epsilon", ["0.5", "1", "2", "4", "6", "8"])
 @each_case(("n", "k"), [(20, 3), (50, 3), (20, 4)])
 def test_shares_among_those_who_answered_cover_by_enumeration_of_every_outcome(n, k, epsilon):

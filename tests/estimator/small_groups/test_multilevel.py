@@ -48,6 +48,7 @@ def exact_posterior(counts, channel):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "counts",
     [
@@ -76,6 +77,7 @@ def test_ends_within_one_response_of_0_and_1_are_0_and_1():
     assert 0.01 < shares.conf_low[4, 1] < 0.12 < shares.conf_high[4, 1] < 1
 
 
+@pytest.mark.slow
 def test_almost_without_randomization_shares_are_those_of_statsmodels():
     from statsmodels.genmod.bayes_mixed_glm import BinomialBayesMixedGLM
 
@@ -108,6 +110,7 @@ def test_the_order_of_options_does_not_matter():
     assert np.allclose(shares.estimate.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_shares_are_weighted_to_the_known_strata():
     first, second, both = (
         multilevel_shares(STRATA, CHANNEL, [people] * 5) for people in ([1, 0], [0, 1], [3, 1])
@@ -163,6 +166,7 @@ def test_a_group_without_reports_gets_the_prediction_of_its_covariate():
     assert (widths[8] > widths[:8]).all()
 
 
+@pytest.mark.slow
 def test_equal_data_give_equal_results():
     first, second = (multilevel_shares(COUNTS, CHANNEL) for _ in range(2))
     assert first.conf_low.tolist() == second.conf_low.tolist()

@@ -28,7 +28,7 @@ from survey.mechanism.channel import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
 from survey.questionnaire.canonical import unpublished
 from survey.questionnaire.definition import Definition
-from survey.results.crosstab import sentences as crosstab_sentences
+from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab, crosstab_from_counts
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache, SurveyResult, terminal_lines
@@ -241,7 +241,7 @@ def _print_crosstab(table: CrosstabResult, form: str) -> None:
     elif form == "json":
         click.echo(to_json(table.rows))
     else:
-        click.echo("\n".join(crosstab_sentences.terminal_lines(table)))
+        click.echo("\n".join(crosstab_table.terminal_lines(table)))
 
 
 def _parse_shares(text: str) -> tuple[str, list[float]]:

@@ -58,7 +58,7 @@ from survey.results.request import (
     options_to_query,
     parse_options,
 )
-from survey.results.small_groups.table import SmallGroupsResult
+from survey.results.small_groups import SmallGroupsResult
 from survey.results.trend.request import OVER, PART_LABELS, PERIOD_CHOICES
 from survey.results.trend.table import TrendResult, question_parts
 from survey.results.weighting.request import decode_margins

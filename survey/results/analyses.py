@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError, SurveyError
+from survey.results import small_groups
 from survey.results.charts import chart_svg, fixed_chart_svg, has_numbers
-from survey.results.crosstab import sentences as crosstab_sentences
+from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import METHODS, CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow, page_rows
-from survey.results.difference import sentences as difference_sentences
-from survey.results.difference.chart import difference_chart
+from survey.results.difference import table as difference_table
 from survey.results.difference.compute import DifferenceRequest, compute_difference
-from survey.results.difference.table import DifferenceResult, DifferenceRow
+from survey.results.difference.table import DifferenceResult, DifferenceRow, difference_chart
 from survey.results.estimates.chart import PART_CHARTS, has_chart
 from survey.results.estimates.compute import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
@@ -40,15 +40,16 @@ from survey.results.regression.compute import (
 )
 from survey.results.regression.table import GROUP, RegressionResult, RegressionRow
 from survey.results.request import IntervalOptions, Request
-from survey.results.small_groups import sentences as small_groups_sentences
-from survey.results.small_groups.chart import small_groups_chart
-from survey.results.small_groups.compute import compute_small_groups
-from survey.results.small_groups.table import SmallGroupsResult, SmallGroupsRow
-from survey.results.trend.chart import trend_chart
+from survey.results.small_groups import (
+    SmallGroupsResult,
+    SmallGroupsRow,
+    compute_small_groups,
+    small_groups_chart,
+)
 from survey.results.trend.compute import compute_trend
 from survey.results.trend.request import TrendRequest
-from survey.results.trend.table import TrendResult
-from survey.results.weighting import sentences as weighting_sentences
+from survey.results.trend.table import TrendResult, trend_chart
+from survey.results.weighting import table as weighting_table
 from survey.results.weighting.compute import (
     compute_weighting,
     list_bases,
@@ -139,7 +140,7 @@ CROSSTAB = Analysis(
         "variables": [variable.question for variable in list_variables(survey)],
     },
     context=lambda result: {"rows": page_rows(result)},
-    sentences=crosstab_sentences,
+    sentences=crosstab_table,
     workbook=crosstab_workbook,
     error_field="second",
 )
@@ -149,13 +150,13 @@ def _difference_context(result: DifferenceResult) -> Context:
     has_chart = has_numbers(result.share_rows)
     return {
         "group_phrases": [
-            difference_sentences.group_phrase(group, result.survey) for group in result.groups
+            difference_table.group_phrase(group, result.survey) for group in result.groups
         ],
         "chart": chart_svg(difference_chart(result)) if has_chart else "",
         "mean_text": number_format(result.question, "mean").text,
-        "mean_difference": lambda value: difference_sentences.format_mean_difference(result, value),
+        "mean_difference": lambda value: difference_table.format_mean_difference(result, value),
         "points": points,
-        "unit_text": difference_sentences.unit_text(result),
+        "unit_text": difference_table.unit_text(result),
         "p_value": format_p_value,
     }
 
@@ -174,7 +175,7 @@ DIFFERENCE = Analysis(
     template="research/difference.html",
     form=lambda cache, survey, _: {"groups": list_groups(cache.store, survey)},
     context=_difference_context,
-    sentences=difference_sentences,
+    sentences=difference_table,
     chart=_difference_chart,
     error_field="b",
 )
@@ -203,7 +204,7 @@ WEIGHTING = Analysis(
     row_type=WeightingRow,
     template="research/weighting.html",
     form=_weighting_form,
-    sentences=weighting_sentences,
+    sentences=weighting_table,
     error_field="margins",
     errors=(DesignError, CountsError, ChannelError),
 )
@@ -269,10 +270,10 @@ def _trend_context(result: TrendResult) -> Context:
         return {"model": None}
     return {
         "model": model,
-        "model_spread": small_groups_sentences.spread_sentences(model),
-        "model_outliers": small_groups_sentences.outlier_sentences(model),
-        "model_sentences": small_groups_sentences.paper_sentences(model),
-        "model_caveats": small_groups_sentences.caveats(model),
+        "model_spread": small_groups.spread_sentences(model),
+        "model_outliers": small_groups.outlier_sentences(model),
+        "model_sentences": small_groups.paper_sentences(model),
+        "model_caveats": small_groups.caveats(model),
     }
 
 

@@ -9,15 +9,11 @@ import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from survey.errors import NotFoundError
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey
-
-if TYPE_CHECKING:
-    from survey.results.difference.table import DifferenceRow
-    from survey.results.estimates.table import EstimateRow
 
 VEGA_LITE = "5.20"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -41,6 +37,17 @@ FONT = "system-ui, sans-serif"
 ACCENT = "#0a5069"
 INK = "#1d2327"
 RULE = "#c9d1d6"
+
+
+class ChartRow(Protocol):
+    """A row with an estimate and its interval, each None if suppressed."""
+
+    @property
+    def estimate(self) -> float | None: ...
+    @property
+    def conf_low(self) -> float | None: ...
+    @property
+    def conf_high(self) -> float | None: ...
 
 
 class Palette(NamedTuple):
@@ -80,7 +87,7 @@ PERCENT_AXIS = {
 
 
 def chart_point(
-    row: EstimateRow | DifferenceRow, label: str, description: str, low: float, high: float
+    row: ChartRow, label: str, description: str, low: float, high: float
 ) -> dict[str, Any]:
     """Return the data of a row; an estimate outside the axis is drawn at its end as a triangle."""
     estimate = row.estimate or 0.0
@@ -179,12 +186,12 @@ def config(palette: Palette) -> dict[str, Any]:
     }
 
 
-def has_numbers(rows: Iterable[EstimateRow | DifferenceRow]) -> bool:
+def has_numbers(rows: Iterable[ChartRow]) -> bool:
     """Return whether any of these rows is shown."""
     return any(row.estimate is not None for row in rows)
 
 
-def is_clipped(rows: Sequence[EstimateRow]) -> bool:
+def is_clipped(rows: Sequence[ChartRow]) -> bool:
     """Return whether a share lies outside the axis and is drawn at its end."""
     return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 

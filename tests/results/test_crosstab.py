@@ -18,7 +18,7 @@ from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence, phi
 from survey.parquet import export_reports
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
-from survey.results.crosstab.sentences import paper_sentences
+from survey.results.crosstab.table import paper_sentences
 from survey.results.joint_counts import joint_counts
 from survey.results.question_statistics import truth_labels
 from survey.results.request import IntervalOptions

@@ -7,9 +7,8 @@ import pytest
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import conditional_difference, crosstab, difference, independence
-from survey.results.difference.chart import difference_chart
 from survey.results.difference.compute import DifferenceRequest, compute_difference
-from survey.results.difference.sentences import caveats, paper_sentences
+from survey.results.difference.table import caveats, difference_chart, paper_sentences
 from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
 from tests.conftest import SMALL

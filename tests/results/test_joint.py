@@ -15,7 +15,7 @@ from survey.estimator import crosstab
 from survey.mechanism import channel_from_json
 from survey.parquet import export_reports
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
-from survey.results.crosstab.sentences import caveats
+from survey.results.crosstab.table import caveats
 from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.exports.microdata import describe_channels, readme
 from survey.results.joint_counts import count_combinations, joint_channel, joint_counts

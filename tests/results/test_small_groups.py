@@ -14,15 +14,15 @@ from survey.results.display_status import worst_cases
 from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import column_names
 from survey.results.groups import add_tallies, split_by_link, split_by_period
-from survey.results.small_groups.chart import small_groups_chart
-from survey.results.small_groups.compute import compute_small_groups
-from survey.results.small_groups.sentences import (
+from survey.results.small_groups import (
+    SmallGroupsRow,
     caveats,
+    compute_small_groups,
     outlier_sentences,
     paper_sentences,
+    small_groups_chart,
     spread_sentences,
 )
-from survey.results.small_groups.table import SmallGroupsRow
 from survey.results.trend.compute import link_results, period_results, version_results
 from tests.results.test_every_type import QUESTIONS, counts_of, survey_of
 from tests.results.test_trend import FIRST, NOW, combine, results_of, tally

@@ -25,7 +25,6 @@ from survey.results.groups import (
     split_by_period,
     split_by_week,
 )
-from survey.results.trend.chart import trend_chart
 from survey.results.trend.compute import (
     ALL_GROUPS,
     combine_results,
@@ -34,7 +33,7 @@ from survey.results.trend.compute import (
     version_results,
 )
 from survey.results.trend.request import TrendRequest
-from survey.results.trend.table import question_parts
+from survey.results.trend.table import question_parts, trend_chart
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
 from tests.conftest import SMALL, TODAY, long_unless

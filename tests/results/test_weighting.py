@@ -11,7 +11,7 @@ from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
 from survey.results.weighting.compute import compute_weighting, list_bases, list_categories
 from survey.results.weighting.request import WeightingRequest
-from survey.results.weighting.sentences import caveats, paper_sentences
+from survey.results.weighting.table import caveats, paper_sentences
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.populations import SHARES, add_people, shares_by_first_answer

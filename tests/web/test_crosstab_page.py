@@ -12,8 +12,7 @@ import pytest
 
 from survey.estimator import crosstab
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
-from survey.results.crosstab.sentences import caveats, paper_sentences
-from survey.results.crosstab.table import SHADES, shades
+from survey.results.crosstab.table import SHADES, caveats, paper_sentences, shades
 from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
 from survey.store import StoredReport

@@ -1,4 +1,4 @@
-"""Rows of a cross-tabulation: one per cell, and their arrangement on a page."""
+"""Rows of a cross-tabulation, one per cell, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from survey.estimator import Crosstab, Disclosure, Independence, Phi, reports_ne
 from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
+from survey.results.joint_counts import joint_channel
+from survey.results.number_format import (
+    describe_share,
+    format_p_value,
+    not_enough,
+    percent,
+    percent_range,
+)
 from survey.results.question_statistics import answer_columns, truth_labels
 from survey.store import PublishedSurvey
 
@@ -102,3 +110,112 @@ def page_rows(result: CrosstabResult) -> list[tuple[str, Sequence[tuple[Crosstab
         (cells[start][0].first_option_label, cells[start : start + width])
         for start in range(0, len(cells), width)
     ]
+
+
+METHOD_PHRASES = {
+    "linear": "debiased by joint inversion",
+    "em": "the most likely table by expectation maximization",
+}
+
+
+def paper_sentences(result: CrosstabResult) -> list[str]:
+    """Return sentences for a paper; none while the table is suppressed."""
+    if result.is_suppressed:
+        return []
+    largest = max(result.rows, key=lambda row: row.estimate or 0.0)
+    sentences = [_share_sentence(result, largest)]
+    if result.test is not None:
+        sentences.append(independence_sentence(result, result.test))
+    if result.phi is not None:
+        sentences.append(phi_sentence(result, result.phi))
+    return sentences
+
+
+def caveats(result: CrosstabResult) -> list[str]:
+    """Return the caveats that belong beside the table."""
+    method = " (joint inversion)" if result.table.method == "linear" else ""
+    texts = [
+        f"Each cell is estimated from both randomized answers of all reports at once{method}. "
+        "Counting only the reports with a certain answer would be biased."
+    ]
+    if joint_channel(result.questions):
+        texts.append(
+            "The two answers were randomized jointly. The table is therefore more precise than "
+            "one of answers randomized separately with the same privacy loss."
+        )
+    if result.table.method == "em":
+        texts.append(
+            "The most likely table has no negative cells and is closer to the truth overall, but "
+            "small cells are biased. Use unbiased estimates to add up, compare or publish."
+        )
+        if not result.table.converged:
+            texts.append("The search for the most likely table did not converge: do not use it.")
+    if result.disclosure == "caution":
+        texts.append("The intervals are wide: treat the table as a first impression.")
+    if result.test is not None and result.test.small_expected:
+        texts.append("Some cells have few expected reports, so the test is unreliable.")
+    if result.test is None and not result.is_suppressed:
+        texts.append(
+            "There is no test of independence: each report names several options, or all reports "
+            "are the same."
+        )
+    return texts
+
+
+def terminal_lines(result: CrosstabResult) -> list[str]:
+    """Return the table for a terminal: the estimate of each cell in words, and the test."""
+    first, second = (question.text for question in result.questions)
+    lines = [f"{first} × {second}: {result.table.n:,} released reports include both questions"]
+    if result.is_suppressed:
+        return [*lines, f"  {not_enough(result.survey)}"]
+    labels = [f"{row.first_option_label}, {row.second_option_label}" for row in result.rows]
+    width = max(map(len, labels))
+    for label, row in zip(labels, result.rows, strict=True):
+        words = describe_share(row.estimate, row.conf_low, row.conf_high)
+        lines.append(f"  {label:<{width}}  {words}")
+    if result.disclosure == "caution":
+        lines.append("  low precision: the intervals are wide")
+    if result.test is not None:
+        doubt = ", unreliable: some cells have few reports" if result.test.small_expected else ""
+        lines.append(
+            f"  test of independence: chi-square {result.test.statistic:.1f} with "
+            f"{result.test.df} degrees of freedom, p = {result.test.p_value:.3f}{doubt}"
+        )
+    return lines
+
+
+def independence_sentence(result: CrosstabResult, test: Independence) -> str:
+    """Return the result of the test of independence as a sentence for a paper."""
+    first, second = (question.text for question in result.questions)
+    is_significant = test.p_value < 1 - result.table.level
+    verb = "were related" if is_significant else "were not shown to be related"
+    return (
+        f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
+        f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)}; "
+        f"likelihood ratio G² = {test.g_squared:.1f}, {format_p_value(test.g_p_value)})."
+    )
+
+
+def phi_sentence(result: CrosstabResult, phi: Phi) -> str:
+    """Return the correlation of two questions with two answers each as a sentence for a paper."""
+    first, second = (
+        f"“{truth_labels(question)[0][1]}” to “{question.text}”" for question in result.questions
+    )
+    estimate, low, high = (
+        f"{number:.2f}".replace("-", "−") for number in (phi.estimate, phi.conf_low, phi.conf_high)
+    )
+    return (
+        f"The estimated correlation between {first} and {second} was φ = {estimate} "
+        f"({100 * phi.level:g}% confidence interval {low} to {high}; profile likelihood through "
+        "the randomization)."
+    )
+
+
+def _share_sentence(result: CrosstabResult, row: CrosstabRow) -> str:
+    first, second = (question.text for question in result.questions)
+    return (
+        f"An estimated {percent(row.estimate)} answered “{row.first_option_label}” to “{first}” "
+        f"and “{row.second_option_label}” to “{second}” ({100 * row.conf_level:g}% confidence "
+        f"interval {percent_range(row.conf_low, row.conf_high)}; {row.n_reports:,} reports, each "
+        f"randomized on the respondent’s device, {METHOD_PHRASES[result.table.method]})."
+    )

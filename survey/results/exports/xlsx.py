@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.suppression import HIDDEN_MARGIN, SHOWN_MARGIN
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.sentences import caveats, independence_sentence
-from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.crosstab.table import (
+    CrosstabResult,
+    CrosstabRow,
+    caveats,
+    independence_sentence,
+)
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS, EstimateRow
 from survey.results.exports.csv import column_names, safe_cell

@@ -1,1 +1,0 @@
-"""Model-based shares of collection links and periods, beside their direct shares."""

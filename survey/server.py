@@ -37,9 +37,8 @@ from survey.app import create_app
 from survey.collect.release import Keeper
 from survey.errors import SurveyError
 from survey.ops.config_check import Deployment, refuse_unsafe
-from survey.ops.health import Internal, checks, internal_address, serve_inside
+from survey.ops.health import Gauges, Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
-from survey.ops.metrics import Gauges
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store

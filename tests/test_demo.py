@@ -14,7 +14,7 @@ from werkzeug.datastructures import MultiDict
 
 from survey import demo
 from survey.cli.server import demo as command
-from survey.demo.respondents import SHIFTS, simulate
+from survey.demo import SHIFTS, simulate
 from survey.results.analyses import CROSSTAB, DIFFERENCE, REGRESSION
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import ResultCache

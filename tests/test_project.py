@@ -14,8 +14,7 @@ import click
 import pytest
 
 from survey.cli import main
-from survey.ops.health import Check
-from survey.ops.metrics import Gauges
+from survey.ops.health import Check, Gauges
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import KINDS

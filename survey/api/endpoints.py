@@ -16,15 +16,20 @@ from typing import Any
 from flask import Blueprint, Flask, Response, request
 from werkzeug.datastructures import MIMEAccept, MultiDict
 
-from survey.api.openapi import CSV, JSON, PREFIX, Operation, Parameter, document
-from survey.api.schemas import (
+from survey.api.openapi import (
+    CSV,
+    JSON,
     MAX_LISTED,
+    PREFIX,
     Crosstab,
     Estimates,
+    Operation,
+    Parameter,
     Surveys,
     Version,
     Versions,
     crosstab_of,
+    document,
     estimates_of,
     to_json,
     version_of,

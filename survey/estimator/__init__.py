@@ -5,7 +5,6 @@ from survey.estimator.core.result import Result
 from survey.estimator.numbers.distribution import Cumulative, Histogram, cdf, histogram
 from survey.estimator.numbers.mean import Mean, MeanDifference, mean, mean_difference
 from survey.estimator.numbers.quantiles import Quantiles, median, quantiles
-from survey.estimator.planning.joint_precision import JointPrecision, joint_precision
 from survey.estimator.planning.power import (
     OneGroupPower,
     Power,
@@ -15,9 +14,11 @@ from survey.estimator.planning.power import (
     required_n_difference,
 )
 from survey.estimator.planning.privacy_cost import (
+    JointPrecision,
     MarginSplit,
     SimulatedGrid,
     TradeOff,
+    joint_precision,
     margin_split,
     margin_split_of_mean,
     simulated_grid,

@@ -17,16 +17,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from survey.errors import SettingsError, SurveyError
 from survey.settings import Settings, host_and_port
 from survey.store import Store, database_file
+from survey.version import __version__
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
 
 MEGABYTE = 1_000_000
 ANSWER_SECONDS = 2.0
@@ -231,3 +232,54 @@ def serve_inside(application: Internal, address: tuple[str, int]) -> Callable[[]
         server.server_close()
 
     return stop
+
+
+class Gauges(Collector):
+    """Readiness, releases, version and page code, read at each request.
+
+    No arriving report changes any of them. Counters of accepted or rejected reports, even in steps,
+    would show an observer who sends some of them when others take part. Therefore no process counts
+    the reports it receives.
+    """
+
+    def __init__(
+        self, store: Store, client_sha256: str, checks: Callable[[], Mapping[str, Check]]
+    ) -> None:
+        self._store, self._client_sha256, self._checks = store, client_sha256, checks
+
+    def describe(self) -> Iterable[Metric]:
+        """Describe nothing: that would query the database."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield all current values, except those that cannot be read."""
+        yield InfoMetricFamily(
+            "survey",
+            "Version of the server and hash of the page code it serves.",
+            value={"version": __version__, "client_sha256": self._client_sha256},
+        )
+        ready = GaugeMetricFamily(
+            "survey_ready", "Whether it can take reports, by what that needs.", labels=["check"]
+        )
+        checks = self._checks()
+        for name, check in checks.items():
+            ready.add_metric([name], float(check.ok))
+        yield ready
+        if not all(check.ok for name, check in checks.items() if name in STORE_CHECKS):
+            return  # The database would make the caller wait again.
+        try:
+            surveys = [survey for survey in self._store.surveys() if not survey.is_test_run]
+            n_released = sum(self._store.n_released(survey.key) for survey in surveys)
+            times = self._store.release_times()
+        except SurveyError:
+            return
+        yield GaugeMetricFamily(
+            "survey_reports_released", "Released reports of all existing surveys.", n_released
+        )
+        # The keeper serves every open survey at each release time, even without reports.
+        served = [times.get(survey.key, 0) for survey in surveys if survey.state != "closed"]
+        yield GaugeMetricFamily(
+            "survey_release_time_seconds",
+            "Latest release time for which all open surveys were processed, 0 if none.",
+            min(filter(None, served), default=0),
+        )

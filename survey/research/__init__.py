@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
-from survey.research import accounts, analyses, builder, collection, downloads, pdf, surveys, team
+from survey.research import accounts, analyses, builder, downloads, surveys, team
 from survey.research.access import Workspace
 from survey.research.forms import MAX_UPLOAD_BYTES
 from survey.results.estimates.result import ResultCache
@@ -23,5 +23,5 @@ def init_app(
     # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace(store, results, settings, client_hash)
-    parts = (*(accounts, team, builder, collection, surveys), *(analyses, downloads, pdf))
+    parts = (accounts, team, builder, surveys, analyses, downloads)
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

@@ -31,8 +31,7 @@ from flask_wtf.csrf import CSRFError
 
 from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
 from survey.questionnaire.definition import Definition
-from survey.research.credentials import Passwords
-from survey.research.sessions import Sessions, Throttle
+from survey.research.credentials import Passwords, Sessions, Throttle
 from survey.results.estimates.result import ResultCache
 from survey.security import check_same_origin
 from survey.settings import Settings

@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 from survey.errors import NotFoundError
 from survey.research import credentials, forms
 from survey.research.access import Pages, Route, Section, Workspace
-from survey.research.sessions import THROTTLED
+from survey.research.credentials import THROTTLED
 from survey.security import hash_of
 from survey.store import SCOPES, ApiToken, Researcher
 

@@ -1,24 +1,40 @@
-"""Files that researchers download: their names and headers, and the released reports."""
+"""Files that researchers download: the released reports, and the printable report of a survey."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 from zipfile import ZIP_STORED, ZipFile
 
-from flask import Response, render_template, send_file
+from flask import Response, render_template, request, send_file, url_for
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectChoice
 from wtforms.validators import InputRequired
 
 from survey.disclosure import MINIMUM_REPORTS
-from survey.errors import SettingsError, SurveyError
+from survey.errors import MissingPartError, SettingsError, SurveyError
+from survey.methods import interval_anchor, mechanism_anchor, references, symbols, topics
 from survey.parquet import export_reports
 from survey.questionnaire.privacy_loss import report_strength
-from survey.research.access import Pages, Route, Section, Workspace
+from survey.research.access import Pages, Route, Section, Workspace, static_file
+from survey.results.charts import is_clipped
+from survey.results.estimates.chart import page_charts
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import EstimateRow
+from survey.results.exports.methods import (
+    method_name,
+    methods_statement,
+    question_methods,
+    sections_used,
+    survey_facts,
+    works_cited,
+)
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
+from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
 
 CSV = "text/csv; charset=utf-8"
@@ -50,13 +66,14 @@ class MicrodataForm(FlaskForm):  # type: ignore[misc]
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """Declare the page and the download: for editors, not for viewers."""
+    """Declare the printable report and the released reports: those for editors, not viewers."""
     views = _MicrodataPages(workspace)
     routes = [
         Route("GET", "/microdata", "editor", views.page),
         Route("POST", "/microdata", "editor", views.download),
     ]
-    return [Section("microdata", "/research/surveys/<slug>/<int:version>", routes)]
+    microdata = Section("microdata", "/research/surveys/<slug>/<int:version>", routes)
+    return [microdata, _report_section(workspace)]
 
 
 class _MicrodataPages(Pages):
@@ -116,3 +133,147 @@ WRITERS: Mapping[str, Callable[[IO[bytes], Store, PublishedSurvey], int]] = {
     "parquet": write_parquet,
 }
 """The function that writes each of `FORMS`."""
+
+
+STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "report.css"
+PDF = "application/pdf"
+
+PDF_VARIANT = "pdf/ua-1"
+"""ISO 14289: tagged, so that screen readers read the document in order."""
+
+PDF_CACHE_SIZE = 8
+"""Documents that are kept in memory: laying out thirty questions takes seconds."""
+
+
+def _report_section(workspace: Workspace) -> Section:
+    """Declare the report and methods, with the template functions that link to the methods."""
+    views = _ReportPages(workspace)
+    survey = "/surveys/<slug>/<int:version>"
+    routes = [
+        Route("GET", "/methods", "researcher", views.methods),
+        Route("GET", f"{survey}/methods", "viewer", views.survey_methods),
+        Route("GET", f"{survey}/report", "viewer", views.report),
+        Route("GET", f"{survey}/report.pdf", "viewer", views.report_pdf),
+        Route("GET", "/assets/<version>/report.css", "anybody", views.stylesheet, "stylesheet"),
+    ]
+    section = Section("reports", "/research", routes)
+    section.app_context_processor(
+        lambda: {
+            "methods_url": methods_url,
+            "method_anchor": method_anchor,
+            "mechanism_anchor": mechanism_anchor,
+        }
+    )
+    return section
+
+
+def methods_url(survey: PublishedSurvey, anchor: str, query: dict[str, str] | None = None) -> str:
+    """Return the address of a section of a survey's methods page."""
+    values: dict[str, Any] = {"slug": survey.slug, "version": survey.version, **(query or {})}
+    return url_for("reports.survey_methods", _anchor=anchor, **values)
+
+
+def method_anchor(rows: list[EstimateRow]) -> str:
+    """Return the section that explains the intervals of a table's rows."""
+    method = method_name(rows)
+    return interval_anchor(method) if method else "interval"
+
+
+class _ReportPages(Pages):
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._style = STYLESHEET.read_text(encoding="utf-8")
+        self._style_hash, self.stylesheet = static_file(STYLESHEET, "text/css; charset=utf-8")
+
+    def methods(self) -> str:
+        """Show all methods, independent of any survey."""
+        return _methods_page()
+
+    def survey_methods(self, slug: str, version: int) -> str:
+        """Show all methods, and above them those of a survey."""
+        result = self._result(slug, version)
+        return _methods_page(
+            survey=result.survey,
+            result=result,
+            methods=question_methods(result),
+            query=options_to_query(result.options),
+        )
+
+    def report(self, slug: str, version: int) -> str:
+        """Show the report."""
+        return self._report(self._result(slug, version), for_screen=True)
+
+    def report_pdf(self, slug: str, version: int) -> Response:
+        """Return the report as PDF on A4."""
+        result = self._result(slug, version)
+        page = self._report(result, for_screen=False)
+        return download(to_pdf(page, self._style), PDF, file_name(result.survey, "report.pdf"))
+
+    def _report(self, result: SurveyResult, *, for_screen: bool) -> str:
+        record = [
+            *survey_facts(result.survey, result.n),
+            ("Release", f"{result.release}, read {_read_at(result)}"),
+            ("Intervals", result.options.description),
+            ("Page code", self._workspace.client_hash),
+        ]
+        return render_template(
+            "research/report.html",
+            for_screen=for_screen,
+            report_css=url_for("reports.stylesheet", version=self._style_hash),
+            survey=result.survey,
+            definition=result.survey.definition,
+            result=result,
+            query=options_to_query(result.options),
+            closed=result.survey.state != "open",
+            charts={question.question.id: page_charts(question) for question in result.questions},
+            is_clipped=is_clipped,
+            record=record,
+            read_at=_read_at(result),
+            statement=methods_statement(result),
+            methods=question_methods(result),
+            sections=sections_used(result),
+            references=works_cited(result),
+        )
+
+    def _result(self, slug: str, version: int) -> SurveyResult:
+        survey = find_survey(self._store, slug, version)
+        return self._workspace.results.result(survey, parse_options(request.args))
+
+
+def _methods_page(**survey_context: Any) -> str:
+    return render_template(
+        "research/methods.html",
+        topics=topics(),
+        symbols=symbols(),
+        references=references(),
+        **survey_context,
+    )
+
+
+def _read_at(result: SurveyResult) -> str:
+    """Return when the release was read, which is when its rows were computed."""
+    return result.now.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+@lru_cache(maxsize=PDF_CACHE_SIZE)
+def to_pdf(page: str, style: str) -> bytes:
+    """Lay out a page with a stylesheet, without loading anything from elsewhere.
+
+    Raises MissingPartError if the system lacks Pango, which sets the text.
+    """
+    try:
+        # WeasyPrint loads Pango, which no other page needs.
+        import weasyprint
+    except OSError as missing:
+        raise MissingPartError(
+            "this server cannot make PDFs: it lacks Pango (on Debian: apt-get install "
+            "libpango-1.0-0 libpangoft2-1.0-0 fonts-dejavu-core). You can print the report instead"
+        ) from missing
+    # The stylesheet also holds rules for screens, about which WeasyPrint warns.
+    logging.getLogger("weasyprint").setLevel(logging.ERROR)
+    # Texts of a survey must not make the server open an address.
+    fetcher = weasyprint.urls.URLFetcher(allowed_protocols=())
+    document = weasyprint.HTML(string=page, url_fetcher=fetcher)
+    sheet = weasyprint.CSS(string=style, url_fetcher=fetcher)
+    pdf: bytes = document.write_pdf(stylesheets=[sheet], pdf_variant=PDF_VARIANT)
+    return pdf

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import survey.cli.surveys
-import survey.research.collection
+import survey.research.surveys
 import survey.respond.views
 from survey.cli import quantity
 from survey.collect.invitations import new_tokens, token_hash
@@ -73,7 +73,7 @@ class History:
         self.hour = 0.0
         # Keepers, servers and commands run at the history's time.
         monkeypatch.setitem(Keeper.__init__.__kwdefaults__, "clock", self.now)
-        for module in (survey.cli.surveys, survey.research.collection, survey.respond.views):
+        for module in (survey.cli.surveys, survey.research.surveys, survey.respond.views):
             monkeypatch.setattr(module, "utc_today", lambda: day_of(self.now()))
         self.bucket = ("none", "day", "week")[seed % 3]
         self.is_sampled = seed % 2 == 1

@@ -7,8 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.utils import floatToGoString
 
 from survey.errors import StoreBusyError
-from survey.ops.health import OK, Check
-from survey.ops.metrics import Gauges
+from survey.ops.health import OK, Check, Gauges
 from tests.store.reports import NOON, add, keeper_at, random_reports
 
 

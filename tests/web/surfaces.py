@@ -23,9 +23,8 @@ from werkzeug.test import Client, TestResponse
 
 from survey.app import create_app
 from survey.cli import main
-from survey.ops.health import STORE_CHECKS, Check, Internal
+from survey.ops.health import STORE_CHECKS, Check, Gauges, Internal
 from survey.ops.logs import Lines
-from survey.ops.metrics import Gauges
 from survey.parquet import export_reports
 from survey.results.exports.microdata import write_microdata
 from survey.settings import Settings

@@ -17,7 +17,7 @@ from survey.app import create_app
 from survey.cli import main
 from survey.research import credentials
 from survey.research.access import Gate, Section
-from survey.research.sessions import Throttle
+from survey.research.credentials import Throttle
 from survey.research.surveys import moment
 from survey.research.team import LINK_SECONDS
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from prometheus_client.registry import CollectorRegistry
 
 from survey.cli import main
-from survey.ops.metrics import Gauges
+from survey.ops.health import Gauges
 from survey.store import StoredReport
 from tests.api.conftest import LATEST, Program, make_token
 from tests.browser.research import add_released

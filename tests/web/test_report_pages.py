@@ -14,7 +14,7 @@ from survey.collect.publication import publish
 from survey.errors import MissingPartError
 from survey.methods import sections, topics
 from survey.questionnaire.loading import load
-from survey.research.pdf import to_pdf
+from survey.research.downloads import to_pdf
 from survey.results.estimates.result import ResultCache
 from survey.results.number_format import percent
 from survey.settings import Caps

@@ -22,8 +22,7 @@ from survey.cli import main
 from survey.collect.publication import publish
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
-from survey.research.credentials import Passwords
-from survey.research.sessions import Throttle
+from survey.research.credentials import Passwords, Throttle
 from survey.results.estimates.result import CACHE_SIZE, ResultCache
 from survey.results.estimates.table import row_label
 from survey.results.request import IntervalOptions, parse_options

@@ -8,7 +8,7 @@ from typing import Any
 from flask import url_for
 
 from survey.research.access import Route, Section, Workspace, static_file
-from survey.research.builder import draft_editor, outline, publication, test_run
+from survey.research.builder import draft_editor, outline, publication
 
 SCRIPT = Path(__file__).resolve().parents[2] / "static" / "builder.js"
 
@@ -29,7 +29,7 @@ def sections(workspace: Workspace) -> list[Section]:
     digest, script = static_file(SCRIPT, "text/javascript; charset=utf-8")
     address = "/assets/<version>/builder.js"
     routes = [Route("GET", address, "anybody", script, "script")]
-    for part in (outline, draft_editor, test_run, publication):
+    for part in (outline, draft_editor, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

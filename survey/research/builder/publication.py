@@ -1,33 +1,53 @@
-"""Publish a draft: mistakes to fix, points to check, and what cannot be changed afterwards."""
+"""Test runs of a draft, and its publication.
+
+The checklist shows mistakes to fix, points to check, and what cannot be changed afterwards.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from flask import flash, redirect, render_template, url_for
+import numpy as np
+from flask import Response, flash, redirect, render_template, request, url_for
 
+from survey.collect.invitations import respondent_link
 from survey.collect.publication import has_same_content, publish
 from survey.collect.release import utc_today
-from survey.errors import ConflictError, DefinitionError
+from survey.collect.simulation import (
+    MAX_SIMULATED,
+    add_test_responses,
+    make_test_run,
+    remove_test_run,
+)
+from survey.errors import ConflictError, DefinitionError, DesignError, NotFoundError
+from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
-from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.draft import DraftContent, TypedShares
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.research.access import Route, Workspace
+from survey.research.builder.design import propose
 from survey.research.builder.draft_editor import DraftPages, OpenDraft, progress
 from survey.research.builder.feedback import mistake_sentence, total_sentences
 from survey.research.builder.forms import (
+    DoForm,
     PageForm,
     PublishDraftForm,
     QuestionForm,
     SheetForm,
+    SimulateForm,
     SurveyForm,
     name_of,
 )
 from survey.research.builder.outline import remove_draft
 from survey.research.builder.plan import DraftPlan, parse_plan
-from survey.store import PublishedSurvey, Schedule
+from survey.research.forms import whole_number
+from survey.results.charts import convert
+from survey.results.plan.chart import design_chart, survey_design_chart, tradeoff_chart
+from survey.store import Draft, PublishedSurvey, Schedule
 
 
 @dataclass(frozen=True)
@@ -39,8 +59,16 @@ class Point:
 
 
 def routes(workspace: Workspace) -> list[Route]:
-    """Declare the page of publication."""
-    return [Route("GET POST", "/<slug>/publish", "editor", _PublicationPages(workspace).publish)]
+    """Declare the pages of test runs and of publication."""
+    pages = _TestRunPages(workspace)
+    return [
+        Route("GET", "/<slug>/try", "editor", pages.test_run),
+        Route("POST", "/<slug>/try/make", "editor", pages.make_test_run),
+        Route("POST", "/<slug>/try/simulate", "editor", pages.add_test_responses),
+        Route("GET", "/<slug>/tradeoff.svg", "viewer", pages.tradeoff),
+        Route("GET", "/<slug>/design.svg", "viewer", pages.design),
+        Route("GET POST", "/<slug>/publish", "editor", _PublicationPages(workspace).publish),
+    ]
 
 
 class _PublicationPages(DraftPages):
@@ -178,3 +206,172 @@ def _point(slug: str, mistake: Mistake) -> Point:
     else:
         where = url_for("drafts.texts", slug=slug, _anchor=mistake.field)
     return Point(mistake_sentence(name_of(form, mistake.field), mistake.text), where)
+
+
+SVG = "image/svg+xml"
+
+SHARE = "share-"
+"""Prefix of the fields of shares."""
+
+
+class _TestRunPages(DraftPages):
+    def test_run(self, slug: str) -> str:
+        """Show the test run and the fields of its shares."""
+        return self._page(slug, SimulateForm(formdata=None))
+
+    def _page(self, slug: str, form: SimulateForm, error: str = "") -> str:
+        opened = self._drafts.open(slug)
+        test_run = next(iter(self._store.test_runs(slug)), None)
+        if form.n.data is None:
+            form.n.data = min(parse_plan(opened.content.plan).n, MAX_SIMULATED)
+        return render_template(
+            "research/builder/test_run.html",
+            survey=opened.draft,
+            content=opened.content,
+            draft_check=check_draft(opened.content, self._caps),
+            test_run=test_run,
+            link=respondent_link(test_run, self._settings.public_url) if test_run else "",
+            released=self._store.n_released(test_run.key) if test_run else 0,
+            form=form,
+            make=DoForm(formdata=None),
+            shares=_share_fields(
+                test_run, {**opened.content.typed_shares.typed, **request.form.to_dict()}
+            ),
+            error=error,
+            maximum=MAX_SIMULATED,
+        )
+
+    def make_test_run(self, slug: str) -> Any:
+        """Build the test run from the current draft, or delete it."""
+        opened = self._drafts.open(slug)
+        draft_check = check_draft(opened.content, self._caps)
+        if DoForm().validate_on_submit():
+            if draft_check.survey is None:
+                flash("The draft has mistakes. Fix them before you test it.")
+            elif request.form.get("do") == "remove":
+                remove_test_run(self._store, opened.draft, utc_today())
+                self._save_shares(slug, TypedShares.reset)
+                flash("The test run and its responses were deleted.")
+            else:
+                self._make(opened.draft, draft_check.survey)
+        return redirect(url_for("drafts.test_run", slug=slug))
+
+    def _make(self, draft: Draft, survey: Survey) -> None:
+        try:
+            make_test_run(self._store, survey, draft, utc_today())
+            self._save_shares(draft.slug, TypedShares.reset)
+            self._log.write("built a test run", draft.slug)
+        except (ConflictError, NotFoundError):  # the button was pressed twice
+            flash("The test run is already being built.")
+            return
+        flash("The test run is ready.")
+
+    def add_test_responses(self, slug: str) -> Any:
+        """Add the responses of simulated respondents and release them."""
+        form = SimulateForm()
+        test_run = next(iter(self._store.test_runs(slug)), None)
+        if test_run is None:
+            flash("Start the test run first.")
+            return redirect(url_for("drafts.test_run", slug=slug))
+        if not form.validate_on_submit():
+            return self._page(slug, form), 422
+        try:
+            shares = _parse_shares(test_run, request.form)
+            rng = np.random.default_rng()
+            n = add_test_responses(self._store, test_run, form.n.data, shares, rng)
+        except DesignError as error:
+            return self._page(slug, form, str(error)), 422
+        typed = {name: request.form[name] for name in request.form if name.startswith(SHARE)}
+        self._save_shares(slug, lambda shares_before: shares_before.after_simulation(typed, shares))
+        self._log.write("simulated respondents", slug, f"{n}")
+        flash(f"{n:,} test responses were added. The results page shows the estimates.")
+        return redirect(url_for("drafts.test_run", slug=slug))
+
+    def _save_shares(self, slug: str, change: Callable[[TypedShares], TypedShares]) -> None:
+        """Store the typed shares with the draft: results pages of the test run show them."""
+        self._change(
+            slug, lambda content: replace(content, typed_shares=change(content.typed_shares))
+        )
+
+    def tradeoff(self, slug: str) -> Response:
+        """Return a chart of the margin of error against epsilon for one question."""
+        opened, query = self._drafts.open(slug), request.args
+        n = _between(query.get("n", ""), 1, LARGEST_N)
+        if "question" in query:
+            draft_check = check_draft(opened.content, self._caps)
+            question = draft_check.questions.get(whole_number(query["question"]))
+            if question is None:
+                raise NotFoundError("this question does not exist or has mistakes")
+            chart = design_chart(question, n)
+        else:
+            options = _between(query.get("options", ""), 2, 200)
+            try:
+                epsilon = float(query.get("epsilon", ""))
+            except ValueError:
+                raise DesignError("epsilon must be a number, such as 1.1") from None
+            if not 0 < epsilon < 50:  # also nan
+                raise DesignError("epsilon must be above 0, such as 1.1")
+            chart = tradeoff_chart(options, epsilon, n)
+        return Response(convert(chart, "svg"), content_type=SVG)
+
+    def design(self, slug: str) -> Response:
+        """Return a chart of the margins of the proposed designs."""
+        opened = self._drafts.open(slug)
+        draft_check = check_draft(opened.content, self._caps)
+        if not draft_check.questions:
+            raise NotFoundError("the draft has no complete question yet")
+        plan, present = propose(draft_check, parse_plan(opened.content.plan))
+        palette = "dark" if request.args.get("look") == "dark" else "light"
+        chart = survey_design_chart(plan, present, palette)
+        return Response(convert(chart, "svg"), content_type=SVG)
+
+
+def _between(text: str, low: int, high: int) -> int:
+    number = whole_number(text, -1)
+    if not low <= number <= high:
+        raise DesignError(f"{text[:20]!r} must be a whole number from {low:,} to {high:,}")
+    return number
+
+
+def field_name(question: PublishedQuestion, place: int) -> str:
+    """Return the name of the field of one share."""
+    return f"{SHARE}{question.id}-{place}"
+
+
+def _share_fields(
+    survey: PublishedSurvey | None, typed: Any
+) -> list[tuple[PublishedQuestion, list[tuple[str, str, str]]]]:
+    """Return the name, label and per cent of each share by question, as typed or the default."""
+    if survey is None:
+        return []
+    fields = []
+    for question in survey.definition.questions:
+        kind = question.kind
+        shares = zip(kind.share_labels(question), kind.default_shares(question), strict=True)
+        rows = [
+            (name, label, typed.get(name, f"{100 * share:.3g}"))
+            for place, (label, share) in enumerate(shares)
+            if (name := field_name(question, place))
+        ]
+        fields.append((question, rows))
+    return fields
+
+
+def _parse_shares(survey: PublishedSurvey, typed: Any) -> dict[str, list[float]]:
+    """Return the typed shares as fractions; those of single choices are scaled to a sum of 1."""
+    return {
+        question.id: question.kind.normalize_shares(
+            question, [_share(question, label, text) for _, label, text in rows]
+        )
+        for question, rows in _share_fields(survey, typed)
+    }
+
+
+def _share(question: PublishedQuestion, label: str, text: str) -> float:
+    try:
+        percent = float(text or 0)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise DesignError(f"{question.text}, {label}: “{text[:20]}” is not a number from 0 to 100")
+    return percent / 100

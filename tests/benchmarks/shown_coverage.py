@@ -1,6 +1,6 @@
 """Measure the coverage of intervals among the results that are shown.
 
-    python -m tests.benchmarks.shown_coverage [shares] [ANALYSIS ...] [needed]
+    python -m tests.benchmarks.shown_coverage [ANALYSIS ...] [needed]
 
 For each analysis, over the grid printed at the start, the output gives the least conditional
 coverage P(the interval contains the truth | the result is shown) at level .95, for the rule in use
@@ -11,6 +11,9 @@ shows anything.
 `shares`: by exact enumeration. The rule in use: for all shares from 0 to 1, without a grid. The
 earlier rule: two options, at the shares of the grid where it shows the result in at least
 `RARELY` of surveys.
+`difference of groups`: by exact enumeration on a grid of 101 x 101 shares, groups of equal and of
+unequal size, of which the smaller has the fewest reports that are shown. The column of the earlier
+rule has MOVER's interval for the same groups.
 Means and histograms: 40,000 simulated surveys of every cell (standard error .0011), medians:
 10,000, also at epsilon 5 to 8, each at the smallest n that shows the result and at ten times as
 many. For medians, the mean width over that of the baseline is printed: intervals whose ends each
@@ -29,6 +32,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from time import perf_counter
 from typing import Any
 
@@ -41,14 +45,12 @@ from survey.estimator import (
     conditional,
     conditional_difference,
     crosstab,
-    difference,
     disclosure,
     histogram,
     mean,
     mean_difference,
     median,
     poststratified,
-    proportions,
     regression,
     standardized_shares,
     weighted_shares,
@@ -61,8 +63,10 @@ from survey.estimator.numbers.quantiles import Quantiles
 from survey.estimator.regression.logistic_regression import Randomized
 from survey.estimator.tables.conditional import Conditional
 from survey.estimator.tables.crosstab import Crosstab, PairDesign
+from survey.estimator.tables.difference import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
 from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide
 from survey.estimator.trust.worst_case import (
+    ConstantVariance,
     WorstCase,
     answered_worst_case,
     channel_worst_case,
@@ -79,6 +83,7 @@ from survey.mechanism import from_epsilon
 from survey.mechanism.channel import Booleans, Floats
 from survey.mechanism.numeric import hybrid, square_wave
 from tests.benchmarks.distribution import QuantileIntervals, hits, simulated_intervals
+from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage
 
 OPTIONS = (2, 3, 5, 10)
@@ -170,6 +175,49 @@ def _add_old_rule(old: Least, ends: Ends, place: str) -> None:
             covers = (ends.low <= share + 1e-12) & (share <= ends.high + 1e-12)
             covered = float(chances[is_shown & covers].sum()) / shown
             old.add(covered, f"{place}, share {share:g}, shown in {shown:.0%}")
+
+
+DIFFERENCE_EPSILONS = (1.0, 2.0, 4.0, 6.0, 7.0, 8.0)
+DIFFERENCE_SHARES = np.linspace(0, 1, 101)
+RATIOS = (1.0, 1.37, 2.0, 5.0, 10.0)
+"""How many times more reports one group has than the other."""
+
+LARGEST_ENUMERATION = 150_000
+"""Maximum number of outcomes of both groups in an enumeration."""
+
+
+def differences() -> tuple[Least, Least]:
+    """Enumerate all outcomes of two groups, of which the smaller has the fewest reports shown.
+
+    Both have one channel, or one of them has answers without randomization.
+    """
+    new, old = Least(), Least()
+    open_n = ConstantVariance(0.25).required_n(HIDDEN_MARGIN)
+    widths: dict[str, list[float]] = {name: [] for name in DIFFERENCE_INTERVALS}
+    for k, epsilon, ratio in product((2, 10), DIFFERENCE_EPSILONS, RATIOS):
+        channel = from_epsilon(k, epsilon)
+        fewest = channel_worst_case(channel).required_n(HIDDEN_MARGIN)
+        for n, second in (
+            ((fewest, int(ratio * fewest)), channel),
+            ((int(ratio * fewest), open_n), None),
+            ((fewest, max(int(ratio * open_n), open_n)), None),
+        ):
+            if math.prod(n) > LARGEST_ENUMERATION:
+                continue
+            place = f"k {k}, epsilon {epsilon:g}, n {n[0]} and {n[1]}"
+            place += "" if second else " without randomization"
+            for name in DIFFERENCE_INTERVALS:
+                cell = enumerated_difference(n, (channel, second), name, DIFFERENCE_SHARES)
+                widths[name].append(float(cell.width.mean()))
+                if name == DEFAULT_DIFFERENCE:
+                    new.add(float(cell.coverage.min()), place)
+                else:
+                    old.add(float(cell.coverage.min()), f"{name}, {place}")
+    default, baseline = widths[DEFAULT_DIFFERENCE], widths["mover-wilson"]
+    relative = np.array(default) / baseline
+    print(f"    mean width over MOVER's: {relative.mean():.3f} ({relative.min():.3f} to "
+          f"{relative.max():.3f})")  # fmt: skip
+    return new, old
 
 
 EXAMPLES = ((500, 0.7, 0.05), (500, 0.8, 0.05), (1_000, 0.5, 0.10), (500, 2.0, 0.01))
@@ -507,26 +555,6 @@ def standardized_designs() -> Iterator[Design]:
         yield Design(name, case, truth, draw)
 
 
-def difference_designs() -> Iterator[Design]:
-    for epsilon in NUMBER_EPSILONS:
-        for first, second in (
-            ([0.02, 0.98], [0.0, 1.0]),
-            ([0.5, 0.5], [0.1, 0.9]),
-            ([0.0, 0.05, 0.95], [0.3, 0.3, 0.4]),
-        ):
-            a, b = np.array(first), np.array(second)
-            channel = from_epsilon(a.size, epsilon)
-
-            def draw(n, rng, a=a, b=b, channel=channel) -> Round:
-                counts = [multinomial(channel, x, n, rng) for x in (a, b)]
-                estimate = difference(*counts, channel)
-                groups = [proportions(c, channel) for c in counts]
-                return groups, estimate.conf_low, estimate.conf_high
-
-            name = f"epsilon {epsilon:g}, shares {first} and {second}"
-            yield Design(name, channel_worst_case(channel), a - b, draw, -1.0)
-
-
 def mean_difference_designs() -> Iterator[Design]:
     for epsilon in SIMULATED_EPSILONS:
         channel, values = square_wave(7, epsilon), tuple(float(i) for i in range(7))
@@ -624,7 +652,6 @@ ANALYSES: dict[str, tuple[Callable[[], Iterator[Design]], float]] = {
     "crosstab": (crosstab_designs, 1.0),
     "conditional shares": (conditional_designs, 0.5),
     "difference by answer": (answer_difference_designs, 0.5),
-    "difference of groups": (difference_designs, 1.0),
     "mean": (mean_designs, 0.5),
     "median": (median_designs, 0.25),
     "histogram": (histogram_designs, 0.25),
@@ -635,6 +662,13 @@ ANALYSES: dict[str, tuple[Callable[[], Iterator[Design]], float]] = {
     "regression": (regression_designs, 0.5),
 }
 """The designs of each analysis, and its rounds relative to `ROUNDS`."""
+
+
+ENUMERATED: dict[str, Callable[[], tuple[Least, Least]]] = {
+    "shares": shares,
+    "difference of groups": differences,
+}
+"""Analyses whose outcomes are all enumerated."""
 
 
 def needed() -> None:
@@ -655,12 +689,12 @@ def main(parts: Sequence[str]) -> None:
     print(f"k {OPTIONS}, epsilon {EPSILONS}, n {SIZES}, shares 0 to 1; simulated analyses: epsilon "
           f"{SIMULATED_EPSILONS}, of numbers {NUMBER_EPSILONS}")  # fmt: skip
     print(f"{'':<24}{'least':>7}{'target':>8}{'ratio':>7}{'old rule':>10}{'seconds':>9}")
-    for name in ("shares", *ANALYSES):
+    for name in (*ENUMERATED, *ANALYSES):
         if parts and name not in parts:
             continue
         start = perf_counter()
-        if name == "shares":
-            new, old = shares()
+        if name in ENUMERATED:
+            new, old = ENUMERATED[name]()
         else:
             designs, relative = ANALYSES[name]
             new, old = simulated(designs(), int(ROUNDS * relative))

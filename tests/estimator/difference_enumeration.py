@@ -47,8 +47,10 @@ def enumerated_difference(
         for size, (p, q) in zip(n, chances, strict=True)
     )
     coverage = np.empty((shares.size, shares.size))
-    for i, x in enumerate(shares):
-        for j, y in enumerate(shares):
-            covers = (low <= x - y + ROUNDING) & (x - y - ROUNDING <= high)
-            coverage[i, j] = first[i] @ covers @ second[j]
+    # Pairs with the same difference are covered by the same outcomes.
+    differences = np.round(shares[:, None] - shares, 9)
+    for d in np.unique(differences):
+        covers = (low <= d + ROUNDING) & (d - ROUNDING <= high)
+        rows, columns = np.nonzero(differences == d)
+        coverage[rows, columns] = ((first[rows] @ covers) * second[columns]).sum(axis=1)
     return Enumerated(coverage, first @ (high - low) @ second.T)

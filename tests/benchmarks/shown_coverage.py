@@ -179,10 +179,10 @@ def _add_old_rule(old: Least, ends: Ends, place: str) -> None:
 
 DIFFERENCE_EPSILONS = (1.0, 2.0, 4.0, 6.0, 7.0, 8.0)
 DIFFERENCE_SHARES = np.linspace(0, 1, 101)
-RATIOS = (1.0, 1.37, 2.0, 5.0, 10.0)
+RATIOS = (1.0, 2.0, 3.0, 10.0)
 """How many times more reports one group has than the other."""
 
-LARGEST_ENUMERATION = 150_000
+LARGEST_ENUMERATION = 45_000
 """Maximum number of outcomes of both groups in an enumeration."""
 
 

@@ -231,6 +231,7 @@ def _regression_form(
 def _regression_context(result: RegressionResult) -> Context:
     return {
         "odds_ratio": regression_sentences.format_odds_ratio,
+        "interval": regression_sentences.format_interval,
         "p_value": format_p_value,
         "predictor_label": regression_sentences.predictor_label,
         "predictor_text": lambda name: regression_sentences.predictor_text(result, name),

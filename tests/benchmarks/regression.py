@@ -6,8 +6,8 @@
 the simulation.
 Two groups without randomization (`TWO_GROUPS`): every outcome is fitted, up to a probability of
 `LEFT_OUT` that counts as not covered, so coverage has no noise. The baseline of the penalized
-likelihood ("firth") is the unpenalized one with Wald's interval. A survey without an estimate has
-the interval from -inf to inf; bias and root mean square error are those of the estimates.
+likelihood ("firth") is the unpenalized one ("none"). Every survey has an interval, with or without
+an estimate; bias and root mean square error are those of the estimates.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def print_two_groups(name: str) -> None:
             covered = float(chances[covers].sum())
             given = float(chances[covers & has_one].sum() / chances[has_one].sum())
             missed = "  MISSED" if covered < TARGET else ""
-            print(f"{penalty or 'wald':<12}{truth:7.2f}{chances[~has_one].sum():7.3f}"
+            print(f"{penalty or 'none':<12}{truth:7.2f}{chances[~has_one].sum():7.3f}"
                   f"{part @ error:8.3f}{math.sqrt(part @ error**2):8.3f}{covered:10.4f}"
                   f"{given:11.4f}{TARGET:>8}{seconds:9.0f}{missed}", flush=True)  # fmt: skip
 

@@ -221,6 +221,15 @@ class Design:
             return np.asarray(np.log(self.randomized)[:, :, None] + np.log(self.outcome)[:, None])
 
     @property
+    def is_randomized(self) -> bool:
+        """Return whether a device randomized the outcome or a predictor."""
+        return any(
+            not np.array_equal(matrix, np.eye(len(matrix))[part.order])
+            for part in self.devices
+            for matrix in part.matrices
+        )
+
+    @property
     def n(self) -> int:
         """Return the number of rows."""
         return len(self.open)

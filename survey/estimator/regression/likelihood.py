@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -211,81 +212,113 @@ def _centred(change: Floats, shares: Floats) -> Floats:
     return np.asarray(change - (shares * change).sum(axis=-1, keepdims=True))
 
 
-LONGEST_REACH = 2.0**40
+LONGEST_REACH = 2.0**5
 """Multiple of a standard error at which an end is taken to be infinite."""
 
 
-class Profile:
-    """The profile of a penalized likelihood: its maximum among parameters with a given a'theta."""
+class _Line(NamedTuple):
+    """The parameters with given values of a row'theta, near the maximum.
 
-    def __init__(self, likelihood: Penalized, theta: Floats, covariance: Floats) -> None:
-        self.likelihood = likelihood
+    path   (parameters,): from the maximum to the profile, per unit of row'theta
+    free   (parameters, parameters - 1): directions that leave row'theta as it is, curvature 1
+    error  of row'theta
+    """
+
+    path: Floats
+    free: Floats
+    error: float
+
+
+class Profile:
+    """The profile of a likelihood: its maximum among parameters with a given row'theta.
+
+    `covariance` is that of all parameters, with about one logit in undetermined directions.
+    `people` is the factor between the objective and the log likelihood.
+    """
+
+    def __init__(
+        self, objective: Objective, theta: Floats, covariance: Floats, people: float
+    ) -> None:
+        self.objective = objective
         self.theta = theta
         self.covariance = covariance
-        self.people = float(likelihood.design.weights.sum())
-        self.top = likelihood.mean_and_gradient(theta)[0]
+        self.people = people
+        self.top = objective(theta)[0]
 
-    def ends(self, row: Floats, quantile: float) -> tuple[float, float]:
-        """Return both values of row'theta at which the signed root has this size."""
-        estimate = float(row @ self.theta)
-        return estimate - self._reach(-row, quantile), estimate + self._reach(row, quantile)
+    def interval(self, row: Floats, quantile: float) -> tuple[float, float, float]:
+        """Return both values of row'theta whose signed root has this size, and the root at 0.
 
-    def root(self, row: Floats) -> float:
-        """Return sqrt(2 (l* - l*(row'theta = 0))), which is 0 if the estimate is 0."""
-        distance = -float(row @ self.theta)
-        return self._root(row, distance, self._path(row))[0] if distance else 0.0
+        The root is sqrt(2 (l* - l*(row'theta))). An end is infinite if the root stays smaller
+        however far row'theta moves.
+        """
+        line, estimate = self._line(row), float(row @ self.theta)
+        low = estimate - self._reach(line, -1, quantile)
+        high = estimate + self._reach(line, 1, quantile)
+        root = self._root(line, -estimate, line.path)[0] if estimate else 0.0
+        return low, high, root
 
-    def _reach(self, row: Floats, quantile: float) -> float:
-        """Return how far row'theta can grow until the root has this size."""
+    def _line(self, row: Floats) -> _Line:
+        """Return the profile's direction and the free ones.
+
+        With C the covariance, the path is Cr/r'Cr, and D = C - Crr'C/r'Cr is the part of C that
+        leaves r'theta unchanged: coordinates of D^1/2 have curvature 1.
+        """
+        along = self.covariance @ row
+        variance = float(row @ along)
+        variances, vectors = np.linalg.eigh(self.covariance - np.outer(along, along) / variance)
+        # The smallest variance is 0, that of row'theta.
+        free = vectors[:, 1:] * np.sqrt(np.maximum(variances[1:], 0.0))
+        # Rounding must not move row'theta.
+        free -= np.outer(row, row @ free) / (row @ row)
+        return _Line(along / variance, free, math.sqrt(variance))
+
+    def _reach(self, line: _Line, side: int, quantile: float) -> float:
+        """Return how far row'theta can move to this side until the root has this size."""
         from scipy.optimize import brentq
 
-        error = float(np.sqrt(row @ self.covariance @ row))
-        path = self._path(row)
+        path = line.path
+        known = {0.0: -quantile}
 
         def excess(distance: float) -> float:
             nonlocal path
-            if distance == 0:
-                return -quantile
-            root, path = self._root(row, distance, path)
-            return root - quantile
+            if distance not in known:
+                root, path = self._root(line, side * distance, path)
+                known[distance] = root - quantile
+            return known[distance]
 
-        near, far = 0.0, quantile * error
+        near, far = 0.0, quantile * line.error
         while excess(far) < 0:
-            near, far = far, 2 * far
-            if far > LONGEST_REACH * error:
+            # The root is nearly proportional to the distance, unless the likelihood is flat.
+            growth = 1.1 * quantile / max(excess(far) + quantile, 1e-9)
+            near, far = far, min(growth, 2.0) * far
+            if far > LONGEST_REACH * line.error:
                 return np.inf
-        return float(brentq(excess, near, far, xtol=1e-6 * error, rtol=1e-9))
+        return float(brentq(excess, near, far, xtol=1e-6 * line.error, rtol=1e-9))
 
-    def _path(self, row: Floats) -> Floats:
-        """Return the direction of the profile at its maximum, per unit of row'theta."""
-        along = self.covariance @ row
-        return np.asarray(along / (row @ along))
-
-    def _root(self, row: Floats, distance: float, path: Floats) -> tuple[float, Floats]:
+    def _root(self, line: _Line, distance: float, path: Floats) -> tuple[float, Floats]:
         """Return the root at this distance of row'theta, and the direction to its maximum.
 
-        The search starts on the path to the last maximum. N spans the directions that leave
-        row'theta unchanged; with N'IN = LL', coordinates L'N'theta make the curvature about 1.
+        The search starts on the path to the last maximum.
         """
         from scipy.optimize import minimize
 
         start = self.theta + distance * path
-        free = np.linalg.svd(row[None, :])[2][1:].T
-        value = self.likelihood.mean_and_gradient(start)[0]
-        end = start
-        if free.size:
-            information = free.T @ self.likelihood.information(start) @ free
-            curvature, vectors = np.linalg.eigh(information)
-            scale = np.sqrt(np.maximum(curvature, curvature[-1] * 1e-10))
-            map_ = free @ (vectors / scale)
 
-            def objective(u: Floats) -> tuple[float, Floats]:
-                value, gradient = self.likelihood.mean_and_gradient(start + map_ @ u)
-                return self.people * (value - self.top), self.people * (gradient @ map_)
+        def objective(u: Floats) -> tuple[float, Floats]:
+            value, gradient = self.objective(start + line.free @ u)
+            return self.people * (value - self.top), self.people * (gradient @ line.free)
 
+        if not line.free.size:
+            lost, end = objective(np.zeros(0))[0], start
+        else:
             found = minimize(
-                objective, np.zeros(len(scale)), method="BFGS", jac=True, options={"gtol": 1e-4}
+                objective,
+                np.zeros(line.free.shape[1]),
+                method="BFGS",
+                jac=True,
+                options={"gtol": 3e-3},
             )
-            value, end = self.top + found.fun / self.people, start + map_ @ found.x
-        lost = 2 * self.people * (value - self.top)
-        return float(np.sqrt(max(lost, 0.0))), np.asarray((end - self.theta) / distance)
+            # With curvature 1, a point with the gradient g is g'g/2 above the minimum.
+            lost = float(found.fun - found.jac @ found.jac / 2)
+            end = start + line.free @ found.x
+        return math.sqrt(max(2 * lost, 0.0)), np.asarray((end - self.theta) / distance)

@@ -12,9 +12,9 @@ MAX_SENTENCES = 4
 
 PRECISION = {
     False: "standard errors from the observed information",
-    True: "profile likelihood intervals, p-values from the penalized likelihood ratio",
+    True: "standard errors from the expected information",
 }
-"""The source of intervals and p-values, without and with a penalty."""
+"""The source of standard errors, without and with a penalty."""
 
 
 def paper_sentences(result: RegressionResult) -> list[str]:
@@ -40,8 +40,14 @@ def caveats(result: RegressionResult) -> list[str]:
     if any(row.flag == NOT_DETERMINED for row in result.rows):
         texts.append(
             "“Not determined” marks coefficients that grow without limit: the reports fit best "
-            "with a share of 0, or a predictor separates the answers. To estimate them, use "
-            "Firth’s penalized likelihood, more reports or fewer predictors."
+            "with a share of 0, or a predictor separates the answers. Their intervals are "
+            "valid. To estimate them, use Firth’s penalized likelihood, more reports or fewer "
+            "predictors."
+        )
+    if any(result.fit and None in (row.conf_low, row.conf_high) for row in result.rows):
+        texts.append(
+            "“Above” and “below” mark intervals with one end, and “any value” those with none: "
+            "the reports do not limit the odds ratio on the other side."
         )
     if result.fit is not None and result.fit.penalty == "firth":
         texts.append(
@@ -85,6 +91,21 @@ def format_odds_ratio(value: float | None) -> str:
     return f"{float(f'{value:.3g}'):,.10g}"
 
 
+def format_interval(low: float | None, high: float | None) -> str:
+    """Format an interval of odds ratios; an end that is None is open.
+
+    >>> [format_interval(*ends) for ends in ((0.5, 2), (None, 2), (0.5, None), (None, None))]
+    ['0.5 to 2', 'below 2', 'above 0.5', 'any value']
+    """
+    if low is None and high is None:
+        return "any value"
+    if low is None:
+        return f"below {format_odds_ratio(high)}"
+    if high is None:
+        return f"above {format_odds_ratio(low)}"
+    return f"{format_odds_ratio(low)} to {format_odds_ratio(high)}"
+
+
 def predictor_label(row: RegressionRow) -> str:
     """Return the category that a coefficient compares with the reference, or "Intercept"."""
     if not row.predictor_id:
@@ -113,19 +134,19 @@ def _model_sentence(result: RegressionResult) -> str:
         f"“{result.question.text}” was regressed on {' and '.join(phrases)} ({kind} regression by "
         f"{'Firth’s penalized' if is_penalized else 'maximum'} likelihood through the "
         f"randomization; {result.n:,} reports, each randomized on the respondent’s device; "
-        f"{PRECISION[is_penalized]})."
+        f"{PRECISION[is_penalized]}; intervals include that of the profile likelihood)."
     )
 
 
 def _coefficient_sentence(result: RegressionResult, row: RegressionRow) -> str:
     is_significant = (row.p_value or 0.0) < 1 - row.conf_level
     qualifier = "" if is_significant else "not shown to differ: "
-    low, high = format_odds_ratio(row.conf_low), format_odds_ratio(row.conf_high)
+    interval = format_interval(row.conf_low, row.conf_high)
     return (
         f"The odds of “{row.option_label}” against “{row.against_option_label}” were {qualifier}"
         f"an estimated {format_odds_ratio(row.odds_ratio)} times as high for "
-        f"{_comparison_phrase(result, row)} ({100 * row.conf_level:g}% confidence interval {low} "
-        f"to {high}; {format_p_value(row.p_value or 0.0)})."
+        f"{_comparison_phrase(result, row)} ({100 * row.conf_level:g}% confidence interval "
+        f"{interval}; {format_p_value(row.p_value or 0.0)})."
     )
 
 

@@ -41,7 +41,8 @@ class RegressionRow:
 
     `odds_ratio` is the ratio of the odds of `option` against `against_option` between respondents
     with `predictor_option` and with `reference_option`; for the intercept it is the odds. The ends
-    of the interval are odds ratios. `predictor_id` is a question's id or "link".
+    of the interval are odds ratios; an end that the reports leave open is None. A coefficient that
+    is not determined has an interval only. `predictor_id` is a question's id or "link".
     """
 
     survey_id: str
@@ -111,7 +112,7 @@ class RegressionResult:
     def _row(self, answer: Answer, term: Term, place: int) -> RegressionRow:
         numbers = {} if self.is_suppressed else _numbers(self.fit, place)
         baseline = truth_labels(self.question)[self.baseline]
-        is_undetermined = not self.is_suppressed and not numbers
+        is_undetermined = not self.is_suppressed and numbers.get("estimate") is None
         return RegressionRow(
             **question_columns(self.survey, self.question),
             **answer_columns("option", answer),
@@ -132,14 +133,11 @@ class RegressionResult:
         )
 
 
-def _numbers(fit: Regression | None, place: int) -> dict[str, float]:
-    """Return a coefficient's numbers; none if its standard error is infinite.
-
-    The search then stopped at an arbitrary value.
-    """
-    if fit is None or not math.isfinite(fit.std_error[place]):
-        return {}
-    return numbers_at(fit, ("estimate", "std_error", "conf_low", "conf_high", "p_value"), place)
+def _numbers(fit: Regression | None, place: int) -> dict[str, float | None]:
+    """Return a coefficient's numbers; None where it has no estimate or an end is open."""
+    names = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
+    numbers = {} if fit is None else numbers_at(fit, names, place)
+    return {name: x if math.isfinite(x) else None for name, x in numbers.items()}
 
 
 def _exponential(x: float | None) -> float | None:

@@ -1,0 +1,81 @@
+"""Intervals that exist where an estimate does not: ends, openness and coverage."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit, xlogy
+from scipy.stats import binom
+
+from survey.estimator import regression
+from survey.mechanism import from_epsilon, grr
+from tests.cases import each_case
+
+COIN, SQUARE = grr(2, "3/4"), 1.959963985**2
+
+
+def losses(yes, n, channel, eta):
+    """Return 2 (l* - l(eta)) of a number of yes reports; l* may lie at the limit of a share."""
+    p, q = channel.p, channel.q
+
+    def log_likelihood(share):
+        reported = q + (p - q) * share
+        return xlogy(yes, reported) + xlogy(n - yes, 1 - reported)
+
+    best = np.clip((yes / n - q) / (p - q), 0, 1)
+    return 2 * (log_likelihood(best) - log_likelihood(expit(eta)))
+
+
+@each_case(("yes", "is_open"), [(36, (True, False)), (80, (False, False)), (112, (False, True))])
+def test_the_ends_are_those_of_the_likelihood_and_open_where_a_share_reaches_its_limit(
+    yes, is_open
+):
+    fit = regression([0, 1], COIN, times=[150 - yes, yes])
+    ends = np.array([fit.conf_low[0], fit.conf_high[0]])
+    assert tuple(np.isinf(ends)) == is_open
+    for end, is_infinite in zip(ends, is_open, strict=True):
+        if not is_infinite:
+            loss = float(losses(yes, 150, COIN, end))
+            wald = abs(end - fit.estimate[0]) / fit.std_error[0]
+            # The outer one of both ends.
+            is_profile = loss == pytest.approx(SQUARE, abs=1e-3)
+            assert is_profile or (wald**2 == pytest.approx(SQUARE) and loss > SQUARE)
+
+
+def test_a_slope_has_an_end_although_one_share_has_no_estimate_and_none_if_both_have_none():
+    fit = regression([0, 1, 0, 1], COIN, [0, 0, 1, 1], times=[115, 35, 75, 75])
+    assert np.isnan(fit.estimate).all()
+    low, high = fit.conf_low[1], fit.conf_high[1]
+    assert (fit.conf_low[0], high) == (-math.inf, math.inf)
+    # max over the intercept of both groups' likelihoods at the end
+    intercepts = np.linspace(-12, 6, 9001)
+    loss = losses(35, 150, COIN, intercepts) + losses(75, 150, COIN, intercepts + low)
+    assert loss.min() == pytest.approx(SQUARE, abs=1e-3)
+    empty = regression([0, 1, 0, 1], COIN, [0, 0, 1, 1], times=[120, 30, 118, 32])
+    assert (empty.conf_low[1], empty.conf_high[1]) == (-math.inf, math.inf)
+
+
+def test_an_interval_contains_0_if_and_only_if_the_p_value_is_above_its_level():
+    for yes in (60, 78, 81):
+        for penalty in (None, "firth"):
+            fit = regression(
+                [0, 1, 0, 1], COIN, [0, 0, 1, 1], times=[90, 60, 150 - yes, yes], penalty=penalty
+            )
+            shown = np.isfinite(fit.estimate)
+            contains = (fit.conf_low < 0) & (fit.conf_high > 0)
+            assert ((fit.p_value > 0.05) == contains)[shown].all()
+
+
+@pytest.mark.web
+@each_case("penalty", [None, "firth"])
+def test_a_rare_answer_is_covered_in_all_surveys_with_or_without_an_estimate(penalty):
+    # Every number of yes reports in 190 at epsilon .7, of which 5% would say yes.
+    channel, truth = from_epsilon(2, 0.7), logit(0.05)
+    chances = binom.pmf(np.arange(191), 190, channel.q + (channel.p - channel.q) * 0.05)
+    covered = 0.0
+    for yes in np.flatnonzero(chances > 1e-4).tolist():
+        fit = regression([0, 1], channel, times=[190 - yes, yes], penalty=penalty)
+        covered += chances[yes] * (fit.conf_low[0] <= truth <= fit.conf_high[0])
+    assert covered >= 0.945

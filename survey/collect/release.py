@@ -160,10 +160,9 @@ def release_simulated(
     survey: PublishedSurvey,
     reports: Sequence[StoredReport],
     stratum: str = "",
-    bucket: str = "",
 ) -> None:
     """Publish simulated reports at once; they belong to nobody and need no pending state."""
-    content = _content(store, survey, reports, stratum, bucket)
+    content = _content(store, survey, reports, stratum, "")
     store.release(survey.key, content, [report.id for report in reports])
 
 

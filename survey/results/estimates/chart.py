@@ -78,10 +78,9 @@ def has_chart(result: QuestionResult, part: str) -> bool:
     return has_numbers(rows[part])
 
 
-def part_svg(result: QuestionResult, part: str, palette: str = "light") -> str:
+def part_svg(result: QuestionResult, part: str) -> str:
     """Return the chart of a part as SVG; empty if it has none."""
-    has_svg = has_chart(result, part)
-    return fixed_chart_svg(PART_CHARTS[part](result), palette) if has_svg else ""
+    return fixed_chart_svg(PART_CHARTS[part](result)) if has_chart(result, part) else ""
 
 
 def page_charts(result: QuestionResult) -> dict[str, str]:

@@ -416,7 +416,7 @@ class ResultCache:
         return self._cached(tally.release, (survey, options), compute)
 
     def results_by_group(
-        self, survey: PublishedSurvey, split: Split, options: IntervalOptions = DEFAULT_OPTIONS
+        self, survey: PublishedSurvey, split: Split, options: IntervalOptions
     ) -> dict[Group, SurveyResult]:
         """Return the results of each group into which `split` divides the released reports."""
         # The number is read before the counts: a release in between is noticed next time.

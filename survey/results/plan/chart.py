@@ -109,7 +109,7 @@ MAX_TICKS = 12
 
 
 def survey_design_chart(
-    plan: SurveyPlan, present: SurveyDesign | None = None, palette: str = ""
+    plan: SurveyPlan, present: SurveyDesign | None, palette: str = ""
 ) -> Specification:
     """Return the chart of every question's margin against the number of groups asked per person.
 

@@ -113,7 +113,7 @@ def planned_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]
     return share_margin(question, n, share)
 
 
-def share_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:
+def share_margin(question: PublishedQuestion, n: int, share: float) -> float:
     """Return the planned margin of an option's share, as a fraction."""
     in_patterns = None
     if question.by_patterns:

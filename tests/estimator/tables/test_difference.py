@@ -55,7 +55,8 @@ def test_a_score_end_is_the_quantile_and_a_part_of_a_report_away_from_the_differ
     result = difference([a, n[0] - a], [b, n[1] - b], HALF, None)
     # The correction of one share: 1 - z sqrt(-log .95) of a report.
     whole = 1 - norm.ppf(0.975) * math.sqrt(-math.log(0.95))
-    estimate, shift = result.estimate[0], 0.83 * whole * max(2 / n[0], 1 / n[1])
+    effects = sorted((2 / n[0], 1 / n[1]))
+    estimate, shift = result.estimate[0], whole * (effects[1] - 0.18 * effects[0])
     # Upper bounds of E[g^2]: g = 2 (supported - 1/4) through the channel, 0 or 1 without.
     weights = n[0] / (4 * (0.75 * 0.75**2 + 0.25 * 0.25**2)), n[1]
     for d, side in ((result.conf_low[0], 1), (result.conf_high[0], -1)):

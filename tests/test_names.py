@@ -96,12 +96,12 @@ def imports(tree: ast.AST) -> set[Path]:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("survey."):
             origin = ROOT.joinpath(*node.module.split("."))
             for alias in node.names:
-                targets = (origin / alias.name, origin) if origin.is_dir() else (origin,)
                 files = (
-                    path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-                    for path in targets
+                    file
+                    for path in (origin / alias.name, origin)
+                    for file in (path / "__init__.py", path.with_suffix(".py"))
                 )
-                paths.add(next(path for path in files if path.exists()))
+                paths.add(next(file for file in files if file.exists()))
     return paths
 
 

@@ -92,8 +92,10 @@ def linear_regression(
 
     Valid if devices randomized each question independently, people answered truthfully and
     independently, and the model is linear. Coverage at .95, simulated for n of 200 and 1,000,
-    epsilon 1 to 4, skewed errors, two or three truths: .940 to .982. Sources: van den Hout and
-    Kooiman 2006; Fieller 1954.
+    epsilon 1 to 4, skewed errors, two or three truths: .940 to .982. Where few people have an
+    answer, intervals are too short: the slope's covered .934 with 200 people, epsilon 8 and a share
+    of .1, and .76 with 50 people and a share of .03. Sources: van den Hout and Kooiman 2006;
+    Fieller 1954.
 
     Raises CountsError for impossible reports, missing values, groups of different size, an outcome
     that is the same for everybody, or predictors that do not vary enough to determine the

@@ -46,8 +46,8 @@ def caveats(result: RegressionResult) -> list[str]:
         )
     if any(result.fit and None in (row.conf_low, row.conf_high) for row in result.rows):
         texts.append(
-            "“Above” and “below” mark intervals with one end, and “any value” those with none: "
-            "the reports do not limit the odds ratio on the other side."
+            "“Above” and “below” mark intervals with one end: the reports do not limit the odds "
+            "ratio on the other side. “Any value” means that they limit it on neither side."
         )
     if result.fit is not None and result.fit.penalty == "firth":
         texts.append(

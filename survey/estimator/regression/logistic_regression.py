@@ -245,10 +245,7 @@ def _result(fit_result: Fit, design: Design, level: float, errors: Errors) -> Re
         numbers = columns(back)
         if errors != "observed" or not design.is_randomized:
             return numbers
-        ends, p_values = _likelihood_intervals(fit_result, design, back, level)
-        low, high = _hull(numbers["conf_low"], numbers["conf_high"], numbers["estimate"], ends)
-        p_value = np.maximum(numbers["p_value"], p_values)
-        return {**numbers, "p_value": p_value, "conf_low": low, "conf_high": high}
+        return _widened(numbers, *_likelihood_intervals(fit_result, design, back, level))
 
     return _with_columns(
         coefficients, columns, fit_result, design, level, errors=errors, penalty="none"
@@ -284,13 +281,18 @@ def _profile_intervals(profile: Profile, back: Floats, level: float) -> tuple[Fl
     return np.array(ends), np.asarray(erfc(roots / np.sqrt(2)))
 
 
-def _hull(low: Floats, high: Floats, estimate: Floats, ends: Floats) -> tuple[Floats, Floats]:
-    """Return the outer ends of two intervals; the second alone where there is no estimate."""
-    missing = np.isnan(estimate)
-    return (
-        np.where(missing, ends[0], np.minimum(low, ends[0])),
-        np.where(missing, ends[1], np.maximum(high, ends[1])),
-    )
+def _widened(numbers: dict[str, Floats], ends: Floats, p_values: Floats) -> dict[str, Floats]:
+    """Return columns with the outer ends of two intervals and the larger p-values.
+
+    Where there is no estimate, the ends are the given ones.
+    """
+    missing = np.isnan(numbers["estimate"])
+    return {
+        **numbers,
+        "p_value": np.maximum(numbers["p_value"], p_values),
+        "conf_low": np.where(missing, ends[0], np.minimum(numbers["conf_low"], ends[0])),
+        "conf_high": np.where(missing, ends[1], np.maximum(numbers["conf_high"], ends[1])),
+    }
 
 
 def _penalized_result(design: Design, level: float) -> Regression:
@@ -316,10 +318,8 @@ def _penalized_result(design: Design, level: float) -> Regression:
         numbers = columns(back)
         if not design.is_randomized:
             return numbers
-        ends, p_values = _likelihood_intervals(fit(design, "observed"), design, back, level)
-        low, high = _hull(numbers["conf_low"], numbers["conf_high"], numbers["estimate"], ends)
-        p_value = np.maximum(numbers["p_value"], p_values)
-        return {**numbers, "p_value": p_value, "conf_low": low, "conf_high": high}
+        unpenalized = fit(design, "observed")
+        return _widened(numbers, *_likelihood_intervals(unpenalized, design, back, level))
 
     return _with_columns(
         coefficients, columns, found, design, level, errors="expected", penalty="firth"

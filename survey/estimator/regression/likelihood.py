@@ -136,9 +136,9 @@ class Penalized:
     """The likelihood with Firth's penalty, half the log determinant of the expected information.
 
     log L + log det I(theta)/2, I = sum_i sum_y P(y | x_i) s_iy s_iy', over all reports y that
-    person i could send, with s_iy their scores. It is Jeffreys' prior for the reports (Firth 1993).
-    All coefficients are finite: where a predictor separates the answers, or a share would be 0, the
-    information vanishes, while the likelihood is bounded.
+    person i could send, with s_iy their scores. The penalty is the log of Jeffreys' prior for the
+    reports (Firth 1993). All coefficients are finite: towards an infinite one, the information
+    vanishes, while the likelihood is bounded.
     """
 
     def __init__(self, design: Design) -> None:
@@ -146,7 +146,7 @@ class Penalized:
         self.possible = possible_reports(design)
 
     def information(self, theta: Floats) -> Floats:
-        """Return the expected information of all people, shape (parameters, parameters)."""
+        """Return the expected information in all reports, shape (parameters, parameters)."""
         return self._expected(theta)[2]
 
     def mean_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
@@ -232,8 +232,8 @@ class _Line(NamedTuple):
 class Profile:
     """The profile of a likelihood: its maximum among parameters with a given row'theta.
 
-    `covariance` is that of all parameters, with about one logit in undetermined directions.
-    `people` is the factor between the objective and the log likelihood.
+    `theta` is the maximum, or a point near it. `covariance` is that of all parameters, with about
+    one logit in undetermined directions. The log likelihood is minus `people` times the objective.
     """
 
     def __init__(
@@ -246,10 +246,10 @@ class Profile:
         self.top = objective(theta)[0]
 
     def interval(self, row: Floats, quantile: float) -> tuple[float, float, float]:
-        """Return both values of row'theta whose signed root has this size, and the root at 0.
+        """Return the values of row'theta below and above the maximum with this root, and that of 0.
 
-        The root is sqrt(2 (l* - l*(row'theta))). An end is infinite if the root stays smaller
-        however far row'theta moves.
+        The root of a value is sqrt(2 (l* - l*(row'theta))). An end is infinite if all roots on its
+        side are smaller.
         """
         line, estimate = self._line(row), float(row @ self.theta)
         low = estimate - self._reach(line, -1, quantile)

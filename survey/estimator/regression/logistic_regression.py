@@ -37,9 +37,10 @@ from survey.mechanism.channel import Floats, Integers
 class PredictorModel(Result):
     """Coefficients of the logit of randomized predictors on those without randomization.
 
-    combination  the truths whose odds against all baselines are explained, such as "x=1, y=2"
+    combination  the truths whose odds are explained, against the baseline of every predictor, such
+                 as "x=1, y=2"
     term         "intercept", names of predictors without randomization
-    All else is as in `Regression`.
+    The other fields are as in `Regression`; each interval is Wald's.
     """
 
     combination: NDArray[np.str_]
@@ -67,21 +68,20 @@ class Regression(Result):
                  determine the coefficient (see `boundary`)
     std_error    inf without an estimate
     z            estimate/std_error, nan without an estimate
-    p_value      two-sided, the larger one of the two tests that the interval inverts; nan without
-                 an estimate
-    conf_low     the outer ends of two intervals: estimate -+ z std_error (with a penalty the
-    conf_high    profile of the penalized likelihood) and the profile of the likelihood. The latter
-                 alone without an estimate; -inf or inf at an end that the reports leave open.
-                 The first alone without randomization, and with other errors than
-                 "observed"
+    p_value      two-sided; the larger p-value of the two tests that belong to the two intervals;
+                 nan without an estimate
+    conf_low     lower and upper end of an interval that joins two: Wald's, estimate -+ z std_error
+    conf_high    (with a penalty, the profile of the penalized likelihood), and that of the profile
+                 likelihood. Without an estimate, only the second; an open end is -inf or inf.
+                 Without randomization, or with other errors than "observed", only the first
     log_likelihood  of the reports, weighted, and without the penalty
     n            people
     level        nominal coverage
     errors       "observed", "sandwich" or "outer-product"; "expected" with a penalty
     penalty      "none" or "firth"
     converged    whether a maximum was found
-    boundary     whether the likelihood rises towards an infinite coefficient: a share whose linear
-                 estimate is outside [0, 1], or a predictor that separates the reports. The affected
+    boundary     whether the likelihood rises towards an infinite coefficient, because the linear
+                 estimate of a share is outside [0, 1] or a predictor separates the reports. These
                  coefficients have no estimate; `penalty="firth"` gives one
     second_stage  model of the randomized predictors' truths, None without any
     fit          the fit itself, on the scale of standardized predictors
@@ -129,9 +129,9 @@ def regression(
 
     `reports` has shape (n,): the outcome's codes. `baseline` is the answer with which the others
     are compared. `channel` is the channel of the devices: None for answers without randomization,
-    `ByGroup` if groups of people had different channels (or some had none). `predictors` has shape
-    (n, columns), without randomization; an intercept is added. `randomized` are predictors that
-    were themselves randomized, each with a separate channel. The likelihood sums over their truths,
+    `ByGroup` if groups of people had different channels, or some had none. `predictors` are the
+    predictors without randomization, shape (n, columns); an intercept is added. `randomized` are
+    the randomized predictors, each with its own channel. The likelihood sums over their truths,
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` is the relation of u to the predictors without randomization: "logit"
     (multinomial logit) or "shares" (independent: fewer parameters, biased if they are dependent);
@@ -141,23 +141,22 @@ def regression(
 
     `weights` (n,) are sampling weights. The default of `errors` is "sandwich" (Huber 1967, without
     a finite-sample factor) with weights, and "observed" (inverse observed information) without.
-    "outer-product" (of scores, Berndt, Hall, Hall, Hausman 1974) is printed by the R package rr.
-    `times` (n,) is the number of people that a row represents: people with equal reports and
+    "outer-product" (of scores; Berndt, Hall, Hall and Hausman 1974) is what the R package rr
+    prints. `times` (n,) is the number of people in each row: people with equal reports and
     predictors may share one row.
 
     Where a predictor separates the answers, or a share would be below 0, the likelihood has no
     finite maximum, and the coefficients have no estimate. `penalty="firth"` adds half the log
-    determinant of the expected information of the reports (Firth 1993): every coefficient is then
-    finite, and drawn towards equal shares. Intervals and p-values are those of the
-    penalized likelihood ratio (Heinze and Schemper 2002) and, through randomization, also of the
-    unpenalized one, standard errors of the expected
-    information. Not with `weights` or `errors`. Agrees with the digits of the R package logistf for
-    its examples.
+    determinant of the expected information of the reports (Firth 1993). Every coefficient is then
+    finite and drawn towards equal shares, and standard errors come from the expected information.
+    Intervals and p-values use the penalized likelihood ratio (Heinze and Schemper 2002) and, if
+    answers were randomized, the unpenalized one too. The penalty excludes `weights` and `errors`.
+    It agrees with the digits of the R package logistf for its examples.
 
-    Intervals do not depend on whether an estimate exists. Each is the hull of two: Wald's, which
-    is too short where a share is near its limit, and that of the profile likelihood, which then is
-    open to one side. Without randomization, with other errors than
-    "observed", and for `second_stage`, it is the first alone.
+    A coefficient without an estimate has an interval too. Each interval is the smallest that
+    contains two others: Wald's, which is too short where a share is near its limit, and that of the
+    profile likelihood, which is then open on one side. Without randomization, with other errors
+    than "observed", and for `second_stage`, it is Wald's interval.
 
     Valid if devices randomized each question independently of the predictors, people answered
     truthfully and independently, and the logit is correct; errors and p-values are those of large
@@ -257,18 +256,31 @@ def _likelihood_intervals(
 ) -> tuple[Floats, Floats]:
     """Return the ends and p-values of linear maps of the parameters by the likelihood ratio.
 
-    The ends have shape (2, rows). They exist where no estimate does: if a share is at its limit,
+    The ends have shape (2, rows). They exist even without an estimate: if a share is at its limit,
     the likelihood still bounds one side.
     """
     # One logit is the scale of the search in directions without information.
     covariance = found.covariance + found.undetermined @ found.undetermined.T
-    profile = Profile(
-        partial(mean_and_gradient, design=design),
-        found.theta,
-        covariance,
-        float(design.weights.sum()),
-    )
-    return _profile_intervals(profile, back, level)
+    objective, people = partial(mean_and_gradient, design=design), float(design.weights.sum())
+    start = _near_maximum(found, objective, people)
+    return _profile_intervals(Profile(objective, start, covariance, people), back, level)
+
+
+def _near_maximum(found: Fit, objective: Objective, people: float) -> Floats:
+    """Return the point nearest to 0 among those whose likelihood is nearly that of the fit.
+
+    The search for an infinite maximum stops at an arbitrary value, up to hundreds of logits beyond
+    all values that the reports exclude. The search for the ends of an interval must start nearer.
+    """
+    if not found.undetermined.size:
+        return found.theta
+
+    def with_ridge(theta: Floats) -> tuple[float, Floats]:
+        value, gradient = objective(theta)
+        ridge = RIDGE / people * theta
+        return value + float(theta @ ridge) / 2, gradient + ridge
+
+    return _searched(found.theta, with_ridge)
 
 
 def _profile_intervals(profile: Profile, back: Floats, level: float) -> tuple[Floats, Floats]:
@@ -282,9 +294,9 @@ def _profile_intervals(profile: Profile, back: Floats, level: float) -> tuple[Fl
 
 
 def _widened(numbers: dict[str, Floats], ends: Floats, p_values: Floats) -> dict[str, Floats]:
-    """Return columns with the outer ends of two intervals and the larger p-values.
+    """Return columns with the smallest interval that contains two, and the larger p-values.
 
-    Where there is no estimate, the ends are the given ones.
+    Without an estimate, the ends are `ends`.
     """
     missing = np.isnan(numbers["estimate"])
     return {
@@ -408,6 +420,9 @@ FIRST_ROUNDS = 200
 
 MIN_INFORMATION = 0.01
 """A direction with less information, a standard error above 10 logits, is undetermined."""
+
+RIDGE = 1e-5
+"""Log likelihood per squared logit that a point nearer to 0 is worth: ends do not move visibly."""
 
 LONG_STEP = 0.1
 """Step of Newton's method, in logits, that a finite maximum does not need at the end."""

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logit, xlogy
 from scipy.stats import binom
 
-from survey.estimator import regression
+from survey.estimator import Randomized, regression
 from survey.mechanism import from_epsilon, grr
 from tests.cases import each_case
 
@@ -55,6 +55,23 @@ def test_a_slope_has_an_end_although_one_share_has_no_estimate_and_none_if_both_
     assert loss.min() == pytest.approx(SQUARE, abs=1e-3)
     empty = regression([0, 1, 0, 1], COIN, [0, 0, 1, 1], times=[120, 30, 118, 32])
     assert (empty.conf_low[1], empty.conf_high[1]) == (-math.inf, math.inf)
+
+
+def test_an_end_does_not_depend_on_where_the_search_for_an_infinite_maximum_stops():
+    # The search stops at -61, -66 and -225 for the three answers that nobody reports.
+    channel = from_epsilon(4, "1")
+    fit = regression([0, 0], channel, [0, 1], times=[50, 50])
+    assert np.isnan(fit.estimate).all()
+    assert np.isneginf(fit.conf_low).all()
+    at_0, slopes = fit.conf_high[::2], fit.conf_high[1::2]
+    assert np.isposinf(slopes).all()
+    # If a share x of the first 50 people gives another answer: 50 log(p/(p - (p-q) x)).
+    loss = -50 * np.log1p(-(1 - channel.q / channel.p) * expit(at_0))
+    assert 2 * loss == pytest.approx(np.full(3, SQUARE), abs=1e-3)
+    # A predictor that is its own outcome has the odds ratio infinity.
+    answers = np.arange(200) % 2
+    fit = regression(answers, COIN, randomized=[Randomized("x", answers, COIN)])
+    assert 0 < fit.conf_low[1] < fit.conf_high[1] == math.inf
 
 
 def test_an_interval_contains_0_if_and_only_if_the_p_value_is_above_its_level():

@@ -107,29 +107,37 @@ def error_at(first: Group, second: Group, difference: Floats) -> Floats:
     return np.asarray(np.sqrt(first.variance(x) + second.variance(x - difference)))
 
 
+def whole_count_shift(first: Group, second: Group, level: float) -> Floats:
+    """Return h, by how much the ends move out because counts are whole numbers.
+
+    With the effect r of one report of each group and the correction C for one share (`continuity`),
+    h = C (max(r_a, r_b) - .18 min(r_a, r_b)) (`SMOOTHING`): a group so large that its share is
+    known does not smooth the estimate of the other. Source: Hauck and Anderson 1986 (a correction
+    by one half of the effect of a person in the smaller group).
+    """
+    effects = first.reach / first.reports, second.reach / second.reports
+    shift = continuity(level) * (np.maximum(*effects) - SMOOTHING * np.minimum(*effects))
+    return np.asarray(shift)
+
+
 def score_difference(first: Group, second: Group, level: float) -> Ends:
     """Return the ends of the d in [-1, 1] with |D - d| <= z SE(d) + h, each of shape (options,).
 
     D is the estimated difference clipped to [-1, 1], which only widens the interval. SE(d) is the
-    standard error if d is true, at possible shares (`error_at`). With the effect r of one report
-    of each group and the correction C for one share (`continuity`),
-    h = C (max(r_a, r_b) - .18 min(r_a, r_b)) (`SMOOTHING`): a group so large that its share is
-    known does not smooth the estimate of the other. The width is never zero. The test of equal
-    shares uses the same error. Sources: Mee 1984, Miettinen and Nurminen 1985 (the score of a
-    difference at the possible shares); Wallenstein 1997 (without iteration); Hauck and Anderson
-    1986 (a correction by one half of the effect of a person in the smaller group).
+    standard error if d is true, at possible shares (`error_at`), and h the correction for whole
+    counts (`whole_count_shift`). The width is never zero. Sources: Mee 1984, Miettinen and Nurminen
+    1985 (the score of a difference at the possible shares); Wallenstein 1997 (without iteration).
     """
     z = normal_quantile(level)
     estimate = np.clip(first.share - second.share, -1.0, 1.0)
-    effects = first.reach / first.reports, second.reach / second.reports
-    shift = continuity(level) * (np.maximum(*effects) - SMOOTHING * np.minimum(*effects))
+    shift = whole_count_shift(first, second, level)
 
     def accepted(difference: Floats) -> Booleans:
         allowed = z * error_at(first, second, difference) + shift
         return np.asarray(np.abs(estimate - difference) <= allowed)
 
-    # Acceptance ends once: enumeration of all outcomes (n to 60, epsilon .5 to 4 and without
-    # randomization) found no second place.
+    # Halving finds the only place where acceptance ends: enumeration of all outcomes (n to 60,
+    # epsilon .5 to 4 and without randomization) showed no second one.
     low, high = (
         last_accepted(estimate, np.full(estimate.shape, side), accepted, HALVINGS)
         for side in (-1.0, 1.0)
@@ -137,14 +145,28 @@ def score_difference(first: Group, second: Group, level: float) -> Ends:
     return low, high
 
 
+def equality_score(first: Group, second: Group, level: float) -> Floats:
+    """Return the z of the test of equal shares that `score_difference` inverts.
+
+    z = sign(D) max(|D| - h, 0)/SE(0): |z| exceeds the quantile of `level` where the interval
+    excludes 0.
+    """
+    estimate = np.clip(first.share - second.share, -1.0, 1.0)
+    distance = np.maximum(np.abs(estimate) - whole_count_shift(first, second, level), 0.0)
+    error = error_at(first, second, np.zeros(estimate.shape))
+    # Two groups without randomization, all alike, have neither error nor difference.
+    z = np.divide(distance, error, out=np.zeros(estimate.shape), where=error > 0)
+    return np.asarray(np.copysign(z, estimate))
+
+
 def mover_wilson(first: Group, second: Group, level: float) -> Ends:
     """Return MOVER's interval from Wilson's ends, clipped to [-1, 1].
 
     Wilson's ends l, u of each group's share of reports f are mapped by (f-q)/D of the group's
-    channel BEFORE they are combined. For d = a - b the interval goes from d - sqrt((a-l_a)^2 +
-    (u_b-b)^2) to d + sqrt((u_a-a)^2 + (b-l_b)^2). If little or none of it is in [-1, 1], it is
-    joined with the interval around the nearest possible shares, which always has a width. Sources:
-    Newcombe 1998; Zou and Donner 2008.
+    channel before they are combined. For d = a - b the interval goes from d - sqrt((a-l_a)^2 +
+    (u_b-b)^2) to d + sqrt((u_a-a)^2 + (b-l_b)^2). If the estimate is at or
+    beyond -1 or 1, the interval is joined with the one around the nearest possible shares, whose
+    width is never 0. Sources: Newcombe 1998; Zou and Donner 2008.
     """
     x, y = first.share, second.share
     low, high = _combined(first, second, x, y, level)
@@ -188,15 +210,16 @@ class Difference(Result):
     """Share in group a minus share in group b, per option; arrays have shape (options,).
 
     estimate     difference of the linear estimates: unbiased, may be outside [-1, 1]
-    std_error    for the populations; 0 only if both groups answered without randomization, all
-                 alike
+    std_error    of the estimate; 0 only if both groups answered without randomization and all
+                 their answers are equal
     conf_low     ends of the interval, in [-1, 1], never of zero width
     conf_high
-    z            of the test that the shares are equal, with the error under this hypothesis
-    p_value      two-sided, of each option alone
+    z            of the test of equal shares, with the error under this hypothesis; `difference`
+                 corrects it for whole counts
+    p_value      two-sided, for each option alone
     share_a      the two linear estimates
     share_b
-    n_a, n_b     reports, of all options
+    n_a, n_b     number of reports, for all options together
     level        nominal coverage of each interval
     method       the interval: "score" or "mover-wilson"
     """
@@ -231,22 +254,22 @@ def difference(
 
     `a` and `b` are counts as in `proportions`, `channel` is the channel of group a's devices and
     `channel_b` that of group b's, by default the same. None means that the group answered without
-    randomization; its counts are then one per option. `n_a` and `n_b` are needed if counts do not
+    randomization; then pass one count per option. `n_a` and `n_b` are needed if counts do not
     determine the number of reports (bit vectors, and multiple choice without randomization). The
-    groups must be different people, drawn independently.
+    groups must consist of different people, sampled independently.
 
-    `interval` is "score" (`score_difference`) or "mover-wilson" (`mover_wilson`). Both are in [-1,
-    1], where the estimate may not be, and never have zero width. Coverage at .95 by enumeration of
+    `interval` is "score" (`score_difference`) or "mover-wilson" (`mover_wilson`). Both lie in [-1,
+    1], unlike some estimates, and never have zero width. Coverage at .95 by enumeration of
     every outcome (2, 4 and 10 options, epsilon .5 to 12, one group without randomization, sizes
     from 43, one group up to ten times as large as the other, both shares from 0 to 1): "score" at
     least .945; "mover-wilson" falls to .90 where nearly everybody in one group and nearly nobody in
-    the other has the answer. The test uses the error of the interval at d = 0, so z is always
-    finite.
+    the other has the answer. The test is that of the "score" interval: p is below 1 - `level`
+    where this interval excludes 0 (`equality_score`).
 
     Raises CountsError for impossible counts or an empty group, ChannelError for a channel without
     an inverse or groups with different numbers of options, ValueError for a level outside (0, 1) or
-    an unknown interval. Sources: Mee 1984; Miettinen and Nurminen 1985; Newcombe 1998; Zou and
-    Donner 2008.
+    an unknown interval. Sources: Mee 1984; Miettinen and Nurminen 1985; Hauck and Anderson 1986;
+    Newcombe 1998; Zou and Donner 2008.
 
     >>> from survey.mechanism import grr
     >>> found = difference([500, 500], [400, 600], grr(2, "3/4"))
@@ -266,10 +289,7 @@ def difference(
         )
     estimate = first.share - second.share
     low, high = difference_interval(first, second, level, interval)
-    # z = d / SE at the common share of equal shares; two groups without randomization, all alike,
-    # have neither error nor difference.
-    error = error_at(first, second, np.zeros(estimate.shape))
-    z = np.divide(estimate, error, out=np.zeros(estimate.shape), where=error > 0)
+    z = equality_score(first, second, level)
     return Difference(
         estimate=estimate,
         std_error=np.hypot(first.error, second.error),
@@ -361,6 +381,8 @@ def _binary_group(counts: Integers, reports: Integers, p: float, q: float, n: in
 
 
 def _nonempty(n: int, name: str) -> int:
-    if not 1 <= n <= LARGEST_N:
-        raise CountsError(f"group {name} is empty: n = {n}, a difference needs both groups")
+    if n < 1:
+        raise CountsError(f"group {name} is empty: a difference needs reports of both groups")
+    if n > LARGEST_N:
+        raise CountsError(f"group {name} has {n:,} reports: n must be at most {LARGEST_N:,}")
     return n

@@ -76,16 +76,32 @@ def test_the_score_at_large_n_is_the_normal_interval():
     np.testing.assert_allclose(result.estimate - result.conf_low, reach, rtol=1e-3)
 
 
-def test_the_test_of_equal_shares_is_the_pooled_one():
+def test_the_test_of_equal_shares_is_the_pooled_one_with_a_correction_for_whole_counts():
     result = difference([60, 40], [45, 55], None)
-    z = 0.15 / math.sqrt(0.525 * 0.475 * 2 / 100)
+    shift = (1 - norm.ppf(0.975) * math.sqrt(-math.log(0.95))) * 0.82 / 100
+    z = (0.15 - shift) / math.sqrt(0.525 * 0.475 * 2 / 100)
     assert result.z[0] == pytest.approx(z)
     assert result.p_value[0] == pytest.approx(2 * norm.sf(z))
     through = difference([60, 40], [45, 55], HALF)
     # With one common channel, the test equals the test on the reports.
     assert through.z[0] == pytest.approx(z)
+    large = difference([60 * 10**6, 40 * 10**6], [59_999_000, 40_001_000], None)
+    assert large.z[0] == pytest.approx(1e-5 / math.sqrt(0.6 * 0.4 * 2 / 10**8), rel=1e-3)
     assert difference([10, 0], [20, 0], None).p_value.tolist() == [1, 1]
     assert np.isfinite(difference([100, 0], [0, 100], HALF).z).all()
+
+
+@each_case("level", [0.9, 0.95, 0.99])
+def test_an_interval_contains_0_if_and_only_if_the_p_value_is_above_its_level(level):
+    rng = np.random.default_rng(20261125)
+    for channel in (HALF, from_epsilon(4, 2), None):
+        k = 2 if channel is None else channel.truths
+        for n_a, n_b in ((50, 50), (100, 300), (500, 100)):
+            for _ in range(100):
+                a, b = (rng.multinomial(n, rng.dirichlet(np.ones(k))) for n in (n_a, n_b))
+                result = difference(a, b, channel, level=level)
+                contains = (result.conf_low <= 0) & (result.conf_high >= 0)
+                assert (contains == (result.p_value >= 1 - level)).all(), (a, b)
 
 
 def test_swapping_the_groups_reverses_the_result():
@@ -151,6 +167,7 @@ def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, 
         (([0, 0], [3, 4], HALF), CountsError, "group a is empty|n = 0"),
         (([3, 4], [0, 0], HALF), CountsError, "group b is empty|n = 0"),
         (([3, 4], [0, 0], HALF, None), CountsError, "group b is empty"),
+        (([10**10, 4], [3, 4], None), CountsError, "group a has 10,000,000,004 reports"),
         (([3, 4], [1, -1], HALF), CountsError, "negative"),
         (([3, 4], [1, 1.5], HALF), CountsError, "whole number"),
         (([3, 4, 5], [1, 2], HALF), CountsError, "shape"),

@@ -14,7 +14,7 @@ from survey.results.request import IntervalOptions
 from tests.conftest import SMALL
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.populations import add_people, published, shares_by_first_answer
+from tests.results.populations import SHARES, add_people, published, shares_by_first_answer
 
 
 def between(store, survey, name, a, b, options=None):
@@ -86,6 +86,26 @@ def test_versions_are_compared_through_their_own_channels(store, small):
     np.testing.assert_array_equal([row.estimate for row in result.rows], expected.estimate)
     assert result.test is None, "different channels make different reports of equal answers"
     assert any("different people" in text for text in caveats(result))
+
+
+def test_two_answers_have_one_test_and_more_have_a_limit_for_all_of_them_together(store, small):
+    two = published(
+        store, SMALL.replace('type = "yes_no"', 'type = "yes_no"\nprefer_not_to_say = false')
+    )
+    for seed, group in enumerate(("north", "south")):
+        add_people(store, two, 3000, group, SHARES[:2], seed)
+    yes_or_no = between(store, two, "fell_asleep", "link:north", "link:south")
+    assert len(yes_or_no.rows) == 2
+    assert yes_or_no.test is None
+    for level, limit in (
+        (0.95, "p below 0.0166"),
+        (0.9, "p below 0.0333"),
+        (0.99, "p below 0.0033"),
+    ):
+        options = IntervalOptions(level=level)
+        result = between(store, two, "pressure", "link:north", "link:south", options)
+        assert result.test is not None
+        assert any(limit in text for text in caveats(result))
 
 
 def test_a_version_without_the_question_or_with_other_options_is_rejected(store, small):

@@ -154,7 +154,8 @@ def _mean_difference(
 def _test(samples: Sequence[Sample]) -> estimator.Independence | None:
     """Return Pearson's test of group by report; None if a report counts in several cells.
 
-    There is no test between different channels: equal answers then give different reports.
+    There is no test between different channels: equal answers then give different reports. Nor is
+    there one of two answers: the test of each already says whether the groups differ.
     """
     channel, other_channel = (sample.question.channel for sample in samples)
     if channel != other_channel or isinstance(channel, TickChannel):
@@ -162,7 +163,7 @@ def _test(samples: Sequence[Sample]) -> estimator.Independence | None:
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return None
     table = np.stack([sample.counts for sample in samples])
-    return estimator.independence(table) if (table.sum(axis=0) > 0).sum() > 1 else None
+    return estimator.independence(table) if (table.sum(axis=0) > 0).sum() > 2 else None
 
 
 def _by_answer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -131,15 +132,15 @@ class DifferenceResult:
 
 
 NUMBERS = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
-"""Columns that both estimators' results hold under the same name."""
+"""Columns that have the same name in the results of both estimators."""
 
 NO_NUMBERS: dict[str, Any] = {**dict.fromkeys(("estimate_a", "estimate_b", *NUMBERS)), "method": ""}
 
 
 def _unknown_numbers(reach: float) -> dict[str, Any]:
-    """Return the interval of all possible differences, if hardly anybody is in one of the groups.
+    """Return the interval of all possible differences, for groups with hardly any people.
 
-    Such a result is shown like any other: hiding it would select the surveys that show estimates.
+    Such a result is shown like any other: suppressing it would select the surveys with estimates.
     """
     return NO_NUMBERS | {"conf_low": -reach, "conf_high": reach, "method": NO_BASE}
 
@@ -221,9 +222,11 @@ def caveats(result: DifferenceResult) -> list[str]:
     texts = [GROUP_CAVEATS[result.groups[0].kind]]
     rows = [row for row in result.share_rows if row.p_value is not None]
     if len(rows) > 2:
+        # Rounded down: a limit rounded up would promise too much.
+        limit = math.floor(round(1e4 * (1 - result.options.level) / len(rows), 6)) / 1e4
         texts.append(
-            f"Each interval and p-value is for one answer alone. Of {len(rows)} answers, one may "
-            f"differ by chance: p below {0.05 / len(rows):.3f} is significant for all of them."
+            f"Each interval and p-value is for one answer alone. Among {len(rows)} answers, one "
+            f"may differ by chance: to allow for all of them, require p below {limit:g}."
         )
     rows = [*result.share_rows, *result.mean_rows]
     if any(row.method == NO_BASE for row in rows):
@@ -244,7 +247,7 @@ GROUP_CAVEATS = {
     "from all reports at once (joint inversion). Counting only the reports with a certain answer "
     "would be biased.",
     VERSION: "The versions must have reached different people. Anyone who answered both is counted "
-    "twice, and nobody can tell.",
+    "twice, and the data cannot show this.",
     LINK: "The groups must have reached different people. Unless they were assigned at random, a "
     "difference is not an effect.",
 }

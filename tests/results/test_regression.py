@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,7 +110,7 @@ def test_sentences_and_caveats_name_the_method(store, small):
     model, first = paper_sentences(result)[:2]
     assert "multinomial logistic regression by maximum likelihood" in model
     assert "6,000 reports" in model
-    assert "The odds of “Yes” against “No” were" in first
+    assert "The estimated odds of “Yes” against “No” were" in first
     assert any("bias odds ratios towards 1" in text for text in caveats(result))
 
 
@@ -121,7 +122,7 @@ def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     flags = {row.flag for row in result.rows}
     assert "not_determined" in flags
     assert all(row.odds_ratio is None for row in result.rows if row.flag == "not_determined")
-    assert any("grow without limit" in text for text in caveats(result))
+    assert any("without an estimate" in text for text in caveats(result))
     undetermined = [row for row in result.rows if row.flag == "not_determined"]
     # Each has an interval, of which the reports leave a side open.
     assert all(None in (row.conf_low, row.conf_high) for row in undetermined)
@@ -131,7 +132,7 @@ def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     assert {row.flag for row in penalized.rows} == {""}
     assert all(math.isfinite(row.odds_ratio) for row in penalized.rows)
     assert {row.method[-15:] for row in penalized.rows} == {"Firth's penalty"}
-    assert any("the penalty rather than the reports" in text for text in caveats(penalized))
+    assert any("more than the responses do" in text for text in caveats(penalized))
     assert "by Firth’s penalized likelihood" in paper_sentences(penalized)[0]
 
 
@@ -192,9 +193,26 @@ def test_an_unknown_baseline_is_rejected_by_name(store, small):
 
 def test_odds_ratios_have_three_significant_digits():
     assert [format_odds_ratio(x) for x in (1e-9, 0.5, 12.345, 1e9)] == [
-        "below 0.000001",
+        "less than 0.000001",
         "0.5",
         "12.3",
-        "above 1,000,000",
+        "more than 1,000,000",
     ]
     assert SHARES.sum() == pytest.approx(1)
+
+
+def test_sentences_state_open_intervals_and_whether_a_difference_was_shown(store, small):
+    add_people(store, small, 6000)
+    result = regress(store, small, "fell_asleep", ["pressure"])
+    place = next(i for i, row in enumerate(result.rows) if row.predictor_id)
+    columns = {
+        name: np.full(len(result.rows), value)
+        for name, value in (("conf_low", -0.5), ("conf_high", math.inf), ("p_value", 0.2))
+    }
+    is_open = replace(result, fit=replace(result.fit, **columns))
+    sentence = paper_sentences(is_open)[1]
+    assert "(95% confidence interval: above 0.607; p = 0.2" in sentence
+    assert sentence.endswith("), so a difference was not shown.")
+    assert is_open.rows[place].conf_high is None
+    assert any("“Above” and “below”" in text for text in caveats(is_open))
+    assert not any("“Above” and “below”" in text for text in caveats(result))

@@ -10,11 +10,20 @@ from survey.results.regression.table import GROUP, NOT_DETERMINED, RegressionRes
 
 MAX_SENTENCES = 4
 
+SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 1e6
+"""Odds ratios beyond these are shown as less or more than the limit."""
+
 PRECISION = {
     False: "standard errors from the observed information",
     True: "standard errors from the expected information",
 }
 """The source of standard errors, without and with a penalty."""
+
+INTERVALS = {
+    False: "each interval joins Wald’s and that of the profile likelihood",
+    True: "each interval joins those of the profile likelihood with and without the penalty",
+}
+"""The source of intervals, without and with a penalty."""
 
 
 def paper_sentences(result: RegressionResult) -> list[str]:
@@ -39,20 +48,22 @@ def caveats(result: RegressionResult) -> list[str]:
         )
     if any(row.flag == NOT_DETERMINED for row in result.rows):
         texts.append(
-            "“Not determined” marks coefficients that grow without limit: the reports fit best "
-            "with a share of 0, or a predictor separates the answers. Their intervals are "
-            "valid. To estimate them, use Firth’s penalized likelihood, more reports or fewer "
-            "predictors."
+            "“Not determined” marks coefficients without an estimate. The responses fit best if a "
+            "share is 0, or a predictor separates the answers, so the most likely odds ratio is "
+            "infinite or 0. The interval is still valid. To get an estimate, choose Firth’s "
+            "penalized likelihood or fewer predictors, or collect more responses."
         )
-    if any(result.fit and None in (row.conf_low, row.conf_high) for row in result.rows):
+    if result.fit and any(" to " not in _interval_text(row) for row in result.rows):
         texts.append(
-            "“Above” and “below” mark intervals with one end: the reports do not limit the odds "
-            "ratio on the other side. “Any value” means that they limit it on neither side."
+            "“Above” and “below” mark intervals with one end. On the other side, the responses do "
+            "not limit the odds ratio, or only beyond a factor of a million. “Any value” means "
+            "that neither side has a limit."
         )
     if result.fit is not None and result.fit.penalty == "firth":
         texts.append(
-            "Firth’s penalty keeps all coefficients finite and pulls shares towards one half. If "
-            "an interval is very wide, the penalty rather than the reports decides the estimate."
+            "Firth’s penalty keeps all coefficients finite by making the shares of the answers "
+            "more equal. If an interval is very wide, the penalty determines the estimate more "
+            "than the responses do."
         )
     if result.disclosure == "caution":
         texts.append("The intervals are wide: treat the odds ratios as a first impression.")
@@ -79,16 +90,16 @@ def rows_by_predictor(rows: Sequence[RegressionRow]) -> list[tuple[str, list[Reg
 def format_odds_ratio(value: float | None) -> str:
     """Format an odds ratio to three significant digits.
 
-    >>> [format_odds_ratio(x) for x in (2.3456, 0.0123, 1234.5, None)]
-    ['2.35', '0.0123', '1,230', '']
+    >>> [format_odds_ratio(x) for x in (2.3456, 0.0123, 1234.5, 2e6, None)]
+    ['2.35', '0.0123', '1,230', 'more than 1,000,000', '']
     """
     if value is None:
         return ""
-    if value >= 1e6:
-        return "above 1,000,000"
-    if value < 1e-6:
-        return "below 0.000001"
-    return f"{float(f'{value:.3g}'):,.10g}"
+    if value > LARGEST_RATIO:
+        return f"more than {format_odds_ratio(LARGEST_RATIO)}"
+    if value < SMALLEST_RATIO:
+        return f"less than {format_odds_ratio(SMALLEST_RATIO)}"
+    return f"{float(f'{value:.3g}'):,.10f}".rstrip("0").rstrip(".")
 
 
 def format_interval(low: float | None, high: float | None) -> str:
@@ -96,14 +107,22 @@ def format_interval(low: float | None, high: float | None) -> str:
 
     >>> [format_interval(*ends) for ends in ((0.5, 2), (None, 2), (0.5, None), (None, None))]
     ['0.5 to 2', 'below 2', 'above 0.5', 'any value']
+    >>> [format_interval(*ends) for ends in ((1e-9, 2), (2e6, None), (None, 1e-9), (1e-9, 2e6))]
+    ['below 2', 'above 1,000,000', 'below 0.000001', 'any value']
     """
-    if low is None and high is None:
-        return "any value"
-    if low is None:
-        return f"below {format_odds_ratio(high)}"
-    if high is None:
-        return f"above {format_odds_ratio(low)}"
-    return f"{format_odds_ratio(low)} to {format_odds_ratio(high)}"
+    has_low = low is not None and low >= SMALLEST_RATIO
+    has_high = high is not None and high <= LARGEST_RATIO
+    first = format_odds_ratio(min(low or 0.0, LARGEST_RATIO))
+    second = format_odds_ratio(max(high or 0.0, SMALLEST_RATIO))
+    if has_low and has_high:
+        return f"{first} to {second}"
+    if has_low:
+        return f"above {first}"
+    return f"below {second}" if has_high else "any value"
+
+
+def _interval_text(row: RegressionRow) -> str:
+    return format_interval(row.conf_low, row.conf_high)
 
 
 def predictor_label(row: RegressionRow) -> str:
@@ -134,19 +153,18 @@ def _model_sentence(result: RegressionResult) -> str:
         f"“{result.question.text}” was regressed on {' and '.join(phrases)} ({kind} regression by "
         f"{'Firth’s penalized' if is_penalized else 'maximum'} likelihood through the "
         f"randomization; {result.n:,} reports, each randomized on the respondent’s device; "
-        f"{PRECISION[is_penalized]}; intervals include that of the profile likelihood)."
+        f"{PRECISION[is_penalized]}; {INTERVALS[is_penalized]})."
     )
 
 
 def _coefficient_sentence(result: RegressionResult, row: RegressionRow) -> str:
     is_significant = (row.p_value or 0.0) < 1 - row.conf_level
-    qualifier = "" if is_significant else "not shown to differ: "
-    interval = format_interval(row.conf_low, row.conf_high)
+    conclusion = "" if is_significant else ", so a difference was not shown"
     return (
-        f"The odds of “{row.option_label}” against “{row.against_option_label}” were {qualifier}"
-        f"an estimated {format_odds_ratio(row.odds_ratio)} times as high for "
-        f"{_comparison_phrase(result, row)} ({100 * row.conf_level:g}% confidence interval "
-        f"{interval}; {format_p_value(row.p_value or 0.0)})."
+        f"The estimated odds of “{row.option_label}” against “{row.against_option_label}” were "
+        f"{format_odds_ratio(row.odds_ratio)} times as high for {_comparison_phrase(result, row)} "
+        f"({100 * row.conf_level:g}% confidence interval: {_interval_text(row)}; "
+        f"{format_p_value(row.p_value or 0.0)}){conclusion}."
     )
 
 

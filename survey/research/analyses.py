@@ -200,7 +200,7 @@ class _AnalysisPages(Pages):
         """Return the chart of an analysis as a file."""
         view = self._parse(analysis, slug, version, path)
         if kind not in FORMATS:
-            raise NotFoundError(f"there is no figure .{kind}; there are {', '.join(FORMATS)}")
+            raise NotFoundError(f"there is no figure .{kind}: choose one of {', '.join(FORMATS)}")
         result, specification = self._chart(view)
         name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
         return download(chart_file(view.survey, specification, kind), FORMATS[kind], name)
@@ -211,7 +211,7 @@ class _AnalysisPages(Pages):
         """Return the chart of an analysis as its page shows it."""
         view = self._parse(analysis, slug, version, path)
         if look not in PALETTES:
-            raise NotFoundError(f"there is no chart in {look}; there are {', '.join(PALETTES)}")
+            raise NotFoundError(f"there is no chart in {look}: choose one of {', '.join(PALETTES)}")
         _, specification = self._chart(view)
         return Response(analysis.svg(specification, look), content_type=FORMATS["svg"])
 

@@ -110,7 +110,7 @@ class Analysis:
 def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
     question, part = result.question(request.question), request.part
     if part not in PART_CHARTS:
-        raise NotFoundError(f"there is no chart {part}; there are {', '.join(PART_CHARTS)}")
+        raise NotFoundError(f"there is no chart {part}: choose one of {', '.join(PART_CHARTS)}")
     if not has_chart(question, part):
         raise NotFoundError(f"the question {request.question} has no chart of its {part}")
     return PART_CHARTS[part](question)

@@ -68,7 +68,9 @@ def find_variable(survey: PublishedSurvey, name: str) -> Variable:
     variables = {variable.question.id: variable for variable in list_variables(survey)}
     if name not in variables:
         choices = ", ".join(variables)
-        raise NotFoundError(f'{survey.slug} has no question "{name}" to cross; there are {choices}')
+        raise NotFoundError(
+            f'{survey.slug} has no question "{name}" to cross: choose one of {choices}'
+        )
     return variables[name]
 
 

@@ -20,7 +20,9 @@ def question_index(survey: PublishedSurvey, question_id: str) -> int:
     ids = [question.id for question in survey.definition.questions]
     if question_id not in ids:
         choices = ", ".join(ids)
-        raise NotFoundError(f'{survey.slug} has no question "{question_id}"; there are {choices}')
+        raise NotFoundError(
+            f'{survey.slug} has no question "{question_id}": choose one of {choices}'
+        )
     return ids.index(question_id)
 
 

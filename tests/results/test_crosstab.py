@@ -104,7 +104,7 @@ def test_labels_of_dates_are_days_and_labels_of_numbers_have_a_unit(store):
     ("names", "error", "words"),
     [
         (["choice", "choice"], CountsError, "a cross-tab needs two questions"),
-        (["choice", "none"], NotFoundError, 'no question "none" to cross; there are choice'),
+        (["choice", "none"], NotFoundError, 'no question "none" to cross: choose one of choice'),
         (["choice", "long_bits"], NotFoundError, 'no question "long_bits" to cross'),
         (["long_bits.o1", "long_bits.o2"], CountsError, "a cross-tab needs two questions"),
         (["fine", "since"], CountsError, "cells is larger than 10,000"),

@@ -74,18 +74,17 @@ class RegressionRequest(Request):
 
 
 PENALTIES = {"": "Maximum likelihood", "firth": "Firth’s penalized likelihood"}
-"""What is maximized, as a form names it."""
+"""Names of the estimates in the form, by the penalty in links."""
 
 MAX_PREDICTORS = 4
 MAX_ANSWERS = 12
 """Largest number of answers of an outcome or predictor."""
 
 MAX_WORK = 50_000
-"""Largest number of rows times combinations of answers that is fitted: a few seconds."""
+"""Largest number of rows times combinations of answers; a fit of this size takes a few seconds."""
 
 MAX_PENALIZED = 20
-"""Largest number of parameters that is fitted with a penalty, whose slope takes two evaluations for
-each."""
+"""Largest number of parameters of a fit with a penalty, whose slope is slow to compute."""
 
 
 def regression_questions(survey: PublishedSurvey) -> list[PublishedQuestion]:
@@ -113,7 +112,7 @@ def compute_regression(
     predictors = [_check_question(survey, name) for name in request.predictors if name != GROUP]
     by_group = GROUP in request.predictors
     if request.penalty not in PENALTIES:
-        raise CountsError(f"penalty {request.penalty[:60]!r} must be firth, or empty")
+        raise CountsError(f"penalty must be firth or empty (found {request.penalty[:60]!r})")
     _check_predictors(store, survey, outcome, predictors, by_group)
     questions = [outcome, *predictors]
     counts = count_combinations(store, survey, [question_index(survey, q.id) for q in questions])
@@ -177,7 +176,7 @@ def _check_predictors(
 
 
 def _merge_groups(counts: CombinationCounts) -> CombinationCounts:
-    """Return the counts without distinction of groups."""
+    """Return the counts of all groups together."""
     codes, row = np.unique(counts.codes, axis=0, return_inverse=True)
     times = np.bincount(row.ravel(), counts.times).astype(np.int64)
     return CombinationCounts(codes, np.zeros(len(codes), dtype=np.int64), times, ("",))
@@ -263,7 +262,7 @@ def _list_joint_responses(
 def _decide_disclosure(
     questions: Sequence[PublishedQuestion], counts: CombinationCounts
 ) -> estimator.Disclosure:
-    """Decide about all coefficients together, by the least precise of them.
+    """Decide about all coefficients together, by the least precise one.
 
     Groups are compared with the first one: two of n_0 and n_g reports are as precise as two of n/2
     reports each, n = 4/(1/n_0 + 1/n_g).

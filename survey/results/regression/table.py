@@ -29,7 +29,7 @@ METHODS = {
     "none": "maximum likelihood through the channels",
     "firth": "maximum likelihood through the channels with Firth's penalty",
 }
-"""What is maximized, by the penalty."""
+"""Methods of estimation in the CSV, by the penalty."""
 
 LARGEST_EXPONENT = 700.0
 """Largest x whose exponential is a floating-point number."""
@@ -41,8 +41,8 @@ class RegressionRow:
 
     `odds_ratio` is the ratio of the odds of `option` against `against_option` between respondents
     with `predictor_option` and with `reference_option`; for the intercept it is the odds. The ends
-    of the interval are odds ratios; an end that the reports leave open is None. A coefficient that
-    is not determined has an interval only. `predictor_id` is a question's id or "link".
+    of the interval are odds ratios; an open end is None. A coefficient that is not determined has
+    only an interval. `predictor_id` is a question's id or "link".
     """
 
     survey_id: str

@@ -64,10 +64,10 @@ class TrendRequest(Request):
     def parse(cls, query: Any, over: str = "") -> Self:
         """Parse a link; NotFoundError for an unknown page or part, DesignError for a length."""
         if over not in OVER:
-            raise NotFoundError(f"there is no page {over}; there are {', '.join(OVER)}")
+            raise NotFoundError(f"there is no page {over}: choose one of {', '.join(OVER)}")
         part, per = query.get("part", ""), query.get("per", "") if over == "trend" else ""
         if part and part not in PART_LABELS:
-            raise NotFoundError(f"there is no {part}; there are {', '.join(PART_LABELS)}")
+            raise NotFoundError(f"there is no {part}: choose one of {', '.join(PART_LABELS)}")
         if per and per not in SPLITS:
             raise DesignError(f"per = {per[:40]!r} must be one of {', '.join(SPLITS)}")
         return cls(over, query.get("question", ""), part, per)

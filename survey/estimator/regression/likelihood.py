@@ -298,8 +298,18 @@ class Profile:
     def _root(self, line: _Line, distance: float, path: Floats) -> tuple[float, Floats]:
         """Return the root at this distance of row'theta, and the direction to its maximum.
 
-        The search starts on the path to the last maximum.
+        One search starts on the path to the last maximum, another on the straight path: where the
+        likelihood is flat, a single one can stop early.
         """
+        if path is line.path or not line.free.size:
+            return self._root_from(line, distance, path)
+        return min(
+            (self._root_from(line, distance, start) for start in (path, line.path)),
+            key=lambda found: found[0],
+        )
+
+    def _root_from(self, line: _Line, distance: float, path: Floats) -> tuple[float, Floats]:
+        """Return the root and the direction found by a search that starts on this path."""
         from scipy.optimize import minimize
 
         start = self.theta + distance * path

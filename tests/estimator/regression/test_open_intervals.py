@@ -57,6 +57,18 @@ def test_a_slope_has_an_end_although_one_share_has_no_estimate_and_none_if_both_
     assert (empty.conf_low[1], empty.conf_high[1]) == (-math.inf, math.inf)
 
 
+def test_the_end_of_a_slope_is_that_of_the_profile_although_the_likelihood_is_flat():
+    # At these counts, a search from a single start stopped where the loss was 0.0 to 3.4.
+    channel, intercepts = from_epsilon(2, 0.7), np.linspace(-40, 40, 8001)
+    for first, second in ((62, 76), (63, 76), (56, 76), (76, 63)):
+        times = [190 - first, first, 190 - second, second]
+        fit = regression([0, 1, 0, 1], channel, [0, 0, 1, 1], times=times)
+        end = fit.conf_low[1] if np.isfinite(fit.conf_low[1]) else fit.conf_high[1]
+        loss = losses(first, 190, channel, intercepts)
+        loss = loss + losses(second, 190, channel, intercepts + end)
+        assert loss.min() == pytest.approx(SQUARE, abs=1e-2), (first, second)
+
+
 def test_an_end_does_not_depend_on_where_the_search_for_an_infinite_maximum_stops():
     # The search stops at -61, -66 and -225 for the three answers that nobody reports.
     channel = from_epsilon(4, "1")

@@ -78,9 +78,16 @@ class LinearEstimator:
 
         `share` has shape (groups, options or 1): the part that one report of each group has in the
         estimate. `reports` has shape (groups, kinds, options or 1).
+
+        Of each kind of report but a group's most frequent one, one report less is counted: at the
+        end of the interval a kind that was seen once may have no report, and then does not smooth
+        the sum of the other groups.
         """
         n = reports.sum(axis=1, keepdims=True)
-        shares = np.divide(reports, n, out=np.zeros(reports.shape), where=n > 0)
+        mode = np.arange(reports.shape[1])[:, None] == reports.argmax(axis=1)[:, None]
+        others = np.where(mode, 0.0, np.maximum(reports - 1, 0.0))
+        counted = np.where(mode, n - others.sum(axis=1, keepdims=True), others)
+        shares = np.divide(counted, n, out=np.zeros(reports.shape), where=n > 0)
         # Options first, then groups, then kinds of reports.
         values = np.moveaxis(share[:, None, :] * self.values, 2, 0)
         return lattice_shift(values, np.moveaxis(shares, 2, 0), n[:, 0].T, level)

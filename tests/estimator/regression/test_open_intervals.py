@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit, xlogy
+from scipy.special import erfc, expit, logit, xlogy
 from scipy.stats import binom
 
 from survey.estimator import Randomized, regression
@@ -86,15 +86,47 @@ def test_an_end_does_not_depend_on_where_the_search_for_an_infinite_maximum_stop
     assert 0 < fit.conf_low[1] < fit.conf_high[1] == math.inf
 
 
-def test_an_interval_contains_0_if_and_only_if_the_p_value_is_above_its_level():
-    for yes in (60, 78, 81):
-        for penalty in (None, "firth"):
-            fit = regression(
-                [0, 1, 0, 1], COIN, [0, 0, 1, 1], times=[90, 60, 150 - yes, yes], penalty=penalty
-            )
-            shown = np.isfinite(fit.estimate)
-            contains = (fit.conf_low < 0) & (fit.conf_high > 0)
-            assert ((fit.p_value > 0.05) == contains)[shown].all()
+@each_case("yes", [36, 80, 112])
+def test_with_firths_penalty_the_ends_are_the_outer_ones_of_two_likelihoods(yes):
+    fit = regression([0, 1], COIN, times=[150 - yes, yes], penalty="firth")
+    eta = np.linspace(-9, 9, 36_001)
+    share = expit(eta)
+    reported = COIN.q + (COIN.p - COIN.q) * share
+    # log of the root of Fisher's information, ((p-q) share (1-share))^2 / (reported (1-reported))
+    penalty = np.log(share * (1 - share)) - np.log(reported * (1 - reported)) / 2
+    plain = losses(yes, 150, COIN, eta)
+    penalized = plain - 2 * penalty
+    penalized -= penalized.min()
+    likelihoods = (plain, penalized)
+    for end, side in ((fit.conf_low[0], 0), (fit.conf_high[0], -1)):
+        # An end is open where the likelihood stays below its threshold up to the edge of the grid.
+        ends = [eta[loss <= SQUARE][side] for loss in likelihoods]
+        outer = min(ends) if side == 0 else max(ends)
+        assert end == (
+            pytest.approx(outer, abs=1e-3) if abs(outer) < 9 else math.copysign(math.inf, outer)
+        )
+    at_0 = np.array([np.interp(0, eta, loss) for loss in likelihoods])
+    assert fit.p_value[0] == pytest.approx(erfc(np.sqrt(at_0 / 2)).max(), rel=1e-3)
+
+
+COMPARED = {
+    "Wald's and the penalized test reject, the likelihood ratio does not": (426, 174, 36, 24),
+    "the likelihood ratio rejects, the other tests do not": (29, 31, 40, 20),
+    "all reject": (90, 60, 57, 93),
+}
+"""Which tests of equal shares reject at 5%, and reports 0 and 1 of two groups."""
+
+
+@pytest.mark.slow
+@each_case("penalty", [None, "firth"])
+@each_case("times", COMPARED.values())
+def test_an_interval_contains_0_if_and_only_if_the_p_value_is_above_its_level(times, penalty):
+    for reports in ([0, 1, 0, 1], [1, 0, 1, 0]):
+        fit = regression(reports, COIN, [0, 0, 1, 1], times=times, penalty=penalty)
+        assert np.isfinite(fit.estimate).all()
+        contains = (fit.conf_low < 0) & (fit.conf_high > 0)
+        assert contains[1] == (times != COMPARED["all reject"])
+        assert ((fit.p_value > 0.05) == contains).all()
 
 
 @pytest.mark.web

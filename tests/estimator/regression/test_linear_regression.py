@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy.stats import kurtosis, t
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import ByGroup, Randomized, linear_regression
@@ -45,11 +46,12 @@ def test_one_binary_predictor_has_the_ratio_of_covariance_and_variance():
     assert swapped.conf_low[1] == pytest.approx(-fit.conf_high[1])
 
 
-def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0():
+@each_case("n", [25, 200])
+def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0(n):
     rng = np.random.default_rng(4)
-    for effect in np.linspace(0, 1, 12):
-        u = rng.integers(2, size=200)
-        y = effect * u + rng.normal(size=200)
+    for effect in np.linspace(0, 4, 30):
+        u = rng.integers(2, size=n)
+        y = effect * u + rng.normal(size=n)
         reports = COIN.perturb(u, rng)
         fit = linear_regression(y, randomized=[Randomized("u", reports, COIN)])
         excludes = (fit.conf_low > 0) | (fit.conf_high < 0)
@@ -90,6 +92,51 @@ def test_intervals_contain_the_slope(epsilon):
         fit = linear_regression(y, randomized=[Randomized("u", channel.perturb(u, rng), channel)])
         covered += fit.conf_low[1] <= 2 <= fit.conf_high[1]
     assert 0.915 < covered / 300 < 0.99
+
+
+@each_case("randomized", [False, True])
+def test_intervals_allow_for_few_people_with_an_answer_if_a_predictor_is_randomized(randomized):
+    # (mean r)^2 = t^2 f Var(r)/(n - 3) at both ends, f = HC3/HC0, 2 n/(kurtosis - 1) degrees.
+    rng, channel = np.random.default_rng(7), from_epsilon(2, 12)
+    n = 60
+    x, u = rng.normal(size=n), (np.arange(n) % 6 == 0).astype(int)
+    y = x + u + rng.exponential(size=n)
+    if randomized:
+        fit = linear_regression(
+            y, x, randomized=[Randomized("u", channel.perturb(u, rng), channel)]
+        )
+    else:
+        fit = linear_regression(y, np.column_stack([x, u]))
+    others = sm.add_constant(x)
+    u_left, y_left = (sm.OLS(column, others).fit().resid for column in (u, y))
+    theirs = sm.OLS(y_left, u_left).fit()
+    factor, degrees = 1.0, n - 3
+    if randomized:
+        factor = (theirs.HC3_se[0] / theirs.HC0_se[0]) ** 2
+        degrees = 2 * n / (kurtosis(u_left * theirs.resid, fisher=False) - 1)
+        assert factor > 1.05
+        assert degrees < 20
+    for end in (fit.conf_low[2], fit.conf_high[2]):
+        r = u_left * (y_left - u_left * end)
+        expected = t.ppf(0.975, degrees) ** 2 * factor * r.var() / (n - 3)
+        assert r.mean() ** 2 == pytest.approx(expected, rel=1e-3)
+
+
+def test_intervals_contain_the_slope_where_six_people_of_200_have_the_answer():
+    # Fieller's interval with n - 2 degrees covers .935.
+    channel, rng, covered = from_epsilon(2, 8), np.random.default_rng(8), 0
+    for _ in range(800):
+        u, y = (rng.random(200) < 0.03).astype(int), rng.lognormal(sigma=0.8, size=200)
+        fit = linear_regression(y, randomized=[Randomized("u", channel.perturb(u, rng), channel)])
+        covered += fit.conf_low[1] <= 0 <= fit.conf_high[1]
+    assert covered / 800 > 0.965
+
+
+def test_an_interval_is_unbounded_if_no_report_shows_the_answer():
+    # Without a report of 1 the estimated share is negative, and the residuals are 0 for everybody.
+    channel, y = from_epsilon(2, 8), np.random.default_rng(9).normal(size=50)
+    fit = linear_regression(y, randomized=[Randomized("u", np.zeros(50, int), channel)])
+    assert (fit.conf_low[1], fit.conf_high[1], fit.p_value[1]) == (-np.inf, np.inf, 1)
 
 
 @each_case(

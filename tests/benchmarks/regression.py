@@ -1,7 +1,10 @@
 """Measure the bias, standard errors and coverage of regressions.
 
-    python -m tests.benchmarks.regression [simulated] [NAME OF A TWO-GROUP DESIGN ...]
+    python -m tests.benchmarks.regression [simulated] [linear] [NAME OF A TWO-GROUP DESIGN ...]
 
+`linear` simulates linear regressions with few people who have an answer, among others. The baseline
+("plain") is Fieller's interval with n - 3 degrees of freedom. Unbounded intervals count as covered;
+widths are compared in surveys in which both are bounded.
 `simulated` prints one line per coefficient. Targets in brackets allow for four standard errors of
 the simulation.
 Two groups without randomization (`TWO_GROUPS`): every outcome is fitted, up to a probability of
@@ -17,15 +20,20 @@ import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Literal, NamedTuple
+from unittest import mock
 
 import numpy as np
 from scipy.special import expit
 from scipy.stats import binom
+from scipy.stats import t as student
 
-from survey.estimator import regression
+from survey.estimator import Randomized, linear_regression, regression
+from survey.estimator.regression import linear_regression as linear
 from survey.mechanism import SubsetSelection, from_epsilon, grr
 from survey.mechanism.channel import Floats
 from tests.estimator.regression.test_simulation import simulated, simulated_in_groups
+
+corrected, fieller = linear._coefficient_interval, linear._fieller
 
 N = 3000
 ROUNDS = 200
@@ -109,6 +117,97 @@ def print_two_groups(name: str) -> None:
                   f"{given:11.4f}{TARGET:>8}{seconds:9.0f}{missed}", flush=True)  # fmt: skip
 
 
+class Linear(NamedTuple):
+    """People, privacy loss, share of the answer, errors, and the effect of the answer."""
+
+    n: int
+    epsilon: float
+    share: float
+    errors: str
+    effect: float
+
+
+LINEAR = [
+    Linear(50, 8, 0.03, "normal", 2),
+    Linear(50, 1, 0.5, "exponential", 2),
+    Linear(100, 8, 0.1, "lognormal", 0),
+    Linear(100, 4, 0.1, "normal", 2),
+    Linear(200, 1, 0.3, "exponential", 2),
+    Linear(200, 8, 0.1, "exponential", 2),
+    Linear(200, 8, 0.03, "lognormal", 0),
+    Linear(500, 1, 0.3, "normal", 2),
+    Linear(500, 8, 0.03, "lognormal", 0),
+    Linear(500, 4, 0.5, "normal", 2),
+    Linear(2000, 8, 0.03, "lognormal", 0),
+    Linear(2000, 2, 0.1, "exponential", 2),
+]
+"""Designs of least coverage in a grid of n, epsilon, share and errors, and ordinary ones."""
+
+ERRORS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "lognormal": lambda rng, n: rng.lognormal(sigma=0.8, size=n),
+}
+
+LINEAR_ROUNDS = 4000
+
+
+def plain_interval(p: Floats, q: Floats, freedom: int, level: float) -> tuple[float, float]:
+    """Return Fieller's interval of mean p/mean q with Student's t of `freedom` degrees."""
+    k = student.ppf((1 + level) / 2, freedom) ** 2 * np.cov(p, q, bias=True) / freedom
+    return fieller(p.mean(), q.mean(), k)
+
+
+def linear_ends(design: Linear, rng: np.random.Generator) -> Floats:
+    """Return the ends of both intervals of both slopes, shape (plain or corrected, ends, slopes).
+
+    The outcome is a predictor without randomization, plus the effect of the answer, plus an error.
+    """
+    n, channel = design.n, from_epsilon(2, design.epsilon)
+    x, u = rng.normal(size=n), (rng.random(n) < design.share).astype(int)
+    y = x + design.effect * u + ERRORS[design.errors](rng, n)
+    plain = []
+
+    def both(p: Floats, q: Floats, freedom: int, level: float, few: bool) -> tuple:
+        plain.append(plain_interval(p, q, freedom, level))
+        return corrected(p, q, freedom, level, few)
+
+    with mock.patch.object(linear, "_coefficient_interval", both):
+        fit = linear_regression(
+            y, x, randomized=[Randomized("u", channel.perturb(u, rng), channel)]
+        )
+    return np.array([np.transpose(plain)[:, 1:], [fit.conf_low[1:], fit.conf_high[1:]]])
+
+
+def print_linear() -> None:
+    start = perf_counter()
+    print(f"\nlinear regression, {LINEAR_ROUNDS:,} surveys per design, target {TARGET}")
+    print(f"{'n':>5}{'epsilon':>9}{'share':>7} {'errors':<12}{'effect':>6}  {'slope':<7}"
+          f"{'plain':>7}{'now':>7}{'bounded':>9}{'of these':>10}{'width':>7}")  # fmt: skip
+    least = np.ones(2)
+    for seed, design in enumerate(LINEAR):
+        rng = np.random.default_rng(seed)
+        ends = np.array([linear_ends(design, rng) for _ in range(LINEAR_ROUNDS)])
+        low, high = ends[:, :, 0], ends[:, :, 1]
+        truth = np.array([1.0, design.effect])
+        covers = (low <= truth) & (truth <= high)
+        bounded = np.isfinite(low)
+        for place, slope in enumerate(("open", "answer")):
+            coverage = covers[:, :, place].mean(axis=0)
+            least = np.minimum(least, coverage)
+            has_ends = bounded[:, 1, place]
+            given = covers[has_ends, 1, place].mean() if has_ends.any() else math.nan
+            width = np.diff(ends[has_ends, :, :, place], axis=2)[:, :, 0]
+            ratio = np.median(width[:, 1] / width[:, 0]) if has_ends.any() else math.nan
+            missed = "  MISSED" if coverage[1] < TARGET else ""
+            print(f"{design.n:5}{design.epsilon:9}{design.share:7} {design.errors:<12}"
+                  f"{design.effect:6}  {slope:<7}{coverage[0]:7.4f}{coverage[1]:7.4f}"
+                  f"{has_ends.mean():9.2f}{given:10.3f}{ratio:7.2f}{missed}",
+                  flush=True)  # fmt: skip
+    print(f"least coverage {least[1]:.4f}, target {TARGET}, ratio {least[1] / TARGET:.3f}; "
+          f"plain {least[0]:.4f}; {perf_counter() - start:.0f} seconds")  # fmt: skip
+
+
 def print_simulated() -> None:
     ratio_margin = 4 / math.sqrt(2 * ROUNDS)
     coverage_margin = 4 * math.sqrt(0.05 * 0.95 / ROUNDS)
@@ -130,6 +229,8 @@ def print_simulated() -> None:
 def main(parts: Sequence[str]) -> None:
     if not parts or "simulated" in parts:
         print_simulated()
+    if not parts or "linear" in parts:
+        print_linear()
     for name in TWO_GROUPS:
         if not parts or name in parts:
             print_two_groups(name)

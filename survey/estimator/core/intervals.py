@@ -563,3 +563,19 @@ def normal_quantile(level: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))
+
+
+def z_of_interval(estimate: Floats, reach: Floats, level: float) -> Floats:
+    """Return z = z_level estimate/reach, whose p-value is below 1 - `level` where 0 is excluded.
+
+    `reach` is the distance from the estimate to the end of its interval on the side of 0. For the
+    interval estimate -+ z_level SE, z is estimate/SE. Source: Altman and Bland 2011.
+
+    >>> z_of_interval(np.array([0.3]), np.array([0.2]), 0.95).round(2)
+    array([2.94])
+    """
+    # An estimate of 0 is in its interval even if the reach is 0.
+    ratio = np.divide(
+        estimate, reach, out=np.sign(estimate) * LARGEST_QUANTILE, where=np.asarray(reach) > 0
+    )
+    return np.asarray(normal_quantile(level) * ratio)

@@ -214,8 +214,7 @@ class Difference(Result):
                  their answers are equal
     conf_low     ends of the interval, in [-1, 1], never of zero width
     conf_high
-    z            of the test of equal shares, with the error under this hypothesis; `difference`
-                 corrects it for whole counts
+    z            of the test of equal shares (`equality_score`; `z_of_interval` for "mover-fieller")
     p_value      two-sided, for each option alone
     share_a      the two linear estimates
     share_b

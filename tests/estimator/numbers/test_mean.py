@@ -322,3 +322,22 @@ def test_the_difference_of_means_at_opposite_ends_is_covered():
             assert -1 <= difference.conf_low <= difference.conf_high <= 1
             covered += chance_a * chance_b * (difference.conf_low <= -1 + 1e-12)
     assert covered >= 0.945
+
+
+@each_case("level", [0.9, 0.95, 0.99])
+def test_the_difference_of_means_is_significant_if_and_only_if_its_interval_excludes_0(level):
+    rng = np.random.default_rng(20261125)
+    for channel in (grr(2, "3/4"), from_epsilon(2, 3), hybrid(5, 2)):
+        for _ in range(60):
+            a, b = (
+                mean(
+                    rng.multinomial(n, rng.dirichlet(np.full(channel.counted, alpha))),
+                    channel,
+                    range(channel.truths),
+                    level=level,
+                )
+                for n, alpha in ((200, 1), (300, 4))
+            )
+            result = mean_difference(a, b)
+            contains = result.conf_low <= 0 <= result.conf_high
+            assert contains == (result.p_value >= 1 - level), (a, b, result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from survey.estimator import (
     standardized_shares,
 )
 from survey.mechanism import SubsetSelection, from_epsilon, grr
+from tests.cases import each_case
 
 SURVEYS = 150
 RELATED = np.array([[0.05, 0.20], [0.50, 0.25]])
@@ -70,6 +73,28 @@ def test_unrelated_answers_differ_significantly_at_the_nominal_rate():
         conditional_difference(t, [0, 1]).p_value <= 0.05 for t in tables(unrelated, 2, 1500)
     ]
     assert np.mean(rejections) <= 0.11
+
+
+@each_case("level", [0.9, 0.95, 0.99])
+def test_a_difference_is_significant_if_and_only_if_its_interval_excludes_0(level):
+    rng = np.random.default_rng(20261125)
+    for channel in (grr(2, "3/4"), from_epsilon(2, 3), from_epsilon(3, 4)):
+        tested = 0
+        for _ in range(60):
+            # The shares among people with one of the two answers differ by .12 at most.
+            given = rng.dirichlet(np.ones(channel.truths))
+            other = 0.88 * given + 0.12 * rng.permutation(given)
+            base = rng.uniform(0.3, 0.7)
+            columns = [given * base, other * (1 - base), *[0 * given] * (channel.truths - 2)]
+            F = channel.matrix.T @ np.column_stack(columns) @ channel.matrix
+            counts = rng.multinomial(rng.choice([1_000, 4_000]), F.ravel() / F.sum())
+            table = crosstab(counts.reshape(F.shape), [channel] * 2)
+            with suppress(NoBaseError):
+                result = conditional_difference(table, [0, 1], level=level)
+                contains = (result.conf_low <= 0) & (result.conf_high >= 0)
+                assert (contains == (result.p_value >= 1 - level)).all(), (counts, result)
+                tested += 1
+        assert tested > 30
 
 
 def test_answers_without_randomization_are_post_stratified_exactly():

@@ -23,6 +23,14 @@ class DesignError(SurveyError, ValueError):
     """Weights, margins, strata or a plan for which no estimate exists."""
 
 
+class FieldError(CountsError):
+    """A value that a form field does not offer; `field` is the name of the field."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class NoBaseError(CountsError):
     """Shares of a subgroup whose size is not clearly above zero."""
 

@@ -19,7 +19,7 @@ from wtforms import SubmitField
 from survey.collect.invitations import respondent_link
 from survey.collect.simulation import true_values
 from survey.disclosure import MINIMUM_REPORTS, next_release
-from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
+from survey.errors import ChannelError, CountsError, DesignError, FieldError, NotFoundError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
@@ -180,7 +180,8 @@ class _AnalysisPages(Pages):
             except analysis.errors as error:
                 if not analysis.error_field:
                     raise
-                errors = {analysis.error_field: str(error)}
+                field = error.field if isinstance(error, FieldError) else analysis.error_field
+                errors = {field: str(error)}
         return self._render(view, result, errors, surroundings)
 
     def table(

@@ -78,7 +78,8 @@ class Analysis:
     chart        result, request -> Vega-Lite chart; None without a chart
     svg          renders the chart for a page
     workbook     result -> XLSX file; None without a workbook
-    error_field  the form field beside which the page shows why nothing can be computed
+    error_field  the form field beside which the page shows why nothing can be computed, unless the
+                 error names another (`FieldError`)
     errors       errors that the page shows instead of a result
     level_only   whether the confidence level is the only interval option
     """

@@ -227,20 +227,40 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "words"),
+    ("query", "field", "words"),
     [
-        ("question=fell_asleep", 422, "Choose at least one predictor"),
-        ("question=fell_asleep&predictor=fell_asleep", 422, "cannot be a predictor of itself"),
-        ("question=fell_asleep&predictor=none", 404, "none"),
-        ("question=fell_asleep&predictor=pressure&against=fell_asleep:often", 422, "often"),
+        ("question=fell_asleep", "predictors", "Choose at least one predictor"),
+        (
+            "question=fell_asleep&predictor=fell_asleep",
+            "predictors",
+            "fell_asleep cannot be a predictor of itself",
+        ),
+        (
+            "question=fell_asleep&predictor=pressure&against=fell_asleep:often",
+            "against",
+            "fell_asleep has no answer &#39;often&#39;",
+        ),
+        (
+            "question=fell_asleep&predictor=pressure&penalty=x",
+            "penalty",
+            "penalty must be firth or empty (found &#39;x&#39;)",
+        ),
     ],
 )
 def test_invalid_regressions_are_rejected_beside_their_field(
-    reader, two_links, query, status, words
+    reader, two_links, query, field, words
 ):
     response = reader.get(f"{PAGE}/regression?{query}")
-    assert response.status_code == status
-    assert words in response.text
+    assert response.status_code == 422
+    assert f'<a href="#{field}">{words}</a>' in response.text
+    error = rf'id="{field}\b.{{,120}}<span class="unseen">Error: </span>{re.escape(words)}</p>'
+    assert re.search(error, response.text, re.DOTALL)
+
+
+def test_a_regression_on_an_unknown_question_is_not_found(reader, two_links):
+    response = reader.get(f"{PAGE}/regression?question=fell_asleep&predictor=none")
+    assert response.status_code == 404
+    assert "none" in response.text
 
 
 def test_no_file_contains_suppressed_coefficients(reader, store, small):

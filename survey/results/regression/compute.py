@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from survey import estimator
-from survey.errors import ChannelError, CountsError
+from survey.errors import ChannelError, CountsError, FieldError
 from survey.estimator.trust.suppression import decide, least_precise
 from survey.estimator.trust.worst_case import joint_regression_worst_case, regression_worst_case
 from survey.questionnaire.kinds import PublishedQuestion
@@ -112,7 +112,9 @@ def compute_regression(
     predictors = [_check_question(survey, name) for name in request.predictors if name != GROUP]
     by_group = GROUP in request.predictors
     if request.penalty not in PENALTIES:
-        raise CountsError(f"penalty must be firth or empty (found {request.penalty[:60]!r})")
+        raise FieldError(
+            "penalty", f"penalty must be firth or empty (found {request.penalty[:60]!r})"
+        )
     _check_predictors(store, survey, outcome, predictors, by_group)
     questions = [outcome, *predictors]
     counts = count_combinations(store, survey, [question_index(survey, q.id) for q in questions])
@@ -186,7 +188,7 @@ def _baseline_index(question: PublishedQuestion, option_id: str) -> int:
     """Return the position of the answer that the others are compared with."""
     ids = [id_ for id_, _ in truth_labels(question)]
     if option_id and option_id not in ids:
-        raise CountsError(f"{question.id} has no answer {option_id[:60]!r}")
+        raise FieldError("against", f"{question.id} has no answer {option_id[:60]!r}")
     return ids.index(option_id) if option_id else default_baseline(question)
 
 

@@ -232,8 +232,8 @@ def _spread_sentence(result: SmallGroupsResult, shares: GroupShares, option: int
     return (
         f"“{label}”: the true shares of the {groups} vary{around} with a standard deviation of "
         f"about {points(float(shares.between_sd[option]))} points ({result.options.percent} "
-        f"interval {points(float(shares.between_low[option]))} to {high}; test of no difference: "
-        f"{test})."
+        f"interval {points(float(shares.between_low[option]))} to {high}; one-sided test of no "
+        f"difference: {test})."
     )
 
 

@@ -71,7 +71,7 @@ class GroupShares(Result):
     between_low   ends of its interval, shape (options,); the lower one may be 0
     between_high
     q             test statistic for equal shares of all groups (or as expected), shape (options,)
-    p_value       its p-value, shape (options,)
+    p_value       its one-sided p-value, shape (options,); can be below .05 where between_low is 0
     dof           degrees of freedom of the test: groups with reports minus coefficients
     n             reports of all groups
     level         nominal coverage, averaged over the groups

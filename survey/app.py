@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from types import TracebackType
 
@@ -15,8 +16,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import api, errors, research, respond
-from survey.respond.views import request_language
-from survey.respondent_texts import SOURCE, say
+from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
 from survey.security import API, headers
 from survey.settings import Settings
@@ -31,12 +31,6 @@ IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reports.stylesh
 
 RETRY_SECONDS = range(5, 16)
 """Values of Retry-After: a random one for each client, so that they do not all return at once."""
-
-PAGE_TEXTS: Mapping[HTTPStatus, tuple[str, str]] = {
-    HTTPStatus.NOT_FOUND: ("error.headingMissing", "error.missing"),
-    HTTPStatus.SERVICE_UNAVAILABLE: ("error.headingBusy", "error.busy"),
-}
-"""Catalogue keys of the heading and the explanation on respondents' error pages."""
 
 DETAILS: Mapping[HTTPStatus, str] = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address. Check that the link is complete.",
@@ -83,12 +77,12 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     client = respond.Client.load()
     respond.init_app(app, store, settings, client)
     results = ResultCache(store)
-    research.init_app(app, store, results, settings, client.sha256)
+    research.init_app(app, store, results, settings)
     api.init_app(app, store, results, settings)
     app.add_url_rule("/", "home", lambda: render_template("home.html"))
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
-    app.register_error_handler(errors.SurveyError, _survey_error)
-    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(errors.SurveyError, partial(_survey_error, client))
+    app.register_error_handler(HTTPException, partial(_http_error, client))
 
     @app.after_request
     def add_headers(response: Response) -> Response:
@@ -102,29 +96,38 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     return app
 
 
-def _survey_error(error: errors.SurveyError) -> Response:
+def _survey_error(client: respond.Client, error: errors.SurveyError) -> Response:
     status = errors.STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error(UNEXPECTED, exc_info=error)
-        return _error_response(status, DETAILS[status], "InternalServerError")
+        return _error_response(client, status, DETAILS[status], "InternalServerError")
     fields = {"opens": error.opens.isoformat()} if isinstance(error, errors.NotOpenError) else {}
-    return _error_response(status, str(error), type(error).__name__.removesuffix("Error"), fields)
+    name = type(error).__name__.removesuffix("Error")
+    return _error_response(client, status, str(error), name, fields)
 
 
-def _http_error(error: HTTPException) -> Response:
+def _http_error(client: respond.Client, error: HTTPException) -> Response:
     status = HTTPStatus(error.code or 500)
-    response = _error_response(status, DETAILS.get(status, status.description), status.phrase)
+    detail = DETAILS.get(status, status.description)
+    response = _error_response(client, status, detail, status.phrase)
     if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(sorted(getattr(error, "valid_methods", None) or []))
     return response
 
 
 def _error_response(
-    status: HTTPStatus, detail: str, name: str, fields: Mapping[str, str] | None = None
+    client: respond.Client,
+    status: HTTPStatus,
+    detail: str,
+    name: str,
+    fields: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an error as problem+json (RFC 9457) for programs, as a page for people."""
-    if _wants_page():
-        response = Response(_page(status, detail), status)
+    if request.path.startswith("/research"):
+        response = Response(render_template("error.html", status=status, detail=detail), status)
+    elif _wants_page():
+        # The client explains; respondents get no bytes that are not in its manifest.
+        response = page_response(client, status)
     else:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
         response = _problem(status, detail, "-".join(words), fields or {})
@@ -136,28 +139,11 @@ def _error_response(
     return response
 
 
-def _page(status: HTTPStatus, detail: str) -> str:
-    for_researchers = request.path.startswith("/research")
-    language = SOURCE if for_researchers else request_language()
-    heading, explanation = PAGE_TEXTS.get(status, ("error.heading", "error.other"))
-    return render_template(
-        "error.html",
-        status=status,
-        language=language,
-        heading=say(language, heading),
-        # Researchers and programs see the message of the error.
-        detail=detail if for_researchers else say(language, explanation),
-        for_researchers=for_researchers,
-        say=lambda key: say(language, key),
-    )
-
-
 def _wants_page() -> bool:
     """Return whether the request comes from a person: browsers ask for HTML for an address."""
-    if request.path.startswith(API):
-        return False
+    is_for_programs = request.path.startswith(API) or request.path.endswith(".json")
     opened = request.method != "POST" and request.accept_mimetypes.accept_html
-    return request.path.startswith("/research") or (opened and not request.path.endswith(".json"))
+    return opened and not is_for_programs
 
 
 def _problem(status: HTTPStatus, detail: str, name: str, fields: Mapping[str, str]) -> Response:

@@ -12,7 +12,7 @@ SOURCE = "en"
 LANGUAGES = (SOURCE, "es", "pt", "ar")
 """Languages of the interface; the other catalogues translate the source's texts."""
 
-SERVER_SECTIONS = ("error", "option", "shell")
+SERVER_SECTIONS = ("option", "shell")
 """Sections of the catalogue that only the server uses; devices get the others."""
 
 Text = str | tuple[str, ...]
@@ -66,10 +66,6 @@ def device_keys() -> list[str]:
 
 @cache
 def device_texts(language: str) -> bytes:
-    """Return a language's texts for devices: a JSON list in the order of `device_keys`.
-
-    The page embeds the list in a script element, so it contains no "<" that could end it.
-    """
+    """Return a language's texts for devices: a JSON list in the order of `device_keys`."""
     texts = [read_texts(language)[key] for key in device_keys()]
-    content = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
-    return content.replace("<", "\\u003c").encode("utf-8")
+    return json.dumps(texts, ensure_ascii=False, separators=(",", ":")).encode("utf-8")

@@ -27,13 +27,27 @@ API = "/api/"
 """Prefix of the addresses for programs."""
 
 
-def content_security_policy(form_action: str) -> str:
-    """Return the policy of a page that may send forms to `form_action`."""
+def content_security_policy(form_action: str, collector: str = "") -> str:
+    """Return the policy of a page that may send forms to `form_action` and requests to a collector.
+
+    "" is the page's own server, to which all pages may send requests.
+    """
+    connect = f"'self' {collector}".rstrip()
     return (
-        "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+        f"default-src 'none'; script-src 'self'; connect-src {connect}; style-src 'self'; "
         f"img-src 'self' data:; form-action {form_action}; base-uri 'none'; "
         "frame-ancestors 'none'; require-trusted-types-for 'script'"
     )
+
+
+def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:
+    """Return the headers that a host sends over https with the respondents' "page" and "files"."""
+    policy = {"Content-Security-Policy": content_security_policy("'none'", collector)}
+    common = {**COMMON, **policy, "Strict-Transport-Security": STRICT_TRANSPORT}
+    return {
+        "page": {**common, "Cache-Control": NO_STORE},
+        "files": {**common, "Cache-Control": IMMUTABLE},
+    }
 
 
 def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:

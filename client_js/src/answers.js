@@ -1,15 +1,14 @@
 /**
- * What each question counts as: its answer, its opt-out, or "does not apply".
+ * Which questions a person gets, and what each counts as: an answer, an opt-out, "does not apply".
  */
 
-import { optionAnswer, truthOf } from "./question-types.js";
-import { drawnQuestions, isDrawn, questions } from "./sampling.js";
+import { drawSome } from "./mechanism.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./sampling.js").Drawn} Drawn
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./random.js").UniformBelow} UniformBelow
  * @typedef {number | readonly number[]} Answer  option index, or grid index, or grid points + option
  *   index; of a multiple choice the indices of the ticked options, ascending
  * @typedef {Readonly<Record<string, Answer>>} Answers  question id -> answer
@@ -149,3 +148,149 @@ export function isOpen(question, answers, nudged) {
 export function optOutLabel(question) {
   return question.options.find((option) => option.id === question.opt_out)?.label ?? "";
 }
+
+/**
+ * @typedef {readonly string[] | null} Drawn  ids of the questions asked of this person; null: all
+ */
+
+/**
+ * Draw the order of the options of shuffled questions; options for no answer stay last.
+ *
+ * @param {Definition} definition
+ * @param {UniformBelow} uniformBelow
+ * @returns {Map<string, number[]>}  question id -> indices of its options
+ */
+export function shuffleOptions(definition, uniformBelow) {
+  const shuffled = questions(definition).filter(({ shuffled }) => shuffled);
+  return new Map(shuffled.map((question) => [question.id, shuffledOrder(question, uniformBelow)]));
+}
+
+/** @param {Question} question @param {UniformBelow} uniformBelow */
+function shuffledOrder({ options, alone, ...question }, uniformBelow) {
+  const noAnswers = [question.opt_out, question.not_applicable];
+  const all = options.map((_, i) => i);
+  const movable = all.filter(
+    (i) => i < options.length - alone && !noAnswers.includes(options[i].id),
+  );
+  const fixed = all.filter((i) => !movable.includes(i));
+  return [...drawSome(movable, movable.length, uniformBelow), ...fixed];
+}
+
+/**
+ * Check the drawn questions: more groups than the survey promises would reveal more than it promises.
+ *
+ * @param {Definition} definition
+ * @param {Drawn} drawn
+ */
+export function checkDrawn({ sampling }, drawn) {
+  const groups = sampling?.groups.filter((group) => group.every((id) => drawn?.includes(id)));
+  const isWhole = groups?.length === sampling?.draw && groups?.flat().length === drawn?.length;
+  if (sampling === null ? drawn !== null : !isWhole) {
+    throw new RangeError("the drawn questions are not a draw of this survey");
+  }
+}
+
+/**
+ * Return all questions in the order of their codes.
+ *
+ * @param {Definition} definition
+ */
+export function questions(definition) {
+  return definition.pages.flatMap((page) => page.questions);
+}
+
+/**
+ * Return the questions that this person gets.
+ *
+ * @param {Definition} definition
+ * @param {Drawn} drawn
+ */
+export function drawnQuestions(definition, drawn) {
+  return questions(definition).filter(isDrawn(drawn));
+}
+
+/** @param {Drawn} drawn */
+export function isDrawn(drawn) {
+  return (/** @type {Question} */ { id }) => drawn === null || drawn.includes(id);
+}
+
+/**
+ * Return how few and how many questions one person gets, and the number of all questions.
+ *
+ * @param {Definition} definition
+ */
+export function sampledCounts(definition) {
+  const all = questions(definition).length;
+  const { draw, groups } = definition.sampling ?? { draw: 1, groups: [questions(definition)] };
+  const sizes = groups.map((group) => group.length).sort((a, b) => a - b);
+  const total = (/** @type {number[]} */ drawn) => drawn.reduce((sum, size) => sum + size, 0);
+  return { fewest: total(sizes.slice(0, draw)), most: total(sizes.slice(-draw)), all };
+}
+
+/**
+ * Return the truth of an answer: an index, or ticks.
+ *
+ * @param {Question} question
+ * @param {Answer} answer
+ */
+export function truthOf(question, answer) {
+  if (typeof answer === "number") return answer;
+  const { options, channel } = question;
+  if (channel.kind !== "subset_selection") {
+    return options.map((_, i) => Number(answer.includes(i)));
+  }
+  // All patterns are compared, so that the time taken does not reveal the answer.
+  return patterns(question).reduce(
+    (index, pattern, i) => (pattern.join() === answer.join() ? i : index),
+    -1,
+  );
+}
+
+/**
+ * Return an option as an answer, or undefined for the id "".
+ *
+ * @param {Question} question
+ * @param {string} option
+ * @returns {Answer | undefined}
+ */
+export function optionAnswer({ type, options, grid }, option) {
+  const index = options.findIndex(({ id }) => id === option);
+  if (index < 0) return undefined;
+  if (type === "multiple_choice") return [index];
+  return isEntered(type) ? index + (grid?.points ?? 0) : index;
+}
+
+/** Whether people type the answer, which is then a grid point. @param {string} type */
+export function isEntered(type) {
+  return type === "number" || type === "date";
+}
+
+/**
+ * Return all sets of ticks that can be reported as a whole: options that combine, in ascending
+ * order of their bitmask, then each exclusive option.
+ *
+ * @param {Pick<Question, "options" | "alone" | "max_ticks">} question
+ * @returns {number[][]}
+ */
+export function patterns({ options, alone, max_ticks: max }) {
+  const together = options.length - alone;
+  return [...sets(together, max), ...options.slice(together).map((_, i) => [together + i])];
+}
+
+/**
+ * Return the sets of 1 to `max` numbers below n, ordered by their largest number.
+ *
+ * @param {number} n
+ * @param {number} max
+ * @returns {number[][]}
+ */
+function sets(n, max) {
+  if (max === 0) return [];
+  return Array.from({ length: n }, (_, largest) => [[], ...sets(largest, max - 1)]).flatMap(
+    (smaller, largest) => smaller.map((set) => [...set, largest]),
+  );
+}
+
+export const CHOICES = ["yes_no", "single_choice", "scale", "multiple_choice"];
+
+export const TYPES = [...CHOICES, "number", "date"];

@@ -2,10 +2,10 @@
  * The form of a channel: integers that fit in a draw, rows of one sum, a truth for every answer.
  */
 
+import { isEntered } from "./answers.js";
 import { ensureAtMost, LIMITS } from "./definition.js";
 import { DefinitionError, ensure, isInteger } from "./definition-error.js";
 import { ratio } from "./privacy-loss.js";
-import { isEntered } from "./question-types.js";
 import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-table.js";
 
 /**

@@ -6,9 +6,11 @@ import { DefinitionError, ensure } from "./definition-error.js";
 import { checkStructure, ensureKnownKeys } from "./definition-structure.js";
 import { tickWeights } from "./half-space.js";
 import { ratio, totalRatio } from "./privacy-loss.js";
+import { checkRoom } from "./report.js";
 
 /**
  * @typedef {import("./mechanism.js").Channel} Channel
+ * @typedef {import("./link.js").Link} Link
  * @typedef {import("./mechanism.js").Ratio} Ratio
  * @typedef {{id: string, label: string}} Option
  * @typedef {{low: number, step: number, points: number, decimals: number, unit: string}} Grid
@@ -28,9 +30,9 @@ import { ratio, totalRatio } from "./privacy-loss.js";
  * @typedef {{text: string, help: string, unit: string, topic?: string,
  *   options: string[]}} TranslatedQuestion
  * @typedef {{title: string, questions: TranslatedQuestion[]}} TranslatedPage
- * @typedef {Record<typeof import("./definition-translation.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
+ * @typedef {Record<typeof import("./definition-structure.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
  *   texts of a definition in another language, "" where it is not translated
- * @typedef {Record<typeof import("./definition-translation.js").TEXTS[number], string> & {id: string, format: number, slug: string,
+ * @typedef {Record<typeof import("./definition-structure.js").TEXTS[number], string> & {id: string, format: number, slug: string,
  *   version: number, language: string, report_bytes: number, allow_skip_logic: boolean,
  *   sampling: Sampling | null, pages: Page[], bucket?: "day" | "week", access: "open" | "invitation",
  *   kiosk: boolean, theme: string, exit: string, translations: Record<string, Translation>,
@@ -44,6 +46,9 @@ const DEFAULTS = {
   ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
   ...{ access: "open", kiosk: false, translations: {} },
 };
+
+/** Formats differ only in the part of the hash that a link must have: from 2 on 32 digits. */
+const FORMATS = [1, 2];
 
 /**
  * Limits that no definition can raise: p <= .99; e^epsilon <= e^12 per question and e^20 in total.
@@ -75,12 +80,35 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
   const id = hex(new Uint8Array(await digest(bytes)));
   checkPrefix(id, expectedPrefix);
   const content = parse(bytes);
-  ensure(content?.format === 1, "the definition's format is not 1");
+  ensure(FORMATS.includes(content?.format), "the definition's format is unknown");
+  checkPrefixLength(content.format, expectedPrefix);
   ensureKnownKeys(content, "definition");
   const definition = { ...DEFAULTS, ...content, id, untranslated: new Map() };
   checkStructure(definition);
   checkLimits(definition);
   return freeze(definition);
+}
+
+/**
+ * Return the definition of the survey at an address after checking it against the link.
+ *
+ * @param {Uint8Array<ArrayBuffer>} bytes  exactly as served
+ * @param {string} slug
+ * @param {Link} link
+ * @param {SubtleCrypto} subtle
+ */
+export async function loadDefinition(bytes, slug, link, subtle) {
+  const definition = await readDefinition(bytes, {
+    digest: (content) => subtle.digest("SHA-256", content),
+    expectedPrefix: link.prefix,
+  });
+  // Under a second name, the same survey could get two reports from this device.
+  ensure(definition.slug === slug, `the definition belongs to ${definition.slug}, not to ${slug}`);
+  if (definition.access === "invitation" && link.invitation === "") {
+    throw new DefinitionError("invitation_needed", "the survey is for people who were invited");
+  }
+  checkRoom(definition, { ...link, drawn: null });
+  return definition;
 }
 
 /** @param {Uint8Array} octets */
@@ -95,6 +123,13 @@ function checkPrefix(id, prefix) {
   if (!/^[0-9a-f]{16,64}$/i.test(prefix) || !id.startsWith(prefix.toLowerCase())) {
     throw new DefinitionError("other_definition", `definition ${id} is not the link's ${prefix}`);
   }
+}
+
+/** @param {number} format @param {string} prefix */
+function checkPrefixLength(format, prefix) {
+  // 16 digits allow a person who writes two definitions to give both the same start of the hash.
+  if (format > 1 && prefix !== "" && prefix.length < 32)
+    throw new DefinitionError("damaged_link", "the link has too short a part of the hash");
 }
 
 /** @param {Uint8Array} bytes @returns {Definition} */

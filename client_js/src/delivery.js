@@ -17,11 +17,11 @@ import {
 } from "./view-delivery.js";
 
 /**
+ * @typedef {import("./display.js").Display} Display
+ * @typedef {import("./outbox.js").EarlierSurveys} EarlierSurveys
+ * @typedef {import("./outbox.js").Earlier} Earlier
  * @typedef {import("./outbox.js").Entry} Entry
  * @typedef {import("./outbox.js").Outbox} Outbox
- * @typedef {import("./display.js").Display} Display
- * @typedef {import("./earlier-surveys.js").Earlier} Earlier
- * @typedef {import("./earlier-surveys.js").EarlierSurveys} EarlierSurveys
  * @typedef {import("./transport.js").Later} Later
  * @typedef {import("./view-delivery.js").Attempt} Attempt
  * @typedef {import("./visit.js").Survey} Survey
@@ -39,17 +39,18 @@ const FORBIDDEN = 403;
  * In the views, `earlier` says whether the report was made before this visit's answers.
  *
  * @param {object} parts
- * @param {string} parts.slug
+ * @param {import("./link.js").Address} parts.address
  * @param {Display} parts.display
  * @param {Outbox} parts.outbox
  * @param {Survey | null} parts.survey  null when the definition did not load
  * @param {EarlierSurveys} parts.earlierSurveys
  * @param {() => void} parts.reload
  */
-export function createDelivery({ slug, display, outbox, survey, earlierSurveys, reload }) {
+export function createDelivery({ address, display, outbox, survey, earlierSurveys, reload }) {
+  const { slug, collector, server } = address;
   const definition = () => survey?.definition ?? null;
   const pause = createPause(window);
-  const send = (/** @type {string} */ body) => sendReport(fetch, `/s/${slug}/reports`, body);
+  const send = (/** @type {string} */ body) => sendReport(fetch, `${server}/reports`, body);
   let isSending = false;
 
   /** @param {string} body @param {boolean} earlier */
@@ -66,7 +67,8 @@ export function createDelivery({ slug, display, outbox, survey, earlierSurveys, 
       return display.show(() => testRunView(definition()));
     }
     outbox.accepted(body);
-    forgetFiles(fetch, `/s/${slug}/sent`);
+    // Another host's page has its files in the cache of that host, which the collector cannot clear.
+    if (collector === "") forgetFiles(fetch, `${server}/sent`);
     const { durable } = outbox;
     const memory = createOffer();
     const actions = { onRemove: remove, onNext: reload, memory };

@@ -2,11 +2,11 @@
  * The field of each question type, and answers as text.
  */
 
+import { isEntered } from "./answers.js";
 import { radios } from "./field-choice.js";
 import { dateField, dayText } from "./field-date.js";
 import { checkboxes } from "./field-multiple-choice.js";
 import { numberField } from "./field-number.js";
-import { isEntered } from "./question-types.js";
 import { figure } from "./texts.js";
 import { decimalAt } from "./typed-number.js";
 

@@ -57,7 +57,7 @@ export function halfSpaceRatio(channel) {
  * A of the G near vectors agree in the first bit: those with t - 1 agreements in the other m - 1.
  *
  * @param {HalfSpace} channel
- * @returns {import("./frequencies.js").Weights}
+ * @returns {import("./privacy-loss.js").Weights}
  */
 export function tickWeights(channel) {
   const { m, agreements } = channel;

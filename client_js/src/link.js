@@ -7,6 +7,9 @@ import { DefinitionError } from "./definition-error.js";
 /**
  * @typedef {{prefix: string, invitation: string, stratum: string, isTaken: boolean}} Link  the parts of a
  *   link after its "#", "" if missing; `isTaken`: the page has already removed the invitation
+ * @typedef {{slug: string, collector: string, server: string}} Address  `collector`: the origin to
+ *   which reports go if another host serves the page, "" if the page's own; `server`: the start of
+ *   the survey's addresses
  */
 
 /** The start of a test run's slug, and of no survey's. */
@@ -17,11 +20,12 @@ const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 const MAX_STRATUM = 60;
 
-/** The start of a definition's hash, at least as long as in every link. */
-const PREFIX = /^([0-9a-f]{16,64})?$/;
+/** The start of a definition's hash, as long as in links to old definitions or at least as in later ones. */
+const PREFIX = /^([0-9a-f]{16}|[0-9a-f]{32,64})?$/;
 
-/** The only accepted spelling of a survey's path. */
-const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
+/** The only accepted spelling of a survey's path, and of a slug. */
+const PATH = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
+const SLUG = /^([a-z0-9]+(?:-[a-z0-9]+)*)$/;
 
 /** Whether a slug is that of a test run, whose server stores no report. @param {string} slug */
 export function isTestRun(slug) {
@@ -29,15 +33,27 @@ export function isTestRun(slug) {
 }
 
 /**
- * Return the slug in a path, or "" unless it has the canonical spelling.
+ * Return the survey's slug, and its addresses on the server that collects the reports.
  *
- * The device stores its report under the slug. Another spelling, /s/work%70lace, would reach the same
- * survey without finding that report, and a second report would weaken the first one's protection.
+ * The slug is in the path, or after the "#" if another host serves the page; it is "" unless it has
+ * the canonical spelling. The device stores its report under the slug. Another spelling,
+ * /s/work%70lace, would reach the same survey without finding that report, and a second report would
+ * weaken the first one's protection.
  *
- * @param {string} pathname  as the address bar has it, not decoded
+ * @param {Pick<Document, "querySelector">} document  names the collector if another host serves it
+ * @param {Pick<Location, "pathname" | "hash">} location  as the address bar has it, not decoded
+ * @returns {Address}
  */
-export function parseSlug(pathname) {
-  return ADDRESS.exec(pathname)?.[1] ?? "";
+export function parseAddress(document, { pathname, hash }) {
+  const collector = document.querySelector('meta[name="collector"]')?.getAttribute("content") ?? "";
+  const match = collector === "" ? PATH.exec(pathname) : SLUG.exec(part(hash, "slug"));
+  const slug = match?.[1] ?? "";
+  return { slug, collector, server: `${collector}/s/${slug}` };
+}
+
+/** Return a part of a link after its "#", or "". @param {string} hash @param {string} name */
+function part(hash, name) {
+  return new URLSearchParams(hash.slice(1)).get(name) ?? "";
 }
 
 /**
@@ -47,9 +63,9 @@ export function parseSlug(pathname) {
  * @returns {Link}
  */
 export function parseLink(hash) {
-  const parts = new URLSearchParams(hash.slice(1));
-  const [prefix, invitation, stratum] = ["d", "i", "s"].map((name) => parts.get(name) ?? "");
-  return { prefix, invitation, stratum, isTaken: parts.get("i") === "" && stratum === "" };
+  const [prefix, invitation, stratum] = ["d", "i", "s"].map((name) => part(hash, name));
+  const isTaken = stratum === "" && new URLSearchParams(hash.slice(1)).get("i") === "";
+  return { prefix, invitation, stratum, isTaken };
 }
 
 /** @param {Link} link */
@@ -60,4 +76,17 @@ export function checkLink({ prefix, invitation, stratum, isTaken }) {
   const isWhole = PREFIX.test(prefix) && (invitation ? isInvited : stratum === "");
   if (isWhole && stratum.length <= MAX_STRATUM && !stratum.includes("\0")) return;
   throw new DefinitionError("damaged_link", "the link's invitation is incomplete");
+}
+
+/**
+ * Return the link's fragment without the invitation. An empty "i" remains, so that a reload does not
+ * start without the invitation.
+ *
+ * @param {Address} address
+ * @param {Link} link
+ */
+export function withoutInvitation({ slug, collector }, { prefix }) {
+  const kept = { slug: collector && slug, d: prefix };
+  const parts = Object.entries(kept).filter(([, value]) => value !== "");
+  return `#${parts.map(([name, value]) => `${name}=${value}&`).join("")}i=`;
 }

@@ -2,19 +2,18 @@
  * The entry: connects the parts and leads one visit from the address to the acknowledgment.
  */
 
-import { loadDefinition, obstacleOf } from "./definition-loader.js";
-import { translateDefinition } from "./definition-translation.js";
+import { loadDefinition } from "./definition.js";
+import { translateDefinition } from "./definition-structure.js";
 import { createDelivery } from "./delivery.js";
-import { createDisplay, toolbar } from "./display.js";
+import { createDisplay, restartWhenIdle, toolbar } from "./display.js";
 import { element } from "./dom.js";
-import { createEarlierSurveys } from "./earlier-surveys.js";
-import { restartWhenIdle } from "./idle-restart.js";
-import { parseLink, parseSlug } from "./link.js";
-import { createOutbox } from "./outbox.js";
+import { withoutInvitation } from "./link.js";
+import { address, definitionBytes, link, words } from "./opening.js";
+import { createEarlierSurveys, createOutbox } from "./outbox.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { makeReport } from "./report.js";
-import { pageLanguages, preferredLanguage, say, sayIn } from "./texts.js";
-import { UnavailableError } from "./transport.js";
+import { loadedLanguages, pieces, preferredLanguage, sayIn } from "./texts.js";
+import { obstacleOf, UnavailableError } from "./transport.js";
 import { obstacleView } from "./view-delivery.js";
 import { createVisit } from "./visit.js";
 
@@ -22,16 +21,14 @@ import { createVisit } from "./visit.js";
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./delivery.js").Delivery} Delivery
- * @typedef {import("./earlier-surveys.js").EarlierSurveys} EarlierSurveys
+ * @typedef {import("./outbox.js").EarlierSurveys} EarlierSurveys
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
- * @typedef {import("./sampling.js").Drawn} Drawn
+ * @typedef {import("./answers.js").Drawn} Drawn
  * @typedef {import("./visit.js").Survey} Survey
  * @typedef {import("./visit.js").Visit} Visit
  */
 
-const slug = parseSlug(location.pathname);
-const link = parseLink(location.hash);
-const clientHash = document.body.dataset.clientHash ?? "";
+const { slug } = address;
 const display = createDisplay(/** @type {HTMLElement} */ (document.getElementById("survey")));
 const reload = () => location.reload();
 /** Whether this page holds a report that is not sent yet; a shared device stores it nowhere else. */
@@ -41,7 +38,10 @@ let isSending = () => false;
 const getRandomValues = (array) => crypto.getRandomValues(array);
 
 async function open() {
-  sayIn(document, preferredLanguage(pageLanguages(document), navigator.languages));
+  // Without words, the page still shows the notice that it has before its modules run.
+  await words;
+  sayIn(document, navigator.languages);
+  showVersion();
   // Another spelling of the address would miss the stored report and allow a second one.
   if (slug === "") {
     showPageToolbar();
@@ -50,10 +50,12 @@ async function open() {
   }
   /** @type {unknown} */
   let error;
-  const definition = await loadDefinition(window, slug, link, getRandomValues).catch((failure) => {
-    error = failure;
-    return null;
-  });
+  const definition = await definitionBytes
+    .then((bytes) => loadDefinition(bytes, slug, link, crypto.subtle))
+    .catch((failure) => {
+      error = failure;
+      return null;
+    });
   const onDevice = createOutbox(deviceStorage(), slug, definition?.report_bytes);
   // A shared device stores nothing new; a report that it stored before still counts.
   const isFresh = definition?.kiosk && onDevice.read().state === "empty";
@@ -61,7 +63,7 @@ async function open() {
   const survey = definition && createSurvey(definition);
   // A shared device must not tell one person what another has answered.
   const earlierSurveys = createEarlierSurveys(definition?.kiosk ? null : deviceStorage());
-  const delivery = createDelivery({ slug, display, outbox, survey, earlierSurveys, reload });
+  const delivery = createDelivery({ address, display, outbox, survey, earlierSurveys, reload });
   isSending = delivery.isSending;
   const entry = outbox.read();
   // A link that could not be opened stays as it is, so that the person can try it again.
@@ -75,9 +77,7 @@ async function open() {
 /** Remove the token from the address, where the next person could find and use it. */
 function removeInvitation() {
   if (link.invitation === "" && link.stratum === "") return;
-  // An empty "i" remains, so that a reload does not start without the invitation.
-  const prefix = link.prefix === "" ? "" : `d=${link.prefix}&`;
-  history.replaceState(null, "", `${location.pathname}#${prefix}i=`);
+  history.replaceState(null, "", `${location.pathname}${withoutInvitation(address, link)}`);
 }
 
 /**
@@ -92,8 +92,8 @@ function createSurvey(original) {
   document.documentElement.dataset.theme = original.theme;
   showToolbar(languages, original, (language) => {
     survey.definition = translateDefinition(original, language);
-    sayIn(document, language);
-    showFingerprints(original);
+    sayIn(document, [language]);
+    showVersion();
   });
   return survey;
 }
@@ -124,10 +124,13 @@ function showToolbar(languages, survey, translate) {
   choose(preferredLanguage(languages, navigator.languages));
 }
 
-/** Show the toolbar of a page whose survey did not load, in the languages that came with it. */
+/** Show the toolbar of a page whose survey did not load, in the languages of the interface. */
 function showPageToolbar() {
   const survey = { kiosk: false, exit: "" };
-  showToolbar(pageLanguages(document), survey, (language) => sayIn(document, language));
+  showToolbar(loadedLanguages(), survey, (language) => {
+    sayIn(document, [language]);
+    showVersion();
+  });
 }
 
 /** @param {unknown} error */
@@ -158,19 +161,14 @@ function deviceStorage() {
   }
 }
 
-/** @param {Definition} definition */
-function showFingerprints(definition) {
-  document
-    .getElementById("fingerprints")
-    ?.replaceChildren(
-      element("p", {}, `${say("footer.definition")} `, fingerprint(definition.id)),
-      element("p", {}, `${say("footer.code")} `, fingerprint(clientHash)),
-    );
-}
-
-/** Shorten a hash to the length that links carry; the start page shows all of it. @param {string} hash */
-function fingerprint(hash) {
-  return element("code", { title: hash }, hash.slice(0, 16));
+/** Show the version that the page claims to be, and the command by which others can check it. */
+function showVersion() {
+  const version = document.querySelector('meta[name="version"]')?.getAttribute("content") ?? "";
+  const collector = address.collector && ` --collector ${address.collector}`;
+  const page = `${location.origin}${location.pathname}`;
+  const command = element("code", {}, `survey verify ${page}${collector}`);
+  const text = pieces("footer.version", { version, command });
+  document.getElementById("version")?.replaceChildren(element("p", {}, ...text));
 }
 
 /**
@@ -186,7 +184,7 @@ function startVisit(survey, durable, delivery, earlierSurveys) {
     survey,
     display,
     getRandomValues,
-    start: { clientHash, link, durable },
+    start: { link, durable },
     earlierSurveys,
     onSend,
     onError: (error) => display.show(() => obstacleView(obstacle(error))),
@@ -230,4 +228,7 @@ window.addEventListener("hashchange", () => {
   if (!isSending()) reload();
 });
 
-open().catch(() => display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload })));
+open().catch(() => {
+  if (loadedLanguages().length > 0)
+    display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload }));
+});

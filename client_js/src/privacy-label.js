@@ -2,11 +2,12 @@
  * The privacy label: what a report can say about an answer, in words and in a table.
  */
 
+import { questions } from "./answers.js";
 import { element, paragraph, quoted, surveyElement } from "./dom.js";
-import { frequencies } from "./frequencies.js";
 import {
   boundIn,
   bounds,
+  frequencies,
   isWeakTogether,
   leastProtected,
   oddsFactor,
@@ -18,8 +19,7 @@ import {
   topicRatios,
   totalRatio,
 } from "./privacy-loss.js";
-import { namesOptions, saysAnswers } from "./report-reader.js";
-import { questions } from "./sampling.js";
+import { namesOptions, saysAnswers } from "./report.js";
 import { figure, pieces, say } from "./texts.js";
 
 /**
@@ -353,13 +353,8 @@ export function questionWarning(question, bound, isSent = false) {
   return [warning(reason, isSent)];
 }
 
-/**
- * List what is not protected, and the two fingerprints for checking the page.
- *
- * @param {Definition} definition
- * @param {string} clientHash
- */
-export function unprotectedList(definition, clientHash) {
+/** List what is not protected. */
+export function unprotectedList() {
   const gaps = [
     say("label.openPart"),
     say("label.openAddress"),
@@ -371,16 +366,5 @@ export function unprotectedList(definition, clientHash) {
     {},
     element("h3", {}, say("label.openHeading")),
     element("ul", {}, ...gaps.map((side) => element("li", {}, side))),
-    element(
-      "dl",
-      { class: "fingerprints" },
-      ...fingerprint(say("label.definition"), definition.id),
-      ...fingerprint(say("label.code"), clientHash),
-    ),
   );
-}
-
-/** @param {string} name @param {string} hash */
-function fingerprint(name, hash) {
-  return [element("dt", {}, name), element("dd", {}, element("code", {}, hash))];
 }

@@ -1,14 +1,13 @@
 /**
- * The interface's texts, which the page contains in each language of its survey.
+ * The interface's texts, in each language of the survey.
  */
 
-import { KEYS } from "./text-keys.js";
-
 /**
- * @typedef {import("./text-keys.js").Key} Key
  * @typedef {string | string[]} Text  one text, or one for each plural form, in gettext's order
  * @typedef {{texts: Map<string, Text>, plurals: Intl.PluralRules, rtl: boolean, group: string,
  *   mark: string}} Language  a language; `group` and `mark` are its thousands and decimal marks
+ * @typedef {{language: string, path: string, integrity: string}} WordsFile  the file with the texts
+ *   of a language, in the order of `KEYS`
  */
 
 /** Intl's names of gettext's plural forms, for languages with two and with six forms. */
@@ -22,14 +21,44 @@ const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 /** @type {Language} */
 let current;
 
+/** The texts of each loaded language; the survey's own language is the first. @type {Map<string, Text[]>} */
+let loaded = new Map();
+
 /**
- * Return the languages whose texts the page contains.
+ * Return the files of words that the page lists; its source language is the first.
  *
- * @param {Document} document
+ * @param {Pick<Document, "querySelectorAll">} document
+ * @returns {WordsFile[]}
  */
-export function pageLanguages(document) {
-  const scripts = [...document.querySelectorAll("script[data-texts]")];
-  return scripts.map((script) => script.getAttribute("data-texts") ?? "");
+export function availableWords(document) {
+  return [...document.querySelectorAll('meta[name="words"]')].map((meta) => {
+    const [language, path, integrity] = (meta.getAttribute("content") ?? "").split(" ");
+    return { language, path, integrity };
+  });
+}
+
+/**
+ * Return the files for a survey in these languages, the source language for any without a file; all
+ * files if the survey's languages are unknown.
+ *
+ * @param {readonly WordsFile[]} files
+ * @param {readonly string[]} languages
+ */
+export function chooseWords(files, languages) {
+  if (languages.length === 0) return [...files];
+  const available = files.map(({ language }) => language);
+  const chosen = languages.map((tag) => available.indexOf(preferredLanguage(available, [tag])));
+  return [...new Set(chosen)].map((at) => files[at]);
+}
+
+/** Make the texts of languages available. @param {[string, Text[]][]} words */
+export function useWords(words) {
+  loaded = new Map(words);
+}
+
+/** Return the languages whose texts are loaded; the survey's own is the first. */
+export function loadedLanguages() {
+  return [...loaded.keys()];
 }
 
 /**
@@ -49,15 +78,14 @@ export function preferredLanguage(languages, preferences) {
 }
 
 /**
- * Use this language from now on, or the first one whose texts the page contains.
+ * Use the first preferred language whose texts are loaded from now on, or else the survey's own.
  *
  * @param {Document} document
- * @param {string} preferences
+ * @param {readonly string[]} preferences
  */
 export function sayIn(document, preferences) {
-  const language = preferredLanguage(pageLanguages(document), [preferences]);
-  const words = document.querySelector(`script[data-texts="${language}"]`)?.textContent ?? "[]";
-  speak(language, JSON.parse(words));
+  const language = preferredLanguage(loadedLanguages(), preferences);
+  speak(language, loaded.get(language) ?? []);
   Object.assign(document.documentElement, { lang: language, dir: current.rtl ? "rtl" : "ltr" });
 }
 
@@ -151,3 +179,245 @@ function fill(text, values) {
 function isolated(value) {
   return RIGHT_TO_LEFT.test(value) === current.rtl ? value : `\u2068${value}\u2069`;
 }
+
+/**
+ * @typedef {typeof KEYS[number]} Key
+ */
+
+/** The keys of all texts, in the order in which the page lists them. */
+export const KEYS = /** @type {const} */ ([
+  "cannot.closed",
+  "cannot.crypto",
+  "cannot.damaged_link",
+  "cannot.full",
+  "cannot.heading",
+  "cannot.headingClosed",
+  "cannot.invitation_needed",
+  "cannot.malformed",
+  "cannot.missing",
+  "cannot.not_open",
+  "cannot.nothing",
+  "cannot.nothingSent",
+  "cannot.other_definition",
+  "cannot.randomness",
+  "cannot.too_weak",
+  "cannot.unavailable",
+  "cannot.unexpected",
+  "check.all",
+  "check.heading",
+  "check.kept",
+  "check.nothing",
+  "check.question",
+  "check.right",
+  "check.wrong",
+  "count.days",
+  "count.minutes",
+  "count.pages",
+  "count.questions",
+  "count.seconds",
+  "count.surveys",
+  "damaged.heading",
+  "damaged.text",
+  "earlier",
+  "exit.button",
+  "exit.hint",
+  "field.allThatApply",
+  "field.date",
+  "field.dateWrong",
+  "field.number",
+  "field.numberWrong",
+  "field.or",
+  "field.rounded",
+  "field.thousands",
+  "field.tooMany",
+  "field.upTo",
+  "field.wholeNumber",
+  "footer.version",
+  "idle.button",
+  "idle.heading",
+  "idle.text",
+  "label.about",
+  "label.becomes",
+  "label.becomesNearly",
+  "label.bounds",
+  "label.caption",
+  "label.careful",
+  "label.columnFrom10",
+  "label.columnFrom50",
+  "label.columnOdds",
+  "label.columnOther",
+  "label.columnOwn",
+  "label.columnQuestion",
+  "label.everyReport",
+  "label.fewer",
+  "label.frequencyOfMany",
+  "label.frequencyOfRarest",
+  "label.frequencyOfSampledTick",
+  "label.frequencyOfTick",
+  "label.frequencyOfTwo",
+  "label.good",
+  "label.jointBounds",
+  "label.linkedBounds",
+  "label.littleMeans",
+  "label.littleMeansInPart",
+  "label.moderate",
+  "label.noShare",
+  "label.notProof",
+  "label.ofAsked",
+  "label.ofJoint",
+  "label.ofLinked",
+  "label.ofSampled",
+  "label.openAddress",
+  "label.openCode",
+  "label.openDevice",
+  "label.openHeading",
+  "label.openPart",
+  "label.percent",
+  "label.percentNearly",
+  "label.severalNamed",
+  "label.shareFewer",
+  "label.together",
+  "label.togetherBounds",
+  "label.topic",
+  "label.topicTogether",
+  "label.weak",
+  "label.weakAnswer",
+  "label.weakQuestion",
+  "language.choose",
+  "language.comma",
+  "language.direction",
+  "mark.heading",
+  "mark.keepsNothing",
+  "mark.kiosk",
+  "mark.remove",
+  "mark.removed",
+  "mark.removedHeading",
+  "mark.text",
+  "memory.before",
+  "memory.forget",
+  "memory.forgotten",
+  "memory.heading",
+  "memory.offer",
+  "memory.remember",
+  "memory.stored",
+  "memory.stores",
+  "memory.warning",
+  "question.back",
+  "question.errorHeading",
+  "question.missing",
+  "question.missingEntry",
+  "question.missingEntryHere",
+  "question.missingHere",
+  "question.next",
+  "question.nudge",
+  "question.nudgeHeading",
+  "question.nudgeHere",
+  "question.number",
+  "question.numbers",
+  "question.page",
+  "question.protection",
+  "question.toReview",
+  "question.wrong",
+  "refusal.closed",
+  "refusal.conflict",
+  "refusal.cross-site",
+  "refusal.full",
+  "refusal.invitation",
+  "refusal.invitation-needed",
+  "refusal.malformed-report",
+  "refusal.not-found",
+  "refusal.not-open",
+  "refusal.other",
+  "refusal.outdated",
+  "refusal.report",
+  "refusal.report-too-large",
+  "refusal.unsupported-media",
+  "refused.again",
+  "refused.detail",
+  "refused.heading",
+  "refused.kept",
+  "refused.keptHere",
+  "refused.warning",
+  "refused.warningByChance",
+  "refused.what",
+  "review.change",
+  "review.changeOf",
+  "review.heading",
+  "review.intro",
+  "review.notAnswered",
+  "review.once",
+  "review.rounded",
+  "review.send",
+  "sending.heading",
+  "sending.text",
+  "sent.askedAbout",
+  "sent.bytes",
+  "sent.fromAnyAnswer",
+  "sent.heading",
+  "sent.mayBeRandom",
+  "sent.next",
+  "sent.nextText",
+  "sent.noneNamed",
+  "sent.notAsked",
+  "sent.place",
+  "sent.placeOfTwo",
+  "sent.reported",
+  "sent.thanks",
+  "sent.unknown",
+  "sent.unreadable",
+  "sent.warning",
+  "sent.what",
+  "sent.whatMeans",
+  "sent.whatMeansByChance",
+  "sent.whatMeansWeak",
+  "start.agree",
+  "start.bucketDay",
+  "start.bucketWeek",
+  "start.button",
+  "start.consent",
+  "start.contact",
+  "start.drawing",
+  "start.drawingByChance",
+  "start.drawingDevice",
+  "start.drawingReport",
+  "start.drawingSent",
+  "start.drawingStep",
+  "start.drawingTruth",
+  "start.ethics",
+  "start.example",
+  "start.extent",
+  "start.extentUpTo",
+  "start.forgotten",
+  "start.heading",
+  "start.headingWeak",
+  "start.helpline",
+  "start.inNumbers",
+  "start.invited",
+  "start.keepsNothing",
+  "start.kiosk",
+  "start.least",
+  "start.noProof",
+  "start.openLink",
+  "start.range",
+  "start.sampled",
+  "start.sendOnce",
+  "start.skips",
+  "start.steps",
+  "start.stepsByChance",
+  "start.stratum",
+  "start.truthfully",
+  "start.upTo",
+  "test.heading",
+  "test.text",
+  "waiting.busy",
+  "waiting.heading",
+  "waiting.keepOpen",
+  "waiting.keepOpenKiosk",
+  "waiting.many",
+  "waiting.network",
+  "waiting.next",
+  "waiting.now",
+  "waiting.safe",
+  "waiting.same",
+  "waiting.trying",
+]);

@@ -2,6 +2,10 @@
  * The network: fetches the definition and posts the report until the server answers.
  */
 
+import { DefinitionError, ensure } from "./definition-error.js";
+import { checkLink } from "./link.js";
+import { drawBytes, NoRandomnessError } from "./random.js";
+
 /**
  * @typedef {{status: number, name: string, detail: string, opens?: string}} Refusal  `name`: the
  *   server's name for the refusal, or ""; `opens`: the day on which the survey opens
@@ -9,6 +13,8 @@
  *   | {outcome: "refused"} & Refusal
  *   | {outcome: "later", seconds: number, reason: "network" | "busy" | "many"}} Outcome
  * @typedef {typeof globalThis.fetch} Fetch
+ * @typedef {"randomness" | "crypto" | "missing" | "closed" | "not_open" | "full" | "unavailable"
+ *   | "unexpected" | import("./definition-error.js").Reason} Obstacle
  * @typedef {Extract<Outcome, {outcome: "later"}>} Later
  */
 
@@ -43,6 +49,29 @@ export class UnavailableError extends Error {
   }
 }
 
+/** WebCrypto is missing because the browser is old or the address lacks https. */
+export class CryptoMissingError extends Error {
+  constructor() {
+    super("this browser does not offer WebCrypto here");
+    this.name = "CryptoMissingError";
+  }
+}
+
+/**
+ * Request the definition, but only if the link is complete and this device can protect the answers.
+ *
+ * @param {Pick<typeof globalThis, "crypto" | "fetch">} window
+ * @param {import("./link.js").Address} address
+ * @param {import("./link.js").Link} link
+ */
+export async function requestDefinition({ crypto, fetch }, { slug, server }, link) {
+  drawBytes((array) => crypto.getRandomValues(array), 1);
+  if (!crypto.subtle) throw new CryptoMissingError();
+  checkLink(link);
+  ensure(slug !== "", "the address names no survey");
+  return fetchDefinition(fetch, `${server}/definition.json`);
+}
+
 /**
  * Fetch the definition's bytes exactly as served.
  *
@@ -59,6 +88,36 @@ export async function fetchDefinition(fetch, url) {
   }).catch(() => ({ status: 0, name: "", detail: "" }));
   if (answer instanceof Uint8Array) return answer;
   throw new UnavailableError(answer);
+}
+
+/**
+ * Fetch the words of a language; the browser checks them against the page's integrity.
+ *
+ * @param {Fetch} fetch
+ * @param {import("./texts.js").WordsFile} file
+ */
+export function fetchWords(fetch, { path, integrity }) {
+  // From the cache, if the device has these very bytes.
+  const options = { ...PRIVATE_OPTIONS, cache: /** @type {const} */ ("default"), integrity };
+  return withTimeout(async (signal) => (await fetch(path, { ...options, signal })).json());
+}
+
+/**
+ * Return the name of the obstacle because of which this device cannot start.
+ *
+ * @param {unknown} error
+ * @returns {Obstacle}
+ */
+export function obstacleOf(error) {
+  if (error instanceof NoRandomnessError) return "randomness";
+  if (error instanceof CryptoMissingError) return "crypto";
+  if (error instanceof DefinitionError) return error.reason;
+  if (!(error instanceof UnavailableError)) return "unexpected";
+  const { status, name } = error.refusal;
+  if (name === "not-open") return "not_open";
+  if (status === 404) return "missing";
+  if (status !== 410) return "unavailable";
+  return name === "full" ? "full" : "closed";
 }
 
 /**

@@ -2,11 +2,13 @@
  * Views of a report on its way, one per state, and of what keeps a survey from starting.
  */
 
+import { questions } from "./answers.js";
 import {
   button,
   disclosure,
   element,
   heading,
+  listed,
   paragraph,
   paragraphs,
   passage,
@@ -14,16 +16,19 @@ import {
   surveyText,
 } from "./dom.js";
 import { isoDayText } from "./field-date.js";
-import { oddsFactor } from "./privacy-loss.js";
+import { noProof, questionWarning, wholeReport } from "./privacy-label.js";
+import { boundIn, bounds, oddsFactor, provesNothing } from "./privacy-loss.js";
+import { readCode, reportCodes, saysAnswers } from "./report.js";
 import { count, figure, say, sayOf } from "./texts.js";
-import { isReplaced, whatWasSent } from "./view-report.js";
 
 /**
+ * @typedef {import("./transport.js").Obstacle} Obstacle
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./definition-loader.js").Obstacle} Obstacle
+ * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./delivery.js").Offer} Offer
- * @typedef {import("./transport.js").Refusal} Refusal
+ * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
+ * @typedef {import("./transport.js").Refusal} Refusal
  * @typedef {Definition | null} MaybeDefinition  null if only a stored report is left of the survey
  */
 
@@ -297,4 +302,96 @@ export function obstacleView({ reason, opens, onTryAgain, hasAnswers = false }) 
     paragraph(say(hasAnswers ? "cannot.nothingSent" : "cannot.nothing")),
     ...(isFinal ? [] : [button(say("refused.again"), onTryAgain)]),
   );
+}
+
+/**
+ * Show the report by question, its meaning, and its exact bytes.
+ *
+ * @param {MaybeDefinition} definition
+ * @param {string} body
+ * @param {string} warning
+ */
+export function whatWasSent(definition, body, warning) {
+  const isReadable = definition !== null && JSON.parse(body).definition === definition.id;
+  return [
+    ...(isReadable ? wholeReport(definition, true) : []),
+    paragraph(meaning(definition)),
+    ...(isReadable ? noProof(definition) : []),
+    paragraph(warning, "notice"),
+    isReadable ? reportedList(definition, body) : paragraph(say("sent.unknown")),
+    paragraph(say("sent.bytes"), "quiet"),
+    // A region, so that it can have a label; it scrolls, so it can get the focus.
+    element(
+      "pre",
+      { tabindex: "0", role: "region", "aria-label": say("sent.bytes"), dir: "ltr" },
+      body,
+    ),
+  ];
+}
+
+/** Say what the lines are; weakly protected ones may well be the answers. @param {MaybeDefinition} definition */
+function meaning(definition) {
+  if (definition !== null && !provesNothing(definition)) return say("sent.whatMeansWeak");
+  return isReplaced(definition) ? say("sent.whatMeans") : say("sent.whatMeansByChance");
+}
+
+/** Whether every line names an answer, true or random. @param {MaybeDefinition} definition */
+export function isReplaced(definition) {
+  return definition !== null && questions(definition).every(saysAnswers);
+}
+
+/** @param {Definition} definition @param {string} body */
+function reportedList(definition, body) {
+  const codes = reportCodes(body);
+  const allBounds = bounds(questions(definition));
+  const rows = questions(definition).map((question, i) =>
+    element(
+      "div",
+      {},
+      surveyElement("dt", definition, question.text),
+      ...(definition.sampling && codes[i] === null
+        ? [element("dd", {}, say("sent.notAsked"))]
+        : codeDescription(definition, question, codes[i], boundIn(allBounds, question.id))),
+    ),
+  );
+  return element("dl", { class: "answers reported" }, ...rows);
+}
+
+/**
+ * @param {Definition} definition
+ * @param {Question} question
+ * @param {unknown} code
+ * @param {import("./privacy-loss.js").Bound} bound
+ */
+function codeDescription(definition, question, code, bound) {
+  const line = readCode(question, code);
+  if (line === null) return [element("dd", {}, say("sent.unreadable"))];
+  const about =
+    line.covered.length === 0
+      ? []
+      : [labelled(say("sent.askedAbout"), listed(definition, line.covered))];
+  const names =
+    line.named.length > 0
+      ? listed(definition, line.named)
+      : [element("b", {}, line.place ? placeText(line.place) : say("sent.noneNamed"))];
+  const note = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
+  const warning = questionWarning(question, bound, true);
+  return [
+    ...about,
+    labelled(say("sent.reported"), names),
+    warning.length > 0
+      ? element("dd", { class: "warning" }, ...warning)
+      : element("dd", { class: "quiet" }, note),
+  ];
+}
+
+/** Show a report that names no option by its number. @param {{at: number, of: number}} place */
+function placeText({ at, of }) {
+  if (of === 2) return say("sent.placeOfTwo", { at });
+  return say("sent.place", { at: figure(String(at + 1)), of: figure(String(of)) });
+}
+
+/** @param {string} name @param {Child[]} children */
+function labelled(name, children) {
+  return element("dd", {}, `${name}: `, ...children);
 }

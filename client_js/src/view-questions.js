@@ -2,38 +2,40 @@
  * A page of questions as native fieldsets, with notices about missing answers.
  */
 
+import { optOutLabel, questions } from "./answers.js";
 import {
   button,
   disclosure,
   element,
   heading,
+  listed,
   passage,
   quoted,
   surveyElement,
   surveyText,
 } from "./dom.js";
-import { createField } from "./field.js";
+import { answerTexts, createField } from "./field.js";
 import {
   boundSentence,
   frequencyParagraph,
   questionWarning,
   totalProtection,
+  wholeReport,
 } from "./privacy-label.js";
 import { boundIn, bounds, totalRatio } from "./privacy-loss.js";
-import { questions } from "./sampling.js";
 import { pieces, say } from "./texts.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer
- * @typedef {import("./dom.js").Attributes} Attributes
- * @typedef {import("./privacy-loss.js").Bound} Bound
- * @typedef {import("./dom.js").Child} Child
- * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./field.js").Field} Field
  * @typedef {import("./answers.js").Gap} Gap
+ * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./dom.js").Attributes} Attributes
+ * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
+ * @typedef {import("./field.js").Field} Field
+ * @typedef {import("./privacy-loss.js").Bound} Bound
  * @typedef {object} PageContext
  * @property {Definition} definition
  * @property {Page[]} pages  this person's pages with the questions to show now
@@ -282,4 +284,79 @@ function errorSummary(gaps, items) {
     element("h2", { id: "error-title" }, title),
     element("ul", {}, ...items),
   );
+}
+
+/**
+ * @typedef {object} ReviewContext
+ * @property {Definition} definition
+ * @property {Page[]} pages  this person's pages with the questions shown
+ * @property {(question: string) => Answer | undefined} answerTo
+ * @property {(question: string) => boolean} isRounded  whether its answer differs from what was typed
+ * @property {(question: string) => void} onChange
+ * @property {() => void} onBack
+ * @property {() => void} onSend
+ */
+
+/**
+ * Show all answers, each with a button to change it.
+ *
+ * @param {ReviewContext} context
+ * @returns {View}
+ */
+export function reviewView(context) {
+  const { definition, pages, onBack, onSend } = context;
+  const questions = pages.flatMap((page) => page.questions);
+  const allBounds = bounds(definition.pages.flatMap((page) => page.questions));
+  const content = element(
+    "div",
+    { class: "view review" },
+    element("div", { class: "top" }, button(say("question.back"), onBack, { class: "link back" })),
+    heading(say("review.heading")),
+    element("p", {}, say("review.intro")),
+    ...wholeReport(definition),
+    element(
+      "dl",
+      { class: "answers" },
+      ...questions.map((question) => row(context, question, allBounds)),
+    ),
+    element("p", {}, say("review.once")),
+    button(say("review.send"), onSend),
+  );
+  return { content, title: definition.title };
+}
+
+/** @param {ReviewContext} context @param {Question} question @param {Map<string, Bound>} allBounds */
+function row(context, question, allBounds) {
+  const { definition, onChange } = context;
+  return element(
+    "div",
+    { "data-question": question.id },
+    surveyElement("dt", definition, question.text),
+    element("dd", {}, ...answer(context, question)),
+    ...questionWarning(question, boundIn(allBounds, question.id)).map((warning) =>
+      element("dd", { class: "warning" }, warning),
+    ),
+    element(
+      "dd",
+      { class: "change" },
+      button(say("review.change"), () => onChange(question.id), {
+        class: "link",
+        "aria-label": say("review.changeOf", { question: question.text }),
+      }),
+    ),
+  );
+}
+
+/** @param {ReviewContext} context @param {Question} question */
+function answer({ definition, answerTo, isRounded }, question) {
+  const value = answerTo(question.id);
+  if (value !== undefined) {
+    const texts = answerTexts(question, value, definition.language);
+    const rounded = isRounded(question.id) ? [`${say("review.rounded")} `] : [];
+    return [...rounded, ...listed(definition, texts)];
+  }
+  return [
+    surveyElement("b", definition, optOutLabel(question)),
+    element("span", { class: "quiet" }, ` ${say("review.notAnswered")}`),
+  ];
 }

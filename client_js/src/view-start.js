@@ -2,7 +2,17 @@
  * The start page: what the survey is, and what anyone could learn from the report.
  */
 
-import { button, disclosure, element, heading, paragraphs, passage, surveyText } from "./dom.js";
+import { questions, sampledCounts } from "./answers.js";
+import {
+  button,
+  disclosure,
+  element,
+  heading,
+  paragraphs,
+  passage,
+  surveyText,
+  svgElement,
+} from "./dom.js";
 import {
   leastProtectedExample,
   noProof,
@@ -12,15 +22,14 @@ import {
   wholeReport,
 } from "./privacy-label.js";
 import { productOf, provesNothing, totalRatio } from "./privacy-loss.js";
-import { questions, sampledCounts } from "./sampling.js";
-import { randomStep } from "./start-illustration.js";
+import { saysAnswers } from "./report.js";
 import { count, say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./earlier-surveys.js").Earlier} Earlier
- * @typedef {import("./link.js").Link} Link
  * @typedef {import("./dom.js").View} View
+ * @typedef {import("./link.js").Link} Link
+ * @typedef {import("./outbox.js").Earlier} Earlier
  */
 
 /**
@@ -28,13 +37,12 @@ import { count, say } from "./texts.js";
  *
  * @param {object} of
  * @param {Definition} of.definition
- * @param {string} of.clientHash
  * @param {Link} of.link
  * @param {boolean} of.durable  whether this browser stores anything for the page
  * @param {() => void} of.onStart
  * @returns {View}
  */
-export function startView({ definition, clientHash, link, durable, onStart }) {
+export function startView({ definition, link, durable, onStart }) {
   const { title, introduction } = definition;
   const content = element(
     "div",
@@ -47,7 +55,7 @@ export function startView({ definition, clientHash, link, durable, onStart }) {
     ),
     element("p", { class: "quiet" }, extent(definition)),
     ...(skips(definition) ? [element("p", { class: "quiet" }, say("start.skips"))] : []),
-    privacyLabel(definition, clientHash),
+    privacyLabel(definition),
     ...(provesNothing(definition) ? [quickCheck()] : []),
     element("p", {}, say("start.sendOnce")),
     ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
@@ -162,8 +170,8 @@ function skips(definition) {
   return questions(definition).some((question) => question.ask_if !== null);
 }
 
-/** @param {Definition} definition @param {string} clientHash */
-function privacyLabel(definition, clientHash) {
+/** @param {Definition} definition */
+function privacyLabel(definition) {
   const isWeak = !provesNothing(definition);
   return element(
     "section",
@@ -177,10 +185,110 @@ function privacyLabel(definition, clientHash) {
     ...randomStep(definition),
     ...noProof(definition),
     leastProtectedExample(definition),
-    disclosure(
-      say("start.inNumbers"),
-      protectionTable(definition),
-      unprotectedList(definition, clientHash),
+    disclosure(say("start.inNumbers"), protectionTable(definition), unprotectedList()),
+  );
+}
+
+/**
+ * Explain and draw the random step: the answer is replaced or kept, or chance decides the report.
+ *
+ * @param {Definition} definition
+ */
+export function randomStep(definition) {
+  const isReplaced = questions(definition).every(saysAnswers);
+  // Weak protection does not make every true answer harmless.
+  const truthfully = provesNothing(definition) ? [say("start.truthfully"), " "] : [];
+  return [
+    element("p", {}, ...truthfully, isReplaced ? say("start.steps") : say("start.stepsByChance")),
+    isReplaced
+      ? randomStepDrawing(say("start.drawing"), replacementStrokes())
+      : randomStepDrawing(say("start.drawingByChance"), chanceStrokes()),
+  ];
+}
+
+/**
+ * Draw the figure: lines in SVG, words in HTML so that they can grow and be translated.
+ *
+ * @param {string} alternative
+ * @param {SVGElement[]} between  what lies between the answer and the report
+ */
+function randomStepDrawing(alternative, between) {
+  return element(
+    "figure",
+    { class: "random-step" },
+    strokes(alternative, between),
+    element(
+      "figcaption",
+      { "aria-hidden": "true" },
+      caption(say("start.drawingTruth"), say("start.drawingDevice")),
+      caption(say("start.drawingStep"), say("start.drawingDevice")),
+      caption(say("start.drawingReport"), say("start.drawingSent")),
     ),
   );
+}
+
+/** @param {string} title @param {string} place */
+function caption(title, place) {
+  return element("span", {}, element("b", {}, title), " ", element("span", {}, place));
+}
+
+/** @param {string} alternative @param {SVGElement[]} between */
+function strokes(alternative, between) {
+  return svgElement(
+    "svg",
+    { viewBox: "0 0 360 112", role: "img", "aria-label": alternative, focusable: "false" },
+    shape("rect", "device", { x: "4", y: "4", width: "236", height: "104", rx: "14" }),
+    shape("circle", "truth", { cx: "60", cy: "56", r: "15" }),
+    shape("path", "tick", { d: "M53 56.5l5 5 9.5-10" }),
+    ...between,
+    shape("path", "route", { d: "M264 49l8 7-8 7" }),
+    ...sheet(),
+  );
+}
+
+/** Draw two branches: the answer itself, and a random one below; they meet in the report. */
+function replacementStrokes() {
+  return [
+    shape("path", "route", { d: "M82 56H100C118 56 116 32 134 32H186C204 32 202 56 220 56H270" }),
+    shape("path", "route random", { d: "M100 56C118 56 116 82 134 82H142" }),
+    shape("path", "route random", { d: "M178 82H186C204 82 202 56 220 56" }),
+    ...die(82),
+  ];
+}
+
+/** Draw one path that leads through the die. */
+function chanceStrokes() {
+  return [
+    shape("path", "route", { d: "M82 56H142" }),
+    shape("path", "route random", { d: "M178 56H260" }),
+    ...die(56),
+  ];
+}
+
+/** @param {number} y  of its middle */
+function die(y) {
+  const dots = [
+    [154, y - 6],
+    [166, y - 6],
+    [160, y],
+    [154, y + 6],
+    [166, y + 6],
+  ];
+  return [
+    shape("rect", "die", { x: "146", y: `${y - 14}`, width: "28", height: "28", rx: "6" }),
+    ...dots.map(([cx, cy]) => shape("circle", "dot", { cx: `${cx}`, cy: `${cy}`, r: "2.2" })),
+  ];
+}
+
+function sheet() {
+  return [
+    shape("path", "sheet", { d: "M284 30h28l12 12v40h-40z" }),
+    shape("path", "sheet", { d: "M312 30v12h12" }),
+    shape("path", "line", { d: "M293 54h22M293 62h22M293 70h14" }),
+  ];
+}
+
+/** @param {string} tag @param {string} name @param {Record<string, string>} attributes */
+function shape(tag, name, attributes) {
+  return svgElement(tag, { class: name, ...attributes });
 }

@@ -2,13 +2,11 @@
  * One visit from the start page to Send: the only module that holds true answers, and clears them.
  */
 
-import { isOpen, shownPages, stoppingGaps } from "./answers.js";
+import { isOpen, questions, shownPages, shuffleOptions, stoppingGaps } from "./answers.js";
+import { encodeBase64url } from "./mechanism.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { drawQuestions } from "./report.js";
-import { encodeBase64url } from "./report-encoding.js";
-import { questions, shuffleOptions } from "./sampling.js";
-import { questionView } from "./view-questions.js";
-import { reviewView } from "./view-review.js";
+import { questionView, reviewView } from "./view-questions.js";
 import { addUpView, startView } from "./view-start.js";
 
 /**
@@ -16,10 +14,10 @@ import { addUpView, startView } from "./view-start.js";
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Page} Page
- * @typedef {import("./earlier-surveys.js").EarlierSurveys} EarlierSurveys
+ * @typedef {import("./outbox.js").EarlierSurveys} EarlierSurveys
  * @typedef {import("./link.js").Link} Link
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
- * @typedef {import("./sampling.js").Drawn} Drawn
+ * @typedef {import("./answers.js").Drawn} Drawn
  * @typedef {import("./display.js").Display} Display
  * @typedef {{definition: Definition}} Survey  the definition in the language that the person reads
  * @typedef {ReturnType<typeof createVisit>} Visit
@@ -32,7 +30,7 @@ import { addUpView, startView } from "./view-start.js";
  * @param {Survey} parts.survey
  * @param {Display} parts.display
  * @param {GetRandomValues} parts.getRandomValues
- * @param {{clientHash: string, link: Link, durable: boolean}} parts.start  what the start page says;
+ * @param {{link: Link, durable: boolean}} parts.start  what the start page says;
  *   `durable`: whether this browser stores anything for the page
  * @param {EarlierSurveys} parts.earlierSurveys
  * @param {(answers: Answers, drawn: Drawn) => void} parts.onSend

@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readDefinition } from "../src/definition.js";
+import { loadDefinition, readDefinition } from "../src/definition.js";
 import { DefinitionError } from "../src/definition-error.js";
-import { CryptoMissingError, loadDefinition, obstacleOf } from "../src/definition-loader.js";
-import { translateDefinition } from "../src/definition-translation.js";
-import { parseLink, parseSlug } from "../src/link.js";
+import { translateDefinition } from "../src/definition-structure.js";
+import { parseAddress, parseLink, withoutInvitation } from "../src/link.js";
 import { NoRandomnessError } from "../src/random.js";
 import { ReportTooLongError } from "../src/report.js";
-import { UnavailableError } from "../src/transport.js";
+import {
+  CryptoMissingError,
+  obstacleOf,
+  requestDefinition,
+  UnavailableError,
+} from "../src/transport.js";
 import {
   amount,
   bits,
@@ -545,7 +549,7 @@ for (const [name, changes] of Object.entries(WRONG_QUESTIONS)) {
 }
 
 const WRONG_DEFINITIONS = {
-  "another format": { ...GOOD, format: 2 },
+  "another format": { ...GOOD, format: 3 },
   "no pages": { ...GOOD, pages: [] },
   "an empty page": { ...GOOD, pages: [{ title: "", questions: [] }] },
   "two questions of one id": definitionOf([
@@ -575,26 +579,24 @@ test("bytes that are not JSON in UTF-8 are refused", async () => {
 });
 
 const BYTES = bytesOf(definitionOf([question("a", channel(2, 3, 1))]));
-const fill = (array) => crypto.getRandomValues(array);
 
-function browser(changes = {}) {
-  return {
-    crypto,
-    fetch: async () => new Response(BYTES),
-    ...changes,
-  };
+/** Open a link to a survey as the page does. */
+async function open(link, { slug = "workplace", bytes = BYTES, ...changes } = {}) {
+  const window = { crypto, fetch: async () => new Response(bytes), ...changes };
+  const content = await requestDefinition(window, { slug, server: `/s/${slug}` }, link);
+  return loadDefinition(content, slug, link, crypto.subtle);
 }
 
 const LINK = parseLink(`#d=${sha256(BYTES).slice(0, 16)}`);
 const TOKEN = "A".repeat(43);
 
 test("a definition that matches its link is loaded", async () => {
-  const definition = await loadDefinition(browser(), "workplace", LINK, fill);
+  const definition = await open(LINK);
   assert.equal(definition.id, sha256(BYTES));
 });
 
 test("a link without a hash opens the survey too", async () => {
-  await loadDefinition(browser(), "workplace", parseLink(""), fill);
+  await open(parseLink(""));
 });
 
 test("without randomness or WebCrypto nothing is requested", async () => {
@@ -602,20 +604,22 @@ test("without randomness or WebCrypto nothing is requested", async () => {
   const broken = () => {
     throw new Error("no entropy");
   };
-  const window = browser({ fetch });
-  await assert.rejects(loadDefinition(window, "workplace", LINK, broken), NoRandomnessError);
-  const insecure = browser({ fetch, crypto: {} });
-  await assert.rejects(loadDefinition(insecure, "workplace", LINK, fill), CryptoMissingError);
+  const silent = { subtle: crypto.subtle, getRandomValues: broken };
+  await assert.rejects(open(LINK, { fetch, crypto: silent }), NoRandomnessError);
+  for (const nothing of [{}, undefined])
+    await assert.rejects(open(LINK, { fetch, crypto: nothing }), NoRandomnessError);
+  const insecure = { getRandomValues: (array) => crypto.getRandomValues(array) };
+  await assert.rejects(open(LINK, { fetch, crypto: insecure }), CryptoMissingError);
 });
 
 test("another definition than the link's is refused", async () => {
   const link = parseLink(`#d=${"0".repeat(16)}`);
-  await assert.rejects(loadDefinition(browser(), "workplace", link, fill), DefinitionError);
+  await assert.rejects(open(link), DefinitionError);
 });
 
 test("a definition served under another name is refused, because it would get a second report", async () => {
   await assert.rejects(
-    loadDefinition(browser(), "school", LINK, fill),
+    open(LINK, { slug: "school" }),
     (error) => error instanceof DefinitionError && error.reason === "malformed",
   );
 });
@@ -642,34 +646,31 @@ for (const hash of [
   `d=0123456789ABCDEF&i=${TOKEN}`,
 ]) {
   test(`a damaged link is reported and nothing is requested: ${hash}`, async () => {
-    const window = browser({ fetch: () => assert.fail("requested") });
-    const loaded = loadDefinition(window, "workplace", parseLink(`#${hash}`), fill);
-    await assert.rejects(loaded, refused("damaged_link"));
+    const fetch = () => assert.fail("requested");
+    await assert.rejects(open(parseLink(`#${hash}`), { fetch }), refused("damaged_link"));
   });
 }
 
 test("a personal link cut anywhere is never valid", async () => {
   const link = `#s=Night%20shift&i=${TOKEN}&d=${"0".repeat(16)}`;
-  const window = browser({ fetch: () => assert.fail("requested") });
+  const fetch = () => assert.fail("requested");
   for (let end = "#s=N".length; end < link.length; end += 1) {
-    const loaded = loadDefinition(window, "workplace", parseLink(link.slice(0, end)), fill);
+    const loaded = open(parseLink(link.slice(0, end)), { fetch });
     await assert.rejects(loaded, (error) => error instanceof DefinitionError, `${end}`);
   }
 });
 
 test("a reload after the invitation was removed asks for the link again", async () => {
-  const window = browser({ fetch: () => assert.fail("requested") });
-  const loaded = loadDefinition(window, "workplace", parseLink(`#d=${"0".repeat(16)}&i=`), fill);
+  const fetch = () => assert.fail("requested");
+  const loaded = open(parseLink(`#d=${"0".repeat(16)}&i=`), { fetch });
   await assert.rejects(loaded, refused("invitation_needed"));
 });
 
 test("a survey by invitation asks nothing without an invitation", async () => {
   const bytes = bytesOf({ ...GOOD, access: "invitation" });
-  const window = browser({ fetch: async () => new Response(bytes) });
-  const open = (hash) => loadDefinition(window, "workplace", parseLink(hash), fill);
-  await assert.rejects(open(""), refused("invitation_needed"));
-  const prefix = sha256(bytes).slice(0, 16);
-  assert.equal((await open(`#i=${TOKEN}&d=${prefix}`)).access, "invitation");
+  await assert.rejects(open(parseLink(""), { bytes }), refused("invitation_needed"));
+  const invited = parseLink(`#i=${TOKEN}&d=${sha256(bytes).slice(0, 16)}`);
+  assert.equal((await open(invited, { bytes })).access, "invitation");
 });
 
 const QUESTION = { text: "¿Le presionaron?", help: "", unit: "", options: ["Nunca", "", "", ""] };
@@ -742,11 +743,64 @@ for (const changes of [
   });
 }
 
+/** A page with the address of a collector, or with none. */
+const pageOf = (collector) => ({
+  querySelector: () => (collector ? { getAttribute: () => collector } : null),
+});
+const parseSlug = (pathname, hash = "") => parseAddress(pageOf(""), { pathname, hash }).slug;
+
 test("only one spelling of a path names a survey", () => {
   for (const pathname of ["/s/workplace", "/s/workplace/"]) {
     assert.equal(parseSlug(pathname), "workplace");
   }
   assert.equal(parseSlug("/s/a-1-b"), "a-1-b");
+  assert.equal(parseSlug("/", "#slug=workplace"), "", "only another host's page has it after #");
+});
+
+test("another host's page has the slug after the # and sends to its collector", () => {
+  const collector = "https://collect.example";
+  const parse = (hash) => parseAddress(pageOf(collector), { pathname: "/s/other", hash });
+  const server = `${collector}/s/workplace`;
+  assert.deepEqual(parse("#slug=workplace&d=00"), { slug: "workplace", collector, server });
+  for (const hash of [
+    "",
+    "#d=00",
+    "#slug=",
+    "#slug=work%70lace/..",
+    "#slug=/s/workplace",
+    "#slug=A",
+  ])
+    assert.equal(parse(hash).slug, "", hash);
+});
+
+test("the address without its invitation still names the survey and its hash", () => {
+  const kept = (collector, hash) =>
+    withoutInvitation({ slug: "workplace", collector, server: "" }, parseLink(hash));
+  assert.equal(kept("", `#s=north&i=${TOKEN}&d=ab`), "#d=ab&i=");
+  assert.equal(kept("", `#i=${TOKEN}`), "#i=");
+  const hash = `#slug=workplace&i=${TOKEN}&d=ab`;
+  assert.equal(kept("https://collect.example", hash), "#slug=workplace&d=ab&i=");
+});
+
+test("a link to a definition of a later format has at least 32 digits of its hash", async () => {
+  for (const [format, digits, isLongEnough] of [
+    ...[
+      [1, 16, true],
+      [1, 64, true],
+      [2, 16, false],
+      [2, 31, false],
+    ],
+    ...[
+      [2, 32, true],
+      [2, 64, true],
+      [2, 0, true],
+    ],
+  ]) {
+    const bytes = bytesOf({ ...GOOD, format });
+    const loaded = open(parseLink(`#d=${sha256(bytes).slice(0, digits)}`), { bytes });
+    if (isLongEnough) assert.equal((await loaded).format, format);
+    else await assert.rejects(loaded, refused("damaged_link"));
+  }
 });
 
 for (const pathname of [

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { perturb } from "../src/mechanism.js";
-import { ratio } from "../src/privacy-loss.js";
 import {
   decodeBase64url,
   encodeBase64url,
   longestCode,
+  perturb,
   reportedOptions,
   sampledBits,
-} from "../src/report-encoding.js";
+} from "../src/mechanism.js";
+import { ratio } from "../src/privacy-loss.js";
 import { tableReports, tableRow, tableTruths } from "../src/weight-table.js";
 import { bits, channel, everyRun, halfSpace, replay, table } from "./support.js";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createEarlierSurveys } from "../src/earlier-surveys.js";
-import { createOutbox } from "../src/outbox.js";
+import { createEarlierSurveys, createOutbox } from "../src/outbox.js";
 import { sendReport, sendUntilAnswered } from "../src/transport.js";
 import { deviceStorage } from "./support.js";
 

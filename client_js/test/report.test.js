@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isOpen, shownPages, stoppingGaps, UnansweredError } from "../src/answers.js";
-import { frequencies } from "../src/frequencies.js";
+import {
+  isOpen,
+  patterns,
+  sampledCounts,
+  shownPages,
+  stoppingGaps,
+  UnansweredError,
+} from "../src/answers.js";
 import { perturb } from "../src/mechanism.js";
 import {
   bounds,
+  frequencies,
   leastProtected,
   oddsFactor,
   posteriorBounds,
@@ -14,11 +21,16 @@ import {
   reportStrength,
   totalRatio,
 } from "../src/privacy-loss.js";
-import { patterns } from "../src/question-types.js";
 import { createUniformBelow } from "../src/random.js";
-import { checkRoom, drawQuestions, makeReport, ReportTooLongError } from "../src/report.js";
-import { readCode, reportCodes, saysAnswers } from "../src/report-reader.js";
-import { sampledCounts } from "../src/sampling.js";
+import {
+  checkRoom,
+  drawQuestions,
+  makeReport,
+  ReportTooLongError,
+  readCode,
+  reportCodes,
+  saysAnswers,
+} from "../src/report.js";
 import {
   amount,
   bits,

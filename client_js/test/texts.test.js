@@ -1,18 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  availableWords,
+  chooseWords,
   count,
   figure,
+  loadedLanguages,
   pieces,
   preferredLanguage,
   say,
   sayIn,
   sayOf,
   speak,
+  useWords,
 } from "../src/texts.js";
 
 const SOURCE = await import("node:fs").then(({ readFileSync }) =>
-  readFileSync(new URL("../src/text-keys.js", import.meta.url), "utf8"),
+  readFileSync(new URL("../src/texts.js", import.meta.url), "utf8"),
 );
 const KEYS = SOURCE.match(/const KEYS = [^[]*\[([\s\S]*?)\]\)/)[1]
   .match(/"[^"]+"/g)
@@ -23,18 +27,12 @@ function texts(changes = {}) {
   return KEYS.map((key) => changes[key] ?? (key.startsWith("count.") ? ["one", "other"] : key));
 }
 
-/** A page that contains the texts of these languages. */
-function pageWith(languages) {
-  const scripts = Object.entries(languages).map(([language, languageTexts]) => ({
-    getAttribute: () => language,
-    textContent: JSON.stringify(languageTexts),
+/** A page that lists the words of these languages. */
+function pageListing(...languages) {
+  const metas = languages.map((language) => ({
+    getAttribute: () => `${language} /client/words.${language}.json sha256-x`,
   }));
-  return {
-    documentElement: {},
-    querySelectorAll: () => scripts,
-    querySelector: (selector) =>
-      scripts.find((script) => selector.includes(`"${script.getAttribute()}"`)) ?? null,
-  };
+  return { querySelectorAll: () => metas };
 }
 
 test("a text contains its values unchanged", () => {
@@ -99,19 +97,38 @@ test("the first available preferred language is used, or else the first language
   assert.equal(preferredLanguage(["es"], []), "es");
 });
 
-test("texts are in the chosen language, or in the page's first one", () => {
-  const page = pageWith({ en: texts({ earlier: "Before" }), es: texts({ earlier: "Antes" }) });
-  sayIn(page, "es-AR");
+test("texts are in the chosen language, or in the survey's own", () => {
+  const page = { documentElement: {} };
+  useWords([
+    ["en", texts({ earlier: "Before" })],
+    ["es", texts({ earlier: "Antes" })],
+  ]);
+  assert.deepEqual(loadedLanguages(), ["en", "es"]);
+  sayIn(page, ["fr", "es-AR"]);
   assert.equal(say("earlier"), "Antes");
   assert.deepEqual(page.documentElement, { lang: "es", dir: "ltr" });
-  sayIn(page, "de");
+  sayIn(page, ["de"]);
   assert.equal(say("earlier"), "Before");
   assert.equal(page.documentElement.lang, "en");
 });
 
 test("a page with missing or foreign texts fails at once", () => {
-  assert.throws(() => sayIn(pageWith({}), "en"), RangeError);
+  useWords([["en", []]]);
+  assert.throws(() => sayIn({ documentElement: {} }, ["en"]), RangeError);
   assert.throws(() => speak("en", ["one text"]), RangeError);
+});
+
+test("the words of all the survey's languages are chosen, its own first", () => {
+  const files = availableWords(pageListing("en", "es", "pt"));
+  assert.deepEqual(files[1], {
+    language: "es",
+    path: "/client/words.es.json",
+    integrity: "sha256-x",
+  });
+  const chosen = (...languages) => chooseWords(files, languages).map(({ language }) => language);
+  assert.deepEqual(chosen("pt-BR", "es"), ["pt", "es"]);
+  assert.deepEqual(chosen("de", "fr", "es"), ["en", "es"]);
+  assert.deepEqual(chosen(), ["en", "es", "pt"]);
 });
 
 test("a name from the server finds only texts of its group", () => {

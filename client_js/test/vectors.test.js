@@ -4,9 +4,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { readDefinition } from "../src/definition.js";
-import { frequencies } from "../src/frequencies.js";
 import { perturb } from "../src/mechanism.js";
-import { bounds, oddsFactor, posteriorBounds, topicRatios } from "../src/privacy-loss.js";
+import {
+  bounds,
+  frequencies,
+  oddsFactor,
+  posteriorBounds,
+  topicRatios,
+} from "../src/privacy-loss.js";
 import { makeReport } from "../src/report.js";
 import { digest, replay } from "./support.js";
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +21,7 @@ from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.kinds.multiple_choice import MultipleChoice
 from survey.questionnaire.privacy_loss import labels, odds_in_words, topic_bounds
 
-Reason = Literal["", "too_weak", "malformed", "other_definition"]
+Reason = Literal["", "too_weak", "malformed", "other_definition", "damaged_link"]
 
 WEAK = 2**18
 """T/L exceeds e^12 = 162,754.79, while every total stays below 2^32."""
@@ -27,8 +29,8 @@ WEAK = 2**18
 WEAKENED_QUESTIONS = 8
 """Maximum number of questions whose channel is weakened, one at a time."""
 
-PREFIX = 16
-"""Minimum number of hexadecimal digits of the hash in a link."""
+PREFIX, OLD_PREFIX = 32, 16
+"""Minimum number of hexadecimal digits of the hash in a link, and in one to an old definition."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,15 @@ def _links(definition: Definition) -> Iterator[Attempt]:
     wrong_end = f"{sha256[:-1]}{(int(sha256[-1], 16) + 1) % 16:x}"
     yield Attempt("the start of its hash in the link", text, "", sha256[:PREFIX])
     yield Attempt("its whole hash in the link", text, "", sha256)
-    for prefix in (wrong_start[:PREFIX], wrong_end, sha256[: PREFIX - 1], "0" * PREFIX):
+    for prefix in (wrong_start[:PREFIX], wrong_end, sha256[: OLD_PREFIX - 1], "0" * PREFIX):
         yield Attempt("another hash in the link", text, "other_definition", prefix)
+    form = json.loads(text)
+    old = canonical_json({**form, "format": 1}).decode("utf-8")
+    start = hashlib.sha256(old.encode("utf-8")).hexdigest()[:OLD_PREFIX]
+    yield Attempt("the start of an old definition's hash", old, "", start)
+    if form["format"] > 1:
+        for length in (OLD_PREFIX, PREFIX - 1):
+            yield Attempt("too few digits of its hash", text, "damaged_link", sha256[:length])
     yield Attempt("one byte more", f"{text} ", "other_definition", sha256[:PREFIX])
 
 

@@ -20,8 +20,8 @@ GROUP = "visits"
 
 NOT_RUN = (
     *("display.js", "dom.js", "field-choice.js", "field-date.js", "field-entry.js"),
-    *("field-multiple-choice.js", "field-number.js", "field.js", "idle-restart.js"),
-    *("privacy-label.js", "start-illustration.js", "view-questions.js", "view-review.js"),
+    *("field-multiple-choice.js", "field-number.js", "field.js"),
+    *("privacy-label.js", "view-questions.js"),
     "view-start.js",
 )
 """Modules that need a browser: they build pages and read input. Stand-ins replace them."""
@@ -30,7 +30,7 @@ RESPONDENTS = 24
 WORDS = 64
 """Words that a device's generator repeats; a divisor of the size of its pool."""
 
-PREFIX = 16
+PREFIX = 32
 SEED = 20261124
 
 FAILURES = (0, 503)

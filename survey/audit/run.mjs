@@ -15,7 +15,7 @@ const { createUniformBelow, drawBytes } = await load("random.js");
 const { readDefinition } = await load("definition.js");
 const { drawQuestions, makeReport } = await load("report.js");
 const loss = await load("privacy-loss.js");
-const { frequencies } = await load("frequencies.js");
+const { frequencies } = loss;
 
 const digest = (bytes) => webcrypto.subtle.digest("SHA-256", bytes);
 const read = (canonical, expectedPrefix = "") =>

@@ -4,8 +4,13 @@ import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-/** The entry module runs when it is loaded, so every visit loads it under another address. */
+/** Modules that run when they are loaded: every visit loads them under another address. */
+const SCRIPTS = ["opening.js", "main.js"];
+
 let visits = 0;
+
+/** The address of the words, which all visits request alike. */
+const WORDS = "/words.en.json";
 
 /**
  * Return a function that makes one visit and returns a record of it.
@@ -21,15 +26,22 @@ export async function prepareVisits(client, replaced, canonical) {
     if (name.endsWith(".js")) copyFileSync(`${client}/${name}`, `${folder}/${name}`);
   }
   for (const name of replaced) await replace(client, folder, name);
-  const entry = pathToFileURL(`${folder}/main.js`).href;
-  const texts = readFileSync(`${client}/texts.en.json`, "utf8");
+  const scripts = SCRIPTS.map((name) => [name, readFileSync(`${folder}/${name}`, "utf8")]);
+  const texts = readFileSync(`${client}/words.en.json`, "utf8");
   return async (visitor) => {
     const device = createDevice(canonical, texts, visitor);
     for (const [name, value] of Object.entries(device.globals)) {
       Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
     }
     visits += 1;
-    await import(`${entry}?visit=${visits}`);
+    const fresh = (name) => `visit${visits}-${name}`;
+    for (const [name, source] of scripts) {
+      writeFileSync(
+        `${folder}/${fresh(name)}`,
+        SCRIPTS.reduce((text, script) => text.replace(`./${script}`, `./${fresh(script)}`), source),
+      );
+      await import(pathToFileURL(`${folder}/${fresh(name)}`).href);
+    }
     // Nothing here waits for a network or a clock, so one turn later the visit is complete.
     await new Promise((resolve) => setImmediate(resolve));
     return device.record();
@@ -79,6 +91,7 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
     },
   };
   const fetch = async (url, { signal, ...options }) => {
+    if (url === WORDS) return { json: async () => JSON.parse(texts) };
     requests.push({ url, ...options });
     const bytes = new TextEncoder().encode(canonical);
     if (options.method !== "POST") return { status: 200, arrayBuffer: () => bytes };
@@ -93,14 +106,13 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
   // No time passes between two attempts.
   const timers = { setTimeout: queueMicrotask, clearTimeout() {}, addEventListener() {} };
   const window = { ...timers, localStorage, crypto, fetch, location };
-  const script = { getAttribute: () => "en", textContent: texts };
+  const listed = { getAttribute: () => `en ${WORDS} sha256-` };
   const document = {
-    body: { dataset: { clientHash: "" } },
     documentElement: { dataset: {} },
     activeElement: null,
     getElementById: () => null,
-    querySelector: () => script,
-    querySelectorAll: () => [script],
+    querySelector: () => null,
+    querySelectorAll: () => [listed],
   };
   const record = () => ({
     requests,
@@ -116,6 +128,7 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
 /** A respondent who starts, answers the shown questions, confirms skipped ones, and sends. */
 function visitor(answers, beforeSending) {
   return {
+    element: () => ({ cloneNode: () => null }),
     createDisplay: () => ({ show: (build) => build().visit?.(), clear() {} }),
     startView: ({ onStart }) => ({ visit: onStart }),
     questionView: ({ pages, at, onAnswer, onContinue }) => ({

@@ -127,8 +127,6 @@ def check(file: Path, as_json: bool) -> None:
 def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
     """Publish a definition FILE as a new version, which cannot be changed."""
     # Hashing the client is slow; the other commands of this module do not need it.
-    from survey.respond.client import Client
-
     settings, store = configured_settings(), configured_store()
     definition = load_file(file, settings.caps)
     _warn(freeze(definition, 1), _other_definitions(store, definition.slug))
@@ -137,7 +135,7 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: 
     schedule = updated_schedule(previous, opens, closes, limit)
     survey = publish_survey(store, definition, utc_today(), schedule)
     click.echo(f"published {survey.slug} version {survey.version}")
-    click.echo(f"definition {survey.sha256}\npage code  {Client.load().sha256}")
+    click.echo(f"definition {survey.sha256}")
     if survey.definition.access == "invitation":
         click.echo(f"create its invitation links with: survey invite {survey.slug}")
     else:

@@ -96,7 +96,7 @@ def issue_invitations(
     store.add_invitations(survey.key, stratum, list(map(token_hash, tokens)), before)
 
 
-HASH_IN_LINK = 16
+HASH_IN_LINK = 32
 """Digits of the definition's hash in a link; the page refuses any other definition."""
 
 

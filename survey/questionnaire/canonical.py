@@ -27,7 +27,9 @@ from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.kinds.base import AskIf, Grid, JointResponse
 from survey.questionnaire.texts import SURVEY_TEXTS, Option
 
-FORMAT = 1
+FORMAT = 2
+"""Links to definitions of format 1 may have 16 digits of the hash; later ones have at least 32."""
+
 REPORT_STEP = 256
 """Reports are padded to a multiple of this many bytes, so that all have the same length."""
 

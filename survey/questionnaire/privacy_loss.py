@@ -1,7 +1,7 @@
 """The privacy loss of questions and of a whole report: the privacy label, and warnings.
 
 Every number follows exactly from the integer channels. The client computes the label's numbers too
-(`client_js/src/privacy-loss.js`, `frequencies.js`); `tests/vectors/label.json` binds the two.
+(`client_js/src/privacy-loss.js`); `tests/vectors/label.json` binds the two.
 """
 
 from __future__ import annotations

@@ -15,13 +15,11 @@ from survey.store import Store
 __all__ = ["MAX_UPLOAD_BYTES", "init_app"]
 
 
-def init_app(
-    app: Flask, store: Store, results: ResultCache, settings: Settings, client_hash: str
-) -> None:
+def init_app(app: Flask, store: Store, results: ResultCache, settings: Settings) -> None:
     """Add the researchers' pages to the application; a CSRF token protects each form."""
     csrf = CSRFProtect(app)
     # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
-    workspace = Workspace(store, results, settings, client_hash)
+    workspace = Workspace(store, results, settings)
     parts = (accounts, team, builder, surveys, analyses, downloads)
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

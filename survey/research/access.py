@@ -294,11 +294,9 @@ class Log:
 class Workspace:
     """A store with everything the researchers' pages need to work on it."""
 
-    def __init__(
-        self, store: Store, results: ResultCache, settings: Settings, client_hash: str
-    ) -> None:
+    def __init__(self, store: Store, results: ResultCache, settings: Settings) -> None:
         self.store, self.results = store, results
-        self.settings, self.client_hash = settings, client_hash
+        self.settings = settings
         self.passwords = Passwords(settings.password_cost)
         self.throttle = Throttle(store, settings.secret)
         self.sessions = Sessions(store, self.passwords)

@@ -36,6 +36,7 @@ from survey.results.exports.methods import (
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
+from survey.version import __version__
 
 CSV = "text/csv; charset=utf-8"
 
@@ -214,7 +215,7 @@ class _ReportPages(Pages):
             *survey_facts(result.survey, result.n),
             ("Release", f"{result.release}, read {_read_at(result)}"),
             ("Intervals", result.options.description),
-            ("Page code", self._workspace.client_hash),
+            ("Respondents’ page", f"version {__version__}"),
         ]
         return render_template(
             "research/report.html",

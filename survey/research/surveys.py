@@ -93,7 +93,6 @@ def sections(workspace: Workspace) -> list[Section]:
     def variables() -> dict[str, Any]:
         return {
             "research_css": url_for("research.asset", version=stylesheet_hash),
-            "client_hash": workspace.client_hash,
             "percent": percent,
             "share_interval": share_interval,
             "describe_estimate": describe_estimate,

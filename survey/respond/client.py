@@ -1,23 +1,29 @@
-"""The files that a respondent's browser loads, their hash, and their compressed forms."""
+"""The respondents' client: the bytes that every browser gets, their manifest and compression."""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
+from typing import Any
 
 import brotli
 import minify
 from flask import Response, request
+from jinja2 import Environment, FileSystemLoader
 
-from survey.respondent_texts import LANGUAGES, device_texts
+from survey.respondent_texts import LANGUAGES, device_texts, say
+from survey.security import respondent_headers
+from survey.version import __version__
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
 CONTENT_TYPES: Mapping[str, str] = {
+    ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
@@ -30,39 +36,108 @@ MINIFIED = ("text/javascript", "text/css")
 CODINGS = ("br", "gzip")
 """Content codings, best first."""
 
+INDEX, MANIFEST, ICON, STYLE = "index.html", "client-manifest.json", "favicon.svg", "respond.css"
+
+SCRIPTS = ("opening.js", "main.js")
+"""The modules that the page runs, in this order; they import the others."""
+
+MANIFEST_FORMAT = 1
+
 
 @dataclass(frozen=True)
 class Client:
-    """The content of every file that a respondent's browser loads, by name."""
+    """The files of a release's client, by name, for every survey, language and visitor.
+
+    `files` are the modules, the styles and the words of each language. The page itself depends on
+    them and on `collector`: the URL of the server that collects the reports if another host serves
+    the page, or "" if the collecting server does.
+    """
 
     files: Mapping[str, bytes]
+    collector: str = ""
+    version: str = field(default=__version__)
 
     @classmethod
-    def load(cls) -> Client:
+    def load(cls, collector: str = "") -> Client:
         """Load this installation's client as it is served, without comments and long local names.
 
         They make up half of the bytes. Anyone can build the same bytes from the same sources,
         because the project pins one version of the minifier.
         """
-        return cls({name: _minified(name, content) for name, content in source_files().items()})
+        files = {name: _minified(name, content) for name, content in source_files().items()}
+        return cls(files, collector)
 
     @property
     def file_hashes(self) -> dict[str, str]:
         """SHA-256 of each file, sorted by name."""
-        return {
-            name: hashlib.sha256(content).hexdigest()
-            for name, content in sorted(self.files.items())
-        }
+        return {name: sha256(content) for name, content in sorted(self.files.items())}
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """SHA-256 over the lines `<sha256 of file>  <name>`, sorted by name."""
         lines = (f"{digest}  {name}\n" for name, digest in self.file_hashes.items())
-        return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
+        return sha256("".join(lines).encode("utf-8"))
+
+    @property
+    def base(self) -> str:
+        """The folder of the files; a page on another host has them in a folder beside it."""
+        return f"{'' if self.collector else '/'}client/{self.sha256}"
+
+    @cached_property
+    def page(self) -> bytes:
+        """The page that opens every survey; it names each file with its integrity."""
+        template = Environment(
+            loader=FileSystemLoader(PACKAGE / "templates" / "respond"), autoescape=True
+        ).get_template(INDEX)
+        names = sorted(name for name in self.files if name.endswith(".js"))
+        page = template.render(
+            version=self.version,
+            collector=self.collector,
+            # Inline, because every further file is one more request on a slow connection.
+            icon=self.files[ICON].decode("utf-8"),
+            style=self._reference(STYLE),
+            # Listed in the page, or the browser would find imports one level at a time.
+            modules=[self._reference(name) for name in names if name not in SCRIPTS],
+            scripts=[self._reference(name) for name in SCRIPTS],
+            words_files=[
+                {"language": language, **self._reference(words_file(language))}
+                for language in LANGUAGES
+            ],
+            title=" · ".join(say(language, "shell.title") for language in LANGUAGES),
+            notices=[_notice(language) for language in LANGUAGES],
+        )
+        return page.encode("utf-8")
+
+    def _reference(self, name: str) -> dict[str, str]:
+        digest = hashlib.sha256(self.files[name]).digest()
+        integrity = f"sha256-{base64.b64encode(digest).decode('ascii')}"
+        return {"path": f"{self.base}/{name}", "integrity": integrity}
+
+    @cached_property
+    def served(self) -> dict[str, bytes]:
+        """The content of every file by its path below the page's address, the page included."""
+        folder = self.base.removeprefix("/")
+        return {INDEX: self.page, **{f"{folder}/{name}": self.files[name] for name in self.files}}
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The version, the SHA-256 of each file by path, and the headers that a host must send."""
+        return {
+            "format": MANIFEST_FORMAT,
+            "version": self.version,
+            "collector": self.collector,
+            "files": {path: sha256(content) for path, content in sorted(self.served.items())},
+            "headers": respondent_headers(self.collector),
+        }
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of a content, in hex."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def source_files() -> dict[str, bytes]:
-    """Return the client's source files and texts, from the checkout or else from the package."""
+    """Return the client's source files and words, from the checkout or else from the package."""
     checkout = PACKAGE.parent / "client_js" / "src"
     folder = (
         checkout
@@ -72,13 +147,25 @@ def source_files() -> dict[str, bytes]:
     sources = {
         path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in CONTENT_TYPES
     }
-    texts = {texts_file(language): device_texts(language) for language in LANGUAGES}
-    return dict(sorted({**sources, **texts}.items()))
+    words = {words_file(language): device_texts(language) for language in LANGUAGES}
+    return dict(sorted({**sources, **words}.items()))
 
 
-def texts_file(language: str) -> str:
-    """Return the name of the file with a language's texts; the page contains the same bytes."""
-    return f"texts.{language}.json"
+def words_file(language: str) -> str:
+    """Return the name of the file with a language's words."""
+    return f"words.{language}.json"
+
+
+def _notice(language: str) -> dict[str, str]:
+    """Return what the page shows until its modules run, and for good if they cannot."""
+    return {
+        "language": language,
+        "direction": say(language, "language.direction"),
+        "title": say(language, "shell.title"),
+        "needs": say(language, "shell.needs"),
+        "stays": say(language, "shell.stays"),
+        "nothing": say(language, "cannot.nothing"),
+    }
 
 
 def _minified(name: str, content: bytes) -> bytes:
@@ -107,15 +194,12 @@ class Compressed:
             },
         )
 
-    def response(self, content_type: str, status: int = 200, *, vary: str = "") -> Response:
-        """Answer the current request in the best coding that it accepts.
-
-        `vary` names other request headers on which the content depends.
-        """
+    def response(self, content_type: str, status: int = 200) -> Response:
+        """Answer the current request in the best coding that it accepts."""
         coding = next((coding for coding in CODINGS if request.accept_encodings[coding] > 0), None)
         body = self.coded[coding] if coding else self.plain
         response = Response(body, status, content_type=content_type)
-        response.headers["Vary"] = f"Accept-Encoding, {vary}" if vary else "Accept-Encoding"
+        response.headers["Vary"] = "Accept-Encoding"
         if coding:
             response.headers["Content-Encoding"] = coding
         return response

@@ -121,7 +121,7 @@ BROKEN_CHANNELS = {
         "ticks",
     ),
     "patterns in another order for several ticks": Mutant(
-        "question-types.js",
+        "answers.js",
         "pattern.join() === answer.join()",
         "pattern.join() === (answer.length > 1 ? '0' : answer.join())",
         "ticks",
@@ -300,7 +300,7 @@ BROKEN_READING = {
         "definition.js", "{16,64}$/i", "{1,64}$/i", "two"
     ),
     "the link's hash ignored": Mutant(
-        "definition-loader.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
+        "definition.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
     ),
     "any sample of questions accepted": Mutant(
         "report.js", "checkDrawn(definition, circumstances.drawn);", "", "ten"
@@ -362,7 +362,7 @@ BROKEN_READING = {
         "privacy-loss.js", "(dividend + divisor - 1n) / divisor", "dividend / divisor", "two"
     ),
     "frequencies of the truth for every answer": Mutant(
-        "frequencies.js",
+        "privacy-loss.js",
         "perHundred(otherWeight, totalWeight)",
         "perHundred(ownWeight, totalWeight)",
         "two",
@@ -417,7 +417,7 @@ BROKEN_VISITS = {
         "two",
     ),
     "a survey under a second name": Mutant(
-        "definition-loader.js", "ensure(definition.slug === slug,", "ensure(true,", "two"
+        "definition.js", "ensure(definition.slug === slug,", "ensure(true,", "two"
     ),
     "the report stored after its arrival": Mutant(
         "outbox.js",

@@ -73,7 +73,7 @@ class Site:
             PRIVATE_KEYS[bytes(private_key.public_key)] = private_key
 
     def link(self, survey: PublishedSurvey) -> str:
-        return f"{self.url}/s/{survey.slug}#d={survey.sha256[:16]}"
+        return f"{self.url}/s/{survey.slug}#d={survey.sha256[:32]}"
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import math
 import pytest
 from playwright.sync_api import expect
 
+from survey.respondent_texts import LANGUAGES, say
 from tests.browser.respondent import answer, heading, press, stored_entries
 from tests.conftest import long_unless
 
@@ -27,8 +28,8 @@ REQUIRED_FILES = [
     "visit.js",
     "texts.js",
 ]
-FRAGMENTS = ["0" * 16, "0" * 64, "abc", "", "g" * 16]
-BODIES = [b"", b"{", b"[]", b"null", b'{"format":2}', b"\xff\xfe"]
+FRAGMENTS = ["0" * 16, "0" * 32, "0" * 64, "abc", "", "g" * 16]
+BODIES = [b"", b"{", b"[]", b"null", b'{"format":3}', b"\xff\xfe"]
 
 
 def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_it_says_why(
@@ -36,9 +37,9 @@ def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_i
 ):
     device = new_device(java_script_enabled=False)
     page = device.open(site.link(site.publish()))
-    expect(page.locator("noscript p")).to_be_visible()
-    assert "JavaScript is switched off in this browser." in page.locator("noscript").inner_text()
-    expect(page.get_by_text("Nothing was asked, and nothing was sent.")).to_be_visible()
+    for language in LANGUAGES:
+        for key in ("shell.needs", "cannot.nothing"):
+            expect(page.get_by_text(say(language, key))).to_be_visible()
     assert page.locator("input, select, textarea, button, form, a, [contenteditable]").count() == 0
     assert device.posts == []
 
@@ -181,7 +182,7 @@ def test_a_definition_above_the_built_in_ceilings_is_refused_even_with_a_matchin
     survey = site.publish()
     bad = forge(survey, change)
     device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
-    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
+    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:32]}")
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("would protect your answers less")
     assert page.locator("input").count() == 0
@@ -220,7 +221,7 @@ def test_a_definition_of_another_survey_is_refused(site, device):
     survey = site.publish()
     bad = forge(survey, lambda definition: definition.update(slug="another"))
     device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
-    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
+    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:32]}")
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("This page cannot read the survey.")
     assert page.locator("input").count() == 0

@@ -364,7 +364,7 @@ def test_an_address_in_another_spelling_never_gets_a_second_report(site, device,
 
 def test_a_percent_encoded_link_opens_no_survey(site, device):
     survey = site.publish()
-    page = device.open(f"{site.url}/s/%73{survey.slug[1:]}#d={survey.sha256[:16]}")
+    page = device.open(f"{site.url}/s/%73{survey.slug[1:]}#d={survey.sha256[:32]}")
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_have_text(
         "There is no survey at this address. Check the link."

@@ -134,7 +134,8 @@ def test_the_page_requests_each_file_once_and_nothing_else(site, device):
     assert page.locator("link[rel=icon]").get_attribute("href").startswith("data:image/svg+xml,")
     assert len(urls) == len(set(urls))
     assert sum(url.endswith("/definition.json") for url in urls) == 1
-    files = {path.name for path in (ROOT / "client_js/src").glob("*.js")} | {"respond.css"}
+    files = {path.name for path in (ROOT / "client_js/src").glob("*.js")}
+    files |= {"respond.css", "words.en.json"}
     assert {url.rpartition("/")[2] for url in urls if "/client/" in url} == files
 
 
@@ -365,7 +366,7 @@ def test_the_page_is_byte_identical_for_every_survey(site):
 def test_fifty_different_browsers_get_identical_pages_definitions_and_code(site):
     survey = site.publish()
     with urllib.request.urlopen(f"{site.url}/s/{survey.slug}") as page:
-        base = page.read().decode().split('src="')[1].split("/main.js")[0]
+        base = page.read().decode().partition("/main.js")[0].rpartition('"')[2]
     for path in (f"/s/{survey.slug}", f"/s/{survey.slug}/definition.json", f"{base}/main.js"):
         content = set()
         for number in range(50):

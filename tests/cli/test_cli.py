@@ -54,7 +54,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
     published = run("publish", file)
     assert published.exit_code == 0
     digest = re.search(r"definition ([0-9a-f]{64})", published.output)[1]
-    assert f"http://127.0.0.1:8000/s/small#d={digest[:16]}" in published.output
+    assert f"http://127.0.0.1:8000/s/small#d={digest[:32]}" in published.output
     assert "Not enough responses yet" in run("estimate", "small").output
     assert len(list(csv.DictReader(io.StringIO(run("export", "small").output)))) == 8
     target = tmp_path / "out.csv"

@@ -56,7 +56,7 @@ def test_each_invitation_admits_one_report(store, small, run):
     intake = Intake(store)
     for link in links[:3]:
         fragment = fragment_parts(link)
-        assert fragment["d"] == small.sha256[:16]
+        assert fragment["d"] == small.sha256[:32]
         intake.receive("small", body(small, invitation=fragment["i"]), TODAY)
         with pytest.raises(InvitationError):
             intake.receive("small", body(small, invitation=fragment["i"]), TODAY)
@@ -149,7 +149,7 @@ def test_nobody_is_invited_to_a_closed_or_missing_survey(store, small, run):
 
 def test_the_open_link_is_printed_and_drawn_as_a_qr_code(small, run, tmp_path):
     printed = run("link", "small", "--qr", "open.svg").stdout.strip()
-    assert re.fullmatch(rf"http://\S+/s/small#d={small.sha256[:16]}", printed)
+    assert re.fullmatch(rf"http://\S+/s/small#d={small.sha256[:32]}", printed)
     assert "<svg" in (tmp_path / "open.svg").read_text()
     assert run("link", "small", "--qr", "open.svg").exit_code == 1
     run("link", "small", "--qr", "open.PNG")

@@ -38,7 +38,9 @@ pytestmark = [pytest.mark.web, pytest.mark.security]
 
 ROUTES = [
     ("GET", "/s/small", 200),
-    ("GET", "/s/none", 404),
+    ("GET", "/s/none", 200),
+    ("GET", "/s/none/definition.json", 404),
+    ("GET", "/client-manifest.json", 200),
     ("GET", "/s/small/definition.json", 200),
     ("POST", "/s/small/reports", 415),
     ("PUT", "/s/small/reports", 405),
@@ -105,7 +107,8 @@ def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, se
         ("POST", REPORTS, post(), JSON, 201),
         ("POST", REPORTS, b"{", JSON, 400),
         ("POST", REPORTS, post(), {**JSON, "Sec-Fetch-Site": "cross-site"}, 403),
-        ("GET", "/s/none", None, {}, 404),
+        ("GET", "/s/none", None, {}, 200),
+        ("GET", "/s/none/definition.json", None, {}, 404),
         ("PUT", REPORTS, b"", {}, 405),
         ("POST", REPORTS, post(codes=[1, 1]), JSON, 201),
         ("POST", REPORTS, post(pad="." * 9000), JSON, 413),
@@ -122,7 +125,8 @@ def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, se
     check_application(proxy.ask("POST", REPORTS, new_report(small), JSON), REPORTS, 410)
     # A damaged database causes an error that no route expects.
     DirectAccess(settings.database).run("UPDATE survey SET changed = 'no day'")
-    check_application(proxy.ask("GET", "/s/small"), "/s/small", 500)
+    definition = "/s/small/definition.json"
+    check_application(proxy.ask("GET", definition), definition, 500)
 
 
 def check_page(page: Page, path: str, status: int) -> None:

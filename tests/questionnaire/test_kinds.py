@@ -23,11 +23,11 @@ NAMING = {
     "client_js/README.md",
     "client_js/src/definition-channels.js",
     "client_js/src/field.js",
-    "client_js/src/frequencies.js",
+    "client_js/src/privacy-loss.js",
     "client_js/src/privacy-label.js",
-    "client_js/src/report-reader.js",
+    "client_js/src/report.js",
     "client_js/src/definition-structure.js",
-    "client_js/src/question-types.js",
+    "client_js/src/answers.js",
 }
 """Files outside `kinds/`, tests, translations and the demo that name a type of question."""
 
@@ -101,10 +101,10 @@ def test_every_kind_has_the_name_under_which_it_is_registered():
 
 
 def test_the_client_lists_every_type():
-    source = (ROOT / "client_js/src/question-types.js").read_text(encoding="utf-8")
+    source = (ROOT / "client_js/src/answers.js").read_text(encoding="utf-8")
     lists = re.findall(r"export const (?:CHOICES|TYPES) = \[(.*?)\]", source, re.S)
     listed = set(re.findall(r'"(\w+)"', " ".join(lists)))
-    assert listed == set(KINDS), "correct CHOICES or TYPES in client_js/src/question-types.js"
+    assert listed == set(KINDS), "correct CHOICES or TYPES in client_js/src/answers.js"
 
 
 def test_the_clients_documentation_lists_every_type():

@@ -402,4 +402,5 @@ def test_a_researcher_invited_by_an_admin_sees_no_survey_yet(people, app, store)
 def test_a_new_server_serves_public_pages_without_signing_in(settings, store):
     client = create_app(settings, store).test_client()
     assert client.get("/healthz").status_code == 200
-    assert client.get("/s/missing").status_code == 404
+    assert client.get("/s/missing").status_code == 200
+    assert client.get("/s/missing/definition.json").status_code == 404

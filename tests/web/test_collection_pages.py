@@ -35,7 +35,7 @@ def do(client, action: str, **data):
 
 
 def test_the_open_link_is_shown_as_text_and_as_qr_code(owner, small):
-    assert f"/s/small#d={small.sha256[:16]}" in owner.get(PAGE).text
+    assert f"/s/small#d={small.sha256[:32]}" in owner.get(PAGE).text
     image = owner.get(f"{PAGE}/link.svg")
     assert image.content_type == "image/svg+xml"
     assert image.data.startswith(b"<?xml")

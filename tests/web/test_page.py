@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import json
 import re
+from collections.abc import Sequence
 
 import brotli
 import pytest
@@ -12,9 +15,11 @@ import pytest
 from survey import respondent_texts
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.respond.client import Client, source_files
+from survey.respond.client import SCRIPTS, Client, source_files
+from survey.respondent_texts import LANGUAGES
 from survey.settings import Caps
 from survey.store import Schedule
+from survey.version import __version__
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import add, publish_pending, random_reports
 
@@ -32,36 +37,38 @@ def four(store):
     return publish(store, load(FOUR.encode(), "s.toml", Caps()), TODAY)
 
 
-def loaded_paths(page: str) -> list[str]:
-    """Return the addresses that a browser requests to open the page, except the definition."""
-    paths = re.findall(r'(?:href|src)="(/[^"]+)"', page)
+def loaded_paths(page: str, languages: Sequence[str] = LANGUAGES) -> list[str]:
+    """Return the addresses that a browser requests for a survey, except the definition."""
+    words = dict(re.findall(r'<meta name="words" content="(\w+) (\S+) sha256-\S+">', page))
+    paths = re.findall(r'(?:href|src)="(/[^"]+)"', page) + [words[name] for name in languages]
     assert len(paths) == len(set(paths))
     return paths
 
 
-def page_weight(client) -> int:
+def page_weight(client, languages: Sequence[str]) -> int:
     """Return the compressed bytes of the page and of every file that it loads."""
     accept = {"Accept-Encoding": "br"}
     page = client.get("/s/small", headers=accept)
     assert page.headers["Content-Encoding"] == "br"
-    paths = loaded_paths(client.get("/s/small").get_data(as_text=True))
+    paths = loaded_paths(client.get("/s/small").text, languages)
     files = [client.get(path, headers=accept) for path in paths]
+    assert {response.status_code for response in files} == {200}
     return sum(len(response.data) for response in (page, *files))
 
 
 def test_the_page_weighs_at_most_45_kb_in_one_language(client, small):
-    assert page_weight(client) <= MAX_BYTES["one language"]
+    assert page_weight(client, ["ar"]) <= MAX_BYTES["one language"]
 
 
 def test_the_page_weighs_at_most_60_kb_in_four_languages(client, four):
-    assert page_weight(client) <= MAX_BYTES["four languages"]
+    assert page_weight(client, LANGUAGES) <= MAX_BYTES["four languages"]
 
 
 def test_the_page_preloads_every_module_so_that_no_import_waits_for_another(client, small):
     page = client.get("/s/small").get_data(as_text=True)
     preloaded = re.findall(r'<link rel="modulepreload" href="/client/[0-9a-f]+/([^"]+)"', page)
     modules = {name for name in Client.load().files if name.endswith(".js")}
-    assert {*preloaded, "main.js"} == modules
+    assert {*preloaded, *SCRIPTS} == modules
 
 
 @pytest.mark.parametrize(
@@ -98,54 +105,64 @@ def test_the_served_client_is_the_source_without_comments_and_reproducible():
 
 
 @pytest.mark.security
-def test_the_texts_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
-    page = client.get("/s/small").get_data(as_text=True)
-    blocks = re.findall(r'<script type="application/json" data-texts="(\w+)">(.*?)</script>', page)
-    assert [language for language, _ in blocks] == ["en", "ar", "es", "pt"]
-    for language, text in blocks:
-        assert text.encode("utf-8") == Client.load().files[f"texts.{language}.json"]
-        assert len(json.loads(text)) == len(respondent_texts.device_keys())
+def test_every_file_that_the_page_names_has_the_stated_integrity(client, four):
+    page = client.get("/s/small").text
+    named = re.findall(r'<(?:link|script)[^>]*(?:href|src)="(/[^"]+)" integrity="([^"]+)"', page)
+    named += re.findall(r'<meta name="words" content="\w+ (\S+) (\S+)">', page)
+    assert [path for path, _ in named].sort() == loaded_paths(page).sort()
+    for path, integrity in named:
+        digest = hashlib.sha256(client.get(path).data).digest()
+        assert integrity == f"sha256-{base64.b64encode(digest).decode()}", path
 
 
-@pytest.mark.parametrize(
-    ("asks", "language", "says"),
-    [
-        ("es-MX,es;q=0.9,en;q=0.5", "es", "Abriendo la encuesta"),
-        ("pt-BR", "pt", "Abrindo a pesquisa"),
-        ("ar", "ar", "جارٍ فتح الاستبيان"),
-        ("de,fr;q=0.8", "en", "Opening the survey"),
-        ("", "en", "Opening the survey"),
-    ],
+def test_the_words_of_each_language_are_in_the_order_of_the_keys():
+    for language in LANGUAGES:
+        words = json.loads(Client.load().files[f"words.{language}.json"])
+        assert len(words) == len(respondent_texts.device_keys())
+
+
+VISITORS = (
+    {},
+    {"Accept-Language": "es-MX,es;q=0.9", "User-Agent": "Mozilla/5.0 (iPhone)"},
+    {"Accept": "application/json", "Cookie": "a=b", "X-Forwarded-For": "192.0.2.1"},
 )
-def test_the_page_opens_in_the_language_that_the_browser_asks_for(
-    client, four, asks, language, says
-):
-    response = client.get("/s/small", headers={"Accept-Language": asks})
-    page = response.get_data(as_text=True)
-    assert f'<html lang="{language}" dir="{"rtl" if language == "ar" else "ltr"}">' in page
-    assert says in page
-    assert "Accept-Language" in response.headers["Vary"]
 
 
-def test_a_survey_in_one_language_loads_no_texts_of_another(client, small):
-    page = client.get("/s/small", headers={"Accept-Language": "es"}).get_data(as_text=True)
-    assert re.findall(r'data-texts="(\w+)"', page) == ["en"]
-    assert '<html lang="en"' in page
+@pytest.mark.security
+def test_the_page_is_the_same_bytes_for_every_survey_visitor_and_mistake(client, store, four):
+    store.set_schedule(four.key, Schedule(closes=TODAY.replace(year=2020)))
+    html = {"Accept": "text/html"}
+    pages = {
+        client.get(f"/s/{slug}", headers=headers).data
+        for slug in ("small", "none", "trial-x", "A%20b")
+        for headers in VISITORS
+    } | {client.get(path, headers=html).data for path in ("/s/a/b", "/s/", "/x", "/client/0/a.js")}
+    assert pages == {Client.load().page}
+    assert client.get("/s/none").status_code == 200
+    assert client.get("/x", headers=html).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("asks", "says"),
-    [("es", "Página no encontrada"), ("ar", "الصفحة غير موجودة"), ("en", "Page not found")],
-)
-def test_an_unknown_survey_address_shows_a_message_in_the_readers_language(
-    client, small, asks, says
-):
-    headers = {"Accept": "text/html", "Accept-Language": asks}
-    response = client.get("/s/none", headers=headers)
-    assert response.status_code == 404
-    page = response.get_data(as_text=True)
-    assert says in page
-    assert f'<html lang="{asks}"' in page
+def test_without_its_modules_the_page_says_in_every_language_what_it_needs(client):
+    page = client.get("/s/small").text
+    for language in LANGUAGES:
+        assert f'<section lang="{language}"' in page
+        assert respondent_texts.say(language, "shell.needs") in page
+
+
+def test_the_manifest_lists_the_bytes_and_headers_of_all_files(client, small):
+    manifest = json.loads(client.get("/client-manifest.json").data)
+    assert manifest == Client.load().manifest
+    assert manifest["version"] == __version__
+    page = client.get("/s/small")
+    for path, digest in manifest["files"].items():
+        response = page if path == "index.html" else client.get(f"/{path}")
+        assert hashlib.sha256(response.data).hexdigest() == digest, path
+        expected = dict(manifest["headers"]["page" if path == "index.html" else "files"])
+        # The test's server has no https.
+        del expected["Strict-Transport-Security"]
+        assert expected.items() <= dict(response.headers).items(), path
+    listed = {path.rpartition("/")[2] for path in manifest["files"]}
+    assert listed == {"index.html", *Client.load().files}
 
 
 @pytest.mark.parametrize(
@@ -156,14 +173,13 @@ def test_an_unknown_survey_address_shows_a_message_in_the_readers_language(
         (Schedule(maximum=50), 410, "full"),
     ],
 )
-def test_page_and_definition_state_why_no_reports_are_accepted(
+def test_the_definition_states_why_no_reports_are_accepted(
     client, store, small, schedule, status, name
 ):
     if schedule.maximum:
         add(store, small, random_reports(25))
         publish_pending(store, small)
     store.set_schedule(small.key, schedule)
-    assert client.get("/s/small").status_code == status
     response = client.get("/s/small/definition.json")
     assert response.status_code == status
     assert json.loads(response.data)["type"] == f"urn:survey:{name}"

@@ -101,7 +101,7 @@ def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, st
     response = client.post("/s/small/reports", json=second_report)
     assert response.status_code == 410
     assert "closed" in problem(response)["detail"]
-    assert client.get("/s/small").status_code == 410
+    assert client.get("/s/small/definition.json").status_code == 410
     assert store.n_pending(small.key) == 1
 
 
@@ -198,7 +198,7 @@ def test_no_respondents_answer_sets_a_cookie(client, small):
         client.get("/s/small"),
         client.get("/s/small/definition.json"),
         client.post("/s/small/reports", json=body(small)),
-        client.get("/s/none"),
+        client.get("/s/none/definition.json"),
     ):
         assert "Set-Cookie" not in response.headers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from survey.errors import CrossSiteError
 
@@ -66,12 +66,20 @@ def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
     return values
 
 
-def check_same_origin(site: str | None, origin: str | None, host: str, public_url: str) -> None:
+def check_same_origin(
+    site: str | None,
+    origin: str | None,
+    host: str,
+    public_url: str,
+    client_origins: Collection[str] = (),
+) -> None:
     """Raise CrossSiteError for a request that the page of another site sends.
 
     Browsers name the sending site in Sec-Fetch-Site and Origin. Requests without these headers
-    come from programs and are accepted.
+    come from programs and are accepted, and so are those from one of `client_origins`.
     """
+    if origin in client_origins:
+        return
     # Origins are compared as text, so a malformed one counts as another site. The public URL
     # counts as well, because a proxy may change the Host header.
     public_origin = "/".join(public_url.split("/")[:3])
@@ -79,6 +87,22 @@ def check_same_origin(site: str | None, origin: str | None, host: str, public_ur
     is_foreign = origin is not None and origin not in allowed
     if site not in (None, "same-origin", "none") or is_foreign:
         raise CrossSiteError("reports are accepted from this site's own page only")
+
+
+def cross_origin_headers(origin: str | None, client_origins: Collection[str]) -> dict[str, str]:
+    """Return the headers by which the page of another listed host may read a response.
+
+    Never with credentials: a report is sent without cookies from any page.
+    """
+    if origin not in client_origins or origin is None:
+        return {}
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Access-Control-Allow-Headers": "Content-Type",
+        "Access-Control-Expose-Headers": "Retry-After",
+        "Access-Control-Max-Age": "7200",
+    }
 
 
 def hash_of(token: str) -> bytes:

@@ -61,9 +61,12 @@ class Settings:
     internal: str = ""
     disk_minimum: int = 200
     retention_days: int = 0
+    client_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_public_url(self.public_url)
+        check_origin("SURVEY_PUBLIC_URL", self.public_url)
+        for origin in self.client_origins:
+            check_origin("SURVEY_CLIENT_ORIGINS", origin)
         check_database(self.database)
         if self.internal:
             host_and_port(self.internal)
@@ -129,9 +132,12 @@ class Variable:
     meaning: str
     limits: tuple[int, int] | tuple[Decimal, Decimal] | None = None
     of_caps: bool = False
+    is_list: bool = False
 
     def parse(self, name: str, text: str) -> Any:
-        """Return a text as the number that it means, or unchanged if it is none."""
+        """Return a text as the number or list that it means, or unchanged if it is neither."""
+        if self.is_list:
+            return tuple(part.removesuffix("/") for part in text.split())
         if self.limits is None:
             return text
         try:
@@ -203,6 +209,12 @@ VARIABLES: Mapping[str, Variable] = {
     "SURVEY_DISK_MINIMUM": Variable(
         "disk_minimum", "megabytes of free disk below which the server is not ready", (0, 1_000_000)
     ),
+    "SURVEY_CLIENT_ORIGINS": Variable(
+        "client_origins",
+        "origins of other hosts whose copies of the respondents' page may send reports here, "
+        "separated by spaces",
+        is_list=True,
+    ),
     "SURVEY_RETENTION_DAYS": Variable(
         "retention_days",
         "days after its close until `survey retention` deletes a survey; 0 keeps it",
@@ -252,18 +264,18 @@ ORIGIN = re.compile(
 DATABASE = "SURVEY_DATABASE must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
-def check_public_url(public_url: str) -> None:
-    """Raise SettingsError unless a URL has the one accepted spelling of a public address."""
+def check_origin(name: str, url: str) -> None:
+    """Raise SettingsError unless the URL of a setting is an origin in its one accepted spelling."""
     # Secure cookies, links and the comparison of origins depend on this spelling.
-    match = ORIGIN.fullmatch(public_url)
+    match = ORIGIN.fullmatch(url)
     if not match or int(match["port"] or 0) > LAST_PORT or not _is_host(match["host"]):
         raise SettingsError(
-            f"SURVEY_PUBLIC_URL = {public_url!r} must be a scheme, a host in lower case and "
+            f"{name} = {url!r} must be a scheme, a host in lower case and "
             "optionally a port, such as https://survey.example.org; leave out any path"
         )
     if match["scheme"] == "http" and not is_loopback(match["host"].strip("[]")):
         raise SettingsError(
-            f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
+            f"{name} = {url!r} must start with https:// "
             "(http only on loopback): browsers randomize answers only in a secure context"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -172,19 +173,38 @@ def _other_definitions(store: Store, slug: str) -> list[Definition]:
     ]
 
 
+def _page_url(_ctx: click.Context, _parameter: click.Parameter, url: str) -> str:
+    """Return the URL of a page on another host after checking that a fragment can follow."""
+    if url and not re.fullmatch(r"https?://[^\s?#]+/(?:index\.html)?", url):
+        raise click.BadParameter(
+            f"{url!r} must be the URL of the folder that has the page, with / at its end"
+        )
+    return url
+
+
+page_option = click.option(
+    "--page",
+    default="",
+    metavar="URL",
+    callback=_page_url,
+    help="Address of the page on another host (see `survey bundle`).",
+)
+
+
 @click.command()
 @click.argument("slug")
+@page_option
 @click.option(
     "--qr", type=PATH, metavar="FILE", help="Also write it as a QR code to FILE.svg or FILE.png."
 )
-def link(slug: str, qr: Path | None) -> None:
+def link(slug: str, page: str, qr: Path | None) -> None:
     """Print the open link of SLUG; anybody can use it any number of times."""
     survey = _open_survey(configured_store(), slug)
     if survey.definition.access == "invitation":
         raise SurveyError(
             f"{slug} accepts responses by invitation only; create links with: survey invite {slug}"
         )
-    address = respondent_link(survey, _public_url())
+    address = respondent_link(survey, _public_url(page), page=page)
     if qr:
         image_format = qr.suffix.lower().removeprefix(".")
         if image_format not in QR_FORMATS:
@@ -202,18 +222,24 @@ def link(slug: str, qr: Path | None) -> None:
 @click.option(
     "--stratum", default="", help="Group of the invitations; the server sees it with each report."
 )
+@page_option
 @click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the links to a new FILE.")
 @click.option(
     "--qr", type=PATH, metavar="DIR", help="Write each link as a QR code (SVG) to a new DIR."
 )
-def invite(slug: str, count: int, stratum: str, csv_file: Path | None, qr: Path | None) -> None:
+def invite(
+    slug: str, count: int, stratum: str, page: str, csv_file: Path | None, qr: Path | None
+) -> None:
     """Create single-use invitations to SLUG; the server keeps only their hashes."""
     store = configured_store()
     survey = _open_survey(store, slug)
     stratum = validate_stratum(store, survey, stratum, count)
     tokens = new_tokens(count)
-    public_url = _public_url()
-    links = [respondent_link(survey, public_url, token=token, stratum=stratum) for token in tokens]
+    public_url = _public_url(page)
+    links = [
+        respondent_link(survey, public_url, token=token, stratum=stratum, page=page)
+        for token in tokens
+    ]
     # Files first: an invitation that is issued but not written would be lost.
     with _invitation_files(links, stratum, csv_file, qr):
         issue_invitations(store, survey, stratum, tokens)
@@ -230,9 +256,9 @@ def _open_survey(store: Store, slug: str) -> PublishedSurvey:
     return survey
 
 
-def _public_url() -> str:
+def _public_url(page: str) -> str:
     settings = configured_settings()
-    if settings.opens_here_only:
+    if settings.opens_here_only and not page:
         click.echo("these links work on this machine only: set SURVEY_PUBLIC_URL", err=True)
     return settings.public_url
 

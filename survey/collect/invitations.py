@@ -101,17 +101,27 @@ HASH_IN_LINK = 32
 
 
 def respondent_link(
-    survey: PublishedSurvey, public_url: str, *, token: str = "", stratum: str = ""
+    survey: PublishedSurvey,
+    public_url: str,
+    *,
+    token: str = "",
+    stratum: str = "",
+    page: str = "",
 ) -> str:
     """Return the link for respondents, with a part of the hash by which the page checks the survey.
 
-    With a token, the link is valid for one report in the stratum of the invitation. Everything is
-    in the fragment, after "#", which browsers do not send to servers.
+    With a token, the link is valid for one report in the stratum of the invitation. `page` is the
+    URL of a copy of the page on another host, if the link opens that. Everything private is in the
+    fragment, after "#", which browsers do not send to servers.
     """
     parts = {"s": quote(stratum, safe=""), "i": token, "d": survey.sha256[:HASH_IN_LINK]}
+    if page:
+        # Static hosts have no address for each survey.
+        parts = {"slug": survey.slug, **parts}
     # The hash comes last, so that the page notices a link that was cut off anywhere.
     fragment = "&".join(f"{name}={value}" for name, value in parts.items() if value)
-    return f"{public_url.rstrip('/')}/s/{survey.slug}#{fragment}"
+    address = page or f"{public_url.rstrip('/')}/s/{survey.slug}"
+    return f"{address}#{fragment}"
 
 
 def qr_code(link: str, image_format: str = "svg") -> bytes:

@@ -12,7 +12,7 @@ from survey.collect.release import utc_today
 from survey.errors import NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import CONTENT_TYPES, ICON, MANIFEST, Client, compress
-from survey.security import check_same_origin
+from survey.security import check_same_origin, cross_origin_headers
 from survey.settings import Settings
 from survey.store import Store, find_survey
 
@@ -30,8 +30,20 @@ def page_response(client: Client, status: int = 200) -> Response:
     return compress(client.page).response(CONTENT_TYPES[".html"], status)
 
 
+CROSS_ORIGIN_ENDPOINTS = ("respond.definition", "respond.reports")
+"""What a copy of the page on another host reads and sends; everything else is in the copy."""
+
+
 def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, client: Client) -> None:
     intake = Intake(store)
+
+    @routes.after_request
+    def allow_listed_hosts(response: Response) -> Response:
+        if settings.client_origins and request.endpoint in CROSS_ORIGIN_ENDPOINTS:
+            origin = request.headers.get("Origin")
+            response.headers.update(cross_origin_headers(origin, settings.client_origins))
+            response.vary.add("Origin")
+        return response
 
     @routes.get("/s/<slug>")
     def page(slug: str) -> Response:  # noqa: ARG001  the page does not depend on it
@@ -49,7 +61,8 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
-        check_same_origin(site, origin, request.host, settings.public_url)
+        hosts = (request.host, settings.public_url, settings.client_origins)
+        check_same_origin(site, origin, *hosts)
         intake.receive(slug, _report_body(), utc_today())
         # A repeated report gets the same answer as a new one.
         return Response(status=201)

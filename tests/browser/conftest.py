@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -55,6 +56,8 @@ class Site:
     url: str
     store: Store
     keys: Path
+    settings: dict[str, str]
+    process: subprocess.Popen[str]
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def publish(self, toml: str = SMALL) -> PublishedSurvey:
@@ -72,38 +75,58 @@ class Site:
             private_key = PrivateKey(file.read_bytes())
             PRIVATE_KEYS[bytes(private_key.public_key)] = private_key
 
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=90)
+
+    def start(self) -> None:
+        """Start the server again, at the same address."""
+        self.process = start_server(self.url, self.settings)
+
     def link(self, survey: PublishedSurvey) -> str:
         return f"{self.url}/s/{survey.slug}#d={survey.sha256[:32]}"
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    database = f"sqlite:///{tmp_path_factory.mktemp('browser') / 'survey.db'}"
-    store = open_store(database)
-    store.migrate()
-    store.add_researcher(EMAIL, hashed_password())
-    keys = tmp_path_factory.mktemp("keys")
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
+def start_server(url: str, settings: dict[str, str]) -> subprocess.Popen[str]:
+    """Start `survey serve` and wait until it answers."""
     process = subprocess.Popen(
-        [*SERVE, "--port", str(port)],
-        env={
-            **os.environ,
-            "SURVEY_SECRET": SECRET,
-            "SURVEY_DATABASE": database,
-            "SURVEY_PUBLIC_URL": url,
-            "SURVEY_KEYS": str(keys),
-            "SURVEY_PASSWORD_COST": "1",
-        },
+        [*SERVE, "--port", url.rpartition(":")[2]],
+        env={**os.environ, **settings},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     wait_until_up(url, process)
-    yield Site(url, store, keys)
-    process.terminate()
-    process.communicate(timeout=90)
+    return process
+
+
+@contextmanager
+def running_site(directory: Path, **settings: str) -> Iterator[Site]:
+    """Run a server with a fresh database below a directory."""
+    database = f"sqlite:///{directory / 'survey.db'}"
+    store = open_store(database)
+    store.migrate()
+    store.add_researcher(EMAIL, hashed_password())
+    url = f"http://127.0.0.1:{free_port()}"
+    settings = {
+        "SURVEY_SECRET": SECRET,
+        "SURVEY_DATABASE": database,
+        "SURVEY_PUBLIC_URL": url,
+        "SURVEY_KEYS": str(directory / "keys"),
+        "SURVEY_PASSWORD_COST": "1",
+        **settings,
+    }
+    (directory / "keys").mkdir(mode=0o700)
+    site = Site(url, store, directory / "keys", settings, start_server(url, settings))
+    yield site
+    site.stop()
     store.close_connections()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running_site(tmp_path_factory.mktemp("browser")) as running:
+        yield running
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -231,3 +232,52 @@ def test_frozen_definition_50_different_clients_get_identical_bytes(client, smal
 def test_strict_payloads_no_bytes_of_any_type_cause_a_5xx(client, small, data, kind):
     response = client.post("/s/small/reports", data=data, content_type=kind)
     assert 400 <= response.status_code < 500
+
+
+HOST = "https://union.example"
+
+
+@pytest.fixture
+def split_client(store, settings):
+    """Return a client of a server that lists one other host."""
+    return create_app(replace(settings, client_origins=(HOST,)), store).test_client()
+
+
+def cross_origin(client, method: str, path: str, origin: str, **options):
+    headers = {"Origin": origin, "Sec-Fetch-Site": "cross-site"}
+    return client.open(path, method=method, headers=headers, **options)
+
+
+@pytest.mark.security
+def test_only_the_page_of_a_listed_host_may_load_a_definition_and_send(split_client, small):
+    definition, reports = "/s/small/definition.json", "/s/small/reports"
+    for origin in (HOST, "https://union.example.org", "http://union.example", "null"):
+        is_listed = origin == HOST
+        asked = cross_origin(split_client, "OPTIONS", reports, origin)
+        loaded = cross_origin(split_client, "GET", definition, origin)
+        missing = cross_origin(split_client, "GET", "/s/none/definition.json", origin)
+        sent = cross_origin(split_client, "POST", reports, origin, json=body(small))
+        assert (loaded.status_code, missing.status_code) == (200, 404)
+        assert sent.status_code == (201 if is_listed else 403)
+        for response in (asked, loaded, missing, sent):
+            allowed = response.headers.get("Access-Control-Allow-Origin")
+            assert allowed == (HOST if is_listed else None)
+            assert "Access-Control-Allow-Credentials" not in response.headers
+            assert "Origin" in response.headers["Vary"]
+        assert (asked.headers.get("Access-Control-Allow-Headers") == "Content-Type") is is_listed
+
+
+@pytest.mark.security
+def test_no_other_address_may_be_read_by_the_page_of_another_host(split_client, small):
+    page = split_client.get("/s/small").text
+    file = re.findall(r'src="([^"]+)"', page)[0]
+    for path in ("/s/small", "/s/small/sent", file, "/client-manifest.json", "/research/sign-in"):
+        response = cross_origin(split_client, "GET", path, HOST)
+        assert "Access-Control-Allow-Origin" not in response.headers, path
+
+
+@pytest.mark.security
+def test_without_listed_hosts_no_response_allows_another_origin(client, small):
+    for method in ("OPTIONS", "GET"):
+        response = cross_origin(client, method, "/s/small/definition.json", HOST)
+        assert "Access-Control-Allow-Origin" not in response.headers

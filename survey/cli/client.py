@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -21,19 +20,22 @@ if TYPE_CHECKING:
 @click.argument("directory", metavar="DIR", type=PATH)
 @click.option(
     "--collector",
-    required=True,
+    default="",
     metavar="URL",
     help="Address of the server that collects the reports (its SURVEY_PUBLIC_URL).",
 )
 def bundle(directory: Path, collector: str) -> None:
     """Write the respondents' page to a new DIR, for any static host to serve.
 
-    A host that does not belong to the operator can then guarantee what respondents load.
+    A host that does not belong to the operator can then guarantee what respondents load. Without
+    --collector, the files are those that the collecting server itself sends, to be compared or
+    signed.
     """
     from survey.respond.client import Client
     from survey.settings import check_origin
 
-    check_origin("--collector", collector)
+    if collector:
+        check_origin("--collector", collector)
     client = Client.load(collector.removesuffix("/"))
     _write(directory, client)
     headers = client.manifest["headers"]
@@ -44,6 +46,8 @@ def bundle(directory: Path, collector: str) -> None:
             click.echo(f"    {name}: {value}")
     click.echo(f"    Cache-Control: {headers['page']['Cache-Control']} (with index.html)")
     click.echo(f"    Cache-Control: {headers['files']['Cache-Control']} (with all other files)")
+    if not client.collector:
+        return
     click.echo(f"\nOn {client.collector}, add the host's origin to SURVEY_CLIENT_ORIGINS.")
     click.echo("Links to the host: survey link SLUG --page https://HOST/FOLDER/")
     click.echo(f"To verify the host: survey verify URL --collector {client.collector}")
@@ -63,8 +67,7 @@ def _write(directory: Path, client: Client) -> None:
         for path, content in client.served.items():
             (scratch / path).parent.mkdir(parents=True, exist_ok=True)
             (scratch / path).write_bytes(content)
-        manifest = json.dumps(client.manifest, indent=1)
-        (scratch / MANIFEST).write_text(manifest, encoding="utf-8")
+        (scratch / MANIFEST).write_bytes(client.manifest_bytes)
         scratch.chmod(0o755)
         scratch.replace(directory)
     except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -128,6 +129,27 @@ class Client:
             "collector": self.collector,
             "files": {path: sha256(content) for path, content in sorted(self.served.items())},
             "headers": respondent_headers(self.collector),
+        }
+
+    @property
+    def manifest_bytes(self) -> bytes:
+        """The manifest as a file."""
+        return json.dumps(self.manifest, indent=1).encode("utf-8")
+
+    def webcat_config(self, source: str) -> dict[str, Any]:
+        """Return the configuration from which `webcat` makes the manifest that operators sign.
+
+        `source` is the URL of this version's source code. Every address without a file shows the
+        page. Source: freedomofpress/webcat-docs, config-schema.md.
+        """
+        return {
+            "app": source,
+            "version": self.version,
+            "default_csp": self.manifest["headers"]["page"]["Content-Security-Policy"],
+            "extra_csp": {},
+            "default_index": INDEX,
+            "default_fallback": f"/{INDEX}",
+            "wasm": [],
         }
 
 

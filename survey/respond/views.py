@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePath
 
 from flask import Blueprint, Flask, Response, request
@@ -79,7 +78,7 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
 
 def _add_file_routes(routes: Blueprint, client: Client) -> None:
     files = {name: compress(content) for name, content in client.files.items()}
-    manifest = compress(json.dumps(client.manifest, indent=1).encode("utf-8"))
+    manifest = compress(client.manifest_bytes)
 
     @routes.get("/client/<version>/<name>")
     def client_file(version: str, name: str) -> Response:

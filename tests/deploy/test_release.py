@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -89,7 +90,7 @@ def test_the_workflows_run_the_project_s_scripts_and_the_audit_with_pinned_actio
 
 
 @pytest.mark.web
-def test_a_release_has_hashes_a_bill_of_materials_and_the_hashes_of_the_client(tmp_path):
+def test_a_release_has_hashes_a_bill_of_materials_and_the_client_with_its_manifest(tmp_path):
     process = subprocess.run(
         ["bash", ROOT / ".ci/release", tmp_path], capture_output=True, text=True, cwd=tmp_path
     )
@@ -105,7 +106,13 @@ def test_a_release_has_hashes_a_bill_of_materials_and_the_hashes_of_the_client(t
     assert str(tmp_path) not in bom.read_text()
     notes = (tmp_path / "NOTES.md").read_text()
     client = Client.load()
-    assert client.sha256 in notes
-    assert all(sha256 in notes for sha256 in client.file_hashes.values())
+    assert (tmp_path / "client-manifest.json").read_bytes() == client.manifest_bytes
+    config = json.loads((tmp_path / "webcat.config.json").read_text())
+    assert config == client.webcat_config(config["app"])
+    with tarfile.open(tmp_path / f"ldp_survey-{__version__}.client.tar.gz") as archive:
+        files = {member.name: archive.extractfile(member) for member in archive if member.isfile()}
+        contents = {name.removeprefix("client/"): file.read() for name, file in files.items()}
+    assert contents == {**client.served, "client-manifest.json": client.manifest_bytes}
+    assert "survey bundle client" in notes
     changes = README.split(f"\n### {__version__}\n")[1].split("\n### ")[0]
     assert changes.strip() in notes

@@ -113,7 +113,7 @@ def main() -> None:
     page = [
         item
         for item in requests
-        if not item["url"].startswith("data:") and not item["url"].endswith(".json")
+        if not item["url"].startswith("data:") and not item["url"].endswith("/definition.json")
     ]
     size = sum(item["transferSize"] for item in page)
     print_line("bytes on the wire, headers included", size, MAX_BYTES, at_most=True)

@@ -54,6 +54,19 @@ def test_a_page_with_a_missing_module_states_that_it_did_not_load(site, device, 
     assert device.posts == []
 
 
+@pytest.mark.parametrize("file", ["main.js", "mechanism.js", "words.en.json"])
+def test_a_page_with_a_file_of_another_release_asks_nothing(site, device, file):
+    def alter(route):
+        response = route.fetch()
+        route.fulfill(response=response, body=response.body() + b" ")
+
+    device.context.route(f"**/{file}", alter)
+    page = device.open(site.link(site.publish()))
+    expect(page.get_by_text("the page did not load.")).to_be_visible()
+    assert page.locator("input, select, textarea, button, form").count() == 0
+    assert device.posts == []
+
+
 @pytest.mark.parametrize(
     ("sabotage", "words"),
     [

@@ -61,11 +61,11 @@ class Settings:
     internal: str = ""
     disk_minimum: int = 200
     retention_days: int = 0
-    client_origins: tuple[str, ...] = ()
+    client_origins: str = ""
 
     def __post_init__(self) -> None:
         check_origin("SURVEY_PUBLIC_URL", self.public_url)
-        for origin in self.client_origins:
+        for origin in self.listed_origins:
             check_origin("SURVEY_CLIENT_ORIGINS", origin)
         check_database(self.database)
         if self.internal:
@@ -82,6 +82,11 @@ class Settings:
     def secure_cookies(self) -> bool:
         """Whether researchers open the instance with https."""
         return self.public_url.startswith("https://")
+
+    @property
+    def listed_origins(self) -> tuple[str, ...]:
+        """The origins of other hosts whose copies of the respondents' page may send reports."""
+        return tuple(origin.removesuffix("/") for origin in self.client_origins.split())
 
     @property
     def opens_here_only(self) -> bool:
@@ -132,12 +137,9 @@ class Variable:
     meaning: str
     limits: tuple[int, int] | tuple[Decimal, Decimal] | None = None
     of_caps: bool = False
-    is_list: bool = False
 
     def parse(self, name: str, text: str) -> Any:
-        """Return a text as the number or list that it means, or unchanged if it is neither."""
-        if self.is_list:
-            return tuple(part.removesuffix("/") for part in text.split())
+        """Return a text as the number that it means, or unchanged if it is none."""
         if self.limits is None:
             return text
         try:
@@ -213,7 +215,6 @@ VARIABLES: Mapping[str, Variable] = {
         "client_origins",
         "origins of other hosts whose copies of the respondents' page may send reports here, "
         "separated by spaces",
-        is_list=True,
     ),
     "SURVEY_RETENTION_DAYS": Variable(
         "retention_days",

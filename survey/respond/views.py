@@ -38,9 +38,9 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
 
     @routes.after_request
     def allow_listed_hosts(response: Response) -> Response:
-        if settings.client_origins and request.endpoint in CROSS_ORIGIN_ENDPOINTS:
+        if settings.listed_origins and request.endpoint in CROSS_ORIGIN_ENDPOINTS:
             origin = request.headers.get("Origin")
-            response.headers.update(cross_origin_headers(origin, settings.client_origins))
+            response.headers.update(cross_origin_headers(origin, settings.listed_origins))
             response.vary.add("Origin")
         return response
 
@@ -60,7 +60,7 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
-        hosts = (request.host, settings.public_url, settings.client_origins)
+        hosts = (request.host, settings.public_url, settings.listed_origins)
         check_same_origin(site, origin, *hosts)
         intake.receive(slug, _report_body(), utc_today())
         # A repeated report gets the same answer as a new one.

@@ -305,7 +305,7 @@ def test_an_invalid_internal_address_is_refused_by_name(text):
 def test_origins_of_other_hosts_are_separated_by_spaces_and_need_https():
     name = "SURVEY_CLIENT_ORIGINS"
     read = Settings.from_environment({name: " https://a.example/  http://127.0.0.1:8001"})
-    assert read.client_origins == ("https://a.example", "http://127.0.0.1:8001")
+    assert read.listed_origins == ("https://a.example", "http://127.0.0.1:8001")
     for wrong in ("*", "null", "http://a.example", "https://a.example/page", "https://A.example"):
         with pytest.raises(SettingsError, match=name):
             Settings.from_environment({name: f"https://b.example {wrong}"})

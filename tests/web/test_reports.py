@@ -240,7 +240,7 @@ HOST = "https://union.example"
 @pytest.fixture
 def split_client(store, settings):
     """Return a client of a server that lists one other host."""
-    return create_app(replace(settings, client_origins=(HOST,)), store).test_client()
+    return create_app(replace(settings, client_origins=HOST), store).test_client()
 
 
 def cross_origin(client, method: str, path: str, origin: str, **options):

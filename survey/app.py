@@ -10,12 +10,16 @@ from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
+from typing import cast
 
-from flask import Flask, Response, render_template, request
+from flask import Flask, Request, Response, current_app, redirect, render_template, request, url_for
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
+from werkzeug.routing import MapAdapter
+from werkzeug.wrappers import Response as AnyResponse
 
 from survey import api, errors, research, respond
+from survey.hosts import SLUGS, Host, Hosts
 from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
 from survey.security import API, headers
@@ -45,7 +49,19 @@ ExcInfo = tuple[type, BaseException, TracebackType] | tuple[None, None, None]
 
 
 class Application(Flask):
-    """Flask without the requested address in its log of errors."""
+    """Flask whose routes depend on the host, without the requested address in its log of errors."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__("survey", static_folder=None)
+        self.url_map.converters["survey"] = SLUGS[Host.SHARED]
+        self.hosts = Hosts(settings, self.url_map)
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Match a request with the routes of its host only, whatever its path and method."""
+        adapter = super().create_url_adapter(request)
+        if adapter is not None and request is not None:
+            adapter.map = self.hosts.routes(self.hosts.kind(request))
+        return adapter
 
     def log_exception(self, exc_info: ExcInfo) -> None:
         """Log an unexpected error without anything from the request."""
@@ -55,7 +71,7 @@ class Application(Flask):
 def create_app(settings: Settings | None = None, store: Store | None = None) -> Flask:
     """Create the WSGI application; settings are read from SURVEY_* unless given."""
     settings = (settings or Settings.from_environment(os.environ)).with_real_secret()
-    app = Application("survey", static_folder=None)
+    app = Application(settings)
     app.config.update(
         SECRET_KEY=settings.secret,
         SESSION_COOKIE_NAME="__Host-survey" if settings.secure_cookies else "survey",
@@ -79,7 +95,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     results = ResultCache(store)
     research.init_app(app, store, results, settings)
     api.init_app(app, store, results, settings)
-    app.add_url_rule("/", "home", lambda: render_template("home.html"))
+    app.add_url_rule("/", "home", partial(_home, client))
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
     app.register_error_handler(errors.SurveyError, partial(_survey_error, client))
     app.register_error_handler(HTTPException, partial(_http_error, client))
@@ -88,12 +104,34 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     def add_headers(response: Response) -> Response:
         ok = response.status_code == HTTPStatus.OK
         immutable = ok and request.endpoint in IMMUTABLE_ENDPOINTS
+        is_page = response.mimetype == "text/html"
         response.headers.update(
-            headers(request.path, https=settings.secure_cookies, immutable=immutable)
+            headers(
+                request.path,
+                https=app.hosts.is_https(request),
+                immutable=immutable,
+                for_respondents=app.hosts.kind(request) is Host.RESPONDENTS,
+                onion_url=app.hosts.onion_url(request) if is_page else "",
+            )
         )
         return response
 
     return app
+
+
+def _host() -> Host:
+    """Return the kind of host that the current request names."""
+    return cast(Application, current_app).hosts.kind(request)
+
+
+def _home(client: respond.Client) -> AnyResponse | str:
+    """Tell respondents to open their link, and researchers to sign in."""
+    match _host():
+        case Host.RESEARCHERS:
+            return redirect(url_for("research.surveys"))
+        case Host.RESPONDENTS:
+            return page_response(client)
+    return render_template("home.html")
 
 
 def _survey_error(client: respond.Client, error: errors.SurveyError) -> Response:
@@ -123,7 +161,8 @@ def _error_response(
     fields: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an error as problem+json (RFC 9457) for programs, as a page for people."""
-    if request.path.startswith("/research"):
+    has_page = request.path.startswith("/research") or _wants_page()
+    if _is_for_researchers() and has_page:
         response = Response(render_template("error.html", status=status, detail=detail), status)
     elif _wants_page():
         # The client explains; respondents get no bytes that are not in its manifest.
@@ -139,8 +178,19 @@ def _error_response(
     return response
 
 
+def _is_for_researchers() -> bool:
+    """Return whether a researcher sent the current request: by its host, or else by its path."""
+    host = _host()
+    return host is Host.RESEARCHERS or (
+        host is Host.SHARED and request.path.startswith("/research")
+    )
+
+
 def _wants_page() -> bool:
     """Return whether the request comes from a person: browsers ask for HTML for an address."""
+    # An unknown host has no client.
+    if _host() is Host.UNKNOWN:
+        return False
     is_for_programs = request.path.startswith(API) or request.path.endswith(".json")
     opened = request.method != "POST" and request.accept_mimetypes.accept_html
     return opened and not is_for_programs

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from urllib.parse import quote
 
 from survey.errors import CrossSiteError
+from survey.settings import host_of
 
 COMMON: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
@@ -50,10 +52,22 @@ def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:
     }
 
 
-def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
-    """Return the security headers of the response to a request for `path`."""
+def headers(
+    path: str,
+    *,
+    https: bool,
+    immutable: bool,
+    for_respondents: bool = False,
+    onion_url: str = "",
+) -> dict[str, str]:
+    """Return the security headers of the response to a request for `path`.
+
+    A host `for_respondents` has one policy for all paths. With an onion address, Tor Browser offers
+    to open the same path there.
+    """
     # Only researchers' pages contain forms.
-    form_action = "'self'" if path.startswith("/research") else "'none'"
+    has_forms = path.startswith("/research") and not for_respondents
+    form_action = "'self'" if has_forms else "'none'"
     values = {
         **COMMON,
         "Content-Security-Policy": content_security_policy(form_action),
@@ -63,6 +77,8 @@ def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
         values |= {"Cache-Control": REVALIDATED, "Vary": "Accept, Authorization"}
     if https:
         values["Strict-Transport-Security"] = STRICT_TRANSPORT
+    if onion_url:
+        values["Onion-Location"] = f"{onion_url}{quote(path)}"
     return values
 
 
@@ -70,7 +86,7 @@ def check_same_origin(
     site: str | None,
     origin: str | None,
     host: str,
-    public_url: str,
+    url: str,
     client_origins: Collection[str] = (),
 ) -> None:
     """Raise CrossSiteError for a request that the page of another site sends.
@@ -80,10 +96,10 @@ def check_same_origin(
     """
     if origin in client_origins:
         return
-    # Origins are compared as text, so a malformed one counts as another site. The public URL
-    # counts as well, because a proxy may change the Host header.
-    public_origin = "/".join(public_url.split("/")[:3])
-    allowed = (f"https://{host}", f"http://{host}", public_origin)
+    # Origins are compared as text, so a malformed one counts as another site. The URL that people
+    # open counts as well, because a proxy may change the Host header.
+    own_origin = f"{url.partition('://')[0]}://{host_of(url)}"
+    allowed = (f"https://{host}", f"http://{host}", own_origin)
     is_foreign = origin is not None and origin not in allowed
     if site not in (None, "same-origin", "none") or is_foreign:
         raise CrossSiteError("reports are accepted from this site's own page only")

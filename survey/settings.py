@@ -6,6 +6,8 @@ Plain dataclasses read them, not pydantic-settings. That ignores a mistyped SURV
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import ipaddress
 import re
 import zlib
@@ -53,6 +55,8 @@ class Settings:
     secret: str = field(default="", repr=False)
     database: str = "sqlite:///survey.db"
     public_url: str = "http://127.0.0.1:8000"
+    research_url: str = ""
+    onion_url: str = ""
     caps: Caps = Caps()
     keys: str = "survey-keys"
     release_every: int = 3_600
@@ -64,9 +68,7 @@ class Settings:
     client_origins: str = ""
 
     def __post_init__(self) -> None:
-        check_origin("SURVEY_PUBLIC_URL", self.public_url)
-        for origin in self.listed_origins:
-            check_origin("SURVEY_CLIENT_ORIGINS", origin)
+        self._check_addresses()
         check_database(self.database)
         if self.internal:
             host_and_port(self.internal)
@@ -78,10 +80,34 @@ class Settings:
                 "more, unless SURVEY_PUBLIC_URL is a loopback address"
             )
 
+    def _check_addresses(self) -> None:
+        check_address("SURVEY_PUBLIC_URL", self.public_url)
+        if self.research_url:
+            check_address("SURVEY_RESEARCH_URL", self.research_url)
+        for origin in self.listed_origins:
+            check_address("SURVEY_CLIENT_ORIGINS", origin)
+        if self.onion_url and not is_onion(self.onion_url):
+            raise SettingsError(
+                f"SURVEY_ONION_URL = {self.onion_url!r} must be http:// and the content of Tor's "
+                "file `hostname`: 56 characters and .onion"
+            )
+        addresses = (self.public_url, self.research_url, self.onion_url)
+        hosts = [host_of(address) for address in addresses if address]
+        if len(set(hosts)) < len(hosts):
+            raise SettingsError(
+                "SURVEY_PUBLIC_URL, SURVEY_RESEARCH_URL and SURVEY_ONION_URL must differ in host "
+                "or port, because the host decides who gets an answer"
+            )
+
+    @property
+    def researchers_url(self) -> str:
+        """The address of researchers' pages and the API, without a slash at its end."""
+        return (self.research_url or self.public_url).rstrip("/")
+
     @property
     def secure_cookies(self) -> bool:
         """Whether researchers open the instance with https."""
-        return self.public_url.startswith("https://")
+        return self.researchers_url.startswith("https://")
 
     @property
     def listed_origins(self) -> tuple[str, ...]:
@@ -176,7 +202,14 @@ VARIABLES: Mapping[str, Variable] = {
         "where reports are stored: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE",
     ),
     "SURVEY_PUBLIC_URL": Variable(
-        "public_url", "the address people open; https, or http on loopback"
+        "public_url", "the address people open; https, or http on loopback and for onion addresses"
+    ),
+    "SURVEY_RESEARCH_URL": Variable(
+        "research_url",
+        "a separate address of researchers' pages and the API; respondents then use only the other",
+    ),
+    "SURVEY_ONION_URL": Variable(
+        "onion_url", "the onion address of respondents' pages, http://....onion"
     ),
     "SURVEY_EPSILON_PER_QUESTION": Variable(
         "question", "largest epsilon of one question", (MIN_CAP, Decimal(12)), of_caps=True
@@ -265,8 +298,8 @@ ORIGIN = re.compile(
 DATABASE = "SURVEY_DATABASE must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
-def check_origin(name: str, url: str) -> None:
-    """Raise SettingsError unless the URL of a setting is an origin in its one accepted spelling."""
+def check_address(name: str, url: str) -> None:
+    """Raise SettingsError unless a URL has the one accepted spelling of an address people open."""
     # Secure cookies, links and the comparison of origins depend on this spelling.
     match = ORIGIN.fullmatch(url)
     if not match or int(match["port"] or 0) > LAST_PORT or not _is_host(match["host"]):
@@ -274,11 +307,38 @@ def check_origin(name: str, url: str) -> None:
             f"{name} = {url!r} must be a scheme, a host in lower case and "
             "optionally a port, such as https://survey.example.org; leave out any path"
         )
-    if match["scheme"] == "http" and not is_loopback(match["host"].strip("[]")):
+    if match["scheme"] == "http" and not (is_loopback(match["host"].strip("[]")) or is_onion(url)):
         raise SettingsError(
-            f"{name} = {url!r} must start with https:// "
-            "(http only on loopback): browsers randomize answers only in a secure context"
+            f"{name} = {url!r} must start with https:// (http only on loopback and for onion "
+            "addresses): browsers randomize answers only in a secure context"
         )
+
+
+def host_of(url: str) -> str:
+    """Return the host of a checked address, with its port unless that is the scheme's default.
+
+    >>> host_of("https://survey.example.org:443/"), host_of("http://127.0.0.1:8000")
+    ('survey.example.org', '127.0.0.1:8000')
+    """
+    scheme, _, host = url.rstrip("/").partition("://")
+    return host.removesuffix(":443" if scheme == "https" else ":80")
+
+
+ONION = re.compile(r"http://(?P<name>[a-z2-7]{56})\.onion/?")
+
+
+def is_onion(url: str) -> bool:
+    """Return whether a URL is an onion address without a typing error.
+
+    The 56 characters are the base32 form of the service's public key, the first two bytes of
+    SHA3-256(".onion checksum" + key + version), and the version, 3 (Tor's rend-spec-v3, section 6).
+    """
+    if not (match := ONION.fullmatch(url)):
+        return False
+    address = base64.b32decode(match["name"].upper())
+    key, checksum, version = address[:32], address[32:34], address[34:]
+    digest = hashlib.sha3_256(b".onion checksum" + key + version).digest()
+    return version == b"\x03" and digest[:2] == checksum
 
 
 def _is_host(host: str) -> bool:

@@ -49,6 +49,8 @@ ROOT = Path(__file__).parent.parent
 TODAY = date(2026, 11, 21)
 SECRET = "4c1f0e9b7a62d853f09e1b6c2d8a47533e5d"
 EMAIL, PASSWORD = "researcher@example.org", "correct horse battery"
+ONION = "http://aaaqeayeaudaocajbifqydiob4ibceqtcqkrmfyydenbwha5dyp3kead.onion"
+"""The onion address of the public key 00 01 ... 1f."""
 REFERENCE_DATA = ROOT.parent / "shared" / "data"
 REQUIRED = {name for name in os.environ.get("SURVEY_TEST_REQUIRE", "").split(",") if name}
 

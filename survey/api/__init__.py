@@ -15,5 +15,5 @@ __all__ = ["init_app"]
 
 def init_app(app: Flask, store: Store, results: ResultCache, settings: Settings) -> None:
     """Add the API to the application."""
-    app.register_blueprint(blueprint(store, results, Gate(store), settings.public_url))
+    app.register_blueprint(blueprint(store, results, Gate(store), settings.researchers_url))
     guard(app)

@@ -226,10 +226,10 @@ def respond_json(content: object) -> Response:
     return respond(hashlib.sha256(body).hexdigest(), JSON, lambda: body)
 
 
-def blueprint(store: Store, results: ResultCache, gate: Gate, public_url: str) -> Blueprint:
+def blueprint(store: Store, results: ResultCache, gate: Gate, server_url: str) -> Blueprint:
     """Create the routes of all operations, each with the view of the same name."""
     routes = Blueprint("api", __name__, url_prefix=PREFIX)
-    views = _Views(store, results, gate, public_url)
+    views = _Views(store, results, gate, server_url)
 
     def add_route(name: str, operation: Operation) -> None:
         view: Callable[..., Response] = getattr(views, name)
@@ -259,13 +259,13 @@ Query = Mapping[str, str]
 class _Views:
     """A view for each operation of the table, given the media type and the query of a request."""
 
-    def __init__(self, store: Store, results: ResultCache, gate: Gate, public_url: str) -> None:
+    def __init__(self, store: Store, results: ResultCache, gate: Gate, server_url: str) -> None:
         self._store, self._results, self._gate = store, results, gate
-        self._public_url = public_url
+        self._server_url = server_url
 
     @cached_property
     def _document(self) -> bytes:
-        return document(OPERATIONS, PARAMETERS, self._public_url)
+        return document(OPERATIONS, PARAMETERS, self._server_url)
 
     def description(self, media_type: str, _: Query) -> Response:
         tag = hashlib.sha256(self._document).hexdigest()

@@ -287,14 +287,14 @@ class Parameter:
 
 
 def document(
-    operations: Mapping[str, Operation], parameters: Mapping[str, Parameter], public_url: str
+    operations: Mapping[str, Operation], parameters: Mapping[str, Parameter], server_url: str
 ) -> bytes:
     """Return the document as JSON; both tables are keyed by name."""
     scopes = "; ".join(f"{scope}: {meaning}" for scope, meaning in SCOPES.items())
     contents = {
         "openapi": OPENAPI_VERSION,
         "info": {"title": "Survey", "version": __version__, "description": ABOUT},
-        "servers": [{"url": public_url.rstrip("/")}],
+        "servers": [{"url": server_url.rstrip("/")}],
         "paths": {
             PREFIX + re.sub(PATH_PARAMETER, r"{\1}", operation.path): {
                 "get": _operation(name, operation, parameters)

@@ -32,10 +32,10 @@ def bundle(directory: Path, collector: str) -> None:
     signed.
     """
     from survey.respond.client import Client
-    from survey.settings import check_origin
+    from survey.settings import check_address
 
     if collector:
-        check_origin("--collector", collector)
+        check_address("--collector", collector)
     client = Client.load(collector.removesuffix("/"))
     _write(directory, client)
     headers = client.manifest["headers"]

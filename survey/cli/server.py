@@ -103,7 +103,10 @@ def serve(address: str, port: int, workers: int | None, without_keeper: bool) ->
     def announce() -> None:
         # A log file contains lines of JSON only.
         if sys.stdout.isatty():
-            click.echo(f"listening on {address} port {port}; public URL {settings.public_url}")
+            urls = f"public URL {settings.public_url}"
+            if settings.research_url:
+                urls += f", researchers' URL {settings.research_url}"
+            click.echo(f"listening on {address} port {port}; {urls}")
 
     n_workers = workers or server.default_workers()
     server.serve(settings, address, port, n_workers, announce, has_keeper=not without_keeper)
@@ -140,7 +143,7 @@ def add_researcher(email: str, password: str, admin: bool) -> None:
     settings = configured_settings()
     password_hash = Passwords(settings.password_cost).hash(password)
     configured_store().add_researcher(email, password_hash, is_admin=admin)
-    click.echo(f"{email} can sign in at {settings.public_url}/research/")
+    click.echo(f"{email} can sign in at {settings.researchers_url}/research/")
 
 
 @researcher.command("reset")

@@ -35,6 +35,7 @@ from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.privacy_loss import Questions, publication_warnings
 from survey.results.exports.csv import links_csv
+from survey.settings import Settings
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -140,7 +141,7 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: 
     if survey.definition.access == "invitation":
         click.echo(f"create its invitation links with: survey invite {survey.slug}")
     else:
-        click.echo(respondent_link(survey, settings.public_url))
+        click.echo(respondent_link(survey, settings))
     if survey.version > 1:
         click.echo("links and invitations of earlier versions no longer work", err=True)
 
@@ -204,7 +205,7 @@ def link(slug: str, page: str, qr: Path | None) -> None:
         raise SurveyError(
             f"{slug} accepts responses by invitation only; create links with: survey invite {slug}"
         )
-    address = respondent_link(survey, _public_url(page), page=page)
+    address = respondent_link(survey, _settings_of_links(page), page=page)
     if qr:
         image_format = qr.suffix.lower().removeprefix(".")
         if image_format not in QR_FORMATS:
@@ -235,9 +236,9 @@ def invite(
     survey = _open_survey(store, slug)
     stratum = validate_stratum(store, survey, stratum, count)
     tokens = new_tokens(count)
-    public_url = _public_url(page)
+    settings = _settings_of_links(page)
     links = [
-        respondent_link(survey, public_url, token=token, stratum=stratum, page=page)
+        respondent_link(survey, settings, token=token, stratum=stratum, page=page)
         for token in tokens
     ]
     # Files first: an invitation that is issued but not written would be lost.
@@ -256,11 +257,12 @@ def _open_survey(store: Store, slug: str) -> PublishedSurvey:
     return survey
 
 
-def _public_url(page: str) -> str:
+def _settings_of_links(page: str) -> Settings:
+    """Return the settings; warn if only this machine can open the links that they make."""
     settings = configured_settings()
     if settings.opens_here_only and not page:
         click.echo("these links work on this machine only: set SURVEY_PUBLIC_URL", err=True)
-    return settings.public_url
+    return settings
 
 
 @contextmanager

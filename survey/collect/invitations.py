@@ -14,8 +14,10 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError, ReportError
+from survey.questionnaire import is_test_run
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.texts import Text
+from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
@@ -100,9 +102,14 @@ HASH_IN_LINK = 32
 """Digits of the definition's hash in a link; the page refuses any other definition."""
 
 
+def survey_origin(slug: str, settings: Settings) -> str:
+    """Return the origin of a survey's page: researchers open test runs, respondents all others."""
+    return settings.researchers_url if is_test_run(slug) else settings.public_url.rstrip("/")
+
+
 def respondent_link(
     survey: PublishedSurvey,
-    public_url: str,
+    settings: Settings,
     *,
     token: str = "",
     stratum: str = "",
@@ -120,7 +127,7 @@ def respondent_link(
         parts = {"slug": survey.slug, **parts}
     # The hash comes last, so that the page notices a link that was cut off anywhere.
     fragment = "&".join(f"{name}={value}" for name, value in parts.items() if value)
-    address = page or f"{public_url.rstrip('/')}/s/{survey.slug}"
+    address = page or f"{survey_origin(survey.slug, settings)}/s/{survey.slug}"
     return f"{address}#{fragment}"
 
 

@@ -258,7 +258,7 @@ def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_bro
         def show_links() -> None:
             click.echo(_links(survey, settings, password, directory))
             if open_browser:
-                webbrowser.open(respondent_link(survey, settings.public_url))
+                webbrowser.open(respondent_link(survey, settings))
 
         server.serve(settings, "127.0.0.1", port, 1, show_links)
 
@@ -292,10 +292,10 @@ def _simulate(store: Store, survey: PublishedSurvey, respondents: int) -> None:
 
 
 def _links(survey: PublishedSurvey, settings: Settings, password: str, directory: Path) -> str:
-    dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"
+    dashboard = f"{settings.researchers_url}/research/surveys/{survey.slug}"
     examples = "".join(f"{name:20}{dashboard}/{path}\n" for name, path in EXAMPLES.items())
     return (
-        f"\nAnswer the survey   {respondent_link(survey, settings.public_url)}\n"
+        f"\nAnswer the survey   {respondent_link(survey, settings)}\n"
         f"Dashboard           {dashboard}\n"
         f"  sign in with      {EMAIL}  {password}\n"
         f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n"

@@ -261,6 +261,13 @@ def _public(deployment: Deployment) -> Iterable[Finding]:
             "set it to 1 when that proxy sets X-Forwarded-For itself",
             is_fatal=True,
         )
+    if not settings.opens_here_only and not settings.research_url:
+        yield Finding(
+            "SURVEY_RESEARCH_URL",
+            "respondents and researchers share one origin, so a fault in the researchers' pages "
+            "could reach respondents",
+            "set it to a second host name, for which deploy/nginx.conf has a server of its own",
+        )
 
 
 def _postgresql(deployment: Deployment) -> Iterable[Finding]:

@@ -113,10 +113,10 @@ class Section(Blueprint):
 class Gate:
     """Checks who may open a page before its view runs."""
 
-    def __init__(self, store: Store, sessions: Sessions, public_url: str) -> None:
+    def __init__(self, store: Store, sessions: Sessions, url: str) -> None:
         self._store = store
         self._sessions = sessions
-        self._public_url = public_url
+        self._url = url
         self._access: dict[str, Access] = {}
 
     def add(self, app: Flask, sections: Iterable[Section]) -> None:
@@ -224,7 +224,7 @@ class Gate:
         """
         endpoint = request.endpoint or ""
         has_text = endpoint.startswith("drafts.") or endpoint in LONG_FORMS
-        if request.method != "POST" or not has_text or not _is_same_origin(self._public_url):
+        if request.method != "POST" or not has_text or not _is_same_origin(self._url):
             return None
         fields = list(request.form.items(multi=True))
         typed = [
@@ -260,12 +260,12 @@ def _return_address() -> str:
     return f"{path}?{query}" if query else path
 
 
-def _is_same_origin(public_url: str) -> bool:
+def _is_same_origin(url: str) -> bool:
     # The Referrer-Policy makes browsers send the Origin "null" with forms, but also this header.
     if site := request.headers.get("Sec-Fetch-Site"):
         return site == "same-origin"
     try:
-        check_same_origin(None, request.headers.get("Origin"), request.host, public_url)
+        check_same_origin(None, request.headers.get("Origin"), request.host, url)
     except CrossSiteError:
         return False
     return True
@@ -300,7 +300,7 @@ class Workspace:
         self.passwords = Passwords(settings.password_cost)
         self.throttle = Throttle(store, settings.secret)
         self.sessions = Sessions(store, self.passwords)
-        self.gate = Gate(store, self.sessions, settings.public_url)
+        self.gate = Gate(store, self.sessions, settings.researchers_url)
         self.log = Log(store, self.sessions)
 
 

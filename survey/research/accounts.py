@@ -300,5 +300,5 @@ class _TokenPages(Pages):
             tokens=self._tokens(),
             token=token,
             scopes=SCOPES,
-            server=self._settings.public_url.rstrip("/"),
+            server=self._settings.researchers_url,
         )

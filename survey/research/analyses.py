@@ -286,7 +286,7 @@ class _AnalysisPages(Pages):
         settings, definition = self._settings, view.survey.definition
         links = _PageLinks("results.dashboard", view.survey, {})
         return {
-            "link": respondent_link(view.survey, settings.public_url),
+            "link": respondent_link(view.survey, settings),
             "is_weakly_protected": report_strength(definition) == "weak",
             "questions": result.questions,
             **self._results_context(view, links, self._store.versions(view.survey.slug)),

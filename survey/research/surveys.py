@@ -92,7 +92,7 @@ def sections(workspace: Workspace) -> list[Section]:
     @section.app_context_processor
     def variables() -> dict[str, Any]:
         return {
-            "research_css": url_for("research.asset", version=stylesheet_hash),
+            "stylesheet_hash": stylesheet_hash,
             "percent": percent,
             "share_interval": share_interval,
             "describe_estimate": describe_estimate,
@@ -242,7 +242,7 @@ class _CollectionPages(Pages):
         return render_template(
             "research/collect.html",
             survey=survey,
-            link=respondent_link(survey, self._settings.public_url),
+            link=respondent_link(survey, self._settings),
             forms=forms,
             n_invited=n_invited,
             by_stratum={group.name: tally.n for group, tally in split_by_link(tallies).items()},
@@ -261,7 +261,7 @@ class _CollectionPages(Pages):
     def qr_code(self, slug: str) -> Response:
         """Return the open link as a QR code."""
         survey = _open_survey(find_survey(self._store, slug))
-        image = qr_code(respondent_link(survey, self._settings.public_url))
+        image = qr_code(respondent_link(survey, self._settings))
         return download(image, "image/svg+xml", f"{slug}-link.svg")
 
     def invite(self, slug: str) -> Any:
@@ -277,7 +277,7 @@ class _CollectionPages(Pages):
             return self._page(slug, invite=form), 422
         tokens = new_tokens(count)
         links = [
-            respondent_link(survey, self._settings.public_url, token=token, stratum=stratum)
+            respondent_link(survey, self._settings, token=token, stratum=stratum)
             for token in tokens
         ]
         try:

@@ -156,7 +156,7 @@ class _InvitationLinks(Pages):
         expires = int(time.time()) + LINK_SECONDS
         link = ColleagueLink(slug, role, expires, self._gate.researcher().key)
         self._store.add_colleague_link(hash_of(token), link)
-        return f"{self._settings.public_url.rstrip('/')}{url_for('accounts.join', token=token)}"
+        return f"{self._settings.researchers_url}{url_for('accounts.join', token=token)}"
 
     def template_variables(self, slug: str) -> dict[str, Any]:
         """Return the variables of `open_links_table`."""

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from flask import Blueprint, Flask, Response, request
 
 from survey.collect.incoming_reports import Intake, refusal
+from survey.collect.invitations import survey_origin
 from survey.collect.release import utc_today
 from survey.errors import NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
@@ -44,29 +45,29 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
             response.vary.add("Origin")
         return response
 
-    @routes.get("/s/<slug>")
+    @routes.get("/s/<survey:slug>")
     def page(slug: str) -> Response:  # noqa: ARG001  the page does not depend on it
         # The definition tells whether there is an open survey. A page that depended on it could
         # not be compared with the published bytes.
         return page_response(client)
 
-    @routes.get("/s/<slug>/definition.json")
+    @routes.get("/s/<survey:slug>/definition.json")
     def definition(slug: str) -> Response:
         survey = find_survey(store, slug)
         if error := refusal(store, survey, utc_today()):
             raise error
         return compress(survey.canonical).response("application/json")
 
-    @routes.post("/s/<slug>/reports")
+    @routes.post("/s/<survey:slug>/reports")
     def reports(slug: str) -> Response:
         site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
-        hosts = (request.host, settings.public_url, settings.listed_origins)
+        hosts = (request.host, survey_origin(slug, settings), settings.listed_origins)
         check_same_origin(site, origin, *hosts)
         intake.receive(slug, _report_body(), utc_today())
         # A repeated report gets the same answer as a new one.
         return Response(status=201)
 
-    @routes.get("/s/<slug>/sent")
+    @routes.get("/s/<survey:slug>/sent")
     def sent(slug: str) -> Response:
         # Clear only the cached files: cookies and storage belong to the whole site.
         find_survey(store, slug)

@@ -24,7 +24,7 @@ from typing import Any
 from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.settings import Caps
+from survey.settings import Caps, Settings
 from survey.store import open_store
 from tests.conftest import ROOT, SECRET, TODAY, free_port, wait_until
 from tests.deploy.proxy import write_certificate
@@ -58,7 +58,7 @@ def served_survey(directory: Path) -> Iterator[str]:
     )
     try:
         wait_until(lambda: _accepts_connections(port))
-        yield respondent_link(survey, url)
+        yield respondent_link(survey, Settings(public_url=url))
     finally:
         process.terminate()
         process.wait(timeout=30)

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from survey.collect.invitations import issue_invitations, new_tokens, respondent_link
+from survey.settings import Settings
 from tests.browser.respondent import answer_and_send, heading, press, stored_entries, wait_sent
 from tests.conftest import SMALL, long_unless
 
@@ -27,7 +28,7 @@ def invited(site, survey, stratum: str = "") -> str:
     """Return a personal link to a survey."""
     (token,) = new_tokens(1)
     issue_invitations(site.store, survey, stratum, [token])
-    return respondent_link(survey, site.url, token=token, stratum=stratum)
+    return respondent_link(survey, Settings(public_url=site.url), token=token, stratum=stratum)
 
 
 def test_a_personal_link_sends_one_report_with_its_group(site, device):

@@ -18,9 +18,10 @@ from survey.ops.config_check import (
 from survey.ops.health import internal_address
 from survey.settings import Settings
 from tests.cases import each_case
-from tests.conftest import SECRET
+from tests.conftest import ONION, SECRET
 
 PUBLIC = "https://survey.example.org"
+RESEARCH = "https://research.example.org"
 LOOPBACK = {"trusted_proxies": 0, "public_url": "http://127.0.0.1:8000"}
 
 
@@ -28,6 +29,7 @@ def deployment(address="127.0.0.1", environment=None, *, has_keeper=True, **sett
     usual = {
         "secret": SECRET,
         "public_url": PUBLIC,
+        "research_url": RESEARCH,
         "trusted_proxies": 1,
         "internal": "127.0.0.1:9464",
         "retention_days": 365,
@@ -247,6 +249,57 @@ def test_an_invalid_database_url_is_refused_without_repeating_it(url):
 def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_protection(spelling):
     with pytest.raises(SettingsError, match="SURVEY_PUBLIC_URL"):
         Settings(public_url=spelling)
+    with pytest.raises(SettingsError, match="SURVEY_RESEARCH_URL"):
+        Settings(research_url=spelling)
+
+
+@pytest.mark.security
+@each_case(
+    "addresses",
+    [
+        {"public_url": PUBLIC, "research_url": PUBLIC},
+        {"public_url": PUBLIC, "research_url": f"{PUBLIC}:443/"},
+        {"public_url": f"{ONION}/", "onion_url": ONION},
+        {"public_url": PUBLIC, "research_url": ONION, "onion_url": ONION},
+    ],
+)
+def test_two_origins_with_the_same_host_and_port_are_refused(addresses):
+    with pytest.raises(SettingsError, match="differ in host or port"):
+        Settings(**addresses)
+
+
+@pytest.mark.security
+@each_case(
+    "onion",
+    [
+        "http://research.example.org",
+        "http://example.onion",
+        ONION.replace("http:", "https:"),
+        f"{ONION}:80",
+        f"{ONION}/path",
+        ONION.replace("aaaq", "aaar"),
+        ONION.replace("http://", "http://www."),
+    ],
+)
+def test_an_onion_address_with_a_typing_error_is_refused(onion):
+    with pytest.raises(SettingsError, match="SURVEY_ONION_URL"):
+        Settings(onion_url=onion)
+    if not onion.startswith("https://"):
+        with pytest.raises(SettingsError, match="SURVEY_PUBLIC_URL"):
+            Settings(public_url=onion)
+
+
+def test_an_onion_address_needs_no_https():
+    assert Settings(public_url=ONION, onion_url="").secure_cookies is False
+    separate = Settings(public_url=PUBLIC, research_url=RESEARCH, onion_url=f"{ONION}/")
+    assert separate.secure_cookies
+    assert separate.researchers_url == RESEARCH
+
+
+def test_researchers_may_use_a_loopback_address_beside_a_public_one():
+    tunnel = Settings(public_url=PUBLIC, research_url="http://127.0.0.1:8000")
+    assert not tunnel.secure_cookies
+    assert not tunnel.opens_here_only
 
 
 @each_case(
@@ -254,6 +307,7 @@ def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_pro
     [
         ({"internal": ""}, "SURVEY_INTERNAL"),
         ({"public_url": "http://127.0.0.1:8000"}, "SURVEY_PUBLIC_URL"),
+        ({"research_url": ""}, "SURVEY_RESEARCH_URL"),
         ({"database": "postgresql://survey@/survey?password=word"}, "SURVEY_DATABASE"),
         ({"database": "postgresql:///survey?host=db.example.org"}, "SURVEY_DATABASE"),
         ({"database": "postgresql://survey:word@127.0.0.1/survey"}, "SURVEY_DATABASE"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flask import url_for
-
 from survey.research.access import Route, Section, Workspace, static_file
 from survey.research.builder import draft_editor, outline, publication
 
@@ -35,6 +33,6 @@ def sections(workspace: Workspace) -> list[Section]:
 
     @section.app_context_processor
     def variables() -> dict[str, Any]:
-        return {"builder_js": url_for("drafts.script", version=digest), "draft_pages": DRAFT_PAGES}
+        return {"builder_hash": digest, "draft_pages": DRAFT_PAGES}
 
     return [section]

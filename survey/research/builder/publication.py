@@ -230,7 +230,7 @@ class _TestRunPages(DraftPages):
             content=opened.content,
             draft_check=check_draft(opened.content, self._caps),
             test_run=test_run,
-            link=respondent_link(test_run, self._settings.public_url) if test_run else "",
+            link=respondent_link(test_run, self._settings) if test_run else "",
             released=self._store.n_released(test_run.key) if test_run else 0,
             form=form,
             make=DoForm(formdata=None),

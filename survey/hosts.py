@@ -1,0 +1,133 @@
+"""Hosts: which routes each host of an instance answers.
+
+With one address, every host answers every route. SURVEY_RESEARCH_URL separates two origins: the
+public host answers respondents, the other one researchers and programs, and a vulnerability in the
+researchers' pages does not reach respondents. The onion service always answers respondents only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import cache
+
+from flask import Request
+from werkzeug.routing import BaseConverter, Map
+
+from survey.questionnaire import TEST_RUN_PREFIX
+from survey.settings import Settings, host_of
+
+
+class Host(Enum):
+    """A kind of host: the people whose routes it answers."""
+
+    SHARED = auto()
+    """Any host of an instance with one address."""
+    RESPONDENTS = auto()
+    RESEARCHERS = auto()
+    UNKNOWN = auto()
+    """A host that is no address of an instance with two origins."""
+
+
+_RESPONDENTS = frozenset({Host.RESPONDENTS})
+_RESEARCHERS = frozenset({Host.RESEARCHERS})
+_BOTH = _RESPONDENTS | _RESEARCHERS
+
+HOSTS: Mapping[str, frozenset[Host]] = {
+    "respond": _RESPONDENTS,
+    # Researchers open test runs (`SLUGS`).
+    **dict.fromkeys(("respond.page", "respond.definition", "respond.reports"), _BOTH),
+    **dict.fromkeys(("respond.sent", "respond.client_file", "respond.favicon"), _BOTH),
+    **dict.fromkeys(("accounts", "account", "tokens", "team", "people"), _RESEARCHERS),
+    **dict.fromkeys(("research", "drafts", "collection", "lifecycle"), _RESEARCHERS),
+    **dict.fromkeys(("results", "microdata", "reports", "api"), _RESEARCHERS),
+    "home": _BOTH,
+    # Load balancers and the server itself call it by an internal address.
+    "healthz": _BOTH | {Host.UNKNOWN},
+}
+"""Hosts that answer each endpoint or blueprint; a shared host answers all of them.
+
+With two origins no host answers an endpoint that is missing here.
+"""
+
+
+class PublishedSlug(BaseConverter):
+    """The short name of a survey that is not a test run, in an address."""
+
+    regex = f"(?!{TEST_RUN_PREFIX})[^/]+"
+    part_isolating = True
+
+
+class TestRunSlug(BaseConverter):
+    """The short name of a test run, in an address."""
+
+    regex = f"{TEST_RUN_PREFIX}[^/]+"
+    part_isolating = True
+
+
+SLUGS: Mapping[Host, type[BaseConverter]] = {
+    Host.SHARED: BaseConverter,
+    Host.RESPONDENTS: PublishedSlug,
+    Host.RESEARCHERS: TestRunSlug,
+    Host.UNKNOWN: BaseConverter,
+}
+"""Surveys whose pages each kind of host answers, by their short names."""
+
+
+def hosts_of(endpoint: str) -> frozenset[Host]:
+    """Return the hosts that answer an endpoint."""
+    return HOSTS.get(endpoint, HOSTS.get(endpoint.partition(".")[0], frozenset()))
+
+
+class Hosts:
+    """The hosts of an instance, and the routes of each; `routes` are those of the application."""
+
+    def __init__(self, settings: Settings, routes: Map) -> None:
+        self._settings = settings
+        self._all_routes = routes
+        self._kinds: dict[str, Host] = {}
+        if settings.research_url:
+            self._kinds[host_of(settings.research_url)] = Host.RESEARCHERS
+            self._kinds[host_of(settings.public_url)] = Host.RESPONDENTS
+        if settings.onion_url:
+            self._kinds[host_of(settings.onion_url)] = Host.RESPONDENTS
+        self._other = Host.UNKNOWN if settings.research_url else Host.SHARED
+        self.routes = cache(self._routes)
+
+    def kind(self, request: Request) -> Host:
+        """Return the kind of host that a request names."""
+        return self._kinds.get(request.host.lower(), self._other)
+
+    def _routes(self, kind: Host) -> Map:
+        """Return the routes that a kind of host answers."""
+        if kind is Host.SHARED:
+            return self._all_routes
+        routes = Map()
+        routes.converters["survey"] = SLUGS[kind]
+        for rule in self._all_routes.iter_rules():
+            if kind in hosts_of(rule.endpoint):
+                copy = rule.empty()
+                # Flask keeps this outside the rule's own arguments.
+                copy.provide_automatic_options = rule.provide_automatic_options  # type: ignore[attr-defined]
+                routes.add(copy)
+        return routes
+
+    def is_https(self, request: Request) -> bool:
+        """Return whether people open the request's host with https."""
+        if self._is_onion(request):
+            return False
+        is_research = self.kind(request) is Host.RESEARCHERS
+        url = self._settings.researchers_url if is_research else self._settings.public_url
+        return url.startswith("https://")
+
+    def onion_url(self, request: Request) -> str:
+        """Return the onion address if it answers the request's path as well, "" otherwise."""
+        if not self._settings.onion_url or self._is_onion(request):
+            return ""
+        has_path = self.routes(Host.RESPONDENTS).bind("").test(request.path, "GET")
+        is_public = self.kind(request) in (Host.SHARED, Host.RESPONDENTS) and has_path
+        return self._settings.onion_url.rstrip("/") if is_public else ""
+
+    def _is_onion(self, request: Request) -> bool:
+        onion_url = self._settings.onion_url
+        return bool(onion_url) and request.host.lower() == host_of(onion_url)

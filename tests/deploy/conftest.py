@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from survey.store import PublishedSurvey
-from tests.deploy.proxy import HOST, Proxy, nginx
+from tests.conftest import ONION
+from tests.deploy.proxy import HOST, RESEARCH_HOST, Proxy, nginx
 from tests.deploy.stub_server import StubServer, stub_server
 
 
@@ -39,6 +40,8 @@ def start_proxy(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[
         def start(*changes: tuple[str, str], servers: int = 2, **variables: Any) -> Proxy:
             settings = {
                 "SURVEY_PUBLIC_URL": f"https://{HOST}",
+                "SURVEY_RESEARCH_URL": f"https://{RESEARCH_HOST}",
+                "SURVEY_ONION_URL": ONION,
                 "SURVEY_TRUSTED_PROXIES": "1",
                 **variables,
             }

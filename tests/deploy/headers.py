@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Mapping
 from contextlib import closing
 
 from survey.security import COMMON, NO_STORE, STRICT_TRANSPORT, content_security_policy, headers
+from tests.conftest import ONION
 from tests.deploy.proxy import HOST, Answer, Proxy
 
 PROXY_HEADERS = {
@@ -52,7 +54,12 @@ def check_headers(answer: Answer, expected: Mapping[str, str]) -> None:
 def check_application(answer: Answer, path: str, status: int, *, immutable: bool = False) -> None:
     """Check a response of the application: all of its headers, none of the proxy's."""
     assert answer[0] == status, (path, answer[0], answer[2][:200])
-    check_headers(answer, headers(path, https=True, immutable=immutable))
+    is_page = ("content-type", "text/html; charset=utf-8") in [
+        (name.lower(), value) for name, value in answer[1]
+    ]
+    path = path.partition("?")[0]
+    onion_url = ONION if is_page and re.fullmatch("/s/[^/]+", path) else ""
+    check_headers(answer, headers(path, https=True, immutable=immutable, onion_url=onion_url))
 
 
 def check_server(answer: Answer, status: int) -> None:
@@ -91,10 +98,14 @@ def read_answer(connection: socket.socket) -> Answer:
 
 
 def request_head(
-    path: bytes, *lines: bytes, method: bytes = b"GET", version: bytes = b"1.1"
+    path: bytes,
+    *lines: bytes,
+    method: bytes = b"GET",
+    version: bytes = b"1.1",
+    host: str = HOST,
 ) -> bytes:
     """Return a request line and headers made of arbitrary bytes."""
-    head = [method + b" " + path + b" HTTP/" + version, b"Host: " + HOST.encode(), *lines]
+    head = [method + b" " + path + b" HTTP/" + version, b"Host: " + host.encode(), *lines]
     return b"\r\n".join(head) + b"\r\n\r\n"
 
 
@@ -103,6 +114,6 @@ def ask_server(proxy: Proxy, method: str, path: str) -> Answer:
     first = (proxy.directory / "upstream.conf").read_text().split("127.0.0.1:")[1]
     connection = http.client.HTTPConnection("127.0.0.1", int(first.split()[0]), timeout=30)
     with closing(connection):
-        connection.request(method, path, headers={"Host": HOST, "Accept-Encoding": "br"})
+        connection.request(method, path, headers={"Host": proxy.host, "Accept-Encoding": "br"})
         response = connection.getresponse()
         return response.status, response.getheaders(), response.read()

@@ -6,13 +6,14 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,22 +26,33 @@ from cryptography.x509.oid import NameOID
 from tests.conftest import ROOT, free_port
 from tests.faults.processes import child_pids
 
-HOST = "survey.example.org"
+HOST, RESEARCH_HOST = "survey.example.org", "research.example.org"
 DEPLOY = ROOT / "deploy"
-FILES = ("nginx.conf", "answers.conf", "refusals.conf")
+FILES = ("nginx.conf", "answers.conf", "refusals.conf", "respondents.conf")
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 @dataclass
 class Proxy:
-    """A running nginx: its ports, its directory and its host name."""
+    """A running nginx: its ports, its directory, and the host name that requests name."""
 
     port: int
     plain_port: int
+    onion_port: int
     directory: Path
     process: subprocess.Popen[bytes]
     host: str = HOST
+    research_host: str = RESEARCH_HOST
+
+    @property
+    def research(self) -> Proxy:
+        """The same nginx with the researchers' host name."""
+        return replace(self, host=self.research_host)
+
+    def site(self, path: str) -> Proxy:
+        """Return the same nginx with the host name that answers a path."""
+        return self.research if path.startswith(("/research", "/api")) else self
 
     def context(self) -> ssl.SSLContext:
         """Return a context that trusts only this test's certificate."""
@@ -147,17 +159,21 @@ def ask_over_http2(proxy: Proxy, node: str, requests: Sequence[Mapping[str, Any]
 def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> Iterator[Proxy]:
     """Run the shipped configuration on free ports in front of servers on `ports`.
 
-    Each change (old, new) replaces text in nginx.conf.
+    Each change (old, new) replaces text in the files.
     """
     executable = shutil.which("nginx") or "/usr/sbin/nginx"
-    proxy_port, plain_port = free_port(), free_port()
+    listeners = {"443": free_port(), "80": free_port(), "8080": free_port()}
     directory.chmod(0o755)
-    for name in FILES:
-        (directory / name).write_text(_adapted(name, proxy_port, plain_port, directory, changes))
+    texts = {name: _adapted(name, listeners, directory) for name in FILES}
+    for old, new in changes:
+        assert any(old in text for text in texts.values()), old
+        texts = {name: text.replace(old, new) for name, text in texts.items()}
+    for name, text in texts.items():
+        (directory / name).write_text(text)
     servers = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;\n" for port in ports)
     (directory / "upstream.conf").write_text(f"upstream survey {{\n{servers}keepalive 64;\n}}\n")
-    host = dict(changes).get(HOST, HOST)
-    write_certificate(directory / "tls", host)
+    host, research_host = (dict(changes).get(name, name) for name in (HOST, RESEARCH_HOST))
+    write_certificate(directory / "tls", host, research_host)
     for name in ("logs", "temporary"):
         (directory / name).mkdir()
     temporary = "".join(
@@ -176,7 +192,7 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    proxy = Proxy(proxy_port, plain_port, directory, process, host)
+    proxy = Proxy(*listeners.values(), directory, process, host, research_host)
     try:
         _wait(proxy)
         yield proxy
@@ -185,24 +201,15 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
         process.communicate(timeout=90)
 
 
-def _adapted(
-    name: str, port: int, plain_port: int, directory: Path, changes: Sequence[tuple[str, str]]
-) -> str:
-    """Return a shipped file with other ports, another log directory and the changes applied."""
+def _adapted(name: str, listeners: Mapping[str, int], directory: Path) -> str:
+    """Return a shipped file with other ports and another log directory."""
     text = (DEPLOY / name).read_text(encoding="utf-8")
     if os.geteuid() != 0:
         text = text.replace("user www-data;", "")
-    text = (
-        text.replace("listen 443 ", f"listen 127.0.0.1:{port} ")
-        .replace("listen [::]:443 ", f"listen [::1]:{port} ")
-        .replace("listen 80 ", f"listen 127.0.0.1:{plain_port} ")
-        .replace("listen [::]:80 ", f"listen [::1]:{plain_port} ")
-        .replace("/var/log/nginx/", f"{directory}/logs/")
-    )
-    for old, new in changes if name == "nginx.conf" else ():
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+    for port, free in listeners.items():
+        text = re.sub(rf"listen (?:127\.0\.0\.1:)?{port}\b", f"listen 127.0.0.1:{free}", text)
+        text = text.replace(f"listen [::]:{port}", f"listen [::1]:{free}")
+    return text.replace("/var/log/nginx/", f"{directory}/logs/")
 
 
 def _wait(proxy: Proxy) -> None:
@@ -214,10 +221,10 @@ def _wait(proxy: Proxy) -> None:
         time.sleep(0.05)
 
 
-def write_certificate(directory: Path, host: str) -> None:
+def write_certificate(directory: Path, *hosts: str) -> None:
     directory.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -227,7 +234,9 @@ def write_certificate(directory: Path, host: str) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

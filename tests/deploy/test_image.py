@@ -175,6 +175,12 @@ def test_the_compose_file_has_two_servers_a_database_and_a_proxy():
     services = COMPOSE["services"]
     assert {"app1", "app2", "database", "proxy"} <= set(services)
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
+    # Only Tor on this machine reaches the server of the onion service, which has no TLS.
+    assert services["proxy"]["ports"] == ["80:80", "443:443", "127.0.0.1:8080:8080"]
+    assert ("RUN", "sed -i 's/listen 127.0.0.1:8080/listen 8080/' /etc/nginx/nginx.conf") in stage(
+        "proxy"
+    )
+    assert "listen 127.0.0.1:8080 " in (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
     upstream = (DEPLOY / "compose-upstream.conf").read_text()
     assert set(re.findall(r"server (\w+):8000", upstream)) == {"app1", "app2"}
 
@@ -201,16 +207,24 @@ def test_only_the_keeper_has_the_private_keys():
 
 
 @pytest.mark.web
-def test_compose_accepts_the_file_and_requires_the_public_address():
+def test_compose_accepts_the_file_and_requires_both_addresses():
     compose = shutil.which("docker-compose")
     if compose is None:
         pytest.skip("no docker-compose on the path (apt-get install docker-compose)")
     command = [compose, "-f", str(DEPLOY / "compose.yaml"), "config"]
-    environment = {name: value for name, value in os.environ.items() if name != "SURVEY_PUBLIC_URL"}
-    rejected = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert rejected.returncode != 0
-    assert "set it to the public https address" in rejected.stderr
-    environment["SURVEY_PUBLIC_URL"] = "https://survey.example.org"
+    addresses = {
+        "SURVEY_PUBLIC_URL": ("https://survey.example.org", "set it to the public https address"),
+        "SURVEY_RESEARCH_URL": (
+            "https://research.example.org",
+            "set it to the https address of researchers' pages",
+        ),
+    }
+    environment = {name: value for name, value in os.environ.items() if name not in addresses}
+    for name, (address, instruction) in addresses.items():
+        rejected = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert rejected.returncode != 0
+        assert instruction in rejected.stderr
+        environment[name] = address
     accepted = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert accepted.returncode == 0, accepted.stderr
     accepted_file = yaml.safe_load(accepted.stdout)

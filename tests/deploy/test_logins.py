@@ -22,7 +22,7 @@ WIDER = ("rate=20r/m", "rate=5000r/s"), ("rate=50r/s", "rate=5000r/s")
 @pytest.fixture
 def visit(start_proxy, researcher):
     proxy = start_proxy(*WIDER)
-    return lambda source="127.0.0.1": WebClient(lambda: proxy.connect(source))
+    return lambda source="127.0.0.1": WebClient(lambda: proxy.research.connect(source))
 
 
 def test_logins_only_ten_of_a_thousand_guesses_are_checked_and_the_owner_can_still_sign_in(visit):

@@ -19,6 +19,8 @@ ROW = re.compile(r"^\|[^|]*\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", re.M)
 
 SECTIONS = [
     "Install",
+    "Two hosts",
+    "Onion address",
     "Upgrade",
     "Backup and restore drill",
     "The keeper and its keys",

@@ -51,14 +51,14 @@ With two origins no host answers an endpoint that is missing here.
 """
 
 
-class PublishedSlug(BaseConverter):
+class SlugOfSurvey(BaseConverter):
     """The short name of a survey that is not a test run, in an address."""
 
     regex = f"(?!{TEST_RUN_PREFIX})[^/]+"
     part_isolating = True
 
 
-class TestRunSlug(BaseConverter):
+class SlugOfTestRun(BaseConverter):
     """The short name of a test run, in an address."""
 
     regex = f"{TEST_RUN_PREFIX}[^/]+"
@@ -67,8 +67,8 @@ class TestRunSlug(BaseConverter):
 
 SLUGS: Mapping[Host, type[BaseConverter]] = {
     Host.SHARED: BaseConverter,
-    Host.RESPONDENTS: PublishedSlug,
-    Host.RESEARCHERS: TestRunSlug,
+    Host.RESPONDENTS: SlugOfSurvey,
+    Host.RESEARCHERS: SlugOfTestRun,
     Host.UNKNOWN: BaseConverter,
 }
 """Surveys whose pages each kind of host answers, by their short names."""

@@ -202,6 +202,16 @@ def test_a_release_by_hand_releases_nothing_early(run, tmp_path, monkeypatch):
     assert run("release").output == "released 0 reports\n"
 
 
+def test_commands_print_the_address_of_their_readers(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("SURVEY_PUBLIC_URL", "https://survey.example.org/")
+    monkeypatch.setenv("SURVEY_RESEARCH_URL", "https://research.example.org/")
+    run("migrate")
+    account = run("researcher", "add", "a@example.org", "--password", "long enough for all")
+    assert "sign in at https://research.example.org/research/\n" in account.output
+    published = run("publish", str(tmp_path / "small.toml"))
+    assert "https://survey.example.org/s/small#d=" in published.output
+
+
 def test_serve_rejects_unsafe_settings(run, monkeypatch):
     for variable, value, words in (
         ("SURVEY_SECRET", "short", "32 or more"),

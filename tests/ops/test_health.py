@@ -80,6 +80,20 @@ def test_metrics_and_readiness_are_not_public(servers):
 
 
 @pytest.mark.web
+def test_a_server_with_two_origins_is_ready_although_the_check_names_neither_host(serve):
+    port = free_port()
+    internal = f"127.0.0.1:{port}"
+    url = serve(
+        SURVEY_INTERNAL=internal,
+        SURVEY_PUBLIC_URL="https://survey.example.org",
+        SURVEY_RESEARCH_URL="https://research.example.org",
+        SURVEY_TRUSTED_PROXIES="1",
+    )
+    assert fetch(f"http://{internal}/readyz")[0] == 200
+    assert {fetch(f"{url}/{path}")[0] for path in ("", "research/sign-in", "s/none")} == {404}
+
+
+@pytest.mark.web
 def test_a_server_with_too_little_disk_space_is_not_ready(serve):
     port = free_port()
     serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}", SURVEY_DISK_MINIMUM="1000000")

@@ -155,10 +155,11 @@ def refusals() -> Iterator[errors.SurveyError]:
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.SurveyError):
             arguments = {
-                errors.DefinitionError: [("title", "is missing")],
-                errors.NotOpenError: TODAY,
+                errors.DefinitionError: ([("title", "is missing")],),
+                errors.FieldError: ("penalty", "is unknown"),
+                errors.NotOpenError: (TODAY,),
             }
-            yield kind(arguments.get(kind, "a reason"))
+            yield kind(*arguments.get(kind, ("a reason",)))
 
 
 REFUSALS = {type(error).__name__: error for error in refusals()}

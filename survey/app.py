@@ -95,7 +95,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     results = ResultCache(store)
     research.init_app(app, store, results, settings)
     api.init_app(app, store, results, settings)
-    app.add_url_rule("/", "home", partial(_home, client))
+    app.add_url_rule("/", "home", lambda: _home(client))
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
     app.register_error_handler(errors.SurveyError, partial(_survey_error, client))
     app.register_error_handler(HTTPException, partial(_http_error, client))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
+from survey.audit.access import check_access
 from survey.audit.altered_definitions import (
     check_accepted,
     check_label,
@@ -22,6 +23,7 @@ from survey.audit.whole_reports import check_pairs, check_question_sampling
 from survey.questionnaire.definition import Definition
 
 GROUPS: Mapping[str, str] = {
+    "access": "Access: each function touches what `access.txt` lists, and nothing else",
     "definition": "Definition: what the device accepts, shows and rejects",
     "channels": "Channels: every draw compared with the integers of the definition",
     "whole reports": "Whole reports: nothing but the codes depends on an answer",
@@ -38,9 +40,23 @@ UNCHECKED = (
 def run_checks(
     files: Mapping[str, bytes], definition: Definition, samples: int, node: str | None = None
 ) -> Iterator[Check]:
-    """Run every check of a survey, from reading its definition to sending its reports.
+    """Run every check of a survey: what the modules touch, and what they then do.
 
-    The audit ends with the first check if the device runs another survey than the published one,
+    The audit ends after the first part if a module touches anything that is not on its list: code
+    like that may recognize the audit, so its further behavior shows nothing.
+    """
+    access = check_access(files)
+    yield from access
+    if all(check.ok for check in access):
+        yield from run_client(files, definition, samples, node)
+
+
+def run_client(
+    files: Mapping[str, bytes], definition: Definition, samples: int, node: str | None = None
+) -> Iterator[Check]:
+    """Run the client, from reading the definition to sending reports.
+
+    The checks end with the first one if the device runs another survey than the published one,
     because all further results would describe that other survey.
     """
     first = check_accepted(Node(files, node), definition)

@@ -189,7 +189,7 @@ def test_the_audit_enumerates_the_channels_that_the_device_has_read(node, mutant
     channels = [question.channel for question in definition.questions]
     assert not all(check.ok for check in auditor.enumeration(channels))
     assert not all(check.ok for check in auditor.sampling(channels, SAMPLES))
-    assert not check_respondents(Node(files, node, definition.canonical), definition).ok
+    assert not check_respondents(Node(files, node, definition.canonical), definition, 1).ok
 
 
 @pytest.mark.long

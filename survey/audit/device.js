@@ -54,7 +54,14 @@
 
   const USUAL = {
     ...{ canonical: '{"pages":[]}', texts: {}, pageLanguages: [], languages: [], answers: {} },
-    ...{ failures: [], waiting: ["timer"], afterRefusal: [], stored: [], meanwhile: [] },
+    ...{
+      failures: [],
+      waiting: ["timer"],
+      afterRefusal: [],
+      afterSent: [],
+      stored: [],
+      meanwhile: [],
+    },
   };
 
   const SVG = "http://www.w3.org/2000/svg";
@@ -190,7 +197,9 @@
       fills += 1;
       if (fills === visitor.generatorFails) throw new Error("the generator failed");
       const source = array instanceof Uint32Array ? visitor.words : visitor.idBytes;
-      for (let i = 0; i < array.length; i += 1) array[i] = source[i % source.length];
+      // Names of inputs differ from each other; the id and the words are the ones of the visit.
+      const shift = array instanceof Uint32Array || array.length === source.length ? 0 : fills;
+      for (let i = 0; i < array.length; i += 1) array[i] = source[i % source.length] + shift;
       if (array instanceof Uint32Array) pools.push(array);
       return array;
     };
@@ -336,6 +345,9 @@
         if (!ATTRIBUTES.has(name)) violate(`the attribute ${text(name)} is set`);
         this.attributes.set(name, text(value));
         if (name === "value") this.value = text(value);
+        // Browsers store entries under the names of inputs.
+        if (name === "name" && !/^n[\w-]{16}$/.test(value))
+          violate(`an input has the name ${value}`);
       },
       append(...added) {
         this.children = [...this.children, ...added.map((child) => adopt(this, child))];
@@ -850,14 +862,15 @@
     let changeButtons = [];
     let presses = 0;
     let waits = 0;
-    let refusals = [...visitor.afterRefusal];
-    const atReview = [];
+    const refusals = [...visitor.afterRefusal];
+    const afterSent = [...visitor.afterSent];
 
     /** Do what a respondent does next; return what was done, or "" at the end. */
     const act = () => {
       const name = viewName();
       if (leaves !== "") return "";
       if (unanswered > 0) return fireNext() ? "timeout" : "";
+      if (visitor.idles && name === "questions") return fireNext() ? "idle" : "";
       if (visitor.exitAt === name) {
         press(
           descendants(tools)
@@ -886,7 +899,10 @@
           node.tag === "button" && (node.attributes.get("class") ?? "") === "link";
         const rows = descendants(view()).filter((node) => node.attributes.has("data-question"));
         changeButtons = rows.flatMap((row) => descendants(row).filter(isChange));
-        atReview.push(events.length);
+        if (visitor.hideAt === name) {
+          dispatchToWindow("pagehide");
+          return "";
+        }
         if (presses > 0) return "";
         presses += 1;
         press(ownButtons()[0]);
@@ -903,12 +919,14 @@
         if (how === "again") press(ownButtons()[0]);
         else if (how === "remove" && ownButtons().length > 1) press(ownButtons()[1]);
         else return "";
-      } else if (name === "sent" && visitor.remembers) {
-        visitor.remembers = false;
-        const section = descendants(view()).find((node) =>
-          (node.attributes.get("class") ?? "").includes("memory"),
-        );
-        if (section) press(descendants(section).find((node) => node.tag === "button"));
+      } else if (name === "sent" && afterSent.length > 0) {
+        const how = afterSent.shift();
+        const memory = () =>
+          descendants(view()).find((node) =>
+            (node.attributes.get("class") ?? "").includes("memory"),
+          );
+        if (how === "remove") press(ownButtons()[0]);
+        else press(descendants(memory()).find((node) => node.tag === "button"));
       } else return "";
       return name;
     };
@@ -929,13 +947,19 @@
         return steps > STEPS ? "" : act();
       },
       isStuck: () => steps > STEPS,
+      view: viewName,
       hide: () => dispatchToWindow("pagehide"),
       /** Press the "Change" buttons of the review that is gone: they must show no answer. */
       remembered: () => {
         const names = [];
         for (const button of changeButtons) {
           const before = view();
-          press(button);
+          try {
+            press(button);
+          } catch {
+            // Without answers, the page of a question that depends on them is gone.
+            continue;
+          }
           const now = view();
           const filled =
             now === before

@@ -1,6 +1,7 @@
 // Runs whole visits of the client, from the link to the acknowledgment, each in a realm of its own.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { Session } from "node:inspector";
 import vm from "node:vm";
 import { createRealm, loaderFor } from "./realm.mjs";
 
@@ -20,15 +21,44 @@ export function createBareRealm() {
   return { context, violations: () => JSON.parse(visit.record()).violations };
 }
 
+/** Return a function that returns how often the client's blocks ran since its last call. */
+function startCounting(sources) {
+  const session = new Session();
+  session.connect();
+  const post = (method, parameters) => {
+    let answer;
+    session.post(method, parameters, (error, result) => {
+      if (error) throw error;
+      answer = result;
+    });
+    return answer;
+  };
+  post("Profiler.enable");
+  post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+  return () =>
+    post("Profiler.takePreciseCoverage")
+      .result.filter(({ url }) => sources.has(url))
+      .flatMap((script) => script.functions.flatMap(({ ranges }) => ranges))
+      .reduce((sum, { count }) => sum + count, 0);
+}
+
 /** Return a record of one visit: its events in order, and what is left at its end. */
 export async function makeVisit(sources, visitor) {
   const context = createRealm();
   const visit = device.runInContext(context)(JSON.stringify(visitor), digest);
+  const count = visitor.counts ? startCounting(sources) : () => 0;
+  const blocks = [];
   let failure = "";
   try {
     await loaderFor(context, sources)("main.js");
     await turn();
-    while (visit.next() !== "") await turn();
+    for (let action = "start"; action !== ""; ) {
+      const view = visit.view();
+      if (view === "review") count();
+      action = visit.next();
+      await turn();
+      if (view === "review" || view === "sending") blocks.push(count());
+    }
   } catch (error) {
     failure = String(error?.message ?? error);
   }
@@ -40,5 +70,5 @@ export async function makeVisit(sources, visitor) {
       failure = String(error?.message ?? error);
     }
   }
-  return { ...record, failure, isStuck: visit.isStuck() };
+  return { ...record, blocks, failure, isStuck: visit.isStuck() };
 }

@@ -33,7 +33,7 @@ from survey.audit.respondents import (
 )
 from survey.audit.whole_reports import draw_questions
 from survey.mechanism.channel import WORD_TOTAL
-from survey.questionnaire.canonical import canonical_json
+from survey.questionnaire.canonical import canonical_json, read_definition
 from survey.questionnaire.definition import Definition
 
 GROUP = "visits"
@@ -73,6 +73,9 @@ POST = {**PRIVATE, "method": "POST", "headers": {"Content-Type": "application/js
 PROBE = "survey-probe"
 """The key under which the outbox tests whether the device can store twice the size of a report."""
 
+MEMORY = "survey-memory"
+"""The key of what a device remembers of earlier surveys."""
+
 STORAGE_DELAY = 100
 TIMEOUT = 30_000
 BACKOFF = (2, 5, 10, 20, 30)
@@ -88,6 +91,15 @@ EXTERNAL = ("fetch", "store", "remove", "address", "leave", "reload", "lock")
 
 INTERNAL = ("timer", "cancel", "fire", "random", "digest")
 """Events that may not depend on the answers either."""
+
+VIEWS = ("start", "questions", "review")
+"""The views before sending."""
+
+EMPTY_MAIN = '<main id="survey"></main>'
+
+MAX_BLOCKS = 1_000
+"""How many more blocks of code one set of answers may run than another. Most surveys run equally
+many; loops whose time shows in a network run many times more."""
 
 SENT = '{"state":"sent"}'
 """The outbox entry after a report has arrived."""
@@ -148,6 +160,14 @@ class Circumstances:
     """The view at which the respondent presses "Leave now"."""
     switch_at: str = ""
     switch_to: str = ""
+    hide_at: str = ""
+    """The view at which the respondent closes the page or goes to another one."""
+    idles: bool = False
+    """Whether nobody touches a shared device after Start."""
+    after_sent: tuple[str, ...] = ()
+    """What the respondent presses after sending: `remember`, `forget` or `remove`."""
+    counts: bool = False
+    """Whether the blocks of code that run after Send are counted."""
 
     @property
     def sends_new(self) -> bool:
@@ -160,6 +180,8 @@ class Circumstances:
             or self.stored
             or self.meanwhile
             or self.exit_at
+            or self.hide_at
+            or self.idles
         )
 
 
@@ -200,6 +222,13 @@ class Scenario:
         return f"survey-report:{self.slug}"
 
     @property
+    def coarse_factor(self) -> str:
+        """The odds factor of a whole report, rounded up to 1, 3, 10, 30 and so on."""
+        ratio = read_definition(self.canonical).ratio
+        steps = (step * 10**power for power in range(31) for step in (1, 3))
+        return str(next(step for step in steps if ratio <= step))
+
+    @property
     def is_kiosk(self) -> bool:
         """Whether the device is shared."""
         return bool(self.form.get("kiosk"))
@@ -211,7 +240,7 @@ class Scenario:
         link = "&".join(f"{name}={quote(text, safe='')}" for name, text in parts.items() if text)
         stored = [[self.key, c.stored]] if c.stored else []
         if c.remembered:
-            stored.append(["survey-memory", c.remembered])
+            stored.append([MEMORY, c.remembered])
         return {
             "canonical": self.canonical.decode(),
             "pathname": f"/s/{self.slug}",
@@ -236,6 +265,10 @@ class Scenario:
             "exitAt": c.exit_at,
             "switchAt": c.switch_at,
             "switchTo": c.switch_to,
+            "hideAt": c.hide_at,
+            "idles": c.idles,
+            "afterSent": c.after_sent,
+            "counts": c.counts,
             "looksBack": True,
         }
 
@@ -256,31 +289,39 @@ class Scenario:
 def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
     """Return what a visit sends, stores and changes in the address, in order."""
     c = scenario.circumstances
-    path = f"/s/{scenario.slug}"
-    fails_first = c.generator_fails == 1 or not c.subtle
-    events: list[list[Any]] = []
-    if not fails_first:
-        events.append(["fetch", f"{path}/definition.json", PRIVATE, 0])
-    loads = not (
-        fails_first or c.slug or c.prefix is not None or c.digest_fails or c.definition is not None
-    )
-    if c.storage != "absent":
-        room = int(scenario.form["report_bytes"]) if loads else 0
-        events += [["store", PROBE, PROBE.ljust(2 * room, "x")], ["remove", PROBE]]
-    if loads and (c.invitation or c.stratum):
-        events.append(["address", None, "", f"{path}#d={scenario.prefix}&i="])
+    events, loads = _loading(scenario)
     if c.stored:
         return [*events, *_delivery(scenario, _stored_body(c.stored), 0)]
     if not loads or c.generator_fails:
         return events
-    if c.exit_at in ("start", "questions", "review"):
+    if c.exit_at in VIEWS:
         away = scenario.form.get("exit") or "about:blank"
         return [*events, ["reload"] if scenario.is_kiosk else ["leave", away]]
+    if c.hide_at:
+        return events
+    if c.idles:
+        return [*events, ["reload"]]
     if c.locks:
         events.append(["lock", scenario.slug])
     if c.meanwhile:
         return [*events, *_delivery(scenario, _stored_body(c.meanwhile), STORAGE_DELAY)]
     return [*events, *_entry(scenario, _pending(body)), *_delivery(scenario, body, STORAGE_DELAY)]
+
+
+def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
+    """Return the events until the page shows, and whether the survey is then loaded."""
+    c = scenario.circumstances
+    path = f"/s/{scenario.slug}"
+    asks = c.generator_fails != 1 and c.subtle
+    is_refused = c.slug or c.prefix is not None or c.digest_fails or c.definition is not None
+    loads = asks and not is_refused
+    events: list[list[Any]] = [["fetch", f"{path}/definition.json", PRIVATE, 0]] if asks else []
+    if c.storage != "absent":
+        room = int(scenario.form["report_bytes"]) if loads else 0
+        events += [["store", PROBE, PROBE.ljust(2 * room, "x")], ["remove", PROBE]]
+    if loads and (c.invitation or c.stratum):
+        events.append(["address", None, "", f"{path}#d={scenario.prefix}&i="])
+    return events, loads
 
 
 def _stored_body(entry: str) -> str:
@@ -314,6 +355,7 @@ def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
             yield from _entry(scenario, SENT)
             forget = {**PRIVATE, "credentials": "same-origin"}
             yield ["fetch", f"{path}/sent", forget, now]
+            yield from (event for press in c.after_sent for event in _pressed(scenario, press))
             return
         if answer.is_final:
             yield from _entry(scenario, _refused(body, answer))
@@ -328,6 +370,13 @@ def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
         how = c.waiting[waits % len(c.waiting)]
         now += answer.wait(attempt) if how == "timer" else 0
         attempt, waits = attempt + 1, waits + 1
+
+
+def _pressed(scenario: Scenario, press: str) -> list[list[Any]]:
+    """Return what a button of the page after sending stores or removes."""
+    if press == "remember":
+        return [["store", MEMORY, _json({"surveys": 1, "factor": scenario.coarse_factor})]]
+    return [["remove", MEMORY], *([["remove", scenario.key]] if press == "remove" else [])]
 
 
 def _refused(body: str, answer: Answer) -> str:
@@ -369,11 +418,19 @@ def mismatch(scenario: Scenario, body: str, record: Mapping[str, Any]) -> str:
         return f"{'also' if len(events) > len(wanted) else 'does not'}: {_short(more[0])}"
     if record["failure"]:
         return f"fails: {record['failure']}"
+    return _left_behind(scenario, record)
+
+
+def _left_behind(scenario: Scenario, record: Mapping[str, Any]) -> str:
+    """Return what a visit leaves in the browser's history or memory, or ""."""
     titles = {event[1] for event in record["events"] if event[0] == "title"}
     if not titles <= _titles(scenario.form):
         return f"another title in the browser's history: {min(titles - _titles(scenario.form))}"
     if record.get("remembered"):
-        return "remembers answers after sending"
+        return "remembers answers after sending or leaving"
+    leaves = scenario.circumstances.exit_at in VIEWS or scenario.circumstances.hide_at
+    if leaves and record["page"][2] != EMPTY_MAIN:
+        return "the page keeps its content after leaving"
     return "words of the generator remain in memory" if record["unwiped"] else ""
 
 
@@ -416,6 +473,11 @@ def interference(
             pairs = zip(trace, traces[0], strict=False)
             first = next((pair for pair in pairs if pair[0] != pair[1]), ("one more event", ""))
             return f"other answers change its timing or draws: {first[0]} instead of {first[1]}"
+    for counts in zip(*(record["blocks"] for record in records), strict=False):
+        if max(counts) - min(counts) > MAX_BLOCKS:
+            return (
+                f"other answers take more time: {min(counts):,} to {max(counts):,} blocks of code"
+            )
     ends = [(record["view"], record["leaves"], record["address"]) for record in records]
     if len(set(ends)) > 1:
         return f"other answers lead to another end: {ends[0]} and {ends[1:]}"
@@ -485,6 +547,7 @@ class _Plan:
 
     def groups(self) -> Iterator[tuple[str, list[Scenario]]]:
         """Yield the name and the scenarios of each group."""
+        yield "computing", [self._scenario(counts=True, failures=(Answer(503),)) for _ in range(5)]
         yield "languages", list(self._languages())
         yield "invitations and groups", list(self._invitations())
         yield "failures", list(self._failures())
@@ -518,7 +581,7 @@ class _Plan:
         for languages in LANGUAGES:
             for own in (self.form, self.translated):
                 yield self._scenario(own, languages=languages, page_languages=self.available)
-        for view in ("start", "questions", "review"):
+        for view in VIEWS:
             for language in self.translated["translations"]:
                 switch = {"switch_at": view, "switch_to": language}
                 yield self._scenario(self.translated, page_languages=self.available, **switch)
@@ -571,6 +634,9 @@ class _Plan:
         yield self._scenario(locks=False)
         yield self._scenario(dialog=False, failures=(Answer(-1),))
         yield self._scenario(remembered='{"surveys":2,"factor":"30"}')
+        yield self._scenario(after_sent=("remember",))
+        yield self._scenario(after_sent=("remember", "forget"))
+        yield self._scenario(after_sent=("remember", "remove"))
 
     def _shared(self) -> Iterator[Scenario]:
         translated = {**self.kiosk, "translations": self.translated["translations"]}
@@ -580,11 +646,14 @@ class _Plan:
                 yield self._scenario(own, failures=failures, page_languages=self.available)
             yield self._scenario(own, failures=(Answer(422),), after_refusal=("again",))
             yield self._scenario(own, dialog=False, storage="denied")
+            yield self._scenario(own, idles=True)
+            yield self._scenario(own, idles=True, dialog=False)
 
     def _leaving(self) -> Iterator[Scenario]:
         for own in (self.form, self.leaving, self.kiosk):
-            for view in ("start", "questions", "review"):
+            for view in VIEWS:
                 yield self._scenario(own, exit_at=view)
+            yield self._scenario(own, hide_at="review")
         yield self._scenario(self.leaving, exit_at="waiting", failures=(Answer(503),))
 
     def _obstacles(self) -> Iterator[Scenario]:

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -424,12 +424,18 @@ Access = dict[str, dict[str, dict[str, Counter[str]]]]
 """The number of uses, by module, function, kind and name."""
 
 
+@lru_cache(maxsize=256)
+def parsed(source: bytes) -> Module:
+    """Return what a module uses; equal modules are read once."""
+    return Module(source)
+
+
 def access_of(files: Mapping[str, bytes]) -> Access:
     """Return what each function of each module uses."""
     access: Access = {}
     for name, source in sorted(files.items()):
         if PurePath(name).suffix == ".js":
-            access[name] = _counted(Module(source).uses)
+            access[name] = _counted(parsed(source).uses)
     return access
 
 
@@ -519,11 +525,14 @@ def _excess(
     module: str, source: bytes, allowed: Mapping[str, Mapping[str, Counter[str]]]
 ) -> Iterator[str]:
     """Yield what a module does beyond its list, with the position."""
-    parsed = Module(source)
-    for reason, row, column in parsed.refusals:
+    module_uses = parsed(source)
+    for reason, row, column in module_uses.refusals:
         yield f"{module}:{row}:{column}: {reason} is never allowed"
     seen: Counter[tuple[str, str, str]] = Counter()
-    for kind, name, function, row, column in parsed.uses:
+    # A browser's name says most about what code does, so it comes first.
+    for kind, name, function, row, column in sorted(
+        module_uses.uses, key=lambda use: KINDS.index(use.kind)
+    ):
         seen[kind, function, name] += 1
         limit = allowed.get(function, {}).get(kind, Counter())[name]
         if seen[kind, function, name] > limit:

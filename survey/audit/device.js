@@ -626,7 +626,7 @@
       },
       ...methods("location", {
         reload(...values) {
-          note("reload", ...values);
+          note("reload", now, ...values);
           leaves = "reload";
         },
         replace(url) {

@@ -84,6 +84,9 @@ attempts; the last of them repeats."""
 
 MAX_WAIT = 600
 
+IDLE, IDLE_WITHOUT_DIALOG = 180_000, 120_000
+"""Milliseconds until a shared device that nobody touches starts again."""
+
 TEMPORARY = (408, 425, 429)
 
 EXTERNAL = ("fetch", "store", "remove", "address", "leave", "reload", "lock")
@@ -296,11 +299,11 @@ def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
         return events
     if c.exit_at in VIEWS:
         away = scenario.form.get("exit") or "about:blank"
-        return [*events, ["reload"] if scenario.is_kiosk else ["leave", away]]
+        return [*events, ["reload", 0] if scenario.is_kiosk else ["leave", away]]
     if c.hide_at:
         return events
     if c.idles:
-        return [*events, ["reload"]]
+        return [*events, ["reload", IDLE if c.dialog else IDLE_WITHOUT_DIALOG]]
     if c.locks:
         events.append(["lock", scenario.slug])
     if c.meanwhile:
@@ -442,21 +445,29 @@ def difference(event: Sequence[Any], expected: Sequence[Any]) -> str:
     """Describe an event that differs from the expected one.
 
     >>> difference(["fetch", "/s/a/reports?x", {}, 100], ["fetch", "/s/a/reports", {}, 100])
-    'fetch: /s/a/reports?x instead of /s/a/reports'
+    'fetch: address /s/a/reports?x instead of /s/a/reports'
     """
     if event[0] != expected[0]:
         return f"{_short(event)} instead of {_short(expected)}"
-    names = {"fetch": ("", "options", "time")}.get(event[0], ())
-    for i, (part, other) in enumerate(zip(event[1:], expected[1:], strict=False)):
-        if part != other:
-            if isinstance(part, dict):
-                key = next(k for k in [*part, *other] if part.get(k) != other.get(k))
-                part, other = f"{key} {part.get(key)}", f"{key} {other.get(key)}"
-            label = f"{names[i]} " if names else ""
-            return f"{event[0]}: {label}{str(part)[:160]} instead of {str(other)[:160]}".replace(
-                ":  ", ": "
-            )
-    return f"{_short(event)} instead of {_short(expected)}"
+    names = {"fetch": ("address", "options", "time")}.get(event[0], ("",) * len(event))
+    pairs = zip(names, event[1:], expected[1:], strict=False)
+    name, part, other = next(pair for pair in pairs if pair[1] != pair[2])
+    if isinstance(part, dict):
+        key = next(key for key in [*part, *other] if part.get(key) != other.get(key))
+        name, part, other = key, part.get(key), other.get(key)
+    return f"{event[0]}: {name} {_apart(str(part), str(other))}".replace("  ", " ")
+
+
+def _apart(text: str, expected: str) -> str:
+    """Return where two texts differ, with some characters before.
+
+    >>> _apart("abc" * 20 + "d", "abc" * 20 + "e")
+    '...abcabcabcabcabcabcabcabcabcabcd instead of ...abcabcabcabcabcabcabcabcabcabce'
+    """
+    pairs = enumerate(zip(text, expected, strict=False))
+    at = max(next((i for i, (one, other) in pairs if one != other), 0) - 30, 0)
+    start = "..." if at else ""
+    return f"{start}{text[at : at + 90]} instead of {start}{expected[at : at + 90]}"
 
 
 def _short(event: Sequence[Any]) -> str:

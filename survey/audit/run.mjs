@@ -272,16 +272,18 @@ function sortedKeys(_, value) {
   );
 }
 
-/** {} -> the figures of the label for each question, for each topic and for a whole report. */
-function label() {
+/** {odds} -> the figures of the label, the grades of the survey, and those of questions with odds. */
+function label({ odds = [] }) {
   const bounds = loss.bounds(allQuestions);
   const figures = allQuestions.map((question) => {
     const { ownShare, otherShare } = frequencies(question);
     const bound = bounds.get(question.id);
-    const odds = loss.oddsFactor(bound);
     return [
       question.id,
-      { own: ownShare, other: otherShare, odds, ...loss.posteriorBounds(bound) },
+      {
+        ...{ own: ownShare, other: otherShare },
+        ...{ odds: loss.oddsFactor(bound), ...loss.posteriorBounds(bound) },
+      },
     ];
   });
   const { numerator, denominator } = loss.totalRatio(survey);
@@ -293,7 +295,19 @@ function label() {
     topic,
     { odds: loss.oddsFactor(ratio), ...loss.posteriorBounds(ratio) },
   ]);
-  return { questions: Object.fromEntries(figures), topics: Object.fromEntries(topics), total };
+  const grade = (bound) => loss.questionStrength(bound);
+  const grades = {
+    questions: Object.fromEntries([...bounds].map(([id, bound]) => [id, grade(bound)])),
+    report: loss.reportStrength(survey),
+    odds: odds.map((n) => grade({ numerator: BigInt(n), denominator: 1n })),
+    together: odds.map((n) => loss.isWeakTogether({ numerator: BigInt(n), denominator: 1n })),
+  };
+  return {
+    questions: Object.fromEntries(figures),
+    topics: Object.fromEntries(topics),
+    total,
+    grades,
+  };
 }
 
 /** {texts, visitors} -> the record of each visit. */

@@ -38,6 +38,9 @@ from survey.questionnaire.definition import Definition
 
 GROUP = "visits"
 
+MANY_OPTIONS = 50
+"""Of surveys with more options, whose pages take longer to build, fewer visits are made."""
+
 ANSWER_SETS = 3
 """Sets of answers with which each visit is made; all else about them is equal."""
 
@@ -512,7 +515,9 @@ def check_visits(
     """Make every visit, and check each group of them."""
     rng = random.Random(seed)  # noqa: S311  only the choice of visits
     form: Form = json.loads(definition.canonical)
-    for name, scenarios in _Plan(form, tuple(_texts(files)), rng).groups():
+    every = 1 + sum(len(question["options"]) for question in questions(form)) // MANY_OPTIONS
+    for name, all_scenarios in _Plan(form, tuple(_texts(files)), rng).groups():
+        scenarios = rng.sample(all_scenarios, -(-len(all_scenarios) // every))
         yield _check_group(node, files, f"{name}, seed {seed}", scenarios)
 
 

@@ -25,6 +25,7 @@ from tree_sitter import Language, Node, Parser
 
 from survey.audit.node import Check
 from survey.respond.client import PACKAGE, Client, source_files
+from survey.respondent_texts import device_keys
 
 GROUP = "access"
 
@@ -66,9 +67,6 @@ FORBIDDEN = frozenset({"__proto__", "constructor", "prototype", "eval", "argumen
 """Names that reach other objects or code by a detour; no list can allow them."""
 
 FORBIDDEN_WORDS = frozenset({"set", "static", "yield", "var", "with", "debugger"})
-
-TEXT_KEY = re.compile(r"[a-z]+\.\w+|count\.\w+")
-"""The name of a text of the interface; names of texts are not listed, because they only show."""
 
 STYLE_REQUEST = re.compile(rb"url\(|src\(|@import|image|@font-face|\\", re.IGNORECASE)
 """What lets a style make a request, which could depend on a ticked answer, or hide such a thing."""
@@ -118,6 +116,12 @@ class Scope:
 @cache
 def _parser() -> Parser:
     return Parser(Language(tree_sitter_javascript.language()))
+
+
+@cache
+def _text_keys() -> frozenset[str]:
+    """Return the names of the interface's texts; they are not listed, because they only show."""
+    return frozenset(device_keys())
 
 
 class Module:
@@ -251,7 +255,7 @@ class Module:
         return True
 
     def _listed_text(self, node: Node, text: str) -> None:
-        if not TEXT_KEY.fullmatch(text):
+        if text not in _text_keys():
             self._use(node, "members", json.dumps(text, ensure_ascii=False))
 
     def _regex(self, node: Node, _scope: Scope) -> bool:

@@ -25,7 +25,9 @@ export const words = definitionBytes.then(languagesOf, () => []).then(loadWords)
  */
 function languagesOf(bytes) {
   try {
-    const { language, translations } = JSON.parse(new TextDecoder().decode(bytes));
+    const { language, translations } = JSON.parse(
+      new TextDecoder("utf-8", { fatal: true }).decode(bytes),
+    );
     return [String(language), ...Object.keys(translations ?? {})];
   } catch {
     return [];

@@ -19,7 +19,17 @@ from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.kinds.multiple_choice import MultipleChoice
-from survey.questionnaire.privacy_loss import labels, odds_in_words, topic_bounds
+from survey.questionnaire.privacy_loss import (
+    STRONG_UP_TO,
+    WEAK_QUESTION_ABOVE,
+    WEAK_REPORT_ABOVE,
+    labels,
+    odds_in_words,
+    report_strength,
+    strength,
+    strengths,
+    topic_bounds,
+)
 
 Reason = Literal["", "too_weak", "malformed", "other_definition", "damaged_link"]
 
@@ -28,6 +38,13 @@ WEAK = 2**18
 
 WEAKENED_QUESTIONS = 8
 """Maximum number of questions whose channel is weakened, one at a time."""
+
+ODDS = [
+    limit + step
+    for limit in (STRONG_UP_TO, WEAK_QUESTION_ABOVE, WEAK_REPORT_ABOVE)
+    for step in (-1, 0, 1)
+]
+"""Odds factors at the limits between good, moderate and weak protection."""
 
 PREFIX, OLD_PREFIX = 32, 16
 """Minimum number of hexadecimal digits of the hash in a link, and in one to an old definition."""
@@ -316,7 +333,7 @@ def _invalid_samples(form: Form) -> Iterator[list[str] | None]:
 
 def check_label(node: Node, definition: Definition) -> Check:
     """Check that the label shows the server's figures for every question and for all together."""
-    (answer,) = node.ask(label=[{}])["label"]
+    (answer,) = node.ask(label=[{"odds": ODDS}])["label"]
     expected = {name: asdict(label) for name, label in labels(definition).items()}
     high, low = map(int, answer["total"]["ratio"])
     mismatches = [n for n, figures in expected.items() if answer["questions"].get(n) != figures]
@@ -325,9 +342,26 @@ def check_label(node: Node, definition: Definition) -> Check:
     total = (Fraction(high, low), answer["total"]["odds"])
     if total != (definition.ratio, odds_in_words(definition.ratio)):
         mismatches.append("all questions together")
+    mismatches += [f"the grade of {name}" for name in _wrong_grades(definition, answer["grades"])]
     detail = (
-        f"frequencies and bounds of {len(expected)} questions and of a whole report, which changes "
-        f"the odds by a factor of at most {answer['total']['odds']}"
+        f"frequencies, bounds and grades of {len(expected)} questions and of a whole report, "
+        f"which changes the odds by a factor of at most {answer['total']['odds']}"
     )
     failure = f"the server computes other figures for {', '.join(mismatches[:3])}"
     return Check(GROUP, "figures of the label", not mismatches, failure if mismatches else detail)
+
+
+def _wrong_grades(definition: Definition, grades: Mapping[str, Any]) -> list[str]:
+    """Return what the device grades otherwise than the server: good, moderate or weak."""
+    expected = {
+        "each question": {name: _on_device(word) for name, word in strengths(definition).items()},
+        "a whole report": _on_device(report_strength(definition)),
+        "a factor": [_on_device(strength(Fraction(n), WEAK_QUESTION_ABOVE)) for n in ODDS],
+        "several factors together": [n > WEAK_REPORT_ABOVE for n in ODDS],
+    }
+    found = zip(expected, ("questions", "report", "odds", "together"), strict=True)
+    return [name for name, key in found if grades[key] != expected[name]]
+
+
+def _on_device(word: str) -> str:
+    return {"strong": "good"}.get(word, word)

@@ -137,9 +137,10 @@ class Auditor:
             "channels", "e^epsilon of each channel", not mismatches, [*mismatches, detail][0]
         )
 
-    def words(self, channels: Iterable[AnyChannel]) -> Check:
+    def words(self, channels: Iterable[AnyChannel], seed: int) -> Check:
         """Check how the generator's words become the draws of these channels."""
-        return check_words(self._node, {n for channel in channels for n in draws_below(channel)})
+        ranges = {n for channel in channels for n in draws_below(channel)}
+        return check_words(self._node, ranges, seed)
 
     def sampling(self, channels: Iterable[AnyChannel], n: int) -> list[Check]:
         """Check n perturbations of up to eight truths per channel with the real generator."""

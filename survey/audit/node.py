@@ -15,6 +15,17 @@ from survey.errors import SurveyError
 
 SCRIPT = Path(__file__).with_name("run.mjs")
 
+FLAGS = ("--experimental-vm-modules", "--no-warnings")
+"""Node's options for realms in which modules run without Node's globals."""
+
+
+TIMEOUT = 600
+"""Seconds after which a client is taken for one that never ends; the longest request needs 60."""
+
+
+class ClientError(SurveyError):
+    """The client fails under Node, or touches something that its realm does not have."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -46,21 +57,26 @@ class Node:
     def ask(self, **requests: Any) -> dict[str, Any]:
         """Return the script's answer to each request, by the request's name (see `run.mjs`).
 
-        Raises SurveyError if the client fails.
+        Raises ClientError if the client fails.
         """
         with tempfile.TemporaryDirectory() as folder:
             for name, content in self._files.items():
                 Path(folder, name).write_bytes(content)
-            Path(folder, "package.json").write_text('{"type": "module"}', encoding="utf-8")
-            run = subprocess.run(  # noqa: S603  runs the package's script and the audited client
-                [self._node, str(SCRIPT)],
-                input=json.dumps({"client": folder, **self._survey, **requests}),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            try:
+                run = subprocess.run(  # noqa: S603  runs the package's script and the audited client
+                    [self._node, *FLAGS, str(SCRIPT)],
+                    input=json.dumps({"client": folder, **self._survey, **requests}),
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=TIMEOUT,
+                )
+            except subprocess.TimeoutExpired as error:
+                name = next(iter(requests), "")
+                text = f"the client does not come to an end within {TIMEOUT} seconds ({name})"
+                raise ClientError(text) from error
         if run.returncode:
-            raise SurveyError(f"the client does not run under Node: {_last_error(run.stderr)}")
+            raise ClientError(f"the client does not run under Node: {_last_error(run.stderr)}")
         answers: dict[str, Any] = json.loads(run.stdout)
         return answers
 

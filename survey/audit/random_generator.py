@@ -35,7 +35,6 @@ DRAWS = 3_000
 """Draws of one generator; its pool of 1,024 words is filled several times."""
 
 ID_BYTES = 16
-WORD_SEED = 20261122
 
 ALPHA = 1e-6
 """Probability of a false alarm of a whole audit: half for channels, half for whole reports."""
@@ -57,8 +56,6 @@ REPORT_SAMPLE_WORK = 60_000_000
 
 REPORT_WORK = 150
 """The cost of a report in addition to its perturbations."""
-
-REPORT_SEED = 20261123
 
 Counts = Mapping[str, int]
 """How often each code occurs, or how often each bit is 1, by code or bit number as text."""
@@ -82,10 +79,10 @@ def uniform_below(words: Iterator[int]) -> Callable[[int], int]:
     return draw
 
 
-def check_words(node: Node, ranges: Iterable[int]) -> Check:
+def check_words(node: Node, ranges: Iterable[int], seed: int) -> Check:
     """Check one generator with many n in turn, at the boundaries of every range, and its pool."""
     values = sorted({*ranges, *EXTRA_RANGES})
-    draws = [list(_draws_in_turn(order)) for order in (values, values[::-1])]
+    draws = [list(_draws_in_turn(order, seed)) for order in (values, values[::-1])]
     words = [list(_words(sequence)) for sequence in draws]
     requests = [
         {"below": [n for n, _ in sequence], "words": supply}
@@ -128,9 +125,9 @@ def _word_mismatch(
     return "words remain after wiping" if answer["unwiped"] else ""
 
 
-def _draws_in_turn(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _draws_in_turn(order: Sequence[int], seed: int) -> Iterator[tuple[int, int]]:
     """Yield (n, word) for n1, n2, ..., n1, ...: first words at boundaries, then random words."""
-    rng = random.Random(WORD_SEED)  # noqa: S311  the same words in every audit
+    rng = random.Random(seed)  # noqa: S311  words for a test
     rounds = zip_longest(*([(n, word) for word in _boundary_words(n)] for n in order))
     boundaries = [draw for turn in rounds for draw in turn if draw is not None]
     yield from boundaries
@@ -248,12 +245,12 @@ def clopper_pearson(c: int | Integers, n: int, alpha: float) -> tuple[Floats, Fl
     return low, high
 
 
-def sampled_reports(node: Node, form: Form, n: int) -> Check:
+def sampled_reports(node: Node, form: Form, n: int, seed: int) -> Check:
     """Check n reports of each of a few sets of answers, with new sampled questions each time."""
     channels = {q["id"]: channel_from_json(q["channel"]) for q in questions(form)}
     report_work = REPORT_WORK + sum(work(channel) for channel in channels.values())
     n = min(n, max(REPORT_SAMPLE_WORK // (RESPONDENTS * report_work), 100))
-    rng = random.Random(REPORT_SEED)  # noqa: S311  the same respondents in every audit
+    rng = random.Random(seed)  # noqa: S311  only the choice of respondents
     answer_sets = [all_answers(form, rng) for _ in range(RESPONDENTS)]
     bits = [counted_bits(channel) for channel in channels.values()]
     requests = [{"answers": answers, "n": n, "bits": bits} for answers in answer_sets]

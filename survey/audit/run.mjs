@@ -3,12 +3,15 @@
 // that name a question or a respondent use the objects that result from this reading.
 // Every other key is a list of requests, which the function of the same name answers one by one.
 import { createHash, webcrypto } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
-import { prepareVisits } from "./visit.mjs";
+import { readFileSync, readdirSync } from "node:fs";
+import { loaderFor } from "./realm.mjs";
+import { createBareRealm, makeVisit } from "./visit.mjs";
 
 const { client, definition, ...requestsByName } = JSON.parse(readFileSync(0, "utf8"));
-const load = (name) => import(pathToFileURL(`${client}/${name}`).href);
+const names = readdirSync(client).filter((name) => name.endsWith(".js"));
+const sources = new Map(names.map((name) => [name, readFileSync(`${client}/${name}`, "utf8")]));
+const bare = createBareRealm();
+const load = loaderFor(bare.context, sources);
 const { perturb } = await load("mechanism.js");
 const { tableRow } = await load("weight-table.js");
 const { createUniformBelow, drawBytes } = await load("random.js");
@@ -264,32 +267,53 @@ async function accept({ canonical, prefix }) {
 
 function sortedKeys(_, value) {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([first], [second]) => (first < second ? -1 : 1)));
+  return Object.fromEntries(
+    Object.entries(value).sort(([first], [second]) => (first < second ? -1 : 1)),
+  );
 }
 
-/** {} -> the figures of the label for each question, for each topic and for a whole report. */
-function label() {
+/** {odds} -> the figures of the label, the grades of the survey, and those of questions with odds. */
+function label({ odds = [] }) {
   const bounds = loss.bounds(allQuestions);
   const figures = allQuestions.map((question) => {
     const { ownShare, otherShare } = frequencies(question);
     const bound = bounds.get(question.id);
-    const odds = loss.oddsFactor(bound);
-    return [question.id, { own: ownShare, other: otherShare, odds, ...loss.posteriorBounds(bound) }];
+    return [
+      question.id,
+      {
+        ...{ own: ownShare, other: otherShare },
+        ...{ odds: loss.oddsFactor(bound), ...loss.posteriorBounds(bound) },
+      },
+    ];
   });
   const { numerator, denominator } = loss.totalRatio(survey);
-  const total = { odds: loss.oddsFactor(loss.totalRatio(survey)), ratio: [String(numerator), String(denominator)] };
+  const total = {
+    odds: loss.oddsFactor(loss.totalRatio(survey)),
+    ratio: [String(numerator), String(denominator)],
+  };
   const topics = [...loss.topicRatios(survey)].map(([topic, ratio]) => [
     topic,
     { odds: loss.oddsFactor(ratio), ...loss.posteriorBounds(ratio) },
   ]);
-  return { questions: Object.fromEntries(figures), topics: Object.fromEntries(topics), total };
+  const grade = (bound) => loss.questionStrength(bound);
+  const grades = {
+    questions: Object.fromEntries([...bounds].map(([id, bound]) => [id, grade(bound)])),
+    report: loss.reportStrength(survey),
+    odds: odds.map((n) => grade({ numerator: BigInt(n), denominator: 1n })),
+    together: odds.map((n) => loss.isWeakTogether({ numerator: BigInt(n), denominator: 1n })),
+  };
+  return {
+    questions: Object.fromEntries(figures),
+    topics: Object.fromEntries(topics),
+    total,
+    grades,
+  };
 }
 
-/** {replaced, visitors} -> the requests, stored entries and remaining memory of each visit. */
-async function visits({ replaced, visitors }) {
-  const visit = await prepareVisits(client, replaced, definition);
+/** {texts, visitors} -> the record of each visit. */
+async function visits({ texts, visitors }) {
   const records = [];
-  for (const visitor of visitors) records.push(await visit(visitor));
+  for (const visitor of visitors) records.push(await makeVisit(sources, { texts, ...visitor }));
   return records;
 }
 
@@ -300,7 +324,8 @@ const functions = {
 const allAnswers = {};
 for (const [name, requests] of Object.entries(requestsByName)) {
   allAnswers[name] = [];
-  // One at a time, because visits share the globals that replace a browser's.
   for (const request of requests) allAnswers[name].push(await functions[name](request));
 }
+const [violation] = bare.violations();
+if (violation !== undefined) throw new Error(`Error: ${violation}`);
 console.log(JSON.stringify(allAnswers));

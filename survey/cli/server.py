@@ -334,8 +334,9 @@ def copy_store(source: str, target: str) -> None:
     type=click.IntRange(1_000, MAX_SAMPLES),
     help="Number of random draws for each answer.",
 )
+@click.option("--seed", type=int, help="Repeat the random choices of an earlier audit.")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-def audit(slug: str | None, samples: int, as_json: bool) -> None:
+def audit(slug: str | None, samples: int, seed: int | None, as_json: bool) -> None:
     """Check that the client randomizes exactly as the definition of SLUG (default: demo) states."""
     from survey import demo as demo_survey
     from survey.audit.summary import run_checks, to_json, to_text
@@ -345,7 +346,11 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
     client = Client.load()
     survey = find_survey(configured_store(), slug) if slug else None
     definition = survey.definition if survey else demo_survey.definition()
-    checks = list(run_checks(client.files, definition, samples))
+    checks = []
+    for check in run_checks(client.files, definition, samples, seed=seed):
+        checks.append(check)
+        if not as_json:
+            click.echo(f"{len(checks)} checks, {check.group}: {check.name}", err=True)
     write = to_json if as_json else to_text
     click.echo(write(client.sha256, client.file_hashes, checks))
     if not all(check.ok for check in checks):

@@ -194,7 +194,7 @@ def test_real_generator_audit_the_proved_epsilon_is_not_above_the_claim(auditor,
     for check in checks:
         assert check.ok, check
         assert check.detail.startswith(f"{runs:,} for each of "), check
-    assert auditor.words(channels).ok
+    assert auditor.words(channels, 1).ok
 
 
 @each_case("channels", [[grr(2, "3/4")], [grr(2, "3/4"), *SETS]])

@@ -7,7 +7,7 @@ import pytest
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Node
 from survey.audit.respondents import check_respondents
-from survey.audit.summary import run_checks
+from survey.audit.summary import run_checks, run_client
 from survey.respond.client import source_files
 from tests import surveys
 from tests.audit.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
@@ -174,7 +174,7 @@ def test_every_broken_client_is_detected(node, mutant):
     assert source.count(old) >= 1, f"{mutant}: the client no longer has {old!r}"
     files = {**FILES, name: source.replace(old, new, 1).encode()}
     definition = surveys.publish(SURVEYS[survey])
-    assert not all(check.ok for check in run_checks(files, definition, SAMPLES, node)), mutant
+    assert not all(check.ok for check in run_client(files, definition, SAMPLES, node)), mutant
 
 
 @pytest.mark.security
@@ -189,7 +189,7 @@ def test_the_audit_enumerates_the_channels_that_the_device_has_read(node, mutant
     channels = [question.channel for question in definition.questions]
     assert not all(check.ok for check in auditor.enumeration(channels))
     assert not all(check.ok for check in auditor.sampling(channels, SAMPLES))
-    assert not check_respondents(Node(files, node, definition.canonical), definition).ok
+    assert not check_respondents(Node(files, node, definition.canonical), definition, 1).ok
 
 
 @pytest.mark.long

@@ -8,11 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from survey.audit.enumeration import Auditor
-from survey.audit.network_and_storage import NOT_RUN
 from survey.audit.node import Check
 from survey.audit.summary import (
     GROUPS,
-    UNCHECKED,
+    LIMITS,
     check_whole_reports,
     run_checks,
     to_json,
@@ -88,7 +87,7 @@ def test_the_text_lists_hashes_groups_with_titles_and_a_summary():
     text = to_text("c0de", {"mechanism.js": "f11e"}, CHECKS)
     assert text.splitlines()[:2] == ["client c0de", "  f11e  mechanism.js"]
     assert text.count(GROUPS["channels"]) == 1
-    assert text.splitlines()[-2] == UNCHECKED
+    assert text.splitlines()[-2] == LIMITS
     assert "BAD  one + other: the draws" in text
     assert text.splitlines()[-1].startswith("1 of 3 checks failed")
     assert to_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks passed")
@@ -98,7 +97,7 @@ def test_the_json_has_the_same_content():
     form = json.loads(to_json("c0de", {"mechanism.js": "f11e"}, CHECKS))
     assert not form["ok"]
     assert form["summary"].startswith("1 of 3 checks failed")
-    assert form["not_run"] == list(NOT_RUN)
+    assert form["limits"] == LIMITS
     assert form["checks"][2] == {
         "group": "whole reports",
         "name": "one + other",

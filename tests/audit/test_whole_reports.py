@@ -102,7 +102,7 @@ def test_every_choice_of_questions_is_equally_likely(node, survey, summary):
 @pytest.mark.web
 def test_reports_of_the_unreduced_survey_equal_pythons_bytes(node):
     definition = surveys.publish(surveys.NUMBERS)
-    check = check_respondents(Node(FILES, node, definition.canonical), definition)
+    check = check_respondents(Node(FILES, node, definition.canonical), definition, 1)
     assert check.ok, check
     assert "of all 4 questions" in check.detail
 
@@ -111,7 +111,7 @@ def test_a_client_that_names_another_survey_is_detected(node):
     definition = surveys.publish(surveys.TABLES)
     changed = FILES["report.js"].replace(b"definition: definition.id", b'definition: "0"')
     client = Node({**FILES, "report.js": changed}, node, definition.canonical)
-    assert not check_respondents(client, definition).ok
+    assert not check_respondents(client, definition, 1).ok
 
 
 @pytest.mark.web

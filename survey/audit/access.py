@@ -1,0 +1,567 @@
+"""What each function of the client may touch: a static check of the served modules.
+
+`access.txt` lies beside the modules. For each top-level function, class and variable it lists every
+name that comes from outside: the browser's names, the module's names, members and texts. The check
+reads the served bytes again and compares; each difference is a failure with its module, position
+and name. `python -m survey.audit.access` writes the list anew; people review the difference.
+
+Names of local variables are not listed, because the minifier changes them. All else is, with the
+number of its uses: a client that acts on a language or an invitation has to read it somewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+import tree_sitter_javascript
+from tree_sitter import Language, Node, Parser
+
+from survey.audit.node import Check
+from survey.respond.client import PACKAGE, Client, source_files
+from survey.respondent_texts import device_keys
+
+GROUP = "access"
+
+FILE = "access.txt"
+
+MODULE = "(module)"
+"""The name under which a module's other statements are listed."""
+
+KINDS = ("browser", "module", "members")
+"""Names of the browser and the language, names of this and other modules, members and texts."""
+
+SYNTAX = frozenset(
+    re.findall(
+        r"\w+",
+        """arguments array array_pattern arrow_function assignment_expression assignment_pattern
+    augmented_assignment_expression await_expression binary_expression call_expression catch_clause
+    class_body class_declaration class_heritage comment continue_statement else_clause
+    empty_statement escape_sequence export_statement expression_statement false finally_clause
+    for_in_statement for_statement formal_parameters function_declaration identifier if_statement
+    import_clause import_specifier import_statement lexical_declaration member_expression
+    method_definition named_imports new_expression null number object object_assignment_pattern
+    object_pattern optional_chain pair pair_pattern parenthesized_expression program
+    property_identifier regex regex_flags regex_pattern rest_pattern return_statement
+    sequence_expression shorthand_property_identifier shorthand_property_identifier_pattern
+    spread_element statement_block string string_fragment subscript_expression super switch_body
+    switch_case switch_default switch_statement template_string template_substitution
+    ternary_expression this throw_statement true try_statement unary_expression undefined
+    variable_declarator while_statement""",
+    )
+)
+"""The only kinds of syntax. So there is no `import()`, `import.meta`, label, generator, static
+block, private member, setter or comment in the style of HTML, which parsers understand differently.
+"""
+
+LOOPS = ("for_statement", "for_in_statement", "while_statement")
+"""Loops are listed, because an added loop can take time that depends on an answer."""
+
+FORBIDDEN = frozenset({"__proto__", "constructor", "prototype", "eval", "arguments"})
+"""Names that reach other objects or code by a detour; no list can allow them."""
+
+FORBIDDEN_WORDS = frozenset({"set", "static", "yield", "var", "with", "debugger"})
+
+STYLE_REQUEST = re.compile(rb"url\(|src\(|@import|image|@font-face|\\", re.IGNORECASE)
+"""What lets a style make a request, which could depend on a ticked answer, or hide such a thing."""
+
+FUNCTIONS = frozenset({"function_declaration", "arrow_function", "method_definition"})
+BLOCKS = frozenset(
+    {"statement_block", "for_statement", "for_in_statement", "switch_body", "catch_clause"}
+)
+
+
+class Use(NamedTuple):
+    """One use of a name or text from outside a function."""
+
+    kind: str
+    """One of `KINDS`."""
+    name: str
+    function: str
+    row: int
+    column: int
+
+
+class Refusal(NamedTuple):
+    """Syntax or a name that no list can allow."""
+
+    reason: str
+    row: int
+    column: int
+
+
+@dataclass
+class Scope:
+    """The names that a function or block declares."""
+
+    parent: Scope | None
+    names: set[str] = field(default_factory=set)
+
+    def declares(self, name: str) -> bool:
+        """Return whether this scope or one around it, except the module's, declares a name."""
+        scope: Scope | None = self
+        while scope and scope.parent:
+            if name in scope.names:
+                return True
+            scope = scope.parent
+        return False
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_javascript.language()))
+
+
+@cache
+def _text_keys() -> frozenset[str]:
+    """Return the names of the interface's texts; they are not listed, because they only show."""
+    return frozenset(device_keys())
+
+
+class Module:
+    """The uses of outside names in one module, and what in it no list can allow."""
+
+    def __init__(self, source: bytes) -> None:
+        self.uses: list[Use] = []
+        self.refusals: list[Refusal] = []
+        self._function = MODULE
+        self._top = Scope(None)
+        root = _parser().parse(source).root_node
+        self._refuse_bytes(source)
+        if root.has_error:
+            self._refuse(next(_errors(root)), "not readable as a module")
+            return
+        _declare_all(root, self._top)
+        for child in root.children:
+            for part, self._function in _declarations(child):
+                self._visit(part, self._top)
+
+    def _refuse_bytes(self, source: bytes) -> None:
+        # Parsers disagree about the line ends of other scripts, so none may occur.
+        for mark in ("\u2028", "\u2029", "\ufeff"):
+            if (at := source.find(mark.encode("utf-8"))) >= 0:
+                row = source.count(b"\n", 0, at)
+                self.refusals.append(Refusal(f"the character {mark!a}", row + 1, 1))
+
+    def _refuse(self, node: Node, reason: str) -> None:
+        row, column = node.start_point
+        self.refusals.append(Refusal(reason, row + 1, column + 1))
+
+    def _use(self, node: Node, kind: str, name: str) -> None:
+        row, column = node.start_point
+        # A class may have a constructor; nothing may take one from an object.
+        if name.strip('.:"') in FORBIDDEN:
+            self._refuse(node, f"the name {name}")
+        self.uses.append(Use(kind, name, self._function, row + 1, column + 1))
+
+    def _name(self, node: Node) -> str:
+        """Return an identifier, which may not be spelled with escapes."""
+        name = _text(node)
+        if "\\" in name or name in FORBIDDEN:
+            self._refuse(node, f"the name {name}")
+        return name
+
+    def _visit(self, node: Node, scope: Scope) -> None:
+        if node.is_named and node.type not in SYNTAX:
+            self._refuse(node, f"the syntax {node.type.replace('_', ' ')}: {_text(node)[:40]}")
+            return
+        if not node.is_named and node.type in FORBIDDEN_WORDS:
+            self._refuse(node, f"the word {node.type}")
+        if node.type in FUNCTIONS:
+            self._visit_function(node, scope)
+            return
+        if node.type in BLOCKS:
+            scope = Scope(scope)
+            _declare_block(node, scope)
+        handler = _HANDLERS.get(node.type)
+        if handler is not None and not handler(self, node, scope):
+            return
+        for child in node.children:
+            self._visit(child, scope)
+
+    def _visit_function(self, node: Node, scope: Scope) -> None:
+        inner = Scope(scope)
+        parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
+        if parameters is not None:
+            inner.names.update(_pattern_names(parameters))
+        for child in node.children:
+            if child == node.child_by_field_name("name"):
+                if node.type == "method_definition":
+                    self._use(child, "members", f"{_text(child)}()")
+                continue
+            if child == parameters and child.type == "identifier":
+                continue
+            if child.type == "get":
+                self._use(child, "members", "get")
+            self._visit(child, inner)
+
+    def _identifier(self, node: Node, scope: Scope) -> bool:
+        name = self._name(node)
+        if scope.declares(name):
+            return False
+        if name in self._top.names:
+            if not _is_own_declaration(node):
+                self._use(node, "module", name)
+        else:
+            self._use(node, "browser", name)
+        return False
+
+    def _shorthand(self, node: Node, scope: Scope) -> bool:
+        self._use(node, "members", f"{_text(node)}:")
+        return self._identifier(node, scope)
+
+    def _shorthand_pattern(self, node: Node, scope: Scope) -> bool:
+        self._use(node, "members", f".{_text(node)}")
+        return self._identifier(node, scope)
+
+    def _property(self, node: Node, _scope: Scope) -> bool:
+        parent = node.parent
+        is_key = parent is not None and parent.type == "pair"
+        name = self._name(node)
+        self._use(node, "members", f"{name}:" if is_key else f".{name}")
+        return False
+
+    def _subscript(self, node: Node, _scope: Scope) -> bool:
+        index = node.child_by_field_name("index")
+        # The minifier writes `[][0]` for undefined.
+        if _text(node) != "[][0]":
+            self._use(node, "members", "[]")
+        return index is not None
+
+    def _string(self, node: Node, _scope: Scope) -> bool:
+        parent = node.parent
+        is_key = (
+            parent is not None
+            and parent.type in ("pair", "pair_pattern")
+            and parent.child_by_field_name("key") == node
+        )
+        if is_key and parent is not None:
+            name = self._name(node)[1:-1]
+            self._use(node, "members", f"{name}:" if parent.type == "pair" else f".{name}")
+        elif parent is not None and parent.type != "import_statement":
+            self._listed_text(node, _unescaped(_text(node)[1:-1]))
+        return False
+
+    def _template(self, node: Node, _scope: Scope) -> bool:
+        for child in node.children:
+            if child.type == "string_fragment":
+                self._listed_text(child, _unescaped(_text(child)))
+        return True
+
+    def _listed_text(self, node: Node, text: str) -> None:
+        if text not in _text_keys():
+            self._use(node, "members", json.dumps(text, ensure_ascii=False))
+
+    def _regex(self, node: Node, _scope: Scope) -> bool:
+        self._use(node, "members", json.dumps(_text(node), ensure_ascii=False))
+        return False
+
+    def _call(self, node: Node, _scope: Scope) -> bool:
+        arguments = node.child_by_field_name("arguments")
+        if arguments is not None and arguments.type != "arguments":
+            self._refuse(node, "a tagged template")
+        return True
+
+    def _import(self, node: Node, _scope: Scope) -> bool:
+        source = node.child_by_field_name("source")
+        if source is None:
+            return True
+        for specifier in _descendants(node, "import_specifier"):
+            name = specifier.child_by_field_name("name")
+            if name is None or specifier.child_by_field_name("alias") is not None:
+                self._refuse(specifier, "an import under another name")
+                continue
+            self._use(specifier, "module", f"{_text(source)[1:-1]}:{_text(name)}")
+        if not _descendants(node, "import_specifier"):
+            self._refuse(node, "an import without names")
+        return False
+
+    def _export(self, node: Node, _scope: Scope) -> bool:
+        if node.child_by_field_name("declaration") is None:
+            self._refuse(node, "an export without its declaration")
+        return True
+
+    def _loop(self, node: Node, _scope: Scope) -> bool:
+        # The minifier writes some loops in another form.
+        self._use(node, "members", "loop")
+        return True
+
+    def _word(self, node: Node, _scope: Scope) -> bool:
+        self._use(node, "members", node.type)
+        return True
+
+
+_HANDLERS: Mapping[str, Callable[[Module, Node, Scope], bool]] = {
+    "identifier": Module._identifier,
+    "shorthand_property_identifier": Module._shorthand,
+    "shorthand_property_identifier_pattern": Module._shorthand_pattern,
+    "property_identifier": Module._property,
+    "subscript_expression": Module._subscript,
+    "string": Module._string,
+    "template_string": Module._template,
+    "regex": Module._regex,
+    "call_expression": Module._call,
+    "import_statement": Module._import,
+    "export_statement": Module._export,
+    "this": Module._word,
+    "super": Module._word,
+    **dict.fromkeys(LOOPS, Module._loop),
+}
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode("utf-8")
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without the escapes that the sources use; others stay as they are.
+
+    >>> _unescaped(r"\\u0041\\n")
+    'A\\n'
+    """
+    plain = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
+    return plain.replace("\\n", "\n").replace('\\"', '"').replace("\\0", "\0")
+
+
+def _errors(node: Node) -> Iterator[Node]:
+    """Yield what the parser could not read, the innermost first."""
+    for child in node.children:
+        if child.has_error or child.is_missing:
+            yield from _errors(child)
+    if node.is_error or node.is_missing:
+        yield node
+
+
+def _descendants(node: Node, kind: str) -> list[Node]:
+    found = [node] if node.type == kind else []
+    return [*found, *(each for child in node.children for each in _descendants(child, kind))]
+
+
+def _declaration(node: Node) -> Node:
+    """Return the declaration that an export contains, or the node itself."""
+    return node.child_by_field_name("declaration") or node
+
+
+def _declarations(node: Node) -> Iterator[tuple[Node, str]]:
+    """Yield the parts of a top-level statement with the names under which they are listed."""
+    declared = _declaration(node)
+    if declared.type in ("function_declaration", "class_declaration"):
+        yield node, _declared_name(declared)
+    elif declared.type == "lexical_declaration":
+        for part in declared.children:
+            yield part, _declared_name(part) if part.type == "variable_declarator" else MODULE
+    else:
+        yield node, MODULE
+
+
+def _declared_name(node: Node) -> str:
+    name = node.child_by_field_name("name")
+    return _text(name) if name is not None and name.type == "identifier" else MODULE
+
+
+def _is_own_declaration(node: Node) -> bool:
+    parent = node.parent
+    return (
+        parent is not None
+        and parent.type in ("function_declaration", "class_declaration", "variable_declarator")
+        and parent.child_by_field_name("name") == node
+    )
+
+
+def _declare_all(node: Node, scope: Scope) -> None:
+    """Add the names that a list of statements declares."""
+    for child in node.children:
+        declared = _declaration(child)
+        if declared.type in ("function_declaration", "class_declaration"):
+            name = declared.child_by_field_name("name")
+            scope.names.update([_text(name)] if name is not None else [])
+        elif declared.type == "lexical_declaration":
+            for declarator in declared.children:
+                if declarator.type == "variable_declarator":
+                    name = declarator.child_by_field_name("name")
+                    scope.names.update(_pattern_names(name) if name is not None else [])
+        elif declared.type == "import_statement":
+            for specifier in _descendants(declared, "import_specifier"):
+                name = specifier.child_by_field_name("name")
+                scope.names.update([_text(name)] if name is not None else [])
+
+
+def _declare_block(node: Node, scope: Scope) -> None:
+    """Add the names that a block, loop, switch or catch clause declares."""
+    if node.type == "catch_clause":
+        parameter = node.child_by_field_name("parameter")
+        scope.names.update(_pattern_names(parameter) if parameter is not None else [])
+    elif node.type == "for_in_statement":
+        left = node.child_by_field_name("left")
+        if node.child_by_field_name("kind") is not None and left is not None:
+            scope.names.update(_pattern_names(left))
+    elif node.type == "switch_body":
+        for case in node.children:
+            _declare_all(case, scope)
+    else:
+        _declare_all(node, scope)
+
+
+def _pattern_names(node: Node) -> Iterator[str]:
+    """Yield the names that a pattern declares; default values and keys declare none."""
+    match node.type:
+        case "identifier" | "shorthand_property_identifier_pattern":
+            yield _text(node)
+        case "assignment_pattern" | "object_assignment_pattern":
+            left = node.child_by_field_name("left")
+            yield from _pattern_names(left) if left is not None else ()
+        case "pair_pattern":
+            value = node.child_by_field_name("value")
+            yield from _pattern_names(value) if value is not None else ()
+        case "formal_parameters" | "object_pattern" | "array_pattern" | "rest_pattern":
+            for child in node.children:
+                yield from _pattern_names(child)
+
+
+Access = dict[str, dict[str, dict[str, Counter[str]]]]
+"""The number of uses, by module, function, kind and name."""
+
+
+@lru_cache(maxsize=256)
+def parsed(source: bytes) -> Module:
+    """Return what a module uses; equal modules are read once."""
+    return Module(source)
+
+
+def access_of(files: Mapping[str, bytes]) -> Access:
+    """Return what each function of each module uses."""
+    access: Access = {}
+    for name, source in sorted(files.items()):
+        if PurePath(name).suffix == ".js":
+            access[name] = _counted(parsed(source).uses)
+    return access
+
+
+def _counted(uses: list[Use]) -> dict[str, dict[str, Counter[str]]]:
+    functions: dict[str, dict[str, Counter[str]]] = {}
+    for use in uses:
+        kinds = functions.setdefault(use.function, {kind: Counter() for kind in KINDS})
+        kinds[use.kind][use.name] += 1
+    return functions
+
+
+def written(access: Access) -> str:
+    """Write a list in the form of `access.txt`."""
+    lines = []
+    for module, functions in access.items():
+        lines.append(f"\n[{module}]")
+        for function, kinds in functions.items():
+            lines.append(function)
+            for kind, names in kinds.items():
+                items = [name + (f"*{n}" if n > 1 else "") for name, n in sorted(names.items())]
+                if items:
+                    lines.append(f"  {kind} {' '.join(items)}")
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+ITEM = re.compile(r'("(?:[^"\\]|\\.)*"|[^\s*]+)(?:\*(\d+))?')
+
+
+def read_access(text: str) -> Access:
+    """Read a list in the form of `access.txt`."""
+    access: Access = {}
+    module = function = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            module = line.strip("[]")
+            access[module] = {}
+        elif line.startswith("  "):
+            kind, _, items = line.strip().partition(" ")
+            counts = {name: int(n or 1) for name, n in ITEM.findall(items)}
+            access[module][function][kind].update(counts)
+        elif line:
+            function = line
+            access[module][function] = {kind: Counter() for kind in KINDS}
+    return access
+
+
+def list_file() -> Path:
+    """Return the list's place: beside the modules in the checkout, or else in the package."""
+    checkout = PACKAGE.parent / "client_js" / "src"
+    folder = checkout if checkout.is_dir() else PACKAGE / "static" / "client"
+    return folder / FILE
+
+
+def check_access(files: Mapping[str, bytes], listed: Access | None = None) -> list[Check]:
+    """Check that no function of the served files touches more than the list allows."""
+    allowed = read_access(list_file().read_text(encoding="utf-8")) if listed is None else listed
+    failures = [
+        *(f"{name}: not on the list of modules" for name in _unknown_modules(files, allowed)),
+        *(f"{name}: missing" for name in allowed if name not in files),
+        *(
+            failure
+            for name in allowed
+            if name in files
+            for failure in _excess(name, files[name], allowed[name])
+        ),
+        *_style_requests(files),
+    ]
+    if failures:
+        return [Check(GROUP, failure.partition(": ")[0], False, failure) for failure in failures]
+    uses = sum(
+        n
+        for functions in access_of(files).values()
+        for kinds in functions.values()
+        for names in kinds.values()
+        for n in names.values()
+    )
+    detail = f"{len(allowed)} modules use {uses:,} outside names, members and texts, all listed"
+    return [Check(GROUP, "names, members and texts", True, detail)]
+
+
+def _unknown_modules(files: Mapping[str, bytes], allowed: Access) -> list[str]:
+    known = (*allowed, "respond.css", "favicon.svg", "index.html")
+    return [name for name in files if name not in known and PurePath(name).suffix != ".json"]
+
+
+def _excess(
+    module: str, source: bytes, allowed: Mapping[str, Mapping[str, Counter[str]]]
+) -> Iterator[str]:
+    """Yield what a module does beyond its list, with the position."""
+    module_uses = parsed(source)
+    for reason, row, column in module_uses.refusals:
+        yield f"{module}:{row}:{column}: {reason} is never allowed"
+    seen: Counter[tuple[str, str, str]] = Counter()
+    # A browser's name says most about what code does, so it comes first.
+    for kind, name, function, row, column in sorted(
+        module_uses.uses, key=lambda use: KINDS.index(use.kind)
+    ):
+        seen[kind, function, name] += 1
+        limit = allowed.get(function, {}).get(kind, Counter())[name]
+        if seen[kind, function, name] > limit:
+            times = f"more than {limit} times " if limit else ""
+            yield f"{module}:{row}:{column}: {function} may not use {name} {times}".rstrip()
+
+
+def _style_requests(files: Mapping[str, bytes]) -> Iterator[str]:
+    for name, content in files.items():
+        if PurePath(name).suffix == ".css" and (found := STYLE_REQUEST.search(content)):
+            row = content.count(b"\n", 0, found.start()) + 1
+            column = found.start() - content.rfind(b"\n", 0, found.start())
+            yield f"{name}:{row}:{column}: the style {found[0].decode()} could make a request"
+
+
+def current_access() -> Access:
+    """Return the list of this checkout: of the served form and, where it uses more, the source."""
+    served, source = access_of(Client.load().files), access_of(source_files())
+    for module, functions in source.items():
+        for function, kinds in functions.items():
+            known = served[module].setdefault(function, {kind: Counter() for kind in KINDS})
+            for kind, names in kinds.items():
+                known[kind] |= names
+    return served
+
+
+if __name__ == "__main__":
+    list_file().write_text(written(current_access()), encoding="utf-8")

@@ -1,0 +1,42 @@
+// Realms without Node's globals, in which the client's modules run.
+import vm from "node:vm";
+
+/** Strings never become code in a realm. */
+const OPTIONS = { codeGeneration: { strings: false, wasm: false } };
+
+/** Compiled modules by name, so that a second realm compiles nothing again. */
+const compiled = new Map();
+
+/** Return an empty realm, which has the language and nothing else. */
+export const createRealm = () => vm.createContext(Object.create(null), OPTIONS);
+
+/**
+ * Return a function that loads a module, with its imports, into a realm.
+ *
+ * @param context  from `createRealm`
+ * @param sources  a Map from the name of each module to its source
+ */
+export function loaderFor(context, sources) {
+  const modules = new Map();
+  const moduleOf = (specifier) => {
+    const name = specifier.replace(/^\.\//, "");
+    if (!sources.has(name)) throw new Error(`there is no module ${specifier}`);
+    if (!modules.has(name)) {
+      const cachedData = compiled.get(name);
+      const module = new vm.SourceTextModule(sources.get(name), {
+        identifier: name,
+        context,
+        cachedData,
+      });
+      if (!cachedData) compiled.set(name, module.createCachedData());
+      modules.set(name, module);
+    }
+    return modules.get(name);
+  };
+  return async (name) => {
+    const module = moduleOf(name);
+    if (module.status === "unlinked") await module.link(moduleOf);
+    await module.evaluate();
+    return module.namespace;
+  };
+}

@@ -1,0 +1,783 @@
+"""Whole visits of the client: every request, entry and change of the address, in order.
+
+A visit is a function of its circumstances, of the respondent's answers and of the draws. Everything
+that leaves the page except the codes of the report must be the same for all answers, and equal to
+what `expected_events` derives from the circumstances. The codes must be the server's own.
+
+The visits are random in every run; the seed that is printed repeats them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import cycle
+from typing import Any
+from urllib.parse import quote
+
+from survey.audit.node import Check, Node
+from survey.audit.random_generator import uniform_below
+from survey.audit.respondents import (
+    Form,
+    Respondent,
+    all_answers,
+    questions,
+    random_group,
+    random_token,
+    random_word,
+    report_of,
+)
+from survey.audit.whole_reports import draw_questions
+from survey.mechanism.channel import WORD_TOTAL
+from survey.questionnaire.canonical import canonical_json, read_definition
+from survey.questionnaire.definition import Definition
+from survey.respondent_texts import SOURCE
+
+GROUP = "visits"
+
+MANY_OPTIONS = 50
+"""Of surveys with more options, whose pages take longer to build, fewer visits are made."""
+
+ANSWER_SETS = 3
+"""Sets of answers with which each visit is made; all else about them is equal."""
+
+WORDS = 64
+"""Words that a device's generator repeats; a divisor of the size of its pool."""
+
+PREFIX = 32
+"""Digits of the definition's hash in a link."""
+
+WORDS_FILE = re.compile(r"words\.(.+)\.json")
+
+LANGUAGES: Sequence[tuple[str, ...]] = [
+    ("en",),
+    ("de-AT", "de", "en"),
+    ("ar-EG",),
+    ("es-MX", "es"),
+    ("fa", "pt-BR"),
+    ("xx",),
+    (),
+]
+"""What the browsers of different visitors prefer."""
+
+PRIVATE = {
+    "credentials": "omit",
+    "referrerPolicy": "no-referrer",
+    "cache": "no-store",
+    "redirect": "error",
+}
+"""Options of a request that tells the server nothing about the device."""
+
+POST = {**PRIVATE, "method": "POST", "headers": {"Content-Type": "application/json"}}
+
+PROBE = "survey-probe"
+"""The key under which the outbox tests whether the device can store twice the size of a report."""
+
+MEMORY = "survey-memory"
+"""The key of what a device remembers of earlier surveys."""
+
+STORAGE_DELAY = 100
+TIMEOUT = 30_000
+BACKOFF = (2, 5, 10, 20, 30)
+"""Milliseconds until a new report is sent, milliseconds until a request fails, and seconds between
+attempts; the last of them repeats."""
+
+MAX_WAIT = 600
+
+IDLE, IDLE_WITHOUT_DIALOG = 180_000, 120_000
+"""Milliseconds until a shared device that nobody touches starts again."""
+
+TEMPORARY = (408, 425, 429)
+
+EXTERNAL = ("fetch", "store", "remove", "address", "leave", "reload", "lock")
+"""Events that leave the page or outlive it."""
+
+INTERNAL = ("timer", "cancel", "fire", "random", "digest")
+"""Events that may not depend on the answers either."""
+
+VIEWS = ("start", "questions", "review")
+"""The views before sending."""
+
+EMPTY_MAIN = '<main id="survey"></main>'
+
+MAX_BLOCKS = 1_000
+"""How many more blocks of code one set of answers may run than another. Most surveys run equally
+many; loops whose time shows in a network run many times more."""
+
+SENT = '{"state":"sent"}'
+"""The outbox entry after a report has arrived."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The server's answer to a report: a status, 0 for no network, or -1 for no answer in time."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the client stops sending after this answer."""
+        return self.status == 201 or (400 <= self.status < 500 and self.status not in TEMPORARY)
+
+    def wait(self, attempt: int) -> int:
+        """Return the milliseconds until the next attempt, the first being attempt 0."""
+        text = self.headers.get("Retry-After", "")
+        seconds = min(int(text), MAX_WAIT) if re.fullmatch("[0-9]{1,9}", text) else 0
+        return 1000 * max(BACKOFF[min(attempt, len(BACKOFF) - 1)], seconds)
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Everything about a visit other than answers and draws; see `device.js` for each name."""
+
+    slug: str = ""
+    """The slug in the address; "" for the survey's own."""
+    prefix: str | None = None
+    """The hash in the link; None for the survey's own."""
+    collector: str = ""
+    """The server that collects the reports if another host serves the page."""
+    languages: tuple[str, ...] = ("en",)
+    invitation: str = ""
+    stratum: str = ""
+    failures: tuple[Answer, ...] = ()
+    waiting: tuple[str, ...] = ("timer",)
+    after_refusal: tuple[str, ...] = ()
+    storage: str = ""
+    """What fails: `read`, `write`, `remove`, `denied` (all three) or `absent`."""
+    locks: bool = True
+    dialog: bool = True
+    subtle: bool = True
+    digest_fails: bool = False
+    generator_fails: int = 0
+    """Which call of the generator fails; 0 for none."""
+    definition: Answer | None = None
+    """The server's answer instead of the definition."""
+    stored: str = ""
+    """The outbox entry from an earlier visit."""
+    meanwhile: str = ""
+    """The outbox entry that another tab stores before this one sends."""
+    remembered: str = ""
+    """What the device remembers of earlier surveys."""
+    exit_at: str = ""
+    """The view at which the respondent presses "Leave now"."""
+    switch_at: str = ""
+    switch_to: str = ""
+    hide_at: str = ""
+    """The view at which the respondent closes the page or goes to another one."""
+    idles: bool = False
+    """Whether nobody touches a shared device after Start."""
+    after_sent: tuple[str, ...] = ()
+    """What the respondent presses after sending: `remember`, `forget` or `remove`."""
+    counts: bool = False
+    """Whether the blocks of code that run after Send are counted."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the device can protect answers, and so asks for the definition."""
+        return self.generator_fails != 1 and self.subtle
+
+    @property
+    def sends_new(self) -> bool:
+        """Whether a report of this visit's answers can be stored or sent."""
+        stops = (self.slug, self.prefix is not None, not self.subtle, self.digest_fails)
+        return not (
+            any(stops)
+            or self.generator_fails
+            or self.definition
+            or self.stored
+            or self.meanwhile
+            or self.exit_at
+            or self.hide_at
+            or self.idles
+        )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Circumstances with a form of the survey, and the draws that all of its visits share."""
+
+    circumstances: Circumstances
+    form: Form
+    words: Sequence[int]
+    id_bytes: bytes
+    answer_sets: Sequence[Mapping[str, Any]]
+    words_of: tuple[str, ...]
+    """Languages whose words the page lists, the source language first."""
+
+    @property
+    def canonical(self) -> bytes:
+        """The definition that the server sends."""
+        return canonical_json(dict(self.form))
+
+    @property
+    def sha256(self) -> str:
+        """The definition's hash."""
+        return hashlib.sha256(self.canonical).hexdigest()
+
+    @property
+    def slug(self) -> str:
+        """The slug in the address."""
+        return self.circumstances.slug or str(self.form["slug"])
+
+    @property
+    def server(self) -> str:
+        """The start of the survey's addresses on the server that collects the reports."""
+        return f"{self.circumstances.collector}/s/{self.slug}"
+
+    @property
+    def words_languages(self) -> list[str]:
+        """Languages whose words the device loads: the definition's, or all if it has none."""
+        served = self.circumstances.definition
+        text = self.canonical.decode() if served is None else served.body
+        has_definition = self.circumstances.asks and (served is None or served.status == 200)
+        if not has_definition or text == "":
+            return list(self.words_of)
+        form = json.loads(text)
+        tags = [form["language"], *form.get("translations", {})]
+        return list(dict.fromkeys(closest(tag, self.words_of) for tag in tags))
+
+    @property
+    def prefix(self) -> str:
+        """The hash in the link."""
+        given = self.circumstances.prefix
+        return self.sha256[:PREFIX] if given is None else given
+
+    @property
+    def key(self) -> str:
+        """The storage key of the outbox."""
+        return f"survey-report:{self.slug}"
+
+    @property
+    def coarse_factor(self) -> str:
+        """The odds factor of a whole report, rounded up to 1, 3, 10, 30 and so on."""
+        ratio = read_definition(self.canonical).ratio
+        steps = (step * 10**power for power in range(31) for step in (1, 3))
+        return str(next(step for step in steps if ratio <= step))
+
+    @property
+    def is_kiosk(self) -> bool:
+        """Whether the device is shared."""
+        return bool(self.form.get("kiosk"))
+
+    def request(self, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return one visit as `device.js` expects it."""
+        c = self.circumstances
+        slug = self.slug if c.collector else ""
+        parts = {"slug": slug, "d": self.prefix, "i": c.invitation, "s": c.stratum}
+        link = "&".join(f"{name}={quote(text, safe='')}" for name, text in parts.items() if text)
+        stored = [[self.key, c.stored]] if c.stored else []
+        if c.remembered:
+            stored.append([MEMORY, c.remembered])
+        return {
+            "canonical": self.canonical.decode(),
+            "pathname": "/folder/" if c.collector else f"/s/{self.slug}",
+            "collector": c.collector,
+            "hash": f"#{link}",
+            "answers": answers,
+            "words": self.words,
+            "idBytes": list(self.id_bytes),
+            "languages": c.languages,
+            "failures": [asdict(answer) for answer in c.failures],
+            "waiting": c.waiting,
+            "afterRefusal": c.after_refusal,
+            "storage": c.storage,
+            "locks": c.locks,
+            "dialog": c.dialog,
+            "subtle": c.subtle,
+            "digestFails": c.digest_fails,
+            "generatorFails": c.generator_fails,
+            "definition": asdict(c.definition) if c.definition else None,
+            "stored": stored,
+            "meanwhile": [[self.key, c.meanwhile]] if c.meanwhile else [],
+            "exitAt": c.exit_at,
+            "switchAt": c.switch_at,
+            "switchTo": c.switch_to,
+            "hideAt": c.hide_at,
+            "idles": c.idles,
+            "afterSent": c.after_sent,
+            "counts": c.counts,
+            "looksBack": True,
+        }
+
+    def body(self, answers: Mapping[str, Any]) -> str:
+        """Return the server's report for the same words; each new pool begins with the first."""
+        sampling = self.form["sampling"]
+        sample = None
+        if sampling:
+            draw = uniform_below(cycle(self.words))
+            names = draw_questions(sampling["groups"], sampling["draw"], draw)
+            sample = [q["id"] for q in questions(self.form) if q["id"] in names]
+        c = self.circumstances
+        respondent = Respondent(dict(answers), sample, self.id_bytes, c.stratum, c.invitation)
+        draw = uniform_below(cycle(self.words))
+        return report_of(self.form, self.sha256, respondent, draw).decode()
+
+
+def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
+    """Return what a visit sends, stores and changes in the address, in order."""
+    c = scenario.circumstances
+    events, loads = _loading(scenario)
+    if c.stored:
+        return [*events, *_delivery(scenario, _stored_body(c.stored), 0)]
+    if not loads or c.generator_fails:
+        return events
+    if c.exit_at in VIEWS:
+        away = scenario.form.get("exit") or "about:blank"
+        return [*events, ["reload", 0] if scenario.is_kiosk else ["leave", away]]
+    if c.hide_at:
+        return events
+    if c.idles:
+        return [*events, ["reload", IDLE if c.dialog else IDLE_WITHOUT_DIALOG]]
+    if c.locks:
+        events.append(["lock", scenario.slug])
+    if c.meanwhile:
+        return [*events, *_delivery(scenario, _stored_body(c.meanwhile), STORAGE_DELAY)]
+    return [*events, *_entry(scenario, _pending(body)), *_delivery(scenario, body, STORAGE_DELAY)]
+
+
+def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
+    """Return the events until the page shows, and whether the survey is then loaded."""
+    c = scenario.circumstances
+    is_refused = c.slug or c.prefix is not None or c.digest_fails or c.definition is not None
+    loads = c.asks and not is_refused
+    events: list[list[Any]] = []
+    if c.asks:
+        events.append(["fetch", f"{scenario.server}/definition.json", PRIVATE, 0])
+    for language in scenario.words_languages:
+        options = {**PRIVATE, "cache": "default", "integrity": f"sha256-{language}"}
+        events.append(["fetch", f"/words.{language}.json", options, 0])
+    if c.storage != "absent":
+        room = int(scenario.form["report_bytes"]) if loads else 0
+        events += [["store", PROBE, PROBE.ljust(2 * room, "x")], ["remove", PROBE]]
+    if loads and (c.invitation or c.stratum):
+        path = "/folder/#slug=" + scenario.slug + "&" if c.collector else f"/s/{scenario.slug}#"
+        events.append(["address", None, "", f"{path}d={scenario.prefix}&i="])
+    return events, loads
+
+
+def _stored_body(entry: str) -> str:
+    return str(json.loads(entry).get("body", ""))
+
+
+def _entry(scenario: Scenario, entry: str) -> list[list[Any]]:
+    stores = scenario.circumstances.storage != "absent" and not scenario.is_kiosk
+    return [["store", scenario.key, entry]] if stores else []
+
+
+def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
+    """Yield the attempts to send a body from a time on, and what becomes of it."""
+    c = scenario.circumstances
+    if body == "":
+        return
+    answers = [*c.failures, Answer(201)]
+    pressed = iter(c.after_refusal)
+    attempt = waits = 0
+    while answers:
+        answer = answers.pop(0)
+        keepalive = len(body) < 60_000
+        yield [
+            "fetch",
+            f"{scenario.server}/reports",
+            {**POST, "body": body, "keepalive": keepalive},
+            now,
+        ]
+        if answer.status == -1:
+            now += TIMEOUT
+        if c.exit_at == "waiting" and not answer.is_final:
+            yield ["leave", scenario.form.get("exit") or "about:blank"]
+            return
+        if answer.status == 201:
+            yield from _entry(scenario, SENT)
+            if not c.collector:
+                forget = {**PRIVATE, "credentials": "same-origin"}
+                yield ["fetch", f"{scenario.server}/sent", forget, now]
+            yield from (event for press in c.after_sent for event in _pressed(scenario, press))
+            return
+        if answer.is_final:
+            yield from _entry(scenario, _refused(body, answer))
+            press = next(pressed, "")
+            if press == "remove":
+                yield from _entry(scenario, SENT)
+            if press != "again":
+                return
+            yield from _entry(scenario, _pending(body))
+            attempt = 0
+            continue
+        how = c.waiting[waits % len(c.waiting)]
+        now += answer.wait(attempt) if how == "timer" else 0
+        attempt, waits = attempt + 1, waits + 1
+
+
+def _pressed(scenario: Scenario, press: str) -> list[list[Any]]:
+    """Return what a button of the page after sending stores or removes."""
+    if press == "remember":
+        return [["store", MEMORY, _json({"surveys": 1, "factor": scenario.coarse_factor})]]
+    return [["remove", MEMORY], *([["remove", scenario.key]] if press == "remove" else [])]
+
+
+def _refused(body: str, answer: Answer) -> str:
+    name, detail = "", ""
+    if answer.body:
+        problem = json.loads(answer.body)
+        name, detail = problem["type"].removeprefix("urn:survey:"), problem["detail"]
+    entry = {"state": "refused", "body": body, "status": answer.status}
+    return _json({**entry, "name": name, "detail": detail})
+
+
+def _pending(body: str) -> str:
+    """Return the outbox entry of a report that is not acknowledged yet."""
+    return _json({"state": "pending", "body": body})
+
+
+def _json(form: Mapping[str, Any]) -> str:
+    return json.dumps(form, separators=(",", ":"), ensure_ascii=False)
+
+
+# What one visit must look like, beyond the events
+
+
+def mismatch(scenario: Scenario, body: str, record: Mapping[str, Any]) -> str:
+    """Return the first difference between the record of a visit and the expectation, or ""."""
+    if record["violations"]:
+        return f"touches what no visit needs: {record['violations'][0]}"
+    if record["globals"]:
+        return f"makes the global {record['globals'][0]}"
+    if record["isStuck"]:
+        return "does not come to an end"
+    events = [event for event in record["events"] if event[0] in EXTERNAL]
+    wanted = json.loads(json.dumps(expected_events(scenario, body)))
+    for event, expected in zip(events, wanted, strict=False):
+        if event != expected:
+            return difference(event, expected)
+    if len(events) != len(wanted):
+        more = events[len(wanted) :] or wanted[len(events) :]
+        return f"{'also' if len(events) > len(wanted) else 'does not'}: {_short(more[0])}"
+    if record["failure"]:
+        return f"fails: {record['failure']}"
+    return _left_behind(scenario, record)
+
+
+def _left_behind(scenario: Scenario, record: Mapping[str, Any]) -> str:
+    """Return what a visit leaves in the browser's history or memory, or ""."""
+    titles = {event[1] for event in record["events"] if event[0] == "title"}
+    if not titles <= _titles(scenario.form):
+        return f"another title in the browser's history: {min(titles - _titles(scenario.form))}"
+    if record.get("remembered"):
+        return "remembers answers after sending or leaving"
+    leaves = scenario.circumstances.exit_at in VIEWS or scenario.circumstances.hide_at
+    if leaves and record["page"][2] != EMPTY_MAIN:
+        return "the page keeps its content after leaving"
+    return "words of the generator remain in memory" if record["unwiped"] else ""
+
+
+def _titles(form: Form) -> set[str]:
+    return {"", form["title"], *(each["title"] for each in form.get("translations", {}).values())}
+
+
+def difference(event: Sequence[Any], expected: Sequence[Any]) -> str:
+    """Describe an event that differs from the expected one.
+
+    >>> difference(["fetch", "/s/a/reports?x", {}, 100], ["fetch", "/s/a/reports", {}, 100])
+    'fetch: address /s/a/reports?x instead of /s/a/reports'
+    """
+    if event[0] != expected[0]:
+        return f"{_short(event)} instead of {_short(expected)}"
+    names = {"fetch": ("address", "options", "time")}.get(event[0], ("",) * len(event))
+    pairs = zip(names, event[1:], expected[1:], strict=False)
+    name, part, other = next(pair for pair in pairs if pair[1] != pair[2])
+    if isinstance(part, dict):
+        key = next(key for key in [*part, *other] if part.get(key) != other.get(key))
+        name, part, other = key, part.get(key), other.get(key)
+    return f"{event[0]}: {name} {_apart(str(part), str(other))}".replace("  ", " ")
+
+
+def _apart(text: str, expected: str) -> str:
+    """Return where two texts differ, with some characters before.
+
+    >>> _apart("abc" * 20 + "d", "abc" * 20 + "e")
+    '...abcabcabcabcabcabcabcabcabcabcd instead of ...abcabcabcabcabcabcabcabcabcabce'
+    """
+    pairs = enumerate(zip(text, expected, strict=False))
+    at = max(next((i for i, (one, other) in pairs if one != other), 0) - 30, 0)
+    start = "..." if at else ""
+    return f"{start}{text[at : at + 90]} instead of {start}{expected[at : at + 90]}"
+
+
+def _short(event: Sequence[Any]) -> str:
+    return " ".join(map(str, event))[:200]
+
+
+def interference(
+    scenario: Scenario, bodies: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return what differs between visits with different answers and the same draws, or ""."""
+    traces = [_internal(record) for record in records]
+    for trace in traces[1:]:
+        if trace != traces[0]:
+            pairs = zip(trace, traces[0], strict=False)
+            first = next((pair for pair in pairs if pair[0] != pair[1]), ("one more event", ""))
+            return f"other answers change its timing or draws: {first[0]} instead of {first[1]}"
+    for counts in zip(*(record["blocks"] for record in records), strict=False):
+        if max(counts) - min(counts) > MAX_BLOCKS:
+            return (
+                f"other answers take more time: {min(counts):,} to {max(counts):,} blocks of code"
+            )
+    ends = [(record["view"], record["leaves"], record["address"]) for record in records]
+    if len(set(ends)) > 1:
+        return f"other answers lead to another end: {ends[0]} and {ends[1:]}"
+    pages = {body: record["page"] for body, record in zip(bodies, records, strict=True)}
+    for body, record in zip(bodies, records, strict=True):
+        if scenario.circumstances.sends_new and record["page"] != pages[body]:
+            return "the page after sending depends on the answers"
+    return ""
+
+
+def _internal(record: Mapping[str, Any]) -> list[Any]:
+    return [event for event in record["events"] if event[0] in INTERNAL]
+
+
+# The visits of an audit
+
+
+def check_visits(
+    node: Node, files: Mapping[str, bytes], definition: Definition, seed: int
+) -> Iterator[Check]:
+    """Make every visit, and check each group of them."""
+    rng = random.Random(seed)  # noqa: S311  only the choice of visits
+    form: Form = json.loads(definition.canonical)
+    every = 1 + sum(len(question["options"]) for question in questions(form)) // MANY_OPTIONS
+    for name, all_scenarios in _Plan(form, tuple(_texts(files)), rng).groups():
+        scenarios = rng.sample(all_scenarios, -(-len(all_scenarios) // every))
+        yield _check_group(node, files, f"{name}, seed {seed}", scenarios)
+
+
+def closest(tag: str, languages: Sequence[str]) -> str:
+    """Return the language with a tag, whatever its region, or else the first one."""
+    base = tag.split("-")[0].lower()
+    same_base = [language for language in languages if language.split("-")[0].lower() == base]
+    return next(iter([tag] if tag in languages else same_base or languages))
+
+
+def _texts(files: Mapping[str, bytes]) -> dict[str, str]:
+    found = ((WORDS_FILE.fullmatch(name), content) for name, content in files.items())
+    texts = {match[1]: content.decode() for match, content in found if match}
+    # As the page lists them: the source language first.
+    return {SOURCE: texts.pop(SOURCE), **texts}
+
+
+def _check_group(
+    node: Node, files: Mapping[str, bytes], name: str, scenarios: Sequence[Scenario]
+) -> Check:
+    visitors = [
+        scenario.request(answers) for scenario in scenarios for answers in scenario.answer_sets
+    ]
+    records = iter(node.ask(visits=[{"texts": _texts(files), "visitors": visitors}])["visits"][0])
+    for scenario in scenarios:
+        bodies = [scenario.body(answers) for answers in scenario.answer_sets]
+        own = [next(records) for _ in bodies]
+        for body, record in zip(bodies, own, strict=True):
+            if found := mismatch(scenario, body, record):
+                return Check(GROUP, name, False, f"{found} ({_told(scenario)})")
+        if found := interference(scenario, bodies, own):
+            return Check(GROUP, name, False, f"{found} ({_told(scenario)})")
+    detail = f"{len(visitors)} visits: every event as expected, and the same for other answers"
+    return Check(GROUP, name, True, detail)
+
+
+def _told(scenario: Scenario) -> str:
+    """Name the circumstances that are not the usual ones."""
+    usual, own = asdict(Circumstances()), asdict(scenario.circumstances)
+    told = [f"{name} {own[name]}"[:90] for name in own if own[name] != usual[name]]
+    return "; ".join(told) or "the usual visit"
+
+
+class _Plan:
+    """The scenarios of an audit, by group; random in all that may vary."""
+
+    def __init__(self, form: Form, languages: tuple[str, ...], rng: random.Random) -> None:
+        self.form, self.available, self.rng = form, languages, rng
+        self.translated = _translated(form, languages)
+        self.kiosk = {**form, "kiosk": True}
+        self.leaving = {**form, "exit": "https://www.example.org/weather"}
+
+    def groups(self) -> Iterator[tuple[str, list[Scenario]]]:
+        """Yield the name and the scenarios of each group."""
+        yield "computing", [self._scenario(counts=True, failures=(Answer(503),)) for _ in range(5)]
+        yield "languages", list(self._languages())
+        yield "invitations and groups", list(self._invitations())
+        yield "another host", list(self._other_host())
+        yield "failures", list(self._failures())
+        yield "refusals", list(self._refusals())
+        yield "earlier reports", list(self._earlier())
+        yield "devices", list(self._devices())
+        yield "shared devices", list(self._shared())
+        yield "leaving", list(self._leaving())
+        yield "obstacles", list(self._obstacles())
+
+    def _scenario(self, own: Form | None = None, **circumstances: Any) -> Scenario:
+        form = self.form if own is None else own
+        return Scenario(
+            Circumstances(**circumstances),
+            form,
+            [WORD_TOTAL - 1, *(self.rng.randrange(1, WORD_TOTAL) for _ in range(WORDS - 1))],
+            self.rng.randbytes(16),
+            [all_answers(form, self.rng) for _ in range(ANSWER_SETS)],
+            self.available,
+        )
+
+    def _generator_calls(self) -> int:
+        """Return the calls before a report is sent: a test, names, questions, id and draws."""
+        all_questions = questions(self.form)
+        draws_first = self.form["sampling"] or any(q.get("shuffled") for q in all_questions)
+        return 1 + len(all_questions) + bool(draws_first) + 2
+
+    def _some_failures(self, n: int) -> tuple[Answer, ...]:
+        return tuple(_temporary(self.rng) for _ in range(n))
+
+    def _languages(self) -> Iterator[Scenario]:
+        for languages in LANGUAGES:
+            for own in (self.form, self.translated):
+                yield self._scenario(own, languages=languages)
+        for view in VIEWS:
+            for language in self.translated["translations"]:
+                switch = {"switch_at": view, "switch_to": language}
+                yield self._scenario(self.translated, **switch)
+
+    def _invitations(self) -> Iterator[Scenario]:
+        invited = {**self.form, "access": "invitation"}
+        for own in (self.form, invited, self.translated) * 2:
+            for group in ("", random_group(self.rng), random_group(self.rng)):
+                failures = self._some_failures(self.rng.randrange(3))
+                token = random_token(self.rng)
+                yield self._scenario(own, invitation=token, stratum=group, failures=failures)
+
+    def _other_host(self) -> Iterator[Scenario]:
+        collector = "https://collector.example"
+        for own in (self.form, self.translated, self.kiosk):
+            yield self._scenario(own, collector=collector, failures=self._some_failures(2))
+        token, group = random_token(self.rng), random_group(self.rng)
+        yield self._scenario(collector=collector, invitation=token, stratum=group)
+
+    def _failures(self) -> Iterator[Scenario]:
+        for n in range(11):
+            failures = self._some_failures(n)
+            yield self._scenario(failures=failures)
+            waiting = tuple(self.rng.choice(("timer", "online", "now")) for _ in range(3))
+            yield self._scenario(failures=failures, waiting=waiting)
+
+    def _refusals(self) -> Iterator[Scenario]:
+        for status in (400, 401, 403, 404, 405, 409, 410, 411, 413, 415, 421, 422, 451):
+            kind = f"urn:survey:r-{random_word(self.rng)}"
+            problem = _json({"type": kind, "detail": random_word(self.rng)})
+            refusal = Answer(status, body=self.rng.choice((problem, "")))
+            first = self._some_failures(self.rng.randrange(3))
+            yield self._scenario(failures=(*first, refusal))
+            twice = (refusal, refusal)
+            yield self._scenario(failures=twice, after_refusal=("again", "again"))
+            yield self._scenario(failures=(*first, refusal), after_refusal=("remove",))
+
+    def _earlier(self) -> Iterator[Scenario]:
+        """Yield visits in which this tab or another one has already stored or sent a report.
+
+        The client sends a stored report unchanged; if one was already sent, it sends nothing.
+        """
+        base = self._scenario()
+        earlier = _pending(base.body(base.answer_sets[0]).replace(".", ",", 1))
+        for n in range(5):
+            yield self._scenario(stored=earlier, failures=self._some_failures(n))
+            yield self._scenario(meanwhile=earlier, failures=self._some_failures(n))
+        yield self._scenario(stored=earlier, definition=Answer(410))
+        yield self._scenario(stored=earlier, storage="write")
+        yield self._scenario(stored=SENT)
+        yield self._scenario(meanwhile=SENT)
+
+    def _devices(self) -> Iterator[Scenario]:
+        for storage in ("read", "write", "remove", "denied", "absent"):
+            failures = self._some_failures(self.rng.randrange(4))
+            yield self._scenario(storage=storage, failures=failures)
+        yield self._scenario(locks=False)
+        yield self._scenario(dialog=False, failures=(Answer(-1),))
+        yield self._scenario(remembered='{"surveys":2,"factor":"30"}')
+        yield self._scenario(after_sent=("remember",))
+        yield self._scenario(after_sent=("remember", "forget"))
+        yield self._scenario(after_sent=("remember", "remove"))
+
+    def _shared(self) -> Iterator[Scenario]:
+        translated = {**self.kiosk, "translations": self.translated["translations"]}
+        for own in (self.kiosk, translated):
+            for n in (0, 1, 4, 10):
+                failures = self._some_failures(n)
+                yield self._scenario(own, failures=failures)
+            yield self._scenario(own, failures=(Answer(422),), after_refusal=("again",))
+            yield self._scenario(own, dialog=False, storage="denied")
+            yield self._scenario(own, idles=True)
+            yield self._scenario(own, idles=True, dialog=False)
+
+    def _leaving(self) -> Iterator[Scenario]:
+        for own in (self.form, self.leaving, self.kiosk):
+            for view in VIEWS:
+                yield self._scenario(own, exit_at=view)
+            yield self._scenario(own, hide_at="review")
+        yield self._scenario(self.leaving, exit_at="waiting", failures=(Answer(503),))
+
+    def _obstacles(self) -> Iterator[Scenario]:
+        yield self._scenario(prefix="0" * PREFIX)
+        yield self._scenario(slug=f"{self.form['slug']}-again")
+        yield self._scenario(subtle=False)
+        yield self._scenario(digest_fails=True)
+        for call in range(1, self._generator_calls() + 1):
+            yield self._scenario(generator_fails=call)
+        for status in (0, 200, 403, 404, 410, 429, 500, 503):
+            yield self._scenario(definition=Answer(status))
+        other = canonical_json({**self.form, "version": 999}).decode()
+        yield self._scenario(definition=Answer(200, body=other))
+
+
+def _temporary(rng: random.Random) -> Answer:
+    status = rng.choice((0, -1, 408, 425, 429, 500, 502, 503, 504, 200, 202, 204, 302))
+    headers = {"Retry-After": str(rng.choice((1, 7, 120, 5000)))} if rng.random() < 0.3 else {}
+    return Answer(status, headers if status > 0 else {})
+
+
+def _translated(form: Form, languages: Sequence[str]) -> Form:
+    """Return the survey with translations, its own or made ones, into the client's languages."""
+    if form.get("translations"):
+        return form
+    texts = ("title", "introduction", "consent", "ethics", "helpline", "contact", "thanks")
+
+    def shown(language: str, text: str) -> str:
+        return f"{text} ({language})" if text else ""
+
+    def translation(language: str) -> dict[str, Any]:
+        return {
+            **{name: shown(language, form.get(name, "")) for name in texts},
+            "pages": [
+                {
+                    "title": shown(language, page["title"]),
+                    "questions": [
+                        _translated_question(q, language, shown) for q in page["questions"]
+                    ],
+                }
+                for page in form["pages"]
+            ],
+        }
+
+    others = [language for language in languages if language != form["language"]]
+    return {**form, "translations": {language: translation(language) for language in others}}
+
+
+def _translated_question(question: Form, language: str, shown: Any) -> dict[str, Any]:
+    grid = question["grid"] or {}
+    return {
+        "text": shown(language, question["text"]),
+        "help": shown(language, question["help"]),
+        "unit": shown(language, grid.get("unit", "")),
+        "options": [shown(language, option["label"]) for option in question["options"]],
+        **({"topic": shown(language, question["topic"])} if "topic" in question else {}),
+    }

@@ -1,0 +1,119 @@
+"""No function of the client touches more than its list allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.audit.access import (
+    check_access,
+    current_access,
+    list_file,
+    read_access,
+    written,
+)
+from survey.respond.client import Client, source_files
+
+SERVED = Client.load().files
+
+LINK = b"const TEST_RUN_PREFIX"
+"""The start of a statement in `link.js`, where each case below adds its own."""
+
+NEVER_ALLOWED = {
+    "an import at run time": ("import('./random.js');", "the syntax import"),
+    "the module's address": ("const here = import.meta.url;", "meta property"),
+    "a label": ("here: for (;;) break here;", "labeled statement"),
+    "a computed key": ("const x = { ['a' + 'b']: 1 };", "computed property name"),
+    "a constructor of an object": ("const x = (() => {}).constructor;", ".constructor"),
+    "a constructor by destructuring": ("const { constructor: x } = [];", ".constructor"),
+    "a constructor by its name as text": ("const x = []['constructor'];", "constructor"),
+    "a prototype in an object": ("const x = { __proto__: null };", "__proto__"),
+    "a setter": ("const x = { set a(b) {} };", "the word set"),
+    "a generator": ("function* x() { yield 1; }", "generator"),
+    "a name with escapes": (r"const x = f\u0065tch;", r"f\u0065tch"),
+    "a tagged template": ("const x = TOKEN`a`;", "a tagged template"),
+    "an import under another name": (
+        "import { drawBytes as x } from './random.js';",
+        "under another name",
+    ),
+    "a comment in the style of HTML": ("<!-- const x = 1;\n", "html comment"),
+    "a line end of another script": ("const x = 1; //\u2028fetch(x)\n", "u2028"),
+    "unreadable text": ("const = 1;", "not readable"),
+}
+
+NOT_LISTED = {
+    "a browser's name": ("const x = Date;", "x may not use Date"),
+    "the type of a name": ("const x = typeof process;", "process"),
+    "a name that another block declares": (
+        "const x = () => { { let fetch; } return fetch; };",
+        "x may not use fetch",
+    ),
+    "a default value outside the body": (
+        "const x = (a = navigator) => { const navigator = a; };",
+        "x may not use navigator",
+    ),
+    "a member": ("const x = TOKEN.source;", "x may not use .source"),
+    "a destructured member": ("const { source } = TOKEN;", ".source"),
+    "a member in a parameter": ("const x = ({ a: { b } }) => b;", "x may not use .a"),
+    "a computed member": ("const x = (a, b) => a[b];", "x may not use []"),
+    "a key of an object": ("const x = { onerror: 1 };", "x may not use onerror:"),
+    "a text": ("const x = '/leak';", 'x may not use "/leak"'),
+    "a text in a template": ("const x = `/leak${1}`;", 'x may not use "/leak"'),
+    "an import": (
+        "import { drawBytes } from './random.js';",
+        "(module) may not use ./random.js:drawBytes",
+    ),
+    "a loop": ("const x = (n) => { while (n) n -= 1; };", "x may not use loop"),
+}
+
+
+def failures(source: str) -> str:
+    """Return the details of failed checks of a client whose `link.js` begins with a statement."""
+    files = {**SERVED, "link.js": source.encode() + SERVED["link.js"]}
+    return "\n".join(check.detail for check in check_access(files) if not check.ok)
+
+
+def test_the_client_passes_as_it_is_served_and_as_it_is_written():
+    for files in (SERVED, source_files()):
+        (check,) = check_access(files)
+        assert check.ok, check
+
+
+def test_the_list_is_the_one_that_the_command_writes():
+    text = list_file().read_text(encoding="utf-8")
+    assert text == written(current_access()), "run `python -m survey.audit.access`, read the diff"
+    assert read_access(text) == current_access()
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("table", [NEVER_ALLOWED, NOT_LISTED])
+def test_a_function_that_touches_more_fails_by_module_position_and_name(table):
+    for case, (source, reason) in table.items():
+        detail = failures(source)
+        assert reason in detail, (case, detail)
+        assert detail.startswith("link.js:"), (case, detail)
+    assert ("never allowed" in detail) == (table is NEVER_ALLOWED)
+
+
+@pytest.mark.security
+def test_one_more_use_of_a_listed_name_fails():
+    source = SERVED["main.js"].replace(
+        b"history.replaceState(", b"history.replaceState(),history.replaceState("
+    )
+    (check, *_) = check_access({**SERVED, "main.js": source})
+    assert "removeInvitation may not use history more than 1 times" in check.detail
+
+
+@pytest.mark.security
+def test_an_unknown_and_a_missing_module_fail():
+    unknown = check_access({**SERVED, "extra.js": b"export const a = 1;"})
+    assert [check.detail for check in unknown] == ["extra.js: not on the list of modules"]
+    missing = check_access({name: SERVED[name] for name in SERVED if name != "random.js"})
+    assert [check.detail for check in missing] == ["random.js: missing"]
+
+
+@pytest.mark.security
+def test_a_style_that_could_make_a_request_fails():
+    for rule in ("a{background:url(/s/x)}", "@import '/x';", r"a{b:u\72l(/x)}"):
+        style = SERVED["respond.css"] + rule.encode()
+        (check,) = check_access({**SERVED, "respond.css": style})
+        assert "could make a request" in check.detail

@@ -31,7 +31,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from survey.errors import NoBaseError
+from survey.errors import DesignError, NoBaseError
 from survey.estimator import (
     answered_shares,
     bit_pairs,
@@ -107,7 +107,7 @@ def hits(coverage: Coverage, draw: Draw, rounds: int) -> list[Floats]:
     """Return where (low, high, truth) of the draws covers; leave out those without an estimate."""
     covered = []
     for _ in range(rounds):
-        with suppress(NoBaseError):
+        with suppress(DesignError, NoBaseError):
             covered.append(coverage.add(*draw()))
     return covered
 

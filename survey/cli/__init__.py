@@ -27,7 +27,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "surveys": ("check", "publish", "schedule", "close", "link", "invite"),
     "results": ("estimate", "export", "simulate"),
     "plan": ("plan",),
-    "client": ("bundle",),
+    "client": ("bundle", "verify"),
     "server": (
         *("config", "migrate", "serve", "keeper", "release", "retention", "researcher"),
         *("backup", "restore", "check-store", "copy-store", "audit", "demo"),

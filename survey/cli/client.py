@@ -1,19 +1,24 @@
-"""Commands about the respondents' page: a copy of it for another host."""
+"""Commands about the respondents' page: copies for other hosts, and verification."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from survey.cli import PATH, quantity
+from survey.cli import PATH, progress_bar, quantity
 from survey.errors import SurveyError
 
 if TYPE_CHECKING:
     from survey.respond.client import Client
+    from survey.verification.result import Result
 
 
 @click.command()
@@ -73,3 +78,164 @@ def _write(directory: Path, client: Client) -> None:
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+NOT_CHECKED = 2
+"""Exit status of `survey verify` if nothing could be compared, as for wrong usage."""
+
+
+def _seconds(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """Read a time such as 10m."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,5})([smhd])", text)
+    if match is None or int(match[1]) == 0:
+        raise click.BadParameter(f"{text!r} is not a time; write for example 30s, 10m, 2h or 1d")
+    return int(match[1]) * UNITS[match[2]]
+
+
+@click.command()
+@click.argument("url", required=False)
+@click.option(
+    "--collector", default="", metavar="URL", help="Server that collects the reports of a bundle."
+)
+@click.option("--visits", default=66, show_default=True, type=click.IntRange(1, 10_000))
+@click.option(
+    "--pause",
+    type=click.FloatRange(0, 3600),
+    metavar="SECONDS",
+    help="Mean pause between visits; default: 1, on this machine 0.",
+)
+@click.option("--manifest", type=PATH, metavar="FILE", help="The release's client-manifest.json.")
+@click.option(
+    "--proxy", default="", metavar="URL", help="http://HOST:PORT; Tor: socks5h://127.0.0.1:9050."
+)
+@click.option("--browser", is_flag=True, help="Visit with a real Chromium (needs playwright).")
+@click.option("--without-audit", is_flag=True, help="Do not run the audit on the served files.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--watch", callback=_seconds, metavar="TIME", help="Repeat forever, every 10m or 1h.")
+@click.option("--log", type=PATH, metavar="FILE", help="Append each result to a hash-chained log.")
+@click.option("--check-log", type=PATH, metavar="FILE", help="Check a log instead of a server.")
+@click.option("--head", default="", metavar="HASH", help="A head of the log that you kept.")
+def verify(url: str | None, check_log: Path | None, head: str, **options: Any) -> None:
+    """Compare what a server sends with the published client, from another machine.
+
+    URL is a survey link or the address of a page. Trust the result as much as you trust this
+    installation: get it from the project, not from the operator.
+
+    Exit status: 0 everything is identical, 1 something differs, 2 it could not be checked.
+    """
+    try:
+        if check_log is not None:
+            status = _check_log(check_log, head)
+        elif url is None:
+            raise click.UsageError("name a URL to verify, or a log with --check-log FILE")
+        elif head:
+            raise click.UsageError("--head belongs to --check-log FILE")
+        else:
+            status = _verify(url, **options)
+    except (SurveyError, OSError) as error:
+        click.echo(f"survey: {error}", err=True)
+        status = NOT_CHECKED
+    raise click.exceptions.Exit(status)
+
+
+def _check_log(file: Path, head: str) -> int:
+    from survey.verification import log
+
+    if not file.exists():
+        raise SurveyError(f"there is no file {file}")
+    try:
+        entries, newest = log.check(file, head)
+    except SurveyError as error:
+        click.echo(f"CHANGED: {error}")
+        return 1
+    n_different = sum(entry.get("status") == "different" for entry in entries)
+    click.echo(f"complete: {len(entries):,} verifications, {n_different:,} with a difference")
+    if not head:
+        click.echo("Without --head, nothing shows that the newest lines were not removed.")
+    click.echo(f"head {newest}")
+    return 0
+
+
+def _verify(
+    url: str,
+    *,
+    watch: int | None,
+    log: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Verify once, or until interrupted; return the exit status of the worst result."""
+    from survey.verification import log as chain
+
+    statuses = []
+    try:
+        while True:
+            started = time.monotonic()
+            result = _result(url, **options)
+            statuses.append(result.exit_status)
+            form = result.to_json()
+            click.echo(
+                json.dumps(form, indent=None if watch else 2) if as_json else result.to_text()
+            )
+            if log is not None:
+                click.echo(f"head {chain.append(log, form)}", err=as_json)
+            if watch is None:
+                break
+            time.sleep(max(0.0, watch - (time.monotonic() - started)))
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+    return 1 if 1 in statuses else max(statuses, default=NOT_CHECKED)
+
+
+def _result(
+    url: str,
+    *,
+    collector: str,
+    visits: int,
+    pause: float | None,
+    manifest: Path | None,
+    proxy: str,
+    browser: bool,
+    without_audit: bool,
+) -> Result:
+    from survey.settings import check_origin
+    from survey.verification.connection import Proxy
+    from survey.verification.run import audit, manifests_for, network_visits, verify
+    from survey.verification.visitors import CHROMIUM, USER_AGENTS
+    from survey.verification.visits import Target
+
+    if collector:
+        check_origin("--collector", collector)
+    target = Target.parse(url, collector)
+    manifests = manifests_for(target, manifest)
+    via = Proxy.parse(proxy) if proxy else None
+    newest = list(manifests.values())[-1]
+    with ExitStack() as stack:
+        browsers = tuple(USER_AGENTS)
+        if browser:
+            from survey.verification.browser import browser_visits
+
+            browsers = CHROMIUM
+            chromium = browser_visits(target, manifests, newest, via)
+            make_visit = stack.enter_context(chromium)
+        else:
+            make_visit = network_visits(target, manifests, newest, via)
+        bar = stack.enter_context(progress_bar("visiting", visits))
+        result = verify(
+            target,
+            make_visit,
+            n_visits=visits,
+            pause=pause,
+            watch=lambda n: bar.update(n - bar.pos),
+            browsers=browsers,
+        )
+    result.used_browser = browser
+    if without_audit:
+        result.audit_note = "not run (--without-audit)"
+    else:
+        audit(result)
+    return result

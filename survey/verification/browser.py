@@ -1,0 +1,162 @@
+"""Visits with a real Chromium, which a server cannot tell from a respondent's by its traffic."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from survey.errors import SurveyError
+from survey.verification.connection import Proxy, Response, UnreachableError
+from survey.verification.manifest import Difference, Manifest
+from survey.verification.run import MakeVisit
+from survey.verification.visitors import USER_AGENTS, Visitor
+from survey.verification.visits import Target, Visit, visit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+TIMEOUT_MILLISECONDS = 30_000
+DESKTOP, MOBILE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+
+MISSING = (
+    "--browser needs playwright and Chromium: pip install playwright && playwright install chromium"
+)
+
+
+@contextmanager
+def browser_visits(
+    target: Target, manifests: Mapping[str, Manifest], newest: Manifest, proxy: Proxy | None
+) -> Iterator[MakeVisit]:
+    """Start a Chromium, and yield a function that makes visits with it."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        raise SurveyError(MISSING) from None
+    # Chromium resolves names through a SOCKS 5 proxy as well.
+    server = proxy and f"{proxy.scheme.removesuffix('h')}://{proxy.host}:{proxy.port}"
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),
+                args=["--no-sandbox"] if os.geteuid() == 0 else [],
+                proxy={"server": server} if server else None,
+            )
+        except Error as error:
+            raise SurveyError(f"{MISSING} ({error.message.splitlines()[0]})") from None
+
+        def make_visit(visitor: Visitor, everything: bool) -> Visit:
+            try:
+                with _context(browser, target, visitor) as context:
+                    return _visit(
+                        context, target, visitor, manifests, newest, everything=everything
+                    )
+            except Error as error:
+                raise UnreachableError(error.message.splitlines()[0]) from None
+
+        yield make_visit
+        browser.close()
+
+
+@contextmanager
+def _context(browser: Browser, target: Target, visitor: Visitor) -> Iterator[BrowserContext]:
+    """Open a browser profile with the visitor's properties, as far as Chromium can have them."""
+    is_mobile = "Mobile" in USER_AGENTS[visitor.browser]
+    context = browser.new_context(
+        user_agent=USER_AGENTS[visitor.browser],
+        locale=visitor.language.partition(",")[0],
+        viewport=MOBILE if is_mobile else DESKTOP,  # type: ignore[arg-type]
+        is_mobile=is_mobile,
+        has_touch=is_mobile,
+    )
+    context.set_default_timeout(TIMEOUT_MILLISECONDS)
+    if visitor.cookie:
+        pairs = [pair.split("=") for pair in visitor.cookie.split("; ")]
+        context.add_cookies([{"name": n, "value": v, "url": target.origin} for n, v in pairs])
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+class _Traffic:
+    """The responses to everything that a page requested, by address."""
+
+    def __init__(self, context: BrowserContext, target: Target) -> None:
+        self._context = context
+        self._target = target
+        self._page: Page | None = None
+        self._received: dict[str, Any] = {}
+        self.addresses: set[str] = set()
+
+    def fetch(self, url: str, headers: Mapping[str, str]) -> Response:  # noqa: ARG002
+        """Return what the browser received from an address; the browser sets the headers."""
+        if url == self._target.page:
+            self._load_page()
+        if url in self._received:
+            return _received(url, self._received[url])
+        page = self._context.new_page()
+        try:
+            received: list[Any] = []
+            page.on("response", lambda response: received.append(response))
+            page.goto(url)
+            if not received:
+                # Playwright does not report the responses of icons.
+                icon = self._context.request.get(url, max_redirects=0)
+                return _response(url, icon.status, icon.headers_array, icon.body())
+            return _received(url, next(r for r in received if r.url == url))
+        finally:
+            page.close()
+
+    def _load_page(self) -> None:
+        if self._page is not None:
+            self._page.close()
+        self._received = {}
+        self._page = self._context.new_page()
+        self._page.on("response", self._record)
+        self._page.goto(self._target.link, wait_until="networkidle")
+
+    def _record(self, response: Any) -> None:
+        address = response.url.partition("#")[0]
+        self._received.setdefault(address, response)
+        if not address.startswith(("data:", "blob:")):
+            self.addresses.add(address)
+
+
+def _received(url: str, response: Any) -> Response:
+    # A redirect has no body.
+    body = b"" if 300 <= response.status < 400 else response.body()
+    return _response(url, response.status, response.headers_array(), body)
+
+
+def _response(url: str, status: int, headers: Any, body: bytes) -> Response:
+    pairs = ((header["name"], header["value"]) for header in headers)
+    # The browser has decoded the body already.
+    kept = tuple(pair for pair in pairs if pair[0].lower() != "content-encoding")
+    return Response(url, status, kept, body)
+
+
+def _visit(
+    context: BrowserContext,
+    target: Target,
+    visitor: Visitor,
+    manifests: Mapping[str, Manifest],
+    newest: Manifest,
+    *,
+    everything: bool,
+) -> Visit:
+    traffic = _Traffic(context, target)
+    outcome = visit(target, visitor, traffic.fetch, manifests, newest, everything=everything)
+    manifest = manifests.get(outcome.version, newest)
+    known = {target.address(path) for path in manifest.files} | {target.definition}
+    for address in sorted(traffic.addresses - known):
+        outcome.differences.append(Difference("page", f"it requests {address}"))
+    given = {pair.partition("=")[0] for pair in visitor.cookie.split("; ")}
+    for cookie in context.cookies():
+        if cookie["name"] not in given:
+            outcome.differences.append(Difference("page", f"it sets the cookie {cookie['name']}"))
+    for worker in context.service_workers:
+        outcome.differences.append(Difference("page", f"it adds the service worker {worker.url}"))
+    return outcome

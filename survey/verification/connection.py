@@ -1,0 +1,285 @@
+"""HTTP requests of one visitor: headers as received, no cookies, no redirects, an optional proxy.
+
+A library would merge repeated headers, follow redirects or decode bodies. Each of these hides
+something that a server may have altered.
+"""
+
+from __future__ import annotations
+
+import http.client
+import math
+import secrets
+import socket
+import ssl
+import struct
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import brotli
+
+from survey.errors import SurveyError
+
+TIMEOUT_SECONDS = 30.0
+MAX_BODY_BYTES = 16 * 2**20
+ATTEMPTS = 5
+MAX_WAIT_SECONDS = 60.0
+PROXY_SCHEMES = ("http", "socks5h")
+
+BUSY = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""Statuses after which a request is repeated: the server asks for fewer requests, or restarts."""
+
+
+class UnreachableError(SurveyError):
+    """A server or proxy that does not answer, so that nothing can be compared."""
+
+
+class CodingError(SurveyError):
+    """A body that does not have the coding that its headers state."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """A response as received: `headers` in their order, repeated ones included."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    malformed: str = ""
+
+    def values(self, name: str) -> list[str]:
+        """Return the values of a header, whatever the case of its name."""
+        return [value for key, value in self.headers if key.lower() == name]
+
+    @property
+    def content(self) -> bytes:
+        """The body without its content coding; raises CodingError."""
+        content = self.body
+        codings = ",".join(self.values("content-encoding")).lower().split(",")
+        for coding in reversed([coding.strip() for coding in codings]):
+            content = _decode(content, coding)
+        return content
+
+
+def _decode(body: bytes, coding: str) -> bytes:
+    try:
+        match coding:
+            case "" | "identity":
+                return body
+            case "gzip" | "deflate":
+                # 32: recognize the headers of gzip and of zlib.
+                return _checked(zlib.decompressobj(32 + zlib.MAX_WBITS), body, coding)
+            case "br":
+                return _brotli(body)
+            case "zstd":
+                return _zstd(body)
+    except (zlib.error, brotli.error) as error:
+        raise CodingError(f"the body is not valid {coding}: {error}") from None
+    raise CodingError(f"the body has the unknown coding {coding!r}")
+
+
+def _checked(decoder: Any, body: bytes, coding: str) -> bytes:
+    content: bytes = decoder.decompress(body, MAX_BODY_BYTES)
+    if not decoder.eof or decoder.unused_data:
+        raise CodingError(f"the body is not exactly one {coding} stream")
+    return content
+
+
+def _brotli(body: bytes) -> bytes:
+    decoder, pieces, size = brotli.Decompressor(), [], 0
+    # In small steps, so that a few bytes cannot fill the memory.
+    for start in range(0, len(body), 256):
+        pieces.append(decoder.process(body[start : start + 256]))
+        size += len(pieces[-1])
+        if size > MAX_BODY_BYTES:
+            raise CodingError(f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    if not decoder.is_finished():
+        raise CodingError("the body is not a complete br stream")
+    return b"".join(pieces)
+
+
+def _zstd(body: bytes) -> bytes:
+    try:
+        import zstandard
+    except ImportError:
+        raise UnreachableError(
+            "a proxy on the way compresses with zstd; to read it: pip install zstandard"
+        ) from None
+    try:
+        content: bytes = zstandard.ZstdDecompressor().decompress(body, MAX_BODY_BYTES)
+    except zstandard.ZstdError as error:
+        raise CodingError(f"the body is not valid zstd: {error}") from None
+    return content
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy for all requests; socks5h (Tor) also resolves host names."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, url: str) -> Proxy:
+        """Read http://HOST:PORT or socks5h://HOST:PORT."""
+        parts = urlsplit(url)
+        try:
+            is_complete = bool(parts.hostname and parts.port)
+        except ValueError:
+            is_complete = False
+        if parts.scheme not in PROXY_SCHEMES or not is_complete or parts.username:
+            raise SurveyError(
+                f"--proxy {url}: write http://HOST:PORT or socks5h://HOST:PORT "
+                "(for Tor: socks5h://127.0.0.1:9050)"
+            )
+        return cls(parts.scheme, str(parts.hostname), int(parts.port or 0))
+
+
+class Connections:
+    """One visitor's connections, one to each server; they stay open for the whole visit."""
+
+    def __init__(
+        self, proxy: Proxy | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._proxy = proxy
+        self._sleep = sleep
+        # Tor uses a new circuit, and so another address, for every user name.
+        self._identity = secrets.token_hex(8).encode("ascii")
+        self._open: dict[tuple[str, str], http.client.HTTPConnection] = {}
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def get(self, url: str, headers: Mapping[str, str]) -> Response:
+        """Request a URL; repeat while the server is busy, and raise UnreachableError in the end."""
+        reason = ""
+        for attempt in range(ATTEMPTS):
+            try:
+                response = self._request(url, headers)
+            except (OSError, http.client.HTTPException) as error:
+                self._forget(url)
+                if isinstance(error, ssl.SSLCertVerificationError):
+                    raise UnreachableError(f"{url}: {error.verify_message}") from None
+                reason, wait = str(error) or type(error).__name__, 0.2 * attempt
+            else:
+                if response.status not in BUSY:
+                    return response
+                reason, wait = f"status {response.status}", _retry_after(response)
+            if attempt < ATTEMPTS - 1:
+                self._sleep(wait)
+        raise UnreachableError(f"{url}: {reason}")
+
+    def _request(self, url: str, headers: Mapping[str, str]) -> Response:
+        parts = urlsplit(url)
+        connection = self._connection(parts)
+        target = url if self._is_forwarded(parts) else parts._replace(scheme="", netloc="").geturl()
+        connection.putrequest("GET", target or "/", skip_accept_encoding=True, skip_host=True)
+        connection.putheader("Host", parts.netloc)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        received = connection.getresponse()
+        body = received.read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            raise http.client.HTTPException(f"more than {MAX_BODY_BYTES:,} bytes")
+        if received.will_close:
+            self._forget(url)
+        # After a malformed line, the parser takes the remaining headers for text.
+        rest = str(received.msg.get_payload() or "").strip()
+        malformed = rest or ", ".join(type(defect).__name__ for defect in received.msg.defects)
+        return Response(url, received.status, tuple(received.getheaders()), body, malformed)
+
+    def _is_forwarded(self, parts: SplitResult) -> bool:
+        return self._proxy is not None and self._proxy.scheme == parts.scheme == "http"
+
+    def _connection(self, parts: SplitResult) -> http.client.HTTPConnection:
+        key = (parts.scheme, parts.netloc)
+        if key not in self._open:
+            self._open[key] = self._connect(parts)
+        return self._open[key]
+
+    def _forget(self, url: str) -> None:
+        parts = urlsplit(url)
+        if connection := self._open.pop((parts.scheme, parts.netloc), None):
+            connection.close()
+
+    def _connect(self, parts: SplitResult) -> http.client.HTTPConnection:
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        proxy = self._proxy
+        if proxy and proxy.scheme == "http" and parts.scheme == "https":
+            tunnel = http.client.HTTPSConnection(proxy.host, proxy.port, timeout=TIMEOUT_SECONDS)
+            tunnel.set_tunnel(host, port)
+            tunnel.sock = socket.create_connection((proxy.host, proxy.port), TIMEOUT_SECONDS)
+            tunnel._tunnel()  # type: ignore[attr-defined]
+            tunnel.sock = ssl.create_default_context().wrap_socket(
+                tunnel.sock, server_hostname=host
+            )
+            return tunnel
+        if proxy and proxy.scheme == "http":
+            return http.client.HTTPConnection(proxy.host, proxy.port, timeout=TIMEOUT_SECONDS)
+        connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
+        address = (proxy.host, proxy.port) if proxy else (host, port)
+        stream = socket.create_connection(address, TIMEOUT_SECONDS)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if proxy:
+            socks_connect(stream, host, port, self._identity)
+        if parts.scheme == "https":
+            stream = ssl.create_default_context().wrap_socket(stream, server_hostname=host)
+        connection.sock = stream
+        return connection
+
+
+def socks_connect(stream: socket.socket, host: str, port: int, identity: bytes) -> None:
+    """Have a SOCKS proxy connect a stream to a host, whose name the proxy resolves.
+
+    Source: RFC 1928, RFC 1929.
+    """
+    no_login, login = 0, 2
+    stream.sendall(bytes([5, 2, no_login, login]))
+    version, method = _receive(stream, 2)
+    if version != 5 or method not in (no_login, login):
+        raise OSError("the proxy does not speak SOCKS 5")
+    if method == login:
+        field = bytes([len(identity)]) + identity
+        stream.sendall(b"\x01" + field + field)
+        if _receive(stream, 2)[1]:
+            raise OSError("the proxy rejects the user name")
+    name = host.encode("idna")
+    stream.sendall(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + struct.pack(">H", port))
+    _, status, _, kind = _receive(stream, 4)
+    if status:
+        raise OSError(f"the proxy cannot reach {host} (SOCKS status {status})")
+    n_bytes = {1: 4, 4: 16}.get(kind) or _receive(stream, 1)[0]
+    _receive(stream, n_bytes + 2)
+
+
+def _receive(stream: socket.socket, n_bytes: int) -> bytes:
+    data = b""
+    while len(data) < n_bytes:
+        piece = stream.recv(n_bytes - len(data))
+        if not piece:
+            raise OSError("the proxy closed the connection")
+        data += piece
+    return data
+
+
+def _retry_after(response: Response) -> float:
+    try:
+        seconds = float(response.values("retry-after")[0])
+    except (IndexError, ValueError):
+        seconds = 2.0
+    return min(max(seconds, 0.5), MAX_WAIT_SECONDS) if math.isfinite(seconds) else 2.0

@@ -1,0 +1,252 @@
+"""What a release sends: the hash of each file and the headers, and how a response differs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Any
+
+from survey.errors import SurveyError
+from survey.respond.client import CONTENT_TYPES, INDEX, MANIFEST_FORMAT, Client, sha256
+from survey.verification.connection import CodingError, Response
+
+FOLDER = Path(__file__).parent / "manifests"
+"""Manifests of earlier releases, `VERSION.json`."""
+
+POLICY = "Content-Security-Policy"
+HSTS = "Strict-Transport-Security"
+
+TRANSPORT = frozenset(
+    [
+        *("date", "server", "content-length", "content-type", "content-encoding"),
+        *("transfer-encoding", "connection", "keep-alive", "vary", "etag", "last-modified"),
+        *("accept-ranges", "age", "via", "alt-svc"),
+    ]
+)
+"""Headers of servers and proxies that do not affect what a page may do; any value is accepted."""
+
+REPEATABLE = frozenset(["connection", "vary", "via", "alt-svc", "transfer-encoding"])
+
+CROSS_ORIGIN = frozenset(
+    f"access-control-{name}"
+    for name in ("allow-methods", "allow-headers", "expose-headers", "max-age")
+)
+"""Headers with which a collector lets another host's page read its definition."""
+
+JAVASCRIPT = ("text/javascript", "application/javascript")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that a server sent and the release does not: where, and what.
+
+    where   the path of a file, "page", "definition", or an address that should not exist
+    """
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a release sends: SHA-256 of each file by path, and headers of the page and the files.
+
+    `client` has the files themselves if they are those of this installation.
+    """
+
+    version: str
+    collector: str
+    files: Mapping[str, str]
+    headers: Mapping[str, Mapping[str, str]]
+    client: Client | None = None
+
+    @classmethod
+    def parse(cls, form: Any, source: str) -> Manifest:
+        """Read a `client-manifest.json`; errors name its `source`."""
+        try:
+            if form["format"] != MANIFEST_FORMAT:
+                raise SurveyError(
+                    f"{source} has format {form['format']}; this version reads {MANIFEST_FORMAT}"
+                )
+            manifest = cls(form["version"], form["collector"], form["files"], form["headers"])
+            is_valid = INDEX in manifest.files and {"page", "files"} <= manifest.headers.keys()
+        except (KeyError, TypeError, AttributeError):
+            is_valid = False
+        if not is_valid:
+            raise SurveyError(f"{source} is not a client-manifest.json")
+        return manifest
+
+    @classmethod
+    def read(cls, file: Path) -> Manifest:
+        """Read a manifest from a file."""
+        try:
+            form = json.loads(file.read_bytes())
+        except ValueError:
+            raise SurveyError(f"{file} is not a client-manifest.json: it is not JSON") from None
+        return cls.parse(form, str(file))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form of `client-manifest.json`."""
+        return {
+            "format": MANIFEST_FORMAT,
+            "version": self.version,
+            "collector": self.collector,
+            "files": dict(self.files),
+            "headers": {kind: dict(headers) for kind, headers in self.headers.items()},
+        }
+
+    def expected_headers(self, kind: str) -> dict[str, str]:
+        """Return the headers of the "page", of "files", or of a collector's "definition"."""
+        headers = dict(self.headers["files" if kind == "files" else "page"])
+        if kind == "definition" and self.collector:
+            headers[POLICY] = headers[POLICY].replace(f" {self.collector}", "")
+        return headers
+
+    def content(self, path: str) -> bytes | None:
+        """Return the bytes of a file if this installation has them."""
+        return self.client.served.get(path) if self.client else None
+
+
+@cache
+def installed(collector: str) -> Manifest:
+    """Return the manifest of this installation's client."""
+    client = Client.load(collector)
+    return Manifest(
+        client.version,
+        collector,
+        client.manifest["files"],
+        client.manifest["headers"],
+        client,
+    )
+
+
+def known_manifests(collector: str) -> dict[str, Manifest]:
+    """Return the manifests that this installation contains, by version.
+
+    The page on another host names its collector, so its hash is known for this version only.
+    """
+    manifests = [] if collector else [Manifest.read(file) for file in sorted(FOLDER.glob("*.json"))]
+    # The installed client comes last: it prevails over a manifest with the same version.
+    return {manifest.version: manifest for manifest in [*manifests, installed(collector)]}
+
+
+def compare_file(
+    manifest: Manifest, path: str, response: Response, where: str = "", status: int = 200
+) -> Iterator[Difference]:
+    """Compare a response with a file of the release, in status, headers and bytes.
+
+    A file at another address than its own, `where`, has the headers of the page: its address does
+    not contain the hash of its content.
+    """
+    kind = "page" if path == INDEX or where else "files"
+    where = where or ("page" if path == INDEX else path)
+    if response.status != status:
+        yield Difference(where, _describe_status(response, status))
+        return
+    yield from compare_headers(manifest, kind, PurePath(path).suffix, response, where)
+    try:
+        content = response.content
+    except CodingError as error:
+        yield Difference(where, str(error))
+        return
+    if sha256(content) != manifest.files[path]:
+        yield Difference(where, describe_change(manifest.content(path), content))
+
+
+def _describe_status(response: Response, expected: int) -> str:
+    location = response.values("location")
+    to = f", redirect to {location[0]}" if location else ""
+    return f"status {response.status} instead of {expected}{to}"
+
+
+def compare_headers(
+    manifest: Manifest, kind: str, suffix: str, response: Response, where: str
+) -> Iterator[Difference]:
+    """Compare the headers of a response: required values, and no header that is not known."""
+    expected = manifest.expected_headers(kind)
+    if response.url.startswith("http://"):
+        # Browsers ignore it without encryption, and servers need not send it.
+        expected = {name: value for name, value in expected.items() if name != HSTS} | {
+            name: expected[name] for name in (HSTS,) if response.values(name.lower())
+        }
+    for name, value in expected.items():
+        values = response.values(name.lower())
+        if values != [value]:
+            yield Difference(where, _describe_header(name, value, values))
+    known = {name.lower() for name in expected} | TRANSPORT
+    if kind == "definition" and manifest.collector:
+        known |= CROSS_ORIGIN | {"access-control-allow-origin"}
+    for name in sorted({name.lower() for name, _ in response.headers}):
+        values = response.values(name)
+        if name not in known:
+            yield Difference(where, f"header {_title(name)} added: {values[0][:200]}")
+        elif len(values) > 1 and name in TRANSPORT - REPEATABLE:
+            yield Difference(where, f"header {_title(name)} sent {len(values)} times")
+    if response.malformed:
+        yield Difference(where, f"malformed header: {response.malformed[:200]}")
+    yield from _compare_type(suffix, response, where)
+
+
+def _title(name: str) -> str:
+    return name.title().replace("Www-", "WWW-")
+
+
+def _describe_header(name: str, expected: str, values: list[str]) -> str:
+    if not values:
+        return f"header {name} missing"
+    if len(values) > 1:
+        return f"header {name} sent {len(values)} times"
+    return f"header {name} is {values[0][:400]!r} instead of {expected!r}"
+
+
+def _compare_type(suffix: str, response: Response, where: str) -> Iterator[Difference]:
+    expected = CONTENT_TYPES[suffix].partition(";")[0]
+    values = response.values("content-type")
+    essence, _, parameters = (values[0] if values else "").lower().partition(";")
+    types = JAVASCRIPT if expected in JAVASCRIPT else (expected,)
+    if essence.strip() not in types or parameters.strip() not in ("", "charset=utf-8"):
+        shown = values[0] if values else "missing"
+        yield Difference(where, f"header Content-Type is {shown[:200]} instead of {expected}")
+
+
+EXCERPT = 60
+"""Bytes of context that are shown of an altered file."""
+
+
+def describe_change(expected: bytes | None, content: bytes) -> str:
+    """Return how a content differs from the expected one, which may be unknown.
+
+    >>> describe_change(b"let p = 3;", b"let p = 1;")
+    "the bytes differ from byte 8 on: 'let p = 1;' instead of 'let p = 3;'"
+    """
+    if expected is None:
+        return f"the bytes differ (SHA-256 {sha256(content)})"
+    pairs = enumerate(zip(expected, content, strict=False))
+    shorter = min(len(expected), len(content))
+    at = next((i for i, (old, new) in pairs if old != new), shorter)
+    start = max(0, at - EXCERPT // 2)
+    old, new = (
+        part[start : start + EXCERPT].decode("utf-8", "replace") for part in (expected, content)
+    )
+    return f"the bytes differ from byte {at} on: {new!r} instead of {old!r}"
+
+
+REFERENCE = re.compile(
+    rb"""<(?:script|link|iframe|img|embed|object)\b[^>]*?(?:src|href)\s*=\s*["']?([^"'\s>]+)"""
+)
+"""Addresses that a page loads; an altered page may contain them in other forms as well."""
+
+
+def added_references(manifest: Manifest, page: bytes) -> list[str]:
+    """Return addresses that a page loads and the release's page does not."""
+    folders = {path.rpartition("/")[0] for path in manifest.files if "/" in path}
+    addresses = [match.decode("utf-8", "replace") for match in REFERENCE.findall(page)]
+    return [
+        address
+        for address in dict.fromkeys(addresses)
+        if not address.startswith("data:") and address.lstrip("/").rpartition("/")[0] not in folders
+    ]

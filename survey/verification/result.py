@@ -1,0 +1,250 @@
+"""The result of a verification, in words for people who decide about a survey and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from survey.audit.node import Check
+from survey.respond.client import sha256
+from survey.verification.manifest import Difference
+from survey.verification.visits import Target, Visit
+
+CONFIDENCE = 0.99
+
+AUDIT_SKIPPED = "skipped"
+MAX_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference, and in how many visits and for which visitors it occurred."""
+
+    difference: Difference
+    n_visits: int
+    visitors: str
+
+
+@dataclass
+class Result:
+    """The outcome of all visits to a target.
+
+    failures  visits that could not be completed, by reason
+    newest    version of this installation
+    audit     outcomes of the audit of the served files; None if it was not run
+    """
+
+    target: Target
+    visits: list[Visit]
+    newest: str
+    used_browser: bool = False
+    failures: list[str] = field(default_factory=list)
+    audit: list[Check] | None = None
+    audit_note: str = ""
+
+    @property
+    def version(self) -> str:
+        """The release that the server claims to run: the most frequent one that is known."""
+        versions = [visit.version for visit in self.visits if visit.version and visit.is_known]
+        versions = versions or [visit.version for visit in self.visits]
+        return max(sorted(set(versions)), key=versions.count, default="")
+
+    @property
+    def n_files(self) -> int:
+        """The number of files that were compared, the page and the definition included."""
+        names = {name for visit in self.visits for name in visit.files}
+        has_definition = any(visit.definition is not None for visit in self.visits)
+        return len(names) + 1 + has_definition
+
+    @property
+    def is_version_known(self) -> bool:
+        """Whether there is a manifest to compare with."""
+        return not self.visits or any(visit.is_known for visit in self.visits)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Each difference with its visits, the most frequent ones first."""
+        differences = [[*visit.differences, *self._deviations(visit)] for visit in self.visits]
+        found = dict.fromkeys(difference for row in differences for difference in row)
+        findings = []
+        for difference in found:
+            affected = [difference in row for row in differences]
+            findings.append(Finding(difference, sum(affected), self._describe_visitors(affected)))
+        return sorted(findings, key=lambda finding: -finding.n_visits)
+
+    def _deviations(self, visit: Visit) -> list[Difference]:
+        """Return how a visit differs from most others."""
+        deviations = []
+        if visit.version != self.version:
+            named = f"names version {visit.version!r}" if visit.version else "names no version"
+            others = f"; other visits get {self.version}" if self.version else ""
+            deviations.append(Difference("page", f"{named}{others}"))
+        contents = [other.definition for other in self.visits if other.is_known]
+        reference = max(contents, key=contents.count, default=None)
+        if visit.is_known and self.target.slug and visit.definition != reference:
+            shown = "none" if visit.definition is None else sha256(visit.definition)[:32]
+            what = f"it is not that of other visits: {shown}, status {visit.status}"
+            deviations.append(Difference("definition", what))
+        return deviations
+
+    def _describe_visitors(self, affected: Sequence[bool]) -> str:
+        """Return which property the affected visits, and no others, have in common."""
+        n = sum(affected)
+        if n == len(affected):
+            return "all visits"
+        shared = []
+        rows = [visit.visitor.properties() for visit in self.visits]
+        for name in rows[0]:
+            values = {
+                row[name] for row, is_affected in zip(rows, affected, strict=True) if is_affected
+            }
+            others = {
+                row[name]
+                for row, is_affected in zip(rows, affected, strict=True)
+                if not is_affected
+            }
+            if len(values) == 1 and n > 1:
+                only = "" if values & others else ", and all of those"
+                shared.append(f"{name} {values.pop()!r}{only}")
+        return f"{n} of {len(affected)} visits" + (f"; only {', '.join(shared)}" if shared else "")
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether every visit was completed and got the release, nothing else, and it passed."""
+        return self.exit_status == 0
+
+    @property
+    def exit_status(self) -> int:
+        """0 identical, 1 a difference, 2 could not be checked."""
+        if (self.findings and self.is_version_known) or self._failed_checks:
+            return 1
+        return 2 if self.failures or not self.visits or not self.is_version_known else 0
+
+    @property
+    def _failed_checks(self) -> list[Check]:
+        return [check for check in self.audit or () if not check.ok]
+
+    @property
+    def excluded_rate(self) -> float:
+        """The smallest rate of altered visits that would have been noticed at 99%.
+
+        A server that alters a share r of all visits at random remains unnoticed in n visits with
+        probability (1 - r)^n. So r = 1 - 0.01^(1/n) is noticed with 99%.
+        """
+        return float(1 - (1 - CONFIDENCE) ** (1 / max(len(self.visits), 1)))
+
+    def to_text(self) -> str:
+        """Return the result in sentences."""
+        return "\n".join([self._headline(), *self._details(), *self._limits()])
+
+    def _headline(self) -> str:
+        n = len(self.visits)
+        if self.exit_status == 1:
+            return (
+                f"DIFFERENT: {self.target.page} does not send every visitor the published client"
+                f"{f' {self.version}' if self.version else ''}. Do not answer the survey there."
+            )
+        if self.exit_status == 2:
+            return f"NOT CHECKED: {self.target.page} could not be compared with a published client."
+        kind = "real browser visits" if self.used_browser else "visits"
+        return (
+            f"The client that this server sends is the published version {self.version}; "
+            f"{self.n_files} files, {n} {kind}, all identical."
+        )
+
+    def _details(self) -> list[str]:
+        lines = []
+        for finding in self.findings[:MAX_SHOWN] if self.exit_status == 1 else ():
+            difference = finding.difference
+            lines.append(f"  {difference.where}: {difference.what} ({finding.visitors})")
+        if len(self.findings) > MAX_SHOWN:
+            lines.append(f"  and {len(self.findings) - MAX_SHOWN} more differences (see --json)")
+        lines += [f"  audit: {check.name}: {check.detail}" for check in self._failed_checks]
+        if self.visits and not self.is_version_known:
+            lines.append(
+                f"  The page names version {self.version}, which this installation ({self.newest}) "
+                "does not know. Upgrade, or give the manifest of that release with --manifest FILE."
+            )
+        for reason in sorted(set(self.failures))[:3]:
+            n = self.failures.count(reason)
+            lines.append(f"  {n} {'visit' if n == 1 else 'visits'} failed: {reason}")
+        if self.exit_status == 2:
+            return lines
+        lines.append(self._definition_sentence())
+        if self.version != self.newest and self.exit_status == 0:
+            lines.append(f"This installation is version {self.newest}; the server's differs.")
+        lines.append(f"Audit of the files: {self._audit_sentence()}.")
+        return lines
+
+    def _definition_sentence(self) -> str:
+        if not self.target.slug:
+            return "The address names no survey, so no definition was compared."
+        statuses = sorted({visit.status for visit in self.visits} - {0})
+        if all(visit.definition is None for visit in self.visits):
+            return f"The survey is not open (status {statuses}), so no definition was compared."
+        if not self.target.prefix:
+            return (
+                "All visits got one definition, or it is listed above. The link has no hash "
+                "(#d=...), so nothing shows that it is the published one."
+            )
+        if any(finding.difference.where == "definition" for finding in self.findings):
+            return "The survey's definition is not the one that the link names."
+        return "The survey's definition is the one that the link names."
+
+    def _audit_sentence(self) -> str:
+        if self.audit is None:
+            return self.audit_note
+        n, failed = len(self.audit), len(self._failed_checks)
+        return f"{failed} of {n} checks failed" if failed else f"all {n} checks passed"
+
+    def _limits(self) -> list[str]:
+        if self.exit_status == 2:
+            return []
+        lines = []
+        if self.exit_status == 0:
+            lines.append(
+                f"If the server altered {100 * self.excluded_rate:.2g}% or more of all visits at "
+                f"random, these {len(self.visits)} visits would have shown it with a probability "
+                "of 99% or more."
+            )
+        browser = (
+            "The visits used a real Chromium."
+            if self.used_browser
+            else "No real browser was used: a server could recognize this command by its network "
+            "traffic. --browser makes that harder."
+        )
+        return [
+            *lines,
+            browser,
+            "What this cannot tell: whether the server alters the page for one person or address, "
+            "or at other times (--watch), and what the server does with the reports.",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result for programs."""
+        return {
+            "url": self.target.link,
+            "collector": self.target.collector,
+            "status": ("identical", "different", "not checked")[self.exit_status],
+            "version": self.version,
+            "files": self.n_files,
+            "visits": len(self.visits),
+            "failed_visits": self.failures,
+            "browser": self.used_browser,
+            "excluded_rate": round(self.excluded_rate, 4) if self.exit_status == 0 else None,
+            "definition_compared": bool(self.target.prefix)
+            and any(visit.definition is not None for visit in self.visits),
+            "differences": [
+                {
+                    "where": finding.difference.where,
+                    "what": finding.difference.what,
+                    "visits": finding.n_visits,
+                    "visitors": finding.visitors,
+                }
+                for finding in self.findings
+            ],
+            "audit": None if self.audit is None else not self._failed_checks,
+            "audit_failures": [f"{check.name}: {check.detail}" for check in self._failed_checks],
+            "audit_note": self.audit_note,
+        }

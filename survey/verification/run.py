@@ -1,0 +1,112 @@
+"""Run a verification: visits in random order, a pause between them, and the audit at the end."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from survey.audit.node import Check
+from survey.errors import SurveyError
+from survey.settings import is_loopback
+from survey.verification.connection import Connections, Proxy, UnreachableError
+from survey.verification.manifest import Manifest, installed, known_manifests
+from survey.verification.result import Result
+from survey.verification.visitors import USER_AGENTS, Visitor, choose_visitors
+from survey.verification.visits import Target, Visit, visit
+
+DEFAULT_VISITS = 66
+"""Enough to notice with 99% that one visit in 15 is altered: 1 - 0.01^(1/66) = 6.7%."""
+
+PAUSE_SECONDS = 1.0
+"""Mean pause between visits, except on this machine: servers limit requests per second."""
+
+MAX_FAILURES = 3
+"""After this many failed visits without a successful one, a server counts as unreachable."""
+
+AUDIT_SAMPLES = 10_000
+
+MakeVisit = Callable[[Visitor, bool], Visit]
+"""Makes one visit; the second argument asks for every file, whether the survey needs it or not."""
+
+
+def manifests_for(target: Target, file: Path | None) -> dict[str, Manifest]:
+    """Return the manifests to compare with, by version; raises SurveyError for an unfit file."""
+    if file is None:
+        return known_manifests(target.collector)
+    manifest = Manifest.read(file)
+    if manifest.collector != target.collector:
+        named = manifest.collector or "the page's own server"
+        raise SurveyError(f"{file} is for reports to {named}; give that to --collector")
+    return {manifest.version: manifest}
+
+
+def verify(
+    target: Target,
+    make_visit: MakeVisit,
+    *,
+    n_visits: int = DEFAULT_VISITS,
+    pause: float | None = None,
+    watch: Callable[[int], None] = lambda _: None,
+    browsers: Sequence[str] = tuple(USER_AGENTS),
+    rng: random.Random | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Result:
+    """Visit a target and compare everything it sends; `watch` gets the number of visits made."""
+    rng = rng or random.SystemRandom()
+    if pause is None:
+        pause = 0.0 if is_loopback(urlsplit(target.page).hostname or "") else PAUSE_SECONDS
+    result = Result(target, [], installed(target.collector).version)
+    # One visit, chosen at random, loads every file, so that the server cannot tell which.
+    complete = rng.randrange(n_visits)
+    for at, visitor in enumerate(choose_visitors(n_visits, rng, browsers)):
+        if at:
+            sleep(pause * rng.uniform(0.5, 1.5))
+        try:
+            result.visits.append(make_visit(visitor, at == complete))
+        except UnreachableError as error:
+            result.failures.append(str(error))
+            if len(result.failures) >= MAX_FAILURES and not result.visits:
+                break
+        watch(at + 1)
+    return result
+
+
+def network_visits(
+    target: Target, manifests: Mapping[str, Manifest], newest: Manifest, proxy: Proxy | None
+) -> MakeVisit:
+    """Return a function that makes visits with this program's own requests."""
+
+    def make_visit(visitor: Visitor, everything: bool) -> Visit:
+        connections = Connections(proxy)
+        try:
+            return visit(target, visitor, connections.get, manifests, newest, everything=everything)
+        finally:
+            connections.close()
+
+    return make_visit
+
+
+def audit(result: Result, node: str | None = None) -> None:
+    """Run the audit on the files that a visit got, with the definition that it got."""
+    from survey.audit.summary import run_checks
+    from survey.questionnaire.canonical import read_definition
+
+    if result.exit_status:
+        result.audit_note = "skipped, because the files are not the published ones"
+        return
+    definition = next((v.definition for v in result.visits if v.definition is not None), None)
+    if definition is None:
+        result.audit_note = "skipped, because it needs the definition of an open survey"
+        return
+    if (node or shutil.which("node")) is None:
+        result.audit_note = "skipped, because Node is not installed on this machine"
+        return
+    files = max((visit.files for visit in result.visits), key=len)
+    try:
+        result.audit = list(run_checks(files, read_definition(definition), AUDIT_SAMPLES, node))
+    except (SurveyError, KeyError, ValueError) as error:
+        result.audit = [Check("definition", "audit", False, str(error))]

@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -61,7 +62,7 @@ class Response:
         """Return the values of a header, whatever the case of its name."""
         return [value for key, value in self.headers if key.lower() == name]
 
-    @property
+    @cached_property
     def content(self) -> bytes:
         """The body without its content coding; raises CodingError."""
         content = self.body

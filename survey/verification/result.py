@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,27 @@ from survey.verification.visits import Target, Visit
 
 CONFIDENCE = 0.99
 
-AUDIT_SKIPPED = "skipped"
 MAX_SHOWN = 40
+
+
+def percent(rate: float) -> str:
+    """Return a rate in percent, rounded up, so that a statement about it remains true.
+
+    >>> percent(0.0674), percent(0.00459)
+    ('7%', '0.5%')
+    """
+    digits = 0 if rate >= 0.01 else 1
+    scale = 100 * 10**digits
+    return f"{math.ceil(rate * scale) / 10**digits:.{digits}f}%"
+
+
+def printable(line: str) -> str:
+    """Return a line without control characters, with which a server could rewrite the output.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 @dataclass(frozen=True)
@@ -76,10 +96,9 @@ class Result:
     def _deviations(self, visit: Visit) -> list[Difference]:
         """Return how a visit differs from most others."""
         deviations = []
-        if visit.version != self.version:
-            named = f"names version {visit.version!r}" if visit.version else "names no version"
-            others = f"; other visits get {self.version}" if self.version else ""
-            deviations.append(Difference("page", f"{named}{others}"))
+        if visit.version not in ("", self.version):
+            what = f"it names version {visit.version!r}; other visits get {self.version}"
+            deviations.append(Difference("page", what))
         contents = [other.definition for other in self.visits if other.is_known]
         reference = max(contents, key=contents.count, default=None)
         if visit.is_known and self.target.slug and visit.definition != reference:
@@ -136,7 +155,8 @@ class Result:
 
     def to_text(self) -> str:
         """Return the result in sentences."""
-        return "\n".join([self._headline(), *self._details(), *self._limits()])
+        lines = [self._headline(), *self._details(), *self._limits()]
+        return "\n".join(map(printable, lines))
 
     def _headline(self) -> str:
         n = len(self.visits)
@@ -204,9 +224,9 @@ class Result:
         lines = []
         if self.exit_status == 0:
             lines.append(
-                f"If the server altered {100 * self.excluded_rate:.2g}% or more of all visits at "
+                f"If the server altered {percent(self.excluded_rate)} or more of all visits at "
                 f"random, these {len(self.visits)} visits would have shown it with a probability "
-                "of 99% or more."
+                "of at least 99%."
             )
         browser = (
             "The visits used a real Chromium."
@@ -232,7 +252,9 @@ class Result:
             "visits": len(self.visits),
             "failed_visits": self.failures,
             "browser": self.used_browser,
-            "excluded_rate": round(self.excluded_rate, 4) if self.exit_status == 0 else None,
+            "excluded_rate": math.ceil(1e4 * self.excluded_rate) / 1e4
+            if self.exit_status == 0
+            else None,
             "definition_compared": bool(self.target.prefix)
             and any(visit.definition is not None for visit in self.visits),
             "differences": [

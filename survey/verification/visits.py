@@ -159,6 +159,7 @@ def _claimed(
     except CodingError:
         match = None
     if match is None:
+        outcome.differences.append(Difference("page", "it names no version"))
         return newest
     outcome.version = match[1].decode("utf-8", "replace")
     manifest = manifests.get(outcome.version)

@@ -1,0 +1,166 @@
+"""`survey verify` with wrong usage, unreachable servers, proxies, and files of other releases."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from survey.cli import main
+from survey.errors import SurveyError
+from survey.respond.client import Client
+from survey.verification.connection import Proxy, Response, socks_connect
+from survey.verification.manifest import known_manifests
+from survey.verification.visitors import choose_visitors
+from survey.verification.visits import Target
+from tests.conftest import free_port
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["verify", *arguments])
+
+
+HASH = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name a URL"),
+        (("ftp://survey.example.org/s/a",), "write a survey link or page"),
+        ((f"https://survey.example.org/s/a#d={HASH[:20]}",), "copy the whole link"),
+        ((f"https://survey.example.org/#d={HASH}",), "names no survey"),
+        (("https://survey.example.org/s/a", "--proxy", "socks5://localhost:9050"), "socks5h://"),
+        (("https://survey.example.org/s/a", "--watch", "10"), "is not a time"),
+        (("https://survey.example.org/s/a", "--head", HASH), "--check-log"),
+        (("--check-log", "/no/such/log"), "there is no file"),
+        (("https://survey.example.org/s/a", "--manifest", "/no/such/file"), "No such file"),
+    ],
+)
+def test_wrong_usage_ends_with_status_2(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_a_server_that_does_not_answer_is_not_checked():
+    result = run(f"http://127.0.0.1:{free_port()}/s/a", "--without-audit")
+    assert result.exit_code == 2
+    assert result.output.startswith("NOT CHECKED")
+
+
+def test_a_link_is_read_without_its_invitation():
+    target = Target.parse(f"https://survey.example.org/s/a#d={HASH}&i=secret&s=night")
+    assert target.link == f"https://survey.example.org/s/a#d={HASH}"
+    assert target.definition == "https://survey.example.org/s/a/definition.json"
+
+
+def test_the_link_of_a_bundle_names_the_survey_after_the_hash_sign():
+    link = f"https://union.example/folder/#slug=a&d={HASH}"
+    target = Target.parse(link, "https://survey.example.org")
+    assert target.link == link
+    assert target.definition == "https://survey.example.org/s/a/definition.json"
+    assert target.address("client/x.js") == "https://union.example/folder/client/x.js"
+
+
+def test_every_property_occurs_six_times_or_more_among_66_visitors():
+    visitors = choose_visitors(66, random.Random(1))
+    for values in zip(*(visitor.properties().values() for visitor in visitors), strict=True):
+        assert min(Counter(values).values()) >= 6
+
+
+def test_this_installation_knows_its_own_release():
+    manifest = known_manifests("")[Client.load().version]
+    assert manifest.to_json() == Client.load().manifest
+
+
+def test_repeated_headers_and_unknown_codings_are_kept():
+    response = Response("http://a/", 200, (("A", "1"), ("a", "2"), ("Content-Encoding", "x")), b"")
+    assert response.values("a") == ["1", "2"]
+    with pytest.raises(SurveyError, match="unknown coding 'x'"):
+        _ = response.content
+
+
+def test_a_small_body_cannot_fill_the_memory():
+    import gzip
+
+    bomb = gzip.compress(bytes(2**25))
+    response = Response("http://a/", 200, (("Content-Encoding", "gzip"),), bomb)
+    with pytest.raises(SurveyError, match="not exactly one gzip stream"):
+        _ = response.content
+
+
+@pytest.fixture
+def socks() -> Iterator[tuple[int, list[bytes]]]:
+    """Run a SOCKS proxy that records the requested name, port and user, and then answers "ok"."""
+    requests: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        stream, _ = listener.accept()
+        with stream:
+            stream.recv(4)
+            stream.sendall(b"\x05\x02")
+            requests.append(stream.recv(100))
+            stream.sendall(b"\x01\x00")
+            requests.append(stream.recv(300))
+            stream.sendall(b"\x05\x00\x00\x01" + bytes(6) + b"ok")
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1], requests
+    thread.join()
+    listener.close()
+
+
+def test_a_socks_proxy_gets_the_name_of_the_host_and_an_identity(socks):
+    port, requests = socks
+    with socket.create_connection(("127.0.0.1", port)) as stream:
+        socks_connect(stream, "survey.onion", 80, b"visit")
+        assert stream.recv(2) == b"ok"
+    assert requests == [
+        b"\x01\x05visit\x05visit",
+        b"\x05\x01\x00\x03\x0csurvey.onion" + struct.pack(">H", 80),
+    ]
+
+
+def test_a_proxy_is_named_with_its_port():
+    assert Proxy.parse("socks5h://127.0.0.1:9050") == Proxy("socks5h", "127.0.0.1", 9050)
+    with pytest.raises(SurveyError, match="write http://HOST:PORT"):
+        Proxy.parse("http://127.0.0.1")
+
+
+def test_a_manifest_for_another_collector_is_refused(tmp_path):
+    file = tmp_path / "client-manifest.json"
+    file.write_bytes(Client.load("https://survey.example.org").manifest_bytes)
+    result = run("https://union.example/", "--manifest", str(file))
+    assert result.exit_code == 2
+    assert "give that to --collector" in result.output
+
+
+@pytest.mark.parametrize("content", ["x", "[]", "{}", '{"format": 9}'])
+def test_a_file_that_is_no_manifest_is_refused(tmp_path, content):
+    (tmp_path / "file.json").write_text(content)
+    result = run("https://survey.example.org/s/a", "--manifest", str(tmp_path / "file.json"))
+    assert result.exit_code == 2
+    assert str(tmp_path / "file.json") in result.output
+
+
+def test_the_command_needs_no_settings_database_or_node(tmp_path):
+    url = f"http://127.0.0.1:{free_port()}/s/a"
+    command = [sys.executable, "-m", "survey.cli", "verify", url, "--json"]
+    result = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": ""}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2, result.stderr
+    assert json.loads(result.stdout)["status"] == "not checked"
+    assert not list(tmp_path.iterdir())

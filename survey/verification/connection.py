@@ -58,9 +58,17 @@ class Response:
     body: bytes
     malformed: str = ""
 
+    @cached_property
+    def by_name(self) -> Mapping[str, list[str]]:
+        """The values of each header by its name in lower case."""
+        values: dict[str, list[str]] = {}
+        for name, value in self.headers:
+            values.setdefault(name.lower(), []).append(value)
+        return values
+
     def values(self, name: str) -> list[str]:
-        """Return the values of a header, whatever the case of its name."""
-        return [value for key, value in self.headers if key.lower() == name]
+        """Return the values of a header, whose name is given in lower case."""
+        return self.by_name.get(name, [])
 
     @cached_property
     def content(self) -> bytes:

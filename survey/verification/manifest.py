@@ -180,8 +180,7 @@ def compare_headers(
     known = {name.lower() for name in expected} | TRANSPORT
     if kind == "definition" and manifest.collector:
         known |= CROSS_ORIGIN | {"access-control-allow-origin"}
-    for name in sorted({name.lower() for name, _ in response.headers}):
-        values = response.values(name)
+    for name, values in sorted(response.by_name.items()):
         if name not in known:
             yield Difference(where, f"header {_title(name)} added: {values[0][:200]}")
         elif len(values) > 1 and name in TRANSPORT - REPEATABLE:

@@ -196,8 +196,8 @@ class _Loader:
         response = self.fetch(self.target.definition, headers)
         self.outcome.status = response.status
         if response.status != 200:
-            if "location" in {name.lower() for name, _ in response.headers}:
-                self._add(f"redirect to {response.values('location')[0]}")
+            if location := response.values("location"):
+                self._add(f"redirect to {location[0]}")
             return
         found = compare_headers(self.manifest, "definition", ".json", response, "definition")
         self.outcome.differences += found

@@ -19,6 +19,7 @@ from survey.verification.manifest import Difference, known_manifests
 from survey.verification.run import DEFAULT_VISITS, verify
 from survey.verification.visitors import Visitor
 from survey.verification.visits import Target, Visit, visit
+from tests.deploy.proxy import HOST, Proxy
 from tests.verification.tampering import (
     Alteration,
     Decide,
@@ -111,7 +112,7 @@ def test_a_proxy_that_alters_anything_is_found(serve: Callable[..., str], small:
     upstream, overlooked = serve(), []
     for alteration in all_alterations():
         with tampering_proxy(upstream, alteration, always) as url:
-            result = run(link(url, small), "--visits", "2", "--without-audit")
+            result = run(link(url, small), "--visits", "1", "--without-audit")
         # An unknown version in every visit cannot be compared, and the output says so.
         status = 2 if alteration.name == "other version" else 1
         is_reported = status == 2 or is_named(alteration, result.output)
@@ -216,3 +217,35 @@ class AnyHash(str):
 
     def __ne__(self, other: object) -> bool:
         return False
+
+
+def test_a_genuine_server_behind_the_shipped_nginx_gives_no_false_alarm(
+    start_proxy: Callable[..., Proxy], small: PublishedSurvey, monkeypatch: pytest.MonkeyPatch
+):
+    # The command finds its name in the system's files.
+    proxy = start_proxy((HOST, "localhost"), servers=1)
+    monkeypatch.setenv("SSL_CERT_FILE", str(proxy.directory / "tls/fullchain.pem"))
+    url = f"https://localhost:{proxy.port}"
+    result = run(link(url, small), "--visits", "5", "--pause", "1", "--without-audit")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_missing_header_for_encrypted_connections_is_found(
+    start_proxy: Callable[..., Proxy], small: PublishedSurvey, monkeypatch: pytest.MonkeyPatch
+):
+    hidden = "proxy_http_version 1.1; proxy_hide_header Strict-Transport-Security"
+    proxy = start_proxy((HOST, "localhost"), ("proxy_http_version 1.1", hidden), servers=1)
+    monkeypatch.setenv("SSL_CERT_FILE", str(proxy.directory / "tls/fullchain.pem"))
+    url = f"https://localhost:{proxy.port}"
+    result = run(link(url, small), "--visits", "1", "--without-audit")
+    assert result.exit_code == 1
+    assert "header Strict-Transport-Security missing" in result.output
+
+
+def test_a_server_with_an_untrusted_certificate_is_not_checked(
+    start_proxy: Callable[..., Proxy], small: PublishedSurvey
+):
+    proxy = start_proxy((HOST, "localhost"), servers=1)
+    result = run(f"https://localhost:{proxy.port}/s/small", "--visits", "1")
+    assert result.exit_code == 2
+    assert "self-signed certificate" in result.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import socket
 import struct
 import subprocess
@@ -18,11 +19,13 @@ from click.testing import CliRunner, Result
 from survey.cli import main
 from survey.errors import SurveyError
 from survey.respond.client import Client
+from survey.verification import manifest
 from survey.verification.connection import Proxy, Response, socks_connect
-from survey.verification.manifest import known_manifests
+from survey.verification.manifest import Difference, known_manifests
+from survey.verification.result import Result as Outcome
 from survey.verification.visitors import choose_visitors
-from survey.verification.visits import Target
-from tests.conftest import free_port
+from survey.verification.visits import Target, Visit
+from tests.conftest import ROOT, free_port
 
 
 def run(*arguments: str) -> Result:
@@ -79,8 +82,44 @@ def test_every_property_occurs_six_times_or_more_among_66_visitors():
 
 
 def test_this_installation_knows_its_own_release():
-    manifest = known_manifests("")[Client.load().version]
-    assert manifest.to_json() == Client.load().manifest
+    known = known_manifests("")[Client.load().version]
+    assert known.to_json() == Client.load().manifest
+
+
+def test_this_installation_has_the_manifest_of_every_earlier_release():
+    # Version 0.2.0 is the first whose page is the same for every survey and visitor.
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^### (\d+\.\d+\.\d+)$", readme, re.M)
+    later = [v for v in versions if tuple(map(int, v.split("."))) >= (0, 2, 0)]
+    assert set(later) == set(known_manifests(""))
+
+
+def test_earlier_releases_are_known_but_the_installed_one_prevails(tmp_path, monkeypatch):
+    installed = Client.load().manifest
+    for version in ("0.1.9", installed["version"]):
+        form = {**installed, "version": version, "files": {"index.html": "0" * 64}}
+        (tmp_path / f"{version}.json").write_text(json.dumps(form))
+    monkeypatch.setattr(manifest, "FOLDER", tmp_path)
+    known = known_manifests("")
+    assert list(known) == ["0.1.9", installed["version"]]
+    assert known["0.1.9"].files == {"index.html": "0" * 64}
+    assert known[installed["version"]].files == installed["files"]
+
+
+def test_a_server_cannot_rewrite_the_output_with_control_characters():
+    target = Target.parse("https://survey.example.org/s/a")
+    visitor = choose_visitors(1, random.Random(1))[0]
+    visit = Visit(visitor, "0.2.0", differences=[Difference("page", "header X\x1b[2J added")])
+    text = Outcome(target, [visit], "0.2.0").to_text()
+    assert "\x1b" not in text
+    assert r"header X\x1b[2J added" in text
+
+
+@pytest.mark.parametrize(("n", "shown"), [(66, "7%"), (1, "99%"), (1000, "0.5%")])
+def test_the_excluded_rate_is_rounded_up(n, shown):
+    target = Target.parse("https://survey.example.org/s/a")
+    visits = [Visit(visitor, "0.2.0") for visitor in choose_visitors(n, random.Random(1))]
+    assert f"altered {shown} or more" in Outcome(target, visits, "0.2.0").to_text()
 
 
 def test_repeated_headers_and_unknown_codings_are_kept():

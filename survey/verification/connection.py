@@ -12,9 +12,11 @@ import secrets
 import socket
 import ssl
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -29,6 +31,7 @@ TIMEOUT_SECONDS = 30.0
 MAX_BODY_BYTES = 16 * 2**20
 ATTEMPTS = 5
 MAX_WAIT_SECONDS = 60.0
+MAX_VISIT_SECONDS = 900.0
 PROXY_SCHEMES = ("http", "socks5h")
 
 BUSY = (
@@ -166,11 +169,23 @@ class Connections:
         # Tor uses a new circuit, and so another address, for every user name.
         self._identity = secrets.token_hex(8).encode("ascii")
         self._open: dict[tuple[str, str], http.client.HTTPConnection] = {}
+        self._is_late = False
+        self._timer = threading.Timer(MAX_VISIT_SECONDS, self._end)
+        self._timer.daemon = True
+        self._timer.start()
 
     def close(self) -> None:
         """Close all connections."""
+        self._timer.cancel()
         while self._open:
             self._open.popitem()[1].close()
+
+    def _end(self) -> None:
+        """End a visit in which the server sends single bytes without end."""
+        self._is_late = True
+        for connection in list(self._open.values()):
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, url: str, headers: Mapping[str, str]) -> Response:
         """Request a URL; repeat while the server is busy, and raise UnreachableError in the end."""
@@ -180,6 +195,8 @@ class Connections:
                 response = self._request(url, headers)
             except (OSError, http.client.HTTPException) as error:
                 self._forget(url)
+                if self._is_late:
+                    raise UnreachableError(f"{url}: the visit takes too long") from None
                 if isinstance(error, ssl.SSLCertVerificationError):
                     raise UnreachableError(f"{url}: {error.verify_message}") from None
                 reason, wait = str(error) or type(error).__name__, 0.2 * attempt
@@ -204,6 +221,8 @@ class Connections:
         body = received.read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
             raise http.client.HTTPException(f"more than {MAX_BODY_BYTES:,} bytes")
+        if received.length or self._is_late:
+            raise http.client.IncompleteRead(body, received.length)
         if received.will_close:
             self._forget(url)
         # After a malformed line, the parser takes the remaining headers for text.

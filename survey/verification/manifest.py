@@ -37,6 +37,9 @@ CROSS_ORIGIN = frozenset(
 )
 """Headers with which a collector lets another host's page read its definition."""
 
+OTHER_HOST = re.compile(r'="?[^":;,]')
+"""Part of an Alt-Svc header that sends browsers to another host; `h3=":443"` does not."""
+
 JAVASCRIPT = ("text/javascript", "application/javascript")
 
 
@@ -187,7 +190,14 @@ def compare_headers(
             yield Difference(where, f"header {_title(name)} sent {len(values)} times")
     if response.malformed:
         yield Difference(where, f"malformed header: {response.malformed[:200]}")
+    yield from _compare_hosts(response, where)
     yield from _compare_type(suffix, response, where)
+
+
+def _compare_hosts(response: Response, where: str) -> Iterator[Difference]:
+    for value in response.values("alt-svc"):
+        if OTHER_HOST.search(value):
+            yield Difference(where, f"header Alt-Svc names another host: {value[:200]}")
 
 
 def _title(name: str) -> str:
@@ -212,8 +222,8 @@ def _compare_type(suffix: str, response: Response, where: str) -> Iterator[Diffe
         yield Difference(where, f"header Content-Type is {shown[:200]} instead of {expected}")
 
 
-EXCERPT = 60
-"""Bytes of context that are shown of an altered file."""
+EXCERPT = 90
+"""Bytes that are shown of an altered file."""
 
 
 def describe_change(expected: bytes | None, content: bytes) -> str:
@@ -227,7 +237,7 @@ def describe_change(expected: bytes | None, content: bytes) -> str:
     pairs = enumerate(zip(expected, content, strict=False))
     shorter = min(len(expected), len(content))
     at = next((i for i, (old, new) in pairs if old != new), shorter)
-    start = max(0, at - EXCERPT // 2)
+    start = max(0, at - EXCERPT // 5)
     old, new = (
         part[start : start + EXCERPT].decode("utf-8", "replace") for part in (expected, content)
     )

@@ -102,6 +102,8 @@ def header_alterations(path: str, where: str, kind: str) -> Iterator[Alteration]
     for name, value in ADDED_HEADERS.items():
         what = f"header {name.title()} added"
         yield Alteration(f"{where}: {name} added", path, with_header(name, value), where, what)
+    elsewhere = with_header("Alt-Svc", 'h3="evil.example:443"; ma=60')
+    yield Alteration(f"{where}: Alt-Svc", path, elsewhere, where, "Alt-Svc names another host")
     sent_as_text = header_changed("Content-Type", "text/plain")
     yield Alteration(f"{where}: type", path, sent_as_text, where, "Content-Type")
 

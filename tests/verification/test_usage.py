@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,8 +21,14 @@ from click.testing import CliRunner, Result
 from survey.cli import main
 from survey.errors import SurveyError
 from survey.respond.client import Client
-from survey.verification import manifest
-from survey.verification.connection import Proxy, Response, socks_connect
+from survey.verification import connection, manifest
+from survey.verification.connection import (
+    Connections,
+    Proxy,
+    Response,
+    UnreachableError,
+    socks_connect,
+)
 from survey.verification.manifest import Difference, known_manifests
 from survey.verification.result import Result as Outcome
 from survey.verification.visitors import choose_visitors
@@ -136,6 +144,26 @@ def test_a_small_body_cannot_fill_the_memory():
     response = Response("http://a/", 200, (("Content-Encoding", "gzip"),), bomb)
     with pytest.raises(SurveyError, match="not exactly one gzip stream"):
         _ = response.content
+
+
+def test_a_server_that_never_finishes_is_not_checked(monkeypatch):
+    monkeypatch.setattr(connection, "MAX_VISIT_SECONDS", 1.0)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+
+    def answer() -> None:
+        stream, _ = listener.accept()
+        with stream, contextlib.suppress(OSError):
+            stream.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            while True:
+                stream.sendall(b"x")
+                time.sleep(0.1)
+
+    threading.Thread(target=answer, daemon=True).start()
+    visitor = Connections()
+    with listener, pytest.raises(UnreachableError, match="takes too long"):
+        visitor.get(f"http://127.0.0.1:{port}/", {})
+    visitor.close()
 
 
 @pytest.fixture

@@ -200,15 +200,20 @@ class Result:
     def _definition_sentence(self) -> str:
         if not self.target.slug:
             return "The address names no survey, so no definition was compared."
-        statuses = sorted({visit.status for visit in self.visits} - {0})
+        differs = any(finding.difference.where == "definition" for finding in self.findings)
         if all(visit.definition is None for visit in self.visits):
-            return f"The survey is not open (status {statuses}), so no definition was compared."
-        if not self.target.prefix:
+            statuses = sorted({str(visit.status) for visit in self.visits if visit.status})
             return (
-                "All visits got one definition, or it is listed above. The link has no hash "
-                "(#d=...), so nothing shows that it is the published one."
+                f"The server sends no definition (status {', '.join(statuses)}), so none was "
+                "compared. The survey is closed or does not exist."
             )
-        if any(finding.difference.where == "definition" for finding in self.findings):
+        if not self.target.prefix:
+            got = "got different definitions" if differs else "got the same definition"
+            return (
+                f"The visits {got}. The link has no hash (#d=...), so nothing shows whether the "
+                "definition is the published one."
+            )
+        if differs:
             return "The survey's definition is not the one that the link names."
         return "The survey's definition is the one that the link names."
 

@@ -130,6 +130,35 @@ def test_the_excluded_rate_is_rounded_up(n, shown):
     assert f"altered {shown} or more" in Outcome(target, visits, "0.2.0").to_text()
 
 
+@pytest.mark.parametrize(
+    ("fragment", "definition", "status", "sentence"),
+    [
+        (f"#d={HASH}", b"{}", 200, "definition is the one that the link names"),
+        ("", b"{}", 200, "nothing shows whether the definition is the published one"),
+        (f"#d={HASH}", None, 410, "no definition (status 410), so none was compared"),
+    ],
+)
+def test_the_output_says_whether_the_definition_was_compared(
+    fragment, definition, status, sentence
+):
+    target = Target.parse(f"https://survey.example.org/s/a{fragment}")
+    visitors = choose_visitors(2, random.Random(1))
+    visits = [Visit(v, "0.2.0", definition=definition, status=status) for v in visitors]
+    outcome = Outcome(target, visits, "0.2.0")
+    assert outcome.exit_status == 0
+    assert sentence in outcome.to_text()
+
+
+def test_a_definition_that_only_some_visitors_get_is_a_difference():
+    target = Target.parse("https://survey.example.org/s/a")
+    visitors = choose_visitors(3, random.Random(1))
+    contents = (b"{}", b"{}", b"[]")
+    visits = [Visit(v, "0.2.0", definition=c) for v, c in zip(visitors, contents, strict=True)]
+    outcome = Outcome(target, visits, "0.2.0")
+    assert outcome.exit_status == 1
+    assert "definition: it is not that of other visits" in outcome.to_text()
+
+
 def test_repeated_headers_and_unknown_codings_are_kept():
     response = Response("http://a/", 200, (("A", "1"), ("a", "2"), ("Content-Encoding", "x")), b"")
     assert response.values("a") == ["1", "2"]

@@ -202,14 +202,14 @@ def _result(
     browser: bool,
     without_audit: bool,
 ) -> Result:
-    from survey.settings import check_origin
+    from survey.settings import check_address
     from survey.verification.connection import Proxy
     from survey.verification.run import audit, manifests_for, network_visits, verify
     from survey.verification.visitors import CHROMIUM, USER_AGENTS
     from survey.verification.visits import Target
 
     if collector:
-        check_origin("--collector", collector)
+        check_address("--collector", collector)
     target = Target.parse(url, collector)
     manifests = manifests_for(target, manifest)
     via = Proxy.parse(proxy) if proxy else None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import PurePath
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, Request
+from playwright.sync_api import Page, Request, Route
 
 from survey.mechanism import AnyChannel, BitVector, WeightTable
+from survey.respond.client import CONTENT_TYPES, Client, source_files
 from tests.browser.conftest import Device, Site
 from tests.browser.respondent import (
     answer,
@@ -37,11 +41,16 @@ STUB = """
     for (let i = 0; i < array.length; i += 1) array[i] = octet = (octet + 89) % 251;
     return array;
   };
+  const delays = [];
+  const start = window.setTimeout;
+  window.setTimeout = (act, delay, ...rest) => (delays.push(delay), start(act, delay, ...rest));
+  window.requestedDelays = () => delays;
 })();
 """
 STATE = """async () => ({
   dom: document.documentElement.outerHTML,
   title: document.title,
+  delays: window.requestedDelays(),
   address: location.href,
   history: [history.length, JSON.stringify(history.state)],
   name: window.name,
@@ -160,6 +169,60 @@ def test_the_comparison_of_traces_detects_different_codes(site, new_device):
     second = visit(site, new_device, link, ("Yes", "Often"), (1, 2), wait_sent)
     assert first["requests"] != second["requests"]
     assert first["dom"] != second["dom"]
+
+
+# -- the comparison detects page modules that leak
+
+
+SENDING, ANSWERING = "onSend(answers,", "onAnswer(id, answer, rounded)"
+
+LEAKS = {
+    "the name of the window": ("visit.js", "window.name = answers.fell_asleep;", SENDING),
+    "the storage": ("visit.js", "localStorage.setItem('t', JSON.stringify(answers));", SENDING),
+    "an element": ("visit.js", "document.body.title = Object.values(answers).join();", SENDING),
+    "a delay": ("visit.js", "setTimeout(() => {}, Object.values(answers)[0]);", SENDING),
+    "the address": ("view-questions.js", "history.replaceState(0, '', `?${answer}`),", ANSWERING),
+    "a request": ("view-questions.js", "new Image().src = `/favicon.ico?${answer}`,", ANSWERING),
+}
+"""A module, the code that leaks an answer, and the code before which it runs."""
+
+
+def altered_client(module: str, leak: str, place: str) -> Client:
+    """Return a client whose page names the altered module with its true hash."""
+    client = Client.load()
+    source = source_files()[module].decode()
+    assert source.count(place) == 1
+    is_expression = leak.endswith(",")
+    both = f"({leak} {place})" if is_expression else f"{leak} {place}"
+    changed = source.replace(place, both)
+    return Client({**client.files, module: changed.encode()})
+
+
+def serve_altered(device: Device, client: Client) -> Device:
+    """Let a device load this client instead of the server's."""
+
+    def fulfill(route: Route) -> None:
+        path = urlsplit(route.request.url).path
+        content = client.served.get(path.removeprefix("/"), client.page)
+        kind = CONTENT_TYPES[PurePath(path).suffix or ".html"]
+        route.fulfill(body=content, headers={"Content-Type": kind})
+
+    device.context.route(re.compile(r"/client/|/s/[^/]+$"), fulfill)
+    return device
+
+
+@pytest.mark.web
+@pytest.mark.parametrize("leak", ["none", *LEAKS])
+def test_the_comparison_of_traces_detects_a_page_module_that_leaks_answers(site, new_device, leak):
+    client = Client.load() if leak == "none" else altered_client(*LEAKS[leak])
+
+    def altered_device() -> Device:
+        return serve_altered(new_device(), client)
+
+    link = site.link(site.publish())
+    first = visit(site, altered_device, link, ("Yes", "Often"), (1, 1), wait_sent)
+    second = visit(site, altered_device, link, ("No", "Never"), (1, 1), wait_sent)
+    assert (first == second) == (leak == "none")
 
 
 # -- ticks, numbers, dates and paths

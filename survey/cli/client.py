@@ -1,4 +1,4 @@
-"""Commands about the respondents' page: copies for other hosts, and verification."""
+"""Commands that copy the respondents' page for other hosts and verify it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     help="Address of the server that collects the reports (its SURVEY_PUBLIC_URL).",
 )
 def bundle(directory: Path, collector: str) -> None:
-    """Write the respondents' page to a new DIR, for any static host to serve.
+    """Write the respondents' page to a new DIR, ready for any static web host.
 
-    A host that does not belong to the operator can then guarantee what respondents load. Without
-    --collector, the files are those that the collecting server itself sends, to be compared or
-    signed.
+    If the host does not belong to the operator, the operator cannot alter the page. Without
+    --collector, the command writes the files that the server itself sends, so that you can compare
+    or sign them.
     """
     from survey.respond.client import Client
     from survey.settings import check_address
@@ -53,8 +53,8 @@ def bundle(directory: Path, collector: str) -> None:
     click.echo(f"    Cache-Control: {headers['files']['Cache-Control']} (with all other files)")
     if not client.collector:
         return
-    click.echo(f"\nOn {client.collector}, add the host's origin to SURVEY_CLIENT_ORIGINS.")
-    click.echo("Links to the host: survey link SLUG --page https://HOST/FOLDER/")
+    click.echo(f"\nAdd the host's origin to SURVEY_CLIENT_ORIGINS on {client.collector}.")
+    click.echo("To create links to the host: survey link SLUG --page https://HOST/FOLDER/")
     click.echo(f"To verify the host: survey verify URL --collector {client.collector}")
 
 
@@ -83,57 +83,67 @@ def _write(directory: Path, client: Client) -> None:
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 NOT_CHECKED = 2
-"""Exit status of `survey verify` if nothing could be compared, as for wrong usage."""
+"""Exit status of `survey verify` if nothing could be compared, and for usage errors."""
 
 
 def _seconds(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    """Read a time such as 10m."""
+    """Convert a time such as 10m to seconds."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,5})([smhd])", text)
     if match is None or int(match[1]) == 0:
-        raise click.BadParameter(f"{text!r} is not a time; write for example 30s, 10m, 2h or 1d")
+        raise click.BadParameter(f"{text!r} is not a time; write, for example, 30s, 10m, 2h or 1d")
     return int(match[1]) * UNITS[match[2]]
 
 
 @click.command()
 @click.argument("url", required=False)
 @click.option(
-    "--collector", default="", metavar="URL", help="Server that collects the reports of a bundle."
+    "--collector", default="", metavar="URL", help="Server that a bundle sends reports to."
 )
 @click.option("--visits", default=66, show_default=True, type=click.IntRange(1, 10_000))
 @click.option(
     "--pause",
     type=click.FloatRange(0, 3600),
     metavar="SECONDS",
-    help="Mean pause between visits; default: 1, on this machine 0.",
+    help="Mean pause between visits; default: 1, or 0 for a server on this machine.",
 )
-@click.option("--manifest", type=PATH, metavar="FILE", help="The release's client-manifest.json.")
+@click.option(
+    "--manifest", type=PATH, metavar="FILE", help="Compare with this client-manifest.json."
+)
 @click.option(
     "--proxy", default="", metavar="URL", help="http://HOST:PORT; Tor: socks5h://127.0.0.1:9050."
 )
-@click.option("--browser", is_flag=True, help="Visit with a real Chromium (needs playwright).")
-@click.option("--without-audit", is_flag=True, help="Do not run the audit on the served files.")
+@click.option("--browser", is_flag=True, help="Use a real Chromium (needs playwright).")
+@click.option("--without-audit", is_flag=True, help="Do not audit the received files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--watch", callback=_seconds, metavar="TIME", help="Repeat forever, every 10m or 1h.")
+@click.option(
+    "--watch",
+    callback=_seconds,
+    metavar="TIME",
+    help="Repeat until interrupted, for example every 10m or 1h.",
+)
 @click.option("--log", type=PATH, metavar="FILE", help="Append each result to a hash-chained log.")
 @click.option("--check-log", type=PATH, metavar="FILE", help="Check a log instead of a server.")
-@click.option("--head", default="", metavar="HASH", help="A head of the log that you kept.")
+@click.option(
+    "--head", default="", metavar="HASH", help="Earlier head of the log, to detect removed lines."
+)
 def verify(url: str | None, check_log: Path | None, head: str, **options: Any) -> None:
-    """Compare what a server sends with the published client, from another machine.
+    """Compare what a server sends with the published client.
 
-    URL is a survey link or the address of a page. Trust the result as much as you trust this
-    installation: get it from the project, not from the operator.
+    URL is a survey link or the address of a page. The result is only as trustworthy as this
+    machine and this installation: use your own machine, and get the installation from the project,
+    not from the operator.
 
-    Exit status: 0 everything is identical, 1 something differs, 2 it could not be checked.
+    Exit status: 0 identical, 1 different, 2 not checked.
     """
     try:
         if check_log is not None:
             status = _check_log(check_log, head)
         elif url is None:
-            raise click.UsageError("name a URL to verify, or a log with --check-log FILE")
+            raise click.UsageError("give a URL to verify, or a log with --check-log FILE")
         elif head:
-            raise click.UsageError("--head belongs to --check-log FILE")
+            raise click.UsageError("--head can only be used with --check-log FILE")
         else:
             status = _verify(url, **options)
     except (SurveyError, OSError) as error:
@@ -153,9 +163,9 @@ def _check_log(file: Path, head: str) -> int:
         click.echo(f"CHANGED: {error}")
         return 1
     n_different = sum(entry.get("status") == "different" for entry in entries)
-    click.echo(f"complete: {len(entries):,} verifications, {n_different:,} with a difference")
+    click.echo(f"complete: {len(entries):,} verifications, {n_different:,} with differences")
     if not head:
-        click.echo("Without --head, nothing shows that the newest lines were not removed.")
+        click.echo("Without --head, this check cannot detect that the newest lines were removed.")
     click.echo(f"head {newest}")
     return 0
 
@@ -168,7 +178,7 @@ def _verify(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Verify once, or until interrupted; return the exit status of the worst result."""
+    """Verify once, or repeat until interrupted; return the exit status of the worst result."""
     from survey.verification import log as chain
 
     statuses = []

@@ -1,1 +1,1 @@
-"""Verification of a server from elsewhere: does it send every visitor the published client?"""
+"""Verification, from another machine, that a server sends every visitor the published client."""

@@ -1,4 +1,4 @@
-"""Visits with a real Chromium, which a server cannot tell from a respondent's by its traffic."""
+"""Visits with a real Chromium, whose network traffic looks like that of a respondent's browser."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def browser_visits(
 
 @contextmanager
 def _context(browser: Browser, target: Target, visitor: Visitor) -> Iterator[BrowserContext]:
-    """Open a browser profile with the visitor's properties, as far as Chromium can have them."""
+    """Open a browser profile with those of the visitor's properties that Chromium can imitate."""
     is_mobile = "Mobile" in USER_AGENTS[visitor.browser]
     context = browser.new_context(
         user_agent=USER_AGENTS[visitor.browser],
@@ -82,7 +82,7 @@ def _context(browser: Browser, target: Target, visitor: Visitor) -> Iterator[Bro
 
 
 class _Traffic:
-    """The responses to everything that a page requested, by address."""
+    """Responses to all requests of a page, by address."""
 
     def __init__(self, context: BrowserContext, target: Target) -> None:
         self._context = context
@@ -92,7 +92,7 @@ class _Traffic:
         self.addresses: set[str] = set()
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Response:  # noqa: ARG002
-        """Return what the browser received from an address; the browser sets the headers."""
+        """Return the browser's response from an address; the browser sets the headers itself."""
         if url == self._target.page:
             self._load_page()
         if url in self._received:
@@ -134,8 +134,8 @@ def _received(url: str, response: Any) -> Response:
 def _response(url: str, status: int, headers: Any, body: bytes) -> Response:
     pairs = ((header["name"], header["value"]) for header in headers)
     # The browser has decoded the body already.
-    kept = tuple(pair for pair in pairs if pair[0].lower() != "content-encoding")
-    return Response(url, status, kept, body)
+    decoded = tuple(pair for pair in pairs if pair[0].lower() != "content-encoding")
+    return Response(url, status, decoded, body)
 
 
 def _visit(
@@ -153,9 +153,9 @@ def _visit(
     known = {target.address(path) for path in manifest.files} | {target.definition}
     for address in sorted(traffic.addresses - known):
         outcome.differences.append(Difference("page", f"it requests {address}"))
-    given = {pair.partition("=")[0] for pair in visitor.cookie.split("; ")}
+    cookie_names = {pair.partition("=")[0] for pair in visitor.cookie.split("; ")}
     for cookie in context.cookies():
-        if cookie["name"] not in given:
+        if cookie["name"] not in cookie_names:
             outcome.differences.append(Difference("page", f"it sets the cookie {cookie['name']}"))
     for worker in context.service_workers:
         outcome.differences.append(Difference("page", f"it adds the service worker {worker.url}"))

@@ -1,7 +1,7 @@
 """HTTP requests of one visitor: headers as received, no cookies, no redirects, an optional proxy.
 
-A library would merge repeated headers, follow redirects or decode bodies. Each of these hides
-something that a server may have altered.
+HTTP libraries merge repeated headers, follow redirects or decode bodies, and so could hide what a
+server has altered.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ BUSY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""Statuses after which a request is repeated: the server asks for fewer requests, or restarts."""
+"""Statuses after which a request is repeated: the server limits requests, or is restarting."""
 
 
 class UnreachableError(SurveyError):
-    """A server or proxy that does not answer, so that nothing can be compared."""
+    """A server or proxy does not answer, so nothing can be compared."""
 
 
 class CodingError(SurveyError):
-    """A body that does not have the coding that its headers state."""
+    """A body is not encoded as its headers state."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """A response as received: `headers` in their order, repeated ones included."""
+    """A response as received, with all `headers` in their original order."""
 
     url: str
     status: int
@@ -70,7 +70,7 @@ class Response:
         return values
 
     def values(self, name: str) -> list[str]:
-        """Return the values of a header, whose name is given in lower case."""
+        """Return the values of a header; write its name in lower case."""
         return self.by_name.get(name, [])
 
     @cached_property
@@ -125,7 +125,7 @@ def _zstd(body: bytes) -> bytes:
         import zstandard
     except ImportError:
         raise UnreachableError(
-            "a proxy on the way compresses with zstd; to read it: pip install zstandard"
+            "the response is compressed with zstd; to decode it, run: pip install zstandard"
         ) from None
     try:
         content: bytes = zstandard.ZstdDecompressor().decompress(body, MAX_BODY_BYTES)
@@ -166,7 +166,7 @@ class Connections:
     ) -> None:
         self._proxy = proxy
         self._sleep = sleep
-        # Tor uses a new circuit, and so another address, for every user name.
+        # Tor uses a separate circuit, and so usually another address, for each user name.
         self._identity = secrets.token_hex(8).encode("ascii")
         self._open: dict[tuple[str, str], http.client.HTTPConnection] = {}
         self._is_late = False
@@ -181,14 +181,14 @@ class Connections:
             self._open.popitem()[1].close()
 
     def _end(self) -> None:
-        """End a visit in which the server sends single bytes without end."""
+        """End a visit that takes too long because the server sends one byte at a time."""
         self._is_late = True
         for connection in list(self._open.values()):
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Request a URL; repeat while the server is busy, and raise UnreachableError in the end."""
+        """Request a URL; repeat while the server is busy, then raise UnreachableError."""
         reason = ""
         for attempt in range(ATTEMPTS):
             try:
@@ -225,7 +225,7 @@ class Connections:
             raise http.client.IncompleteRead(body, received.length)
         if received.will_close:
             self._forget(url)
-        # After a malformed line, the parser takes the remaining headers for text.
+        # The parser treats all headers after a malformed line as text.
         rest = str(received.msg.get_payload() or "").strip()
         malformed = rest or ", ".join(type(defect).__name__ for defect in received.msg.defects)
         return Response(url, received.status, tuple(received.getheaders()), body, malformed)
@@ -272,7 +272,7 @@ class Connections:
 
 
 def socks_connect(stream: socket.socket, host: str, port: int, identity: bytes) -> None:
-    """Have a SOCKS proxy connect a stream to a host, whose name the proxy resolves.
+    """Connect a stream to a host through a SOCKS proxy, which resolves the host's name.
 
     Source: RFC 1928, RFC 1929.
     """

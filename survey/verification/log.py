@@ -1,6 +1,6 @@
 """A log of verifications as a hash chain: every line contains the hash of the line before it.
 
-Whoever keeps the newest hash, the head, can notice that earlier lines were changed or removed.
+A person who keeps the newest hash, the head, can detect that earlier lines were changed or removed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from survey.errors import SurveyError
 from survey.respond.client import sha256
 
 START = "0" * 64
-"""What the first line has instead of the hash of an earlier one."""
+"""The previous hash in the first line."""
 
 
 def append(file: Path, entry: dict[str, Any], now: datetime | None = None) -> str:
-    """Append an entry with its time; return the new head. A damaged log is not continued."""
+    """Append an entry with its time and return the new head; reject a damaged log."""
     previous = check(file)[1] if file.exists() else START
     time = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     line = json.dumps({"previous": previous, "time": time, **entry}, ensure_ascii=False)
@@ -31,9 +31,9 @@ def append(file: Path, entry: dict[str, Any], now: datetime | None = None) -> st
 
 
 def check(file: Path, head: str = "") -> tuple[list[dict[str, Any]], str]:
-    """Return the entries of a log and its head; raise SurveyError if it was changed.
+    """Return the entries of a log and its head; raise SurveyError if lines were changed.
 
-    head  the hash of a line that must be in the log: a head that somebody kept
+    head  an earlier head; the log must contain the line with this hash
     """
     entries, previous, heads = [], START, {START}
     lines = file.read_bytes().split(b"\n")
@@ -44,7 +44,7 @@ def check(file: Path, head: str = "") -> tuple[list[dict[str, Any]], str]:
             entry = json.loads(line)
             is_chained = entry["previous"] == previous
         except (ValueError, KeyError, TypeError):
-            raise SurveyError(f"{file}, line {number}: not an entry of a log") from None
+            raise SurveyError(f"{file}, line {number}: this is not an entry of a log") from None
         if not is_chained:
             raise SurveyError(
                 f"{file}, line {number}: it does not continue line {number - 1}; "

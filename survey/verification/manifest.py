@@ -1,4 +1,4 @@
-"""What a release sends: the hash of each file and the headers, and how a response differs."""
+"""Manifests: the hashes of a release's files and its headers, and comparisons with responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRANSPORT = frozenset(
         *("accept-ranges", "age", "via", "alt-svc"),
     ]
 )
-"""Headers of servers and proxies that do not affect what a page may do; any value is accepted."""
+"""Headers that servers and proxies add and that do not affect the page; any value is accepted."""
 
 REPEATABLE = frozenset(["connection", "vary", "via", "alt-svc", "transfer-encoding"])
 
@@ -35,7 +35,7 @@ CROSS_ORIGIN = frozenset(
     f"access-control-{name}"
     for name in ("allow-methods", "allow-headers", "expose-headers", "max-age")
 )
-"""Headers with which a collector lets another host's page read its definition."""
+"""Headers with which a collector allows the page of another host to load a definition."""
 
 OTHER_HOST = re.compile(r'="?[^":;,]')
 """Part of an Alt-Svc header that sends browsers to another host; `h3=":443"` does not."""
@@ -45,7 +45,7 @@ JAVASCRIPT = ("text/javascript", "application/javascript")
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that a server sent and the release does not: where, and what.
+    """A difference between a server's response and the release.
 
     where   the path of a file, "page", "definition", or an address that should not exist
     """
@@ -56,9 +56,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a release sends: SHA-256 of each file by path, and headers of the page and the files.
+    """A release: SHA-256 of each file by path, and the headers of the page and of the files.
 
-    `client` has the files themselves if they are those of this installation.
+    `client` contains the files if the release is the installed one.
     """
 
     version: str
@@ -69,7 +69,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, form: Any, source: str) -> Manifest:
-        """Read a `client-manifest.json`; errors name its `source`."""
+        """Read the JSON form of a `client-manifest.json`; error messages name its `source`."""
         try:
             if form["format"] != MANIFEST_FORMAT:
                 raise SurveyError(
@@ -110,7 +110,7 @@ class Manifest:
         return headers
 
     def content(self, path: str) -> bytes | None:
-        """Return the bytes of a file if this installation has them."""
+        """Return the bytes of a file, or None if this installation does not contain them."""
         return self.client.served.get(path) if self.client else None
 
 
@@ -130,7 +130,8 @@ def installed(collector: str) -> Manifest:
 def known_manifests(collector: str) -> dict[str, Manifest]:
     """Return the manifests that this installation contains, by version.
 
-    The page on another host names its collector, so its hash is known for this version only.
+    A page for another host contains the collector's address, so only its hash in this version is
+    known.
     """
     manifests = [] if collector else [Manifest.read(file) for file in sorted(FOLDER.glob("*.json"))]
     # The installed client comes last: it prevails over a manifest with the same version.
@@ -140,10 +141,10 @@ def known_manifests(collector: str) -> dict[str, Manifest]:
 def compare_file(
     manifest: Manifest, path: str, response: Response, where: str = "", status: int = 200
 ) -> Iterator[Difference]:
-    """Compare a response with a file of the release, in status, headers and bytes.
+    """Compare the status, headers and bytes of a response with a file of the release.
 
-    A file at another address than its own, `where`, has the headers of the page: its address does
-    not contain the hash of its content.
+    A file that is also available at another address, `where`, has the headers of the page there,
+    because that address does not contain a hash of the content.
     """
     kind = "page" if path == INDEX or where else "files"
     where = where or ("page" if path == INDEX else path)
@@ -169,7 +170,7 @@ def _describe_status(response: Response, expected: int) -> str:
 def compare_headers(
     manifest: Manifest, kind: str, suffix: str, response: Response, where: str
 ) -> Iterator[Difference]:
-    """Compare the headers of a response: required values, and no header that is not known."""
+    """Compare the headers of a response with the required values; report unknown headers."""
     expected = manifest.expected_headers(kind)
     if response.url.startswith("http://"):
         # Browsers ignore it without encryption, and servers need not send it.
@@ -223,11 +224,11 @@ def _compare_type(suffix: str, response: Response, where: str) -> Iterator[Diffe
 
 
 EXCERPT = 90
-"""Bytes that are shown of an altered file."""
+"""Number of bytes of an altered file in a message."""
 
 
 def describe_change(expected: bytes | None, content: bytes) -> str:
-    """Return how a content differs from the expected one, which may be unknown.
+    """Describe how content differs from the expected content; None means unknown.
 
     >>> describe_change(b"let p = 3;", b"let p = 1;")
     "the bytes differ from byte 8 on: 'let p = 1;' instead of 'let p = 3;'"
@@ -247,11 +248,11 @@ def describe_change(expected: bytes | None, content: bytes) -> str:
 REFERENCE = re.compile(
     rb"""<(?:script|link|iframe|img|embed|object)\b[^>]*?(?:src|href)\s*=\s*["']?([^"'\s>]+)"""
 )
-"""Addresses that a page loads; an altered page may contain them in other forms as well."""
+"""Addresses that a page loads; an altered page may also load others in ways not matched here."""
 
 
 def added_references(manifest: Manifest, page: bytes) -> list[str]:
-    """Return addresses that a page loads and the release's page does not."""
+    """Return the addresses that a page loads in addition to those of the release."""
     folders = {path.rpartition("/")[0] for path in manifest.files if "/" in path}
     addresses = [match.decode("utf-8", "replace") for match in REFERENCE.findall(page)]
     return [

@@ -1,4 +1,4 @@
-"""The result of a verification, in words for people who decide about a survey and as JSON."""
+"""The result of a verification, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_SHOWN = 40
 
 
 def percent(rate: float) -> str:
-    """Return a rate in percent, rounded up, so that a statement about it remains true.
+    """Return a rate in percent, rounded up, so that statements about it remain true.
 
     >>> percent(0.0674), percent(0.00459)
     ('7%', '0.5%')
@@ -29,7 +29,7 @@ def percent(rate: float) -> str:
 
 
 def printable(line: str) -> str:
-    """Return a line without control characters, with which a server could rewrite the output.
+    """Escape control characters in a line, because a server could use them to alter the output.
 
     >>> printable("a\\x1b[2Jb")
     'a\\\\x1b[2Jb'
@@ -39,7 +39,7 @@ def printable(line: str) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """A difference, and in how many visits and for which visitors it occurred."""
+    """A difference with the number of visits and a description of the visitors affected."""
 
     difference: Difference
     n_visits: int
@@ -65,14 +65,14 @@ class Result:
 
     @property
     def version(self) -> str:
-        """The release that the server claims to run: the most frequent one that is known."""
+        """The version that most pages name, preferably one with a known manifest."""
         versions = [visit.version for visit in self.visits if visit.version and visit.is_known]
         versions = versions or [visit.version for visit in self.visits]
         return max(sorted(set(versions)), key=versions.count, default="")
 
     @property
     def n_files(self) -> int:
-        """The number of files that were compared, the page and the definition included."""
+        """The number of compared files, including the page and the definition."""
         names = {name for visit in self.visits for name in visit.files}
         has_definition = any(visit.definition is not None for visit in self.visits)
         return len(names) + 1 + has_definition
@@ -84,11 +84,11 @@ class Result:
 
     @property
     def findings(self) -> list[Finding]:
-        """Each difference with its visits, the most frequent ones first."""
+        """All differences with the visits that they affect, the most frequent first."""
         differences = [[*visit.differences, *self._deviations(visit)] for visit in self.visits]
-        found = dict.fromkeys(difference for row in differences for difference in row)
+        distinct = dict.fromkeys(difference for row in differences for difference in row)
         findings = []
-        for difference in found:
+        for difference in distinct:
             affected = [difference in row for row in differences]
             findings.append(Finding(difference, sum(affected), self._describe_visitors(affected)))
         return sorted(findings, key=lambda finding: -finding.n_visits)
@@ -102,13 +102,13 @@ class Result:
         contents = [other.definition for other in self.visits if other.is_known]
         reference = max(contents, key=contents.count, default=None)
         if visit.is_known and self.target.slug and visit.definition != reference:
-            shown = "none" if visit.definition is None else sha256(visit.definition)[:32]
-            what = f"it is not that of other visits: {shown}, status {visit.status}"
+            digest = "none" if visit.definition is None else sha256(visit.definition)[:32]
+            what = f"it differs from that of other visits: hash {digest}, status {visit.status}"
             deviations.append(Difference("definition", what))
         return deviations
 
     def _describe_visitors(self, affected: Sequence[bool]) -> str:
-        """Return which property the affected visits, and no others, have in common."""
+        """Describe the affected visits: their number, and the properties that all of them share."""
         n = sum(affected)
         if n == len(affected):
             return "all visits"
@@ -124,18 +124,18 @@ class Result:
                 if not is_affected
             }
             if len(values) == 1 and n > 1:
-                only = "" if values & others else ", and all of those"
-                shared.append(f"{name} {values.pop()!r}{only}")
-        return f"{n} of {len(affected)} visits" + (f"; only {', '.join(shared)}" if shared else "")
+                scope = "" if values & others else " and no others"
+                shared.append(f"{name} {values.pop()!r} in all of these{scope}")
+        return "; ".join([f"{n} of {len(affected)} visits", *shared])
 
     @property
     def is_identical(self) -> bool:
-        """Whether every visit was completed and got the release, nothing else, and it passed."""
+        """Whether every visit received exactly the release, and the audit, if it ran, passed."""
         return self.exit_status == 0
 
     @property
     def exit_status(self) -> int:
-        """0 identical, 1 a difference, 2 could not be checked."""
+        """Exit status of the command: 0 identical, 1 different, 2 not checked."""
         if (self.findings and self.is_version_known) or self._failed_checks:
             return 1
         return 2 if self.failures or not self.visits or not self.is_version_known else 0
@@ -146,10 +146,10 @@ class Result:
 
     @property
     def excluded_rate(self) -> float:
-        """The smallest rate of altered visits that would have been noticed at 99%.
+        """The smallest rate of altered visits that these visits detect with a probability of 99%.
 
-        A server that alters a share r of all visits at random remains unnoticed in n visits with
-        probability (1 - r)^n. So r = 1 - 0.01^(1/n) is noticed with 99%.
+        A server that alters a share r of all visits at random remains undetected in n visits with
+        probability (1 - r)^n, which is 1% for r = 1 - 0.01^(1/n).
         """
         return float(1 - (1 - CONFIDENCE) ** (1 / max(len(self.visits), 1)))
 
@@ -169,7 +169,7 @@ class Result:
             return f"NOT CHECKED: {self.target.page} could not be compared with a published client."
         kind = "real browser visits" if self.used_browser else "visits"
         return (
-            f"The client that this server sends is the published version {self.version}; "
+            f"This server sends the published client {self.version}: "
             f"{self.n_files} files, {n} {kind}, all identical."
         )
 
@@ -184,7 +184,7 @@ class Result:
         if self.visits and not self.is_version_known:
             lines.append(
                 f"  The page names version {self.version}, which this installation ({self.newest}) "
-                "does not know. Upgrade, or give the manifest of that release with --manifest FILE."
+                "does not know. Upgrade, or pass the manifest of that release with --manifest FILE."
             )
         for reason in sorted(set(self.failures))[:3]:
             n = self.failures.count(reason)
@@ -193,29 +193,31 @@ class Result:
             return lines
         lines.append(self._definition_sentence())
         if self.version != self.newest and self.exit_status == 0:
-            lines.append(f"This installation is version {self.newest}; the server's differs.")
+            lines.append(
+                f"This installation has version {self.newest}; the server runs {self.version}."
+            )
         lines.append(f"Audit of the files: {self._audit_sentence()}.")
         return lines
 
     def _definition_sentence(self) -> str:
         if not self.target.slug:
-            return "The address names no survey, so no definition was compared."
+            return "The URL does not name a survey, so no definition was compared."
         differs = any(finding.difference.where == "definition" for finding in self.findings)
         if all(visit.definition is None for visit in self.visits):
             statuses = sorted({str(visit.status) for visit in self.visits if visit.status})
             return (
                 f"The server sends no definition (status {', '.join(statuses)}), so none was "
-                "compared. The survey is closed or does not exist."
+                "compared. The survey may be closed or may not exist."
             )
         if not self.target.prefix:
-            got = "got different definitions" if differs else "got the same definition"
+            definitions = "different definitions" if differs else "the same definition"
             return (
-                f"The visits {got}. The link has no hash (#d=...), so nothing shows whether the "
-                "definition is the published one."
+                f"The visits received {definitions}. The link has no hash (#d=...), so this does "
+                "not show whether the definition is the published one."
             )
         if differs:
-            return "The survey's definition is not the one that the link names."
-        return "The survey's definition is the one that the link names."
+            return "The survey's definition does not match the hash in the link."
+        return "The survey's definition matches the hash in the link."
 
     def _audit_sentence(self) -> str:
         if self.audit is None:
@@ -230,20 +232,20 @@ class Result:
         if self.exit_status == 0:
             lines.append(
                 f"If the server altered {percent(self.excluded_rate)} or more of all visits at "
-                f"random, these {len(self.visits)} visits would have shown it with a probability "
-                "of at least 99%."
+                f"random, these {len(self.visits)} visits would have detected it with a "
+                "probability of at least 99%."
             )
         browser = (
             "The visits used a real Chromium."
             if self.used_browser
-            else "No real browser was used: a server could recognize this command by its network "
-            "traffic. --browser makes that harder."
+            else "The visits did not use a real browser, so a server could recognize them by their "
+            "network traffic; --browser makes that harder."
         )
         return [
             *lines,
             browser,
-            "What this cannot tell: whether the server alters the page for one person or address, "
-            "or at other times (--watch), and what the server does with the reports.",
+            "This does not show whether the server alters the page for one person or address, or "
+            "at other times (--watch), or what it does with the reports.",
         ]
 
     def to_json(self) -> dict[str, Any]:

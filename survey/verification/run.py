@@ -19,7 +19,7 @@ from survey.verification.visitors import USER_AGENTS, Visitor, choose_visitors
 from survey.verification.visits import Target, Visit, visit
 
 DEFAULT_VISITS = 66
-"""Enough to notice with 99% that one visit in 15 is altered: 1 - 0.01^(1/66) = 6.7%."""
+"""Enough to detect, with a probability of 99%, that 1 visit in 15 is altered: 1 - 0.01^(1/66)."""
 
 PAUSE_SECONDS = 1.0
 """Mean pause between visits, except on this machine: servers limit requests per second."""
@@ -30,17 +30,19 @@ MAX_FAILURES = 3
 AUDIT_SAMPLES = 10_000
 
 MakeVisit = Callable[[Visitor, bool], Visit]
-"""Makes one visit; the second argument asks for every file, whether the survey needs it or not."""
+"""Makes one visit; the second argument is whether to load files that the survey does not need."""
 
 
 def manifests_for(target: Target, file: Path | None) -> dict[str, Manifest]:
-    """Return the manifests to compare with, by version; raises SurveyError for an unfit file."""
+    """Return the manifests to compare with, by version; raise SurveyError for a wrong file."""
     if file is None:
         return known_manifests(target.collector)
     manifest = Manifest.read(file)
     if manifest.collector != target.collector:
-        named = manifest.collector or "the page's own server"
-        raise SurveyError(f"{file} is for reports to {named}; give that to --collector")
+        recipient = manifest.collector or "the page's own server"
+        raise SurveyError(
+            f"{file} is for a page that sends reports to {recipient}; --collector must match"
+        )
     return {manifest.version: manifest}
 
 
@@ -55,12 +57,12 @@ def verify(
     rng: random.Random | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
-    """Visit a target and compare everything it sends; `watch` gets the number of visits made."""
+    """Visit a target and compare all responses; pass the number of visits so far to `watch`."""
     rng = rng or random.SystemRandom()
     if pause is None:
         pause = 0.0 if is_loopback(urlsplit(target.page).hostname or "") else PAUSE_SECONDS
     result = Result(target, [], installed(target.collector).version)
-    # One visit, chosen at random, loads every file, so that the server cannot tell which.
+    # One visit at random loads every file, so the server cannot predict which visit that is.
     complete = rng.randrange(n_visits)
     for at, visitor in enumerate(choose_visitors(n_visits, rng, browsers)):
         if at:
@@ -91,7 +93,7 @@ def network_visits(
 
 
 def audit(result: Result, node: str | None = None) -> None:
-    """Run the audit on the files that a visit got, with the definition that it got."""
+    """Run the audit on the files and the definition that a visit received."""
     from survey.audit.summary import run_checks
     from survey.questionnaire.canonical import read_definition
 

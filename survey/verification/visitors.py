@@ -1,4 +1,4 @@
-"""The visitors that a verification imitates: their browsers, languages, codings and cookies."""
+"""Visitors that a verification imitates, with browsers, languages, codings and cookies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LANGUAGES = (
 CODINGS = ("gzip, deflate, br, zstd", "gzip, deflate, br", "gzip, deflate", "identity")
 
 COOKIES = ("", "visited=1; theme=dark")
-"""Without cookies, or with those that a browser may still have from another page of the host."""
+"""No cookies, or cookies such as a browser may still have from another page of the host."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Visitor:
             headers |= {"Cache-Control": "no-cache", "Pragma": "no-cache"}
         if origin:
             headers["Origin"] = origin
-        # The client requests definitions and words without cookies.
+        # The client requests definitions and interface texts without cookies.
         if self.cookie and kind != "empty":
             headers["Cookie"] = self.cookie
         return headers
@@ -112,7 +112,7 @@ CHROMIUM = tuple(name for name, agent in USER_AGENTS.items() if "Chrome/" in age
 def choose_visitors(
     n: int, rng: random.Random, browsers: Sequence[str] = tuple(USER_AGENTS)
 ) -> list[Visitor]:
-    """Return n visitors in random order; each value of a property is as frequent as the others.
+    """Return n visitors in random order; the values of each property are equally frequent.
 
     With 66 visitors, every browser, language, coding and cookie occurs six times or more.
     """

@@ -1,4 +1,4 @@
-"""One visit: everything that a browser loads from a survey link, compared with the release."""
+"""A visit: load everything that a browser loads from a survey link, and compare it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ SURVEY_PATH = re.compile(r"/s/([a-z0-9]+(?:-[a-z0-9]+)*)/?")
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 WORKER_PATHS = ("/sw.js", "/service-worker.js")
-"""Usual addresses of service workers, at which the respondents' origin has nothing."""
+"""Usual addresses of service workers; the respondents' origin has no file at them."""
 
 SHORT_HASH = 16
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to verify: the page's address, and the survey of a link if it names one.
+    """The page to verify, and the survey if the link names one.
 
     prefix     start of the definition's hash, from the link after "#d="; "" if missing
     collector  origin that collects the reports if another host serves the page, else ""
@@ -52,7 +52,7 @@ class Target:
 
     @classmethod
     def parse(cls, link: str, collector: str = "") -> Target:
-        """Read a survey link or the address of a page; an invitation in it is not kept."""
+        """Read a survey link or the address of a page; drop an invitation."""
         parts = urlsplit(link)
         try:
             is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -60,12 +60,14 @@ class Target:
         except ValueError:
             is_valid = False
         if not is_valid or parts.username is not None:
-            raise SurveyError(f"{link}: write a survey link or page, such as https://HOST/s/SLUG")
+            raise SurveyError(
+                f"{link}: write a survey link or the URL of a page, such as https://HOST/s/SLUG"
+            )
         values = {name: value[0] for name, value in parse_qs(parts.fragment).items()}
         prefix = values.get("d", "")
         if prefix and not HASH_PREFIX.fullmatch(prefix):
             raise SurveyError(
-                f"#d={prefix} is not the start of a hash; copy the whole link (32 digits)"
+                f"#d={prefix} is not the start of a hash (32 digits); copy the whole link"
             )
         page = parts._replace(fragment="", path=parts.path or "/").geturl()
         pattern, text = (SLUG, values.get("slug", "")) if collector else (SURVEY_PATH, parts.path)
@@ -80,8 +82,9 @@ class Target:
     def link(self) -> str:
         """The link without an invitation."""
         slug = {"slug": self.slug} if self.collector and self.slug else {}
-        kept = {**slug, **({"d": self.prefix} if self.prefix else {})}
-        return f"{self.page}{'#' if kept else ''}{'&'.join(f'{k}={v}' for k, v in kept.items())}"
+        values = {**slug, **({"d": self.prefix} if self.prefix else {})}
+        fragment = "&".join(f"{name}={value}" for name, value in values.items())
+        return f"{self.page}{'#' if fragment else ''}{fragment}"
 
     @property
     def origin(self) -> str:
@@ -105,7 +108,7 @@ class Target:
 class Visit:
     """The outcome of one visit.
 
-    version      which release the page claims to be; "" if it names none
+    version      the version that the page names; "" if it names none
     definition   the bytes of the definition; None if the server sends none
     status       the status of the definition's response
     """
@@ -130,12 +133,12 @@ def visit(
 ) -> Visit:
     """Load what a browser loads, as one visitor, and compare it with the release.
 
-    `everything`: also load files that this survey does not need, such as words in other languages.
+    `everything`: also load files that this survey does not need, such as texts in other languages.
     A page that names no version is compared with `newest`.
     """
     outcome = Visit(visitor)
     page = fetch(target.page, visitor.headers("document", "none"))
-    manifest = _claimed(outcome, page, manifests, newest)
+    manifest = _manifest_of(page, outcome, manifests, newest)
     if manifest is None:
         return outcome
     loader = _Loader(target, visitor, fetch, manifest, outcome)
@@ -150,10 +153,10 @@ def visit(
     return outcome
 
 
-def _claimed(
-    outcome: Visit, page: Response, manifests: Mapping[str, Manifest], newest: Manifest
+def _manifest_of(
+    page: Response, outcome: Visit, manifests: Mapping[str, Manifest], newest: Manifest
 ) -> Manifest | None:
-    """Return the manifest of the release that a page claims to be; None if it is unknown."""
+    """Return the manifest of the version that a page names; None if it is unknown."""
     try:
         match = VERSION.search(page.content)
     except CodingError:
@@ -176,10 +179,10 @@ class _Loader:
     outcome: Visit
 
     def compare_page(self, page: Response) -> None:
-        """Compare the page; name what it loads in addition."""
-        found = list(compare_file(self.manifest, INDEX, page))
-        self.outcome.differences += found
-        if any("the bytes differ" in difference.what for difference in found):
+        """Compare the page, and list additional addresses that it loads."""
+        differences = list(compare_file(self.manifest, INDEX, page))
+        self.outcome.differences += differences
+        if any("the bytes differ" in difference.what for difference in differences):
             for address in added_references(self.manifest, page.content):
                 self.outcome.differences.append(Difference("page", f"it also loads {address}"))
 
@@ -199,8 +202,9 @@ class _Loader:
             if location := response.values("location"):
                 self._add(f"redirect to {location[0]}")
             return
-        found = compare_headers(self.manifest, "definition", ".json", response, "definition")
-        self.outcome.differences += found
+        self.outcome.differences += compare_headers(
+            self.manifest, "definition", ".json", response, "definition"
+        )
         if is_elsewhere:
             allowed = response.values("access-control-allow-origin")
             if allowed != [self.target.origin]:
@@ -213,7 +217,7 @@ class _Loader:
         if not sha256(content).startswith(self.target.prefix):
             self._add(f"its hash {sha256(content)[:32]} is not the link's {self.target.prefix}")
         elif len(self.target.prefix) == SHORT_HASH and _format(content) != 1:
-            self._add("the link has only 16 digits of its hash; 32 are needed")
+            self._add("the link contains only 16 digits of its hash; it must contain 32")
         elif self.outcome.definition not in (None, content):
             self._add(describe_change(self.outcome.definition, content))
         self.outcome.definition = content
@@ -230,9 +234,9 @@ class _Loader:
                 continue
             kind = {".js": "script", ".css": "style"}.get(PurePath(path).suffix, "empty")
             response = self.fetch(self.target.address(path), self.visitor.headers(kind))
-            found = list(compare_file(self.manifest, path, response))
-            self.outcome.differences += found
-            if response.status == 200 and not found:
+            differences = list(compare_file(self.manifest, path, response))
+            self.outcome.differences += differences
+            if response.status == 200 and not differences:
                 self.outcome.files[name] = response.content
 
     def _unneeded(self) -> set[str]:
@@ -243,7 +247,7 @@ class _Loader:
         return {words_file(language) for language in LANGUAGES} - needed | {"favicon.svg"}
 
     def probe_additions(self) -> None:
-        """Request the manifest, the icon, and addresses at which nothing may be."""
+        """Request the manifest, the icon, and addresses that must not exist."""
         self._compare_manifest()
         if self.target.collector:
             for path in WORKER_PATHS:
@@ -258,7 +262,7 @@ class _Loader:
             is_worker = path in WORKER_PATHS
             headers = self.visitor.headers("serviceworker" if is_worker else "document")
             response = self.fetch(f"{self.target.origin}{path}", headers)
-            where = path if is_worker else "an address without a file"
+            where = path if is_worker else "an address that must not exist"
             self.outcome.differences += compare_file(self.manifest, INDEX, response, where, 404)
 
     def _compare_manifest(self) -> None:
@@ -273,7 +277,7 @@ class _Loader:
         except (ValueError, CodingError):
             form = None
         if response.status != 200 or form != self.manifest.to_json():
-            what = f"status {response.status}; it is not the manifest of the release"
+            what = f"it is not the manifest of the release (status {response.status})"
             self.outcome.differences.append(Difference(MANIFEST, what))
 
 

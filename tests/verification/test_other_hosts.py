@@ -64,7 +64,7 @@ def test_a_genuine_copy_on_another_host_gives_no_false_alarm(copy):
     arguments = (url, "--collector", collector, "--visits", "6", "--without-audit")
     result = run(*arguments)
     assert result.exit_code == 0, result.output
-    assert "definition is the one that the link names" in result.output
+    assert "definition matches the hash in the link" in result.output
 
 
 @pytest.mark.parametrize("name", ["index.html", "main.js", "words.en.json", "respond.css"])

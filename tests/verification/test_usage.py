@@ -46,8 +46,8 @@ HASH = "0123456789abcdef" * 2
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name a URL"),
-        (("ftp://survey.example.org/s/a",), "write a survey link or page"),
+        ((), "give a URL"),
+        (("ftp://survey.example.org/s/a",), "write a survey link or the URL of a page"),
         ((f"https://survey.example.org/s/a#d={HASH[:20]}",), "copy the whole link"),
         ((f"https://survey.example.org/#d={HASH}",), "names no survey"),
         (("https://survey.example.org/s/a", "--proxy", "socks5://localhost:9050"), "socks5h://"),
@@ -133,8 +133,8 @@ def test_the_excluded_rate_is_rounded_up(n, shown):
 @pytest.mark.parametrize(
     ("fragment", "definition", "status", "sentence"),
     [
-        (f"#d={HASH}", b"{}", 200, "definition is the one that the link names"),
-        ("", b"{}", 200, "nothing shows whether the definition is the published one"),
+        (f"#d={HASH}", b"{}", 200, "definition matches the hash in the link"),
+        ("", b"{}", 200, "this does not show whether the definition is the published one"),
         (f"#d={HASH}", None, 410, "no definition (status 410), so none was compared"),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_definition_that_only_some_visitors_get_is_a_difference():
     visits = [Visit(v, "0.2.0", definition=c) for v, c in zip(visitors, contents, strict=True)]
     outcome = Outcome(target, visits, "0.2.0")
     assert outcome.exit_status == 1
-    assert "definition: it is not that of other visits" in outcome.to_text()
+    assert "definition: it differs from that of other visits" in outcome.to_text()
 
 
 def test_repeated_headers_and_unknown_codings_are_kept():
@@ -240,7 +240,7 @@ def test_a_manifest_for_another_collector_is_refused(tmp_path):
     file.write_bytes(Client.load("https://survey.example.org").manifest_bytes)
     result = run("https://union.example/", "--manifest", str(file))
     assert result.exit_code == 2
-    assert "give that to --collector" in result.output
+    assert "--collector must match" in result.output
 
 
 @pytest.mark.parametrize("content", ["x", "[]", "{}", '{"format": 9}'])

@@ -1,12 +1,12 @@
-"""What each function of the client may touch: a static check of the served modules.
+"""Names that each function of the client may use: a static check of the served modules.
 
-`access.txt` lies beside the modules. For each top-level function, class and variable it lists every
-name that comes from outside: the browser's names, the module's names, members and texts. The check
-reads the served bytes again and compares; each difference is a failure with its module, position
-and name. `python -m survey.audit.access` writes the list anew; people review the difference.
+`access.txt` is in the folder of the modules. For each top-level function, class and variable it
+lists every name from outside: the browser's names, names of modules, members and texts. The check
+compares the served bytes with the list and reports each additional use with its module, position
+and name. `python -m survey.audit.access` regenerates the list; developers review the diff.
 
-Names of local variables are not listed, because the minifier changes them. All else is, with the
-number of its uses: a client that acts on a language or an invitation has to read it somewhere.
+Local variables are not listed, because the minifier renames them. All other names are, with the
+number of their uses, because a client must read a language or an invitation to act on it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ GROUP = "access"
 FILE = "access.txt"
 
 MODULE = "(module)"
-"""The name under which a module's other statements are listed."""
+"""Heading of the statements outside functions, classes and variables in the list."""
 
 KINDS = ("browser", "module", "members")
-"""Names of the browser and the language, names of this and other modules, members and texts."""
+"""Names of the browser and of JavaScript; names of this and other modules; members and texts."""
 
 SYNTAX = frozenset(
     re.findall(
@@ -56,20 +56,20 @@ SYNTAX = frozenset(
     variable_declarator while_statement""",
     )
 )
-"""The only kinds of syntax. So there is no `import()`, `import.meta`, label, generator, static
-block, private member, setter or comment in the style of HTML, which parsers understand differently.
+"""The only allowed kinds of syntax. This excludes `import()`, `import.meta`, labels, generators,
+static blocks, private members, setters, and HTML-like comments, which parsers treat differently.
 """
 
 LOOPS = ("for_statement", "for_in_statement", "while_statement")
 """Loops are listed, because an added loop can take time that depends on an answer."""
 
 FORBIDDEN = frozenset({"__proto__", "constructor", "prototype", "eval", "arguments"})
-"""Names that reach other objects or code by a detour; no list can allow them."""
+"""Names that give indirect access to other objects or code; no list can allow them."""
 
 FORBIDDEN_WORDS = frozenset({"set", "static", "yield", "var", "with", "debugger"})
 
 STYLE_REQUEST = re.compile(rb"url\(|src\(|@import|image|@font-face|\\", re.IGNORECASE)
-"""What lets a style make a request, which could depend on a ticked answer, or hide such a thing."""
+"""Style syntax that makes requests, which could depend on ticked answers, or that hides them."""
 
 FUNCTIONS = frozenset({"function_declaration", "arrow_function", "method_definition"})
 BLOCKS = frozenset(
@@ -120,12 +120,12 @@ def _parser() -> Parser:
 
 @cache
 def _text_keys() -> frozenset[str]:
-    """Return the names of the interface's texts; they are not listed, because they only show."""
+    """Return the keys of the interface's texts; they only select texts, so they are not listed."""
     return frozenset(device_keys())
 
 
 class Module:
-    """The uses of outside names in one module, and what in it no list can allow."""
+    """The uses of outside names in one module, and the code in it that no list can allow."""
 
     def __init__(self, source: bytes) -> None:
         self.uses: list[Use] = []
@@ -143,7 +143,7 @@ class Module:
                 self._visit(part, self._top)
 
     def _refuse_bytes(self, source: bytes) -> None:
-        # Parsers disagree about the line ends of other scripts, so none may occur.
+        # Parsers disagree on whether these characters end a line.
         for mark in ("\u2028", "\u2029", "\ufeff"):
             if (at := source.find(mark.encode("utf-8"))) >= 0:
                 row = source.count(b"\n", 0, at)
@@ -155,13 +155,13 @@ class Module:
 
     def _use(self, node: Node, kind: str, name: str) -> None:
         row, column = node.start_point
-        # A class may have a constructor; nothing may take one from an object.
+        # A class may define a constructor, but code must not read one from an object.
         if name.strip('.:"') in FORBIDDEN:
             self._refuse(node, f"the name {name}")
         self.uses.append(Use(kind, name, self._function, row + 1, column + 1))
 
     def _name(self, node: Node) -> str:
-        """Return an identifier, which may not be spelled with escapes."""
+        """Return an identifier; refuse escapes and forbidden names."""
         name = _text(node)
         if "\\" in name or name in FORBIDDEN:
             self._refuse(node, f"the name {name}")
@@ -288,7 +288,7 @@ class Module:
         return True
 
     def _loop(self, node: Node, _scope: Scope) -> bool:
-        # The minifier writes some loops in another form.
+        # The minifier rewrites some loops as another kind of loop.
         self._use(node, "members", "loop")
         return True
 
@@ -320,7 +320,7 @@ def _text(node: Node) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text without the escapes that the sources use; others stay as they are.
+    """Decode the escapes that the sources use; leave others as they are.
 
     >>> _unescaped(r"\\u0041\\n")
     'A\\n'
@@ -330,7 +330,7 @@ def _unescaped(text: str) -> str:
 
 
 def _errors(node: Node) -> Iterator[Node]:
-    """Yield what the parser could not read, the innermost first."""
+    """Yield the nodes that the parser could not read, the innermost first."""
     for child in node.children:
         if child.has_error or child.is_missing:
             yield from _errors(child)
@@ -339,8 +339,8 @@ def _errors(node: Node) -> Iterator[Node]:
 
 
 def _descendants(node: Node, kind: str) -> list[Node]:
-    found = [node] if node.type == kind else []
-    return [*found, *(each for child in node.children for each in _descendants(child, kind))]
+    nodes = [node] if node.type == kind else []
+    return nodes + [inner for child in node.children for inner in _descendants(child, kind)]
 
 
 def _declaration(node: Node) -> Node:
@@ -349,7 +349,7 @@ def _declaration(node: Node) -> Node:
 
 
 def _declarations(node: Node) -> Iterator[tuple[Node, str]]:
-    """Yield the parts of a top-level statement with the names under which they are listed."""
+    """Yield the parts of a top-level statement with their names in the list."""
     declared = _declaration(node)
     if declared.type in ("function_declaration", "class_declaration"):
         yield node, _declared_name(declared)
@@ -429,21 +429,21 @@ Access = dict[str, dict[str, dict[str, Counter[str]]]]
 
 
 @lru_cache(maxsize=256)
-def parsed(source: bytes) -> Module:
-    """Return what a module uses; equal modules are read once."""
+def parse_module(source: bytes) -> Module:
+    """Parse a module; the cache saves time with identical modules."""
     return Module(source)
 
 
 def access_of(files: Mapping[str, bytes]) -> Access:
-    """Return what each function of each module uses."""
+    """Return the uses of each function of each module."""
     access: Access = {}
     for name, source in sorted(files.items()):
         if PurePath(name).suffix == ".js":
-            access[name] = _counted(parsed(source).uses)
+            access[name] = _count(parse_module(source).uses)
     return access
 
 
-def _counted(uses: list[Use]) -> dict[str, dict[str, Counter[str]]]:
+def _count(uses: list[Use]) -> dict[str, dict[str, Counter[str]]]:
     functions: dict[str, dict[str, Counter[str]]] = {}
     for use in uses:
         kinds = functions.setdefault(use.function, {kind: Counter() for kind in KINDS})
@@ -451,8 +451,8 @@ def _counted(uses: list[Use]) -> dict[str, dict[str, Counter[str]]]:
     return functions
 
 
-def written(access: Access) -> str:
-    """Write a list in the form of `access.txt`."""
+def format_access(access: Access) -> str:
+    """Format a list as the text of `access.txt`."""
     lines = []
     for module, functions in access.items():
         lines.append(f"\n[{module}]")
@@ -469,7 +469,7 @@ ITEM = re.compile(r'("(?:[^"\\]|\\.)*"|[^\s*]+)(?:\*(\d+))?')
 
 
 def read_access(text: str) -> Access:
-    """Read a list in the form of `access.txt`."""
+    """Parse the text of `access.txt`."""
     access: Access = {}
     module = function = ""
     for line in text.splitlines():
@@ -487,14 +487,14 @@ def read_access(text: str) -> Access:
 
 
 def list_file() -> Path:
-    """Return the list's place: beside the modules in the checkout, or else in the package."""
+    """Return the path of the list: in the checkout's source folder, or else in the package."""
     checkout = PACKAGE.parent / "client_js" / "src"
     folder = checkout if checkout.is_dir() else PACKAGE / "static" / "client"
     return folder / FILE
 
 
 def check_access(files: Mapping[str, bytes], listed: Access | None = None) -> list[Check]:
-    """Check that no function of the served files touches more than the list allows."""
+    """Check that no function of the served files uses more than the list allows."""
     allowed = read_access(list_file().read_text(encoding="utf-8")) if listed is None else listed
     failures = [
         *(f"{name}: not on the list of modules" for name in _unknown_modules(files, allowed)),
@@ -528,32 +528,32 @@ def _unknown_modules(files: Mapping[str, bytes], allowed: Access) -> list[str]:
 def _excess(
     module: str, source: bytes, allowed: Mapping[str, Mapping[str, Counter[str]]]
 ) -> Iterator[str]:
-    """Yield what a module does beyond its list, with the position."""
-    module_uses = parsed(source)
-    for reason, row, column in module_uses.refusals:
+    """Describe each use in a module that its list does not allow, with its position."""
+    module_access = parse_module(source)
+    for reason, row, column in module_access.refusals:
         yield f"{module}:{row}:{column}: {reason} is never allowed"
-    seen: Counter[tuple[str, str, str]] = Counter()
-    # A browser's name says most about what code does, so it comes first.
+    n_uses: Counter[tuple[str, str, str]] = Counter()
+    # Names of the browser say most about what code does, so they come first.
     for kind, name, function, row, column in sorted(
-        module_uses.uses, key=lambda use: KINDS.index(use.kind)
+        module_access.uses, key=lambda use: KINDS.index(use.kind)
     ):
-        seen[kind, function, name] += 1
+        n_uses[kind, function, name] += 1
         limit = allowed.get(function, {}).get(kind, Counter())[name]
-        if seen[kind, function, name] > limit:
+        if n_uses[kind, function, name] > limit:
             times = f"more than {limit} times " if limit else ""
             yield f"{module}:{row}:{column}: {function} may not use {name} {times}".rstrip()
 
 
 def _style_requests(files: Mapping[str, bytes]) -> Iterator[str]:
     for name, content in files.items():
-        if PurePath(name).suffix == ".css" and (found := STYLE_REQUEST.search(content)):
-            row = content.count(b"\n", 0, found.start()) + 1
-            column = found.start() - content.rfind(b"\n", 0, found.start())
-            yield f"{name}:{row}:{column}: the style {found[0].decode()} could make a request"
+        if PurePath(name).suffix == ".css" and (match := STYLE_REQUEST.search(content)):
+            row = content.count(b"\n", 0, match.start()) + 1
+            column = match.start() - content.rfind(b"\n", 0, match.start())
+            yield f"{name}:{row}:{column}: the style {match[0].decode()} could make a request"
 
 
 def current_access() -> Access:
-    """Return the list of this checkout: of the served form and, where it uses more, the source."""
+    """Return the list of this checkout, with the larger numbers of the served and source forms."""
     served, source = access_of(Client.load().files), access_of(source_files())
     for module, functions in source.items():
         for function, kinds in functions.items():
@@ -564,4 +564,4 @@ def current_access() -> Access:
 
 
 if __name__ == "__main__":
-    list_file().write_text(written(current_access()), encoding="utf-8")
+    list_file().write_text(format_access(current_access()), encoding="utf-8")

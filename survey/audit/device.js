@@ -1,8 +1,8 @@
 // The device of one visit: a browser's globals for the client, and a respondent who uses the page.
 //
 // This script runs inside the client's realm before any of its modules, so that the client never
-// holds an object of Node. Every stand-in is a Proxy: what is not scripted here fails, and is
-// recorded, whether it is read, written, called, tested or listed.
+// gets an object of Node. Every stand-in is a Proxy: any use of a member that this script does not
+// define fails and is recorded, whether the client reads, writes, calls, tests or lists it.
 (() => {
   const { apply, construct, defineProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
   const [RealProxy, RealMap, RealSet, realJson] = [Proxy, Map, Set, JSON];
@@ -89,7 +89,7 @@
     /**
      * Return a stand-in with the scripted members. `scripted` has values, getters and setters.
      *
-     * @param target  a function for what is called, else an object
+     * @param target  a function if the stand-in can be called, otherwise an object
      */
     const strict = (name, scripted, target) =>
       strictBy(name, (key) => getOwnPropertyDescriptor(scripted, key), scripted, target);
@@ -131,7 +131,7 @@
         realObject.entries(all).map(([key, call]) => [key, method(`${name}.${key}`, call)]),
       );
 
-    // --- Timers: no time passes but what they ask for -----------------------------------------
+    // --- Timers: simulated time passes only when a timer runs ---------------------------------
 
     const timers = new RealMap();
     let lastTimer = 0;
@@ -866,7 +866,7 @@
     const refusals = [...visitor.afterRefusal];
     const afterSent = [...visitor.afterSent];
 
-    /** Do what a respondent does next; return what was done, or "" at the end. */
+    /** Perform the respondent's next action; return its name, or "" at the end. */
     const act = () => {
       const name = viewName();
       if (leaves !== "") return "";
@@ -932,7 +932,7 @@
       return name;
     };
 
-    /** Write the page without what says when the report was made. */
+    /** Return the page as text, without the time at which the report was created. */
     const markup = (node) => {
       if (!node.tag) return node.text;
       const attributes = [...node.attributes]
@@ -950,7 +950,7 @@
       isStuck: () => steps > STEPS,
       view: viewName,
       hide: () => dispatchToWindow("pagehide"),
-      /** Press the "Change" buttons of the review that is gone: they must show no answer. */
+      /** Press the "Change" buttons of the former review: they must not show any answer. */
       remembered: () => {
         const names = [];
         for (const button of changeButtons) {
@@ -958,7 +958,7 @@
           try {
             press(button);
           } catch {
-            // Without answers, the page of a question that depends on them is gone.
+            // A question that depends on answers has no page after the answers are deleted.
             continue;
           }
           const now = view();

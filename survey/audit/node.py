@@ -16,15 +16,15 @@ from survey.errors import SurveyError
 SCRIPT = Path(__file__).with_name("run.mjs")
 
 FLAGS = ("--experimental-vm-modules", "--no-warnings")
-"""Node's options for realms in which modules run without Node's globals."""
+"""Options of Node that let modules run in realms without Node's globals."""
 
 
 TIMEOUT = 600
-"""Seconds after which a client is taken for one that never ends; the longest request needs 60."""
+"""Seconds after which a client counts as one that never ends; the longest request needs 60."""
 
 
 class ClientError(SurveyError):
-    """The client fails under Node, or touches something that its realm does not have."""
+    """The client fails under Node, or uses a name that its realm does not have."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Node:
                 )
             except subprocess.TimeoutExpired as error:
                 name = next(iter(requests), "")
-                text = f"the client does not come to an end within {TIMEOUT} seconds ({name})"
+                text = f"the client does not finish within {TIMEOUT} seconds ({name})"
                 raise ClientError(text) from error
         if run.returncode:
             raise ClientError(f"the client does not run under Node: {_last_error(run.stderr)}")

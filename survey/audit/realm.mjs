@@ -1,13 +1,13 @@
 // Realms without Node's globals, in which the client's modules run.
 import vm from "node:vm";
 
-/** Strings never become code in a realm. */
+/** Options that prevent code from being made from strings. */
 const OPTIONS = { codeGeneration: { strings: false, wasm: false } };
 
-/** Compiled modules by name, so that a second realm compiles nothing again. */
+/** Compiled modules by name, so that other realms need not compile them again. */
 const compiled = new Map();
 
-/** Return an empty realm, which has the language and nothing else. */
+/** Return a realm that contains only the JavaScript language. */
 export const createRealm = () => vm.createContext(Object.create(null), OPTIONS);
 
 /**

@@ -24,17 +24,17 @@ from survey.audit.whole_reports import check_pairs, check_question_sampling
 from survey.questionnaire.definition import Definition
 
 GROUPS: Mapping[str, str] = {
-    "access": "Access: each function touches what `access.txt` lists, and nothing else",
+    "access": "Access: each function uses only what `access.txt` lists",
     "definition": "Definition: what the device accepts, shows and rejects",
     "channels": "Channels: every draw compared with the integers of the definition",
     "whole reports": "Whole reports: nothing but the codes depends on an answer",
-    "visits": "Visits: what the device sends, stores and shows, with stand-ins for the browser",
+    "visits": "Visits: what the device sends, stores and shows in a simulated browser",
     "generator": "Generator: from the device's randomness to draws and reports",
 }
 
 LIMITS = (
     "The checks prove what they enumerate: the draws of channels and of pairs of questions. They "
-    "test the rest. The pages run with stand-ins for the browser, not in a browser."
+    "test the rest. The pages run in a simulated browser."
 )
 
 
@@ -45,10 +45,10 @@ def run_checks(
     node: str | None = None,
     seed: int | None = None,
 ) -> Iterator[Check]:
-    """Run every check of a survey: what the modules touch, and what they then do.
+    """Run every check of a survey: first which names the modules use, then how they behave.
 
-    The audit ends after the first part if a module touches anything that is not on its list: code
-    like that may recognize the audit, so its further behavior shows nothing.
+    The audit ends after the first part if a module uses a name that is not on its list: such code
+    may recognize the audit, so its behavior under the audit would prove nothing.
     """
     access = check_access(files)
     yield from access
@@ -63,10 +63,10 @@ def run_client(
     node: str | None = None,
     seed: int | None = None,
 ) -> Iterator[Check]:
-    """Run the client, from reading the definition to sending reports.
+    """Test the client, from reading the definition to sending reports.
 
-    `seed` repeats the choices of an earlier run. The checks end with the first one if the device
-    runs another survey than the published one, or if the client fails.
+    `seed` repeats the choices of an earlier run. The checks stop if the device does not accept the
+    definition, or if the client fails.
     """
     try:
         yield from _client_checks(files, definition, samples, node, _seed(seed))
@@ -75,7 +75,7 @@ def run_client(
 
 
 def _seed(given: int | None) -> int:
-    """Return a seed that no client can know, unless one is given."""
+    """Return the given seed, or a new one that no client can predict."""
     return secrets.randbits(32) if given is None else given
 
 

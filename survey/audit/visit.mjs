@@ -11,10 +11,10 @@ const device = new vm.Script(readFileSync(new URL("./device.js", import.meta.url
 
 const digest = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
-/** Nothing in a realm waits for a network or a clock, so one turn later all promises are settled. */
+/** In a realm, nothing waits for a network or a clock, so all promises settle within one turn. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Return a realm without a browser, and a function that names what else its modules have touched. */
+/** Return a realm without a browser, and a function that lists forbidden uses by its modules. */
 export function createBareRealm() {
   const context = createRealm();
   const visit = device.runInContext(context)(JSON.stringify({ isBare: true }), digest);
@@ -42,7 +42,7 @@ function startCounting(sources) {
       .reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Return a record of one visit: its events in order, and what is left at its end. */
+/** Return the record of a visit: its events in order, and the state at its end. */
 export async function makeVisit(sources, visitor) {
   const context = createRealm();
   const visit = device.runInContext(context)(JSON.stringify(visitor), digest);

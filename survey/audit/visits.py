@@ -1,10 +1,10 @@
-"""Whole visits of the client: every request, entry and change of the address, in order.
+"""Simulated visits: the client's requests, storage entries and address changes, in order.
 
 A visit is a function of its circumstances, of the respondent's answers and of the draws. Everything
 that leaves the page except the codes of the report must be the same for all answers, and equal to
 what `expected_events` derives from the circumstances. The codes must be the server's own.
 
-The visits are random in every run; the seed that is printed repeats them.
+Each run chooses visits at random; the seed in its output repeats them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from survey.respondent_texts import SOURCE
 GROUP = "visits"
 
 MANY_OPTIONS = 50
-"""Of surveys with more options, whose pages take longer to build, fewer visits are made."""
+"""Surveys with more options get fewer visits, because their pages take longer to build."""
 
 ANSWER_SETS = 3
-"""Sets of answers with which each visit is made; all else about them is equal."""
+"""Number of times each visit is repeated, with different answers and otherwise unchanged."""
 
 WORDS = 64
-"""Words that a device's generator repeats; a divisor of the size of its pool."""
+"""Number of random words that a device's generator repeats; it divides the size of its pool."""
 
 PREFIX = 32
 """Digits of the definition's hash in a link."""
@@ -62,7 +62,7 @@ LANGUAGES: Sequence[tuple[str, ...]] = [
     ("xx",),
     (),
 ]
-"""What the browsers of different visitors prefer."""
+"""Preferred languages of different visitors' browsers."""
 
 PRIVATE = {
     "credentials": "omit",
@@ -70,7 +70,7 @@ PRIVATE = {
     "cache": "no-store",
     "redirect": "error",
 }
-"""Options of a request that tells the server nothing about the device."""
+"""Options of requests that reveal nothing about the device."""
 
 POST = {**PRIVATE, "method": "POST", "headers": {"Content-Type": "application/json"}}
 
@@ -78,7 +78,7 @@ PROBE = "survey-probe"
 """The key under which the outbox tests whether the device can store twice the size of a report."""
 
 MEMORY = "survey-memory"
-"""The key of what a device remembers of earlier surveys."""
+"""The storage key of the record of earlier surveys."""
 
 STORAGE_DELAY = 100
 TIMEOUT = 30_000
@@ -89,7 +89,7 @@ attempts; the last of them repeats."""
 MAX_WAIT = 600
 
 IDLE, IDLE_WITHOUT_DIALOG = 180_000, 120_000
-"""Milliseconds until a shared device that nobody touches starts again."""
+"""Milliseconds after which an idle shared device restarts."""
 
 TEMPORARY = (408, 425, 429)
 
@@ -97,7 +97,7 @@ EXTERNAL = ("fetch", "store", "remove", "address", "leave", "reload", "lock")
 """Events that leave the page or outlive it."""
 
 INTERNAL = ("timer", "cancel", "fire", "random", "digest")
-"""Events that may not depend on the answers either."""
+"""Other events that must not depend on the answers."""
 
 VIEWS = ("start", "questions", "review")
 """The views before sending."""
@@ -105,8 +105,8 @@ VIEWS = ("start", "questions", "review")
 EMPTY_MAIN = '<main id="survey"></main>'
 
 MAX_BLOCKS = 1_000
-"""How many more blocks of code one set of answers may run than another. Most surveys run equally
-many; loops whose time shows in a network run many times more."""
+"""Maximum difference in executed blocks of code between sets of answers. Most surveys have none;
+loops that change the timing of requests measurably execute many times more."""
 
 SENT = '{"state":"sent"}'
 """The outbox entry after a report has arrived."""
@@ -114,7 +114,7 @@ SENT = '{"state":"sent"}'
 
 @dataclass(frozen=True)
 class Answer:
-    """The server's answer to a report: a status, 0 for no network, or -1 for no answer in time."""
+    """The server's answer to a request: a status, 0 without network, or -1 after a timeout."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -149,13 +149,13 @@ class Circumstances:
     waiting: tuple[str, ...] = ("timer",)
     after_refusal: tuple[str, ...] = ()
     storage: str = ""
-    """What fails: `read`, `write`, `remove`, `denied` (all three) or `absent`."""
+    """Fault of the storage: `read`, `write`, `remove`, `denied` (all three) or `absent`."""
     locks: bool = True
     dialog: bool = True
     subtle: bool = True
     digest_fails: bool = False
     generator_fails: int = 0
-    """Which call of the generator fails; 0 for none."""
+    """Number of the generator call that fails; 0 for none."""
     definition: Answer | None = None
     """The server's answer instead of the definition."""
     stored: str = ""
@@ -163,7 +163,7 @@ class Circumstances:
     meanwhile: str = ""
     """The outbox entry that another tab stores before this one sends."""
     remembered: str = ""
-    """What the device remembers of earlier surveys."""
+    """The device's record of earlier surveys."""
     exit_at: str = ""
     """The view at which the respondent presses "Leave now"."""
     switch_at: str = ""
@@ -171,15 +171,15 @@ class Circumstances:
     hide_at: str = ""
     """The view at which the respondent closes the page or goes to another one."""
     idles: bool = False
-    """Whether nobody touches a shared device after Start."""
+    """Whether a shared device is idle after Start."""
     after_sent: tuple[str, ...] = ()
-    """What the respondent presses after sending: `remember`, `forget` or `remove`."""
+    """Buttons that the respondent presses after sending: `remember`, `forget` or `remove`."""
     counts: bool = False
     """Whether the blocks of code that run after Send are counted."""
 
     @property
-    def asks(self) -> bool:
-        """Whether the device can protect answers, and so asks for the definition."""
+    def requests_definition(self) -> bool:
+        """Whether the device can protect answers and therefore requests the definition."""
         return self.generator_fails != 1 and self.subtle
 
     @property
@@ -200,7 +200,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Circumstances with a form of the survey, and the draws that all of its visits share."""
+    """Circumstances, a form of the survey, and the draws that all visits of the scenario share."""
 
     circumstances: Circumstances
     form: Form
@@ -208,7 +208,7 @@ class Scenario:
     id_bytes: bytes
     answer_sets: Sequence[Mapping[str, Any]]
     words_of: tuple[str, ...]
-    """Languages whose words the page lists, the source language first."""
+    """Languages whose texts the page lists, the source language first."""
 
     @property
     def canonical(self) -> bytes:
@@ -232,10 +232,12 @@ class Scenario:
 
     @property
     def words_languages(self) -> list[str]:
-        """Languages whose words the device loads: the definition's, or all if it has none."""
-        served = self.circumstances.definition
-        text = self.canonical.decode() if served is None else served.body
-        has_definition = self.circumstances.asks and (served is None or served.status == 200)
+        """Languages whose texts the device loads: the definition's, or all without a definition."""
+        answer = self.circumstances.definition
+        text = self.canonical.decode() if answer is None else answer.body
+        has_definition = self.circumstances.requests_definition and (
+            answer is None or answer.status == 200
+        )
         if not has_definition or text == "":
             return list(self.words_of)
         form = json.loads(text)
@@ -245,8 +247,8 @@ class Scenario:
     @property
     def prefix(self) -> str:
         """The hash in the link."""
-        given = self.circumstances.prefix
-        return self.sha256[:PREFIX] if given is None else given
+        prefix = self.circumstances.prefix
+        return self.sha256[:PREFIX] if prefix is None else prefix
 
     @property
     def key(self) -> str:
@@ -306,7 +308,7 @@ class Scenario:
         }
 
     def body(self, answers: Mapping[str, Any]) -> str:
-        """Return the server's report for the same words; each new pool begins with the first."""
+        """Return Python's report for the same random words; each new pool starts with the first."""
         sampling = self.form["sampling"]
         sample = None
         if sampling:
@@ -320,7 +322,7 @@ class Scenario:
 
 
 def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
-    """Return what a visit sends, stores and changes in the address, in order."""
+    """Return the expected requests, storage entries and address changes of a visit, in order."""
     c = scenario.circumstances
     events, loads = _loading(scenario)
     if c.stored:
@@ -338,16 +340,17 @@ def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
         events.append(["lock", scenario.slug])
     if c.meanwhile:
         return [*events, *_delivery(scenario, _stored_body(c.meanwhile), STORAGE_DELAY)]
-    return [*events, *_entry(scenario, _pending(body)), *_delivery(scenario, body, STORAGE_DELAY)]
+    pending = _entry(scenario, _pending_entry(body))
+    return [*events, *pending, *_delivery(scenario, body, STORAGE_DELAY)]
 
 
 def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
-    """Return the events until the page shows, and whether the survey is then loaded."""
+    """Return the events until the first view, and whether the survey has loaded by then."""
     c = scenario.circumstances
     is_refused = c.slug or c.prefix is not None or c.digest_fails or c.definition is not None
-    loads = c.asks and not is_refused
+    loads = c.requests_definition and not is_refused
     events: list[list[Any]] = []
-    if c.asks:
+    if c.requests_definition:
         events.append(["fetch", f"{scenario.server}/definition.json", PRIVATE, 0])
     for language in scenario.words_languages:
         options = {**PRIVATE, "cache": "default", "integrity": f"sha256-{language}"}
@@ -371,12 +374,12 @@ def _entry(scenario: Scenario, entry: str) -> list[list[Any]]:
 
 
 def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
-    """Yield the attempts to send a body from a time on, and what becomes of it."""
+    """Yield the attempts to send a report from time `now` on, and the effects of the answers."""
     c = scenario.circumstances
     if body == "":
         return
     answers = [*c.failures, Answer(201)]
-    pressed = iter(c.after_refusal)
+    presses = iter(c.after_refusal)
     attempt = waits = 0
     while answers:
         answer = answers.pop(0)
@@ -397,31 +400,34 @@ def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
             if not c.collector:
                 forget = {**PRIVATE, "credentials": "same-origin"}
                 yield ["fetch", f"{scenario.server}/sent", forget, now]
-            yield from (event for press in c.after_sent for event in _pressed(scenario, press))
+            yield from (
+                event for press in c.after_sent for event in _button_events(scenario, press)
+            )
             return
         if answer.is_final:
-            yield from _entry(scenario, _refused(body, answer))
-            press = next(pressed, "")
+            yield from _entry(scenario, _refused_entry(body, answer))
+            press = next(presses, "")
             if press == "remove":
                 yield from _entry(scenario, SENT)
             if press != "again":
                 return
-            yield from _entry(scenario, _pending(body))
+            yield from _entry(scenario, _pending_entry(body))
             attempt = 0
             continue
-        how = c.waiting[waits % len(c.waiting)]
-        now += answer.wait(attempt) if how == "timer" else 0
+        end = c.waiting[waits % len(c.waiting)]
+        now += answer.wait(attempt) if end == "timer" else 0
         attempt, waits = attempt + 1, waits + 1
 
 
-def _pressed(scenario: Scenario, press: str) -> list[list[Any]]:
-    """Return what a button of the page after sending stores or removes."""
+def _button_events(scenario: Scenario, press: str) -> list[list[Any]]:
+    """Return the storage events of a button on the page after sending."""
     if press == "remember":
         return [["store", MEMORY, _json({"surveys": 1, "factor": scenario.coarse_factor})]]
     return [["remove", MEMORY], *([["remove", scenario.key]] if press == "remove" else [])]
 
 
-def _refused(body: str, answer: Answer) -> str:
+def _refused_entry(body: str, answer: Answer) -> str:
+    """Return the outbox entry of a report that the server has refused."""
     name, detail = "", ""
     if answer.body:
         problem = json.loads(answer.body)
@@ -430,8 +436,8 @@ def _refused(body: str, answer: Answer) -> str:
     return _json({**entry, "name": name, "detail": detail})
 
 
-def _pending(body: str) -> str:
-    """Return the outbox entry of a report that is not acknowledged yet."""
+def _pending_entry(body: str) -> str:
+    """Return the outbox entry of a report that the server has not acknowledged yet."""
     return _json({"state": "pending", "body": body})
 
 
@@ -439,32 +445,33 @@ def _json(form: Mapping[str, Any]) -> str:
     return json.dumps(form, separators=(",", ":"), ensure_ascii=False)
 
 
-# What one visit must look like, beyond the events
+# Comparison of visits with the expectation and with each other
 
 
 def mismatch(scenario: Scenario, body: str, record: Mapping[str, Any]) -> str:
-    """Return the first difference between the record of a visit and the expectation, or ""."""
+    """Describe the first difference between a visit and the expectation, or return ""."""
     if record["violations"]:
-        return f"touches what no visit needs: {record['violations'][0]}"
+        return f"uses what no visit needs: {record['violations'][0]}"
     if record["globals"]:
         return f"makes the global {record['globals'][0]}"
     if record["isStuck"]:
-        return "does not come to an end"
+        return "does not end"
     events = [event for event in record["events"] if event[0] in EXTERNAL]
-    wanted = json.loads(json.dumps(expected_events(scenario, body)))
-    for event, expected in zip(events, wanted, strict=False):
-        if event != expected:
-            return difference(event, expected)
-    if len(events) != len(wanted):
-        more = events[len(wanted) :] or wanted[len(events) :]
-        return f"{'also' if len(events) > len(wanted) else 'does not'}: {_short(more[0])}"
+    expected = json.loads(json.dumps(expected_events(scenario, body)))
+    for event, other in zip(events, expected, strict=False):
+        if event != other:
+            return difference(event, other)
+    if len(events) != len(expected):
+        rest = events[len(expected) :] or expected[len(events) :]
+        kind = "unexpected" if len(events) > len(expected) else "missing"
+        return f"{kind} event: {_event_text(rest[0])}"
     if record["failure"]:
         return f"fails: {record['failure']}"
-    return _left_behind(scenario, record)
+    return _remains(scenario, record)
 
 
-def _left_behind(scenario: Scenario, record: Mapping[str, Any]) -> str:
-    """Return what a visit leaves in the browser's history or memory, or ""."""
+def _remains(scenario: Scenario, record: Mapping[str, Any]) -> str:
+    """Describe data that a visit leaves in the browser's history or memory, or return ""."""
     titles = {event[1] for event in record["events"] if event[0] == "title"}
     if not titles <= _titles(scenario.form):
         return f"another title in the browser's history: {min(titles - _titles(scenario.form))}"
@@ -487,20 +494,20 @@ def difference(event: Sequence[Any], expected: Sequence[Any]) -> str:
     'fetch: address /s/a/reports?x instead of /s/a/reports'
     """
     if event[0] != expected[0]:
-        return f"{_short(event)} instead of {_short(expected)}"
+        return f"{_event_text(event)} instead of {_event_text(expected)}"
     names = {"fetch": ("address", "options", "time")}.get(event[0], ("",) * len(event))
     pairs = zip(names, event[1:], expected[1:], strict=False)
     name, part, other = next(pair for pair in pairs if pair[1] != pair[2])
     if isinstance(part, dict):
         key = next(key for key in [*part, *other] if part.get(key) != other.get(key))
         name, part, other = key, part.get(key), other.get(key)
-    return f"{event[0]}: {name} {_apart(str(part), str(other))}".replace("  ", " ")
+    return f"{event[0]}: {name} {_text_difference(str(part), str(other))}".replace("  ", " ")
 
 
-def _apart(text: str, expected: str) -> str:
-    """Return where two texts differ, with some characters before.
+def _text_difference(text: str, expected: str) -> str:
+    """Quote two texts from shortly before their first difference.
 
-    >>> _apart("abc" * 20 + "d", "abc" * 20 + "e")
+    >>> _text_difference("abc" * 20 + "d", "abc" * 20 + "e")
     '...abcabcabcabcabcabcabcabcabcabcd instead of ...abcabcabcabcabcabcabcabcabcabce'
     """
     pairs = enumerate(zip(text, expected, strict=False))
@@ -509,14 +516,14 @@ def _apart(text: str, expected: str) -> str:
     return f"{start}{text[at : at + 90]} instead of {start}{expected[at : at + 90]}"
 
 
-def _short(event: Sequence[Any]) -> str:
+def _event_text(event: Sequence[Any]) -> str:
     return " ".join(map(str, event))[:200]
 
 
 def interference(
     scenario: Scenario, bodies: Sequence[str], records: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return what differs between visits with different answers and the same draws, or ""."""
+    """Describe a difference between visits with the same draws but other answers, or return ""."""
     traces = [_internal(record) for record in records]
     for trace in traces[1:]:
         if trace != traces[0]:
@@ -548,7 +555,7 @@ def _internal(record: Mapping[str, Any]) -> list[Any]:
 def check_visits(
     node: Node, files: Mapping[str, bytes], definition: Definition, seed: int
 ) -> Iterator[Check]:
-    """Make every visit, and check each group of them."""
+    """Make all visits, and check each group of them."""
     rng = random.Random(seed)  # noqa: S311  only the choice of visits
     form: Form = json.loads(definition.canonical)
     every = 1 + sum(len(question["options"]) for question in questions(form)) // MANY_OPTIONS
@@ -565,8 +572,8 @@ def closest(tag: str, languages: Sequence[str]) -> str:
 
 
 def _texts(files: Mapping[str, bytes]) -> dict[str, str]:
-    found = ((WORDS_FILE.fullmatch(name), content) for name, content in files.items())
-    texts = {match[1]: content.decode() for match, content in found if match}
+    matches = ((WORDS_FILE.fullmatch(name), content) for name, content in files.items())
+    texts = {match[1]: content.decode() for match, content in matches if match}
     # As the page lists them: the source language first.
     return {SOURCE: texts.pop(SOURCE), **texts}
 
@@ -582,23 +589,23 @@ def _check_group(
         bodies = [scenario.body(answers) for answers in scenario.answer_sets]
         own = [next(records) for _ in bodies]
         for body, record in zip(bodies, own, strict=True):
-            if found := mismatch(scenario, body, record):
-                return Check(GROUP, name, False, f"{found} ({_told(scenario)})")
-        if found := interference(scenario, bodies, own):
-            return Check(GROUP, name, False, f"{found} ({_told(scenario)})")
-    detail = f"{len(visitors)} visits: every event as expected, and the same for other answers"
+            if fault := mismatch(scenario, body, record):
+                return Check(GROUP, name, False, f"{fault} ({_description(scenario)})")
+        if fault := interference(scenario, bodies, own):
+            return Check(GROUP, name, False, f"{fault} ({_description(scenario)})")
+    detail = f"{len(visitors)} visits: all events as expected, whatever the answers"
     return Check(GROUP, name, True, detail)
 
 
-def _told(scenario: Scenario) -> str:
-    """Name the circumstances that are not the usual ones."""
+def _description(scenario: Scenario) -> str:
+    """Describe the circumstances that differ from the default ones."""
     usual, own = asdict(Circumstances()), asdict(scenario.circumstances)
-    told = [f"{name} {own[name]}"[:90] for name in own if own[name] != usual[name]]
-    return "; ".join(told) or "the usual visit"
+    unusual = [f"{name} {own[name]}"[:90] for name in own if own[name] != usual[name]]
+    return "; ".join(unusual) or "default circumstances"
 
 
 class _Plan:
-    """The scenarios of an audit, by group; random in all that may vary."""
+    """The scenarios of an audit, by group; their details are random."""
 
     def __init__(self, form: Form, languages: tuple[str, ...], rng: random.Random) -> None:
         self.form, self.available, self.rng = form, languages, rng
@@ -688,7 +695,7 @@ class _Plan:
         The client sends a stored report unchanged; if one was already sent, it sends nothing.
         """
         base = self._scenario()
-        earlier = _pending(base.body(base.answer_sets[0]).replace(".", ",", 1))
+        earlier = _pending_entry(base.body(base.answer_sets[0]).replace(".", ",", 1))
         for n in range(5):
             yield self._scenario(stored=earlier, failures=self._some_failures(n))
             yield self._scenario(meanwhile=earlier, failures=self._some_failures(n))
@@ -746,7 +753,7 @@ def _temporary(rng: random.Random) -> Answer:
 
 
 def _translated(form: Form, languages: Sequence[str]) -> Form:
-    """Return the survey with translations, its own or made ones, into the client's languages."""
+    """Return the survey with its translations, or with artificial ones in all languages."""
     if form.get("translations"):
         return form
     texts = ("title", "introduction", "consent", "ethics", "helpline", "contact", "thanks")

@@ -1,4 +1,4 @@
-"""No function of the client touches more than its list allows."""
+"""No function of the client uses more than its list allows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from survey.audit.access import (
     check_access,
     current_access,
+    format_access,
     list_file,
     read_access,
-    written,
 )
 from survey.respond.client import Client, source_files
 
@@ -80,7 +80,9 @@ def test_the_client_passes_as_it_is_served_and_as_it_is_written():
 
 def test_the_list_is_the_one_that_the_command_writes():
     text = list_file().read_text(encoding="utf-8")
-    assert text == written(current_access()), "run `python -m survey.audit.access`, read the diff"
+    assert text == format_access(current_access()), (
+        "run `python -m survey.audit.access` and review the diff"
+    )
     assert read_access(text) == current_access()
 
 

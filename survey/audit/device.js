@@ -836,8 +836,10 @@
       const answer = visitor.answers[id];
       const { question } = questions.get(id);
       const rows = descendants(group).filter((node) => node.tag === "label");
-      const points =
-        question.type === "number" || question.type === "date" ? question.grid.points : 0;
+      const field = descendants(group).find(
+        (node) => node.tag === "input" && node.attributes.get("class")?.startsWith("entry"),
+      );
+      const points = field ? question.grid.points : 0;
       if (Array.isArray(answer)) {
         for (const option of answer) {
           const box = input(rowOf(rows, id, option));
@@ -845,9 +847,8 @@
           dispatch(box, "change");
         }
       } else if (answer < points) {
-        const field = descendants(group).find((node) => node.tag === "input");
         field.value =
-          question.type === "date"
+          field.attributes.get("type") === "date"
             ? isoOf(question.grid.low + answer * question.grid.step)
             : typed(question.grid, answer);
         dispatch(field, "input");

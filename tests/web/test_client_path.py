@@ -14,6 +14,7 @@ from flask import Flask
 from survey.app import create_app
 from survey.cli import main
 from survey.respond import Client
+from survey.respond.client import CONTENT_TYPES
 from survey.respondent_texts import LANGUAGES
 from tests.conftest import ROOT
 
@@ -56,7 +57,8 @@ def paths_in(page: str) -> list[str]:
 
 
 def test_headers_client_path_is_the_hash_of_all_files_below_it(app, small):
-    source_names = {path.name for path in (ROOT / "client_js" / "src").iterdir()}
+    sources = (ROOT / "client_js" / "src").iterdir()
+    source_names = {path.name for path in sources if path.suffix in CONTENT_TYPES}
     names = source_names | {f"words.{language}.json" for language in LANGUAGES}
     page = page_of(app)
     base = page.partition("/main.js")[0].rpartition('"')[2]
@@ -98,7 +100,7 @@ def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
     files = {**SHIPPED, "random.js": with_flipped_bit(SHIPPED["random.js"])} if altered else SHIPPED
     monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
     # The audit's checks take minutes and have separate tests.
-    monkeypatch.setattr("survey.audit.summary.run_checks", lambda *_: [])
+    monkeypatch.setattr("survey.audit.summary.run_checks", lambda *_, **__: [])
     text = CliRunner().invoke(main, ["audit"]).output.splitlines()
     assert text[0] == f"client {hash_of_all(files)}"
     hashes = [f"  {sha256(content)}  {name}" for name, content in sorted(files.items())]

@@ -5,14 +5,14 @@
 import { DefinitionError } from "./definition-error.js";
 
 /**
- * @typedef {{prefix: string, invitation: string, stratum: string, isTaken: boolean}} Link  the parts of a
- *   link after its "#", "" if missing; `isTaken`: the page has already removed the invitation
- * @typedef {{slug: string, collector: string, server: string}} Address  `collector`: the origin to
- *   which reports go if another host serves the page, "" if the page's own; `server`: the start of
- *   the survey's addresses
+ * @typedef {{prefix: string, invitation: string, stratum: string, hadInvitation: boolean}} Link  the
+ *   parts of a link after its "#", "" if missing; `hadInvitation`: the page has removed an invitation
+ * @typedef {{slug: string, collector: string, server: string}} Address  `collector`: the origin that
+ *   collects the reports if another host serves the page, otherwise ""; `server`: the start of the
+ *   survey's addresses
  */
 
-/** The start of a test run's slug, and of no survey's. */
+/** Test runs, and no surveys, have slugs with this prefix. */
 const TEST_RUN_PREFIX = "trial-";
 
 /** 32 bytes in base64url: the last character carries two zero bits. */
@@ -20,27 +20,27 @@ const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 const MAX_STRATUM = 60;
 
-/** The start of a definition's hash, as long as in links to old definitions or at least as in later ones. */
+/** The start of a definition's hash: 16 digits for old definitions, 32 or more for later ones. */
 const PREFIX = /^([0-9a-f]{16}|[0-9a-f]{32,64})?$/;
 
 /** The only accepted spelling of a survey's path, and of a slug. */
 const PATH = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
 const SLUG = /^([a-z0-9]+(?:-[a-z0-9]+)*)$/;
 
-/** Whether a slug is that of a test run, whose server stores no report. @param {string} slug */
+/** Whether a slug is that of a test run; the server stores no reports of test runs. @param {string} slug */
 export function isTestRun(slug) {
   return slug.startsWith(TEST_RUN_PREFIX);
 }
 
 /**
- * Return the survey's slug, and its addresses on the server that collects the reports.
+ * Return the survey's slug and its addresses on the server that collects the reports.
  *
- * The slug is in the path, or after the "#" if another host serves the page; it is "" unless it has
- * the canonical spelling. The device stores its report under the slug. Another spelling,
- * /s/work%70lace, would reach the same survey without finding that report, and a second report would
- * weaken the first one's protection.
+ * The slug is in the path, or after the "#" if another host serves the page. It is "" unless it has
+ * the canonical spelling: the device stores its report under the slug, so with another spelling,
+ * such as /s/work%70lace, it would not find that report. A second report would weaken the protection
+ * of the first.
  *
- * @param {Pick<Document, "querySelector">} document  names the collector if another host serves it
+ * @param {Pick<Document, "querySelector">} document  contains the collector if another host serves it
  * @param {Pick<Location, "pathname" | "hash">} location  as the address bar has it, not decoded
  * @returns {Address}
  */
@@ -51,7 +51,7 @@ export function parseAddress(document, { pathname, hash }) {
   return { slug, collector, server: `${collector}/s/${slug}` };
 }
 
-/** Return a part of a link after its "#", or "". @param {string} hash @param {string} name */
+/** Return a parameter after the "#" of a link, or "". @param {string} hash @param {string} name */
 function part(hash, name) {
   return new URLSearchParams(hash.slice(1)).get(name) ?? "";
 }
@@ -64,13 +64,13 @@ function part(hash, name) {
  */
 export function parseLink(hash) {
   const [prefix, invitation, stratum] = ["d", "i", "s"].map((name) => part(hash, name));
-  const isTaken = stratum === "" && new URLSearchParams(hash.slice(1)).get("i") === "";
-  return { prefix, invitation, stratum, isTaken };
+  const hadInvitation = stratum === "" && new URLSearchParams(hash.slice(1)).get("i") === "";
+  return { prefix, invitation, stratum, hadInvitation };
 }
 
-/** @param {Link} link */
-export function checkLink({ prefix, invitation, stratum, isTaken }) {
-  if (isTaken)
+/** Throw DefinitionError if a link is incomplete. @param {Link} link */
+export function checkLink({ prefix, invitation, stratum, hadInvitation }) {
+  if (hadInvitation)
     throw new DefinitionError("invitation_needed", "the invitation was removed from the link");
   const isInvited = TOKEN.test(invitation) && prefix !== "";
   const isWhole = PREFIX.test(prefix) && (invitation ? isInvited : stratum === "");
@@ -86,7 +86,7 @@ export function checkLink({ prefix, invitation, stratum, isTaken }) {
  * @param {Link} link
  */
 export function withoutInvitation({ slug, collector }, { prefix }) {
-  const kept = { slug: collector && slug, d: prefix };
-  const parts = Object.entries(kept).filter(([, value]) => value !== "");
+  const parameters = { slug: collector && slug, d: prefix };
+  const parts = Object.entries(parameters).filter(([, value]) => value !== "");
   return `#${parts.map(([name, value]) => `${name}=${value}&`).join("")}i=`;
 }

@@ -1,5 +1,5 @@
 /**
- * The entry: connects the parts and leads one visit from the address to the acknowledgment.
+ * The entry point: connects the modules for one visit, from the address to the acknowledgment.
  */
 
 import { loadDefinition } from "./definition.js";
@@ -12,7 +12,7 @@ import { address, definitionBytes, link, words } from "./opening.js";
 import { createEarlierSurveys, createOutbox } from "./outbox.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { makeReport } from "./report.js";
-import { loadedLanguages, pieces, preferredLanguage, sayIn } from "./texts.js";
+import { loadedLanguages, pieces, preferredLanguage, selectLanguage } from "./texts.js";
 import { obstacleOf, UnavailableError } from "./transport.js";
 import { obstacleView } from "./view-delivery.js";
 import { createVisit } from "./visit.js";
@@ -38,9 +38,9 @@ let isSending = () => false;
 const getRandomValues = (array) => crypto.getRandomValues(array);
 
 async function open() {
-  // Without words, the page still shows the notice that it has before its modules run.
+  // If the texts do not load, the page keeps its initial notice.
   await words;
-  sayIn(document, navigator.languages);
+  selectLanguage(document, navigator.languages);
   showVersion();
   // Another spelling of the address would miss the stored report and allow a second one.
   if (slug === "") {
@@ -92,7 +92,7 @@ function createSurvey(original) {
   document.documentElement.dataset.theme = original.theme;
   showToolbar(languages, original, (language) => {
     survey.definition = translateDefinition(original, language);
-    sayIn(document, [language]);
+    selectLanguage(document, [language]);
     showVersion();
   });
   return survey;
@@ -128,7 +128,7 @@ function showToolbar(languages, survey, translate) {
 function showPageToolbar() {
   const survey = { kiosk: false, exit: "" };
   showToolbar(loadedLanguages(), survey, (language) => {
-    sayIn(document, [language]);
+    selectLanguage(document, [language]);
     showVersion();
   });
 }

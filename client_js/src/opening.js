@@ -1,24 +1,24 @@
 /**
- * Starts the downloads of every visit: the definition, then the words of each of its languages.
+ * The first downloads of a visit: the definition, then the texts of each of its languages.
  *
- * The page runs this module first, so that both are under way while the other modules arrive.
+ * The page runs this module first, so that these downloads start before the other modules arrive.
  */
 
 import { parseAddress, parseLink } from "./link.js";
-import { availableWords, chooseWords, useWords } from "./texts.js";
+import { availableWords, chooseWords, storeWords } from "./texts.js";
 import { fetchWords, requestDefinition } from "./transport.js";
 
 export const address = parseAddress(document, location);
 export const link = parseLink(location.hash);
 
-/** The bytes of the definition, exactly as served. */
+/** The bytes of the definition, exactly as received. */
 export const definitionBytes = requestDefinition(window, address, link);
 
-/** Settled once the words of all languages of the definition can be shown. */
+/** Resolves when the texts of all languages of the definition are loaded. */
 export const words = definitionBytes.then(languagesOf, () => []).then(loadWords);
 
 /**
- * Return the languages of a definition that is not checked yet, or none if it has no valid form.
+ * Return the languages of an unchecked definition, or an empty array if it is not valid JSON.
  *
  * @param {Uint8Array} bytes
  * @returns {string[]}
@@ -35,13 +35,13 @@ function languagesOf(bytes) {
 }
 
 /**
- * Load the words of all these languages: a device that loaded only the language that its user reads
- * would reveal it.
+ * Load the texts of all these languages, because loading only one would reveal which language the
+ * respondent reads.
  *
  * @param {string[]} languages
  */
 async function loadWords(languages) {
   const files = chooseWords(availableWords(document), languages);
   const contents = await Promise.all(files.map((file) => fetchWords(fetch, file)));
-  useWords(files.map(({ language }, i) => [language, contents[i]]));
+  storeWords(files.map(({ language }, i) => [language, contents[i]]));
 }

@@ -1,5 +1,5 @@
 /**
- * The interface's texts, in each language of the survey.
+ * The interface's texts in each language of the survey; files of texts are called words.
  */
 
 /**
@@ -21,11 +21,11 @@ const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 /** @type {Language} */
 let current;
 
-/** The texts of each loaded language; the survey's own language is the first. @type {Map<string, Text[]>} */
+/** The texts of each loaded language; the survey's own language is first. @type {Map<string, Text[]>} */
 let loaded = new Map();
 
 /**
- * Return the files of words that the page lists; its source language is the first.
+ * Return the files of texts that the page lists; the source language is first.
  *
  * @param {Pick<Document, "querySelectorAll">} document
  * @returns {WordsFile[]}
@@ -38,8 +38,8 @@ export function availableWords(document) {
 }
 
 /**
- * Return the files for a survey in these languages, the source language for any without a file; all
- * files if the survey's languages are unknown.
+ * Return the files for a survey in these languages: the source language for any that has no file,
+ * and all files if the survey's languages are unknown.
  *
  * @param {readonly WordsFile[]} files
  * @param {readonly string[]} languages
@@ -51,18 +51,18 @@ export function chooseWords(files, languages) {
   return [...new Set(chosen)].map((at) => files[at]);
 }
 
-/** Make the texts of languages available. @param {[string, Text[]][]} words */
-export function useWords(words) {
+/** Store the texts of each language, the survey's own language first. @param {[string, Text[]][]} words */
+export function storeWords(words) {
   loaded = new Map(words);
 }
 
-/** Return the languages whose texts are loaded; the survey's own is the first. */
+/** Return the languages whose texts are loaded; the survey's own language is first. */
 export function loadedLanguages() {
   return [...loaded.keys()];
 }
 
 /**
- * Return the first preferred language that is available, whatever its region, or else the first one.
+ * Return the first preferred language that is available in any region, otherwise the first language.
  *
  * @param {readonly string[]} languages
  * @param {readonly string[]} preferences
@@ -78,24 +78,24 @@ export function preferredLanguage(languages, preferences) {
 }
 
 /**
- * Use the first preferred language whose texts are loaded from now on, or else the survey's own.
+ * Switch the interface to the first preferred language with loaded texts, or to the survey's own.
  *
  * @param {Document} document
  * @param {readonly string[]} preferences
  */
-export function sayIn(document, preferences) {
+export function selectLanguage(document, preferences) {
   const language = preferredLanguage(loadedLanguages(), preferences);
-  speak(language, loaded.get(language) ?? []);
+  setTexts(language, loaded.get(language) ?? []);
   Object.assign(document.documentElement, { lang: language, dir: current.rtl ? "rtl" : "ltr" });
 }
 
 /**
- * Use the texts of a language.
+ * Set the texts of the interface and their language.
  *
  * @param {string} language
  * @param {readonly Text[]} texts  in the order of `KEYS`
  */
-export function speak(language, texts) {
+export function setTexts(language, texts) {
   if (texts.length !== KEYS.length)
     throw new RangeError("the texts belong to another version of the page");
   const byKey = new Map(KEYS.map((key, i) => [/** @type {string} */ (key), texts[i]]));
@@ -112,7 +112,7 @@ export function speak(language, texts) {
 }
 
 /**
- * Return a text with its values; values in the other writing direction are isolated.
+ * Return a text with its values filled in, isolating values in the other writing direction.
  *
  * @param {Key} key
  * @param {Record<string, string | number>} [values]
@@ -122,7 +122,7 @@ export function say(key, values = {}) {
 }
 
 /**
- * Return the pieces of a text; a value can be an element with its own language and direction.
+ * Return the pieces of a text with its values, which may be elements with their own language.
  *
  * @param {Key} key
  * @param {Record<string, string | number | Node>} values
@@ -134,7 +134,7 @@ export function pieces(key, values) {
 }
 
 /**
- * Return the text of a name in a group of texts, or null.
+ * Return the text with a name in a group, or null if there is none.
  *
  * @param {string} group
  * @param {string} name
@@ -158,7 +158,7 @@ export function count(key, n) {
 }
 
 /**
- * Write a number with the language's marks.
+ * Format a number with the marks of the language.
  *
  * @param {string} text  digits, with commas between thousands and a decimal point
  */
@@ -184,7 +184,7 @@ function isolated(value) {
  * @typedef {typeof KEYS[number]} Key
  */
 
-/** The keys of all texts, in the order in which the page lists them. */
+/** The keys of all texts, in the order of the files of texts. */
 export const KEYS = /** @type {const} */ ([
   "cannot.closed",
   "cannot.crypto",

@@ -1,5 +1,5 @@
 /**
- * The network: fetches the definition and posts the report until the server answers.
+ * The network: requests the definition and texts, and sends the report until the server answers.
  */
 
 import { DefinitionError, ensure } from "./definition-error.js";
@@ -58,7 +58,7 @@ export class CryptoMissingError extends Error {
 }
 
 /**
- * Request the definition, but only if the link is complete and this device can protect the answers.
+ * Request the definition if the link is complete and this device can protect the answers.
  *
  * @param {Pick<typeof globalThis, "crypto" | "fetch">} window
  * @param {import("./link.js").Address} address
@@ -73,7 +73,7 @@ export async function requestDefinition({ crypto, fetch }, { slug, server }, lin
 }
 
 /**
- * Fetch the definition's bytes exactly as served.
+ * Fetch the bytes of the definition, exactly as received.
  *
  * @param {Fetch} fetch
  * @param {string} url
@@ -91,19 +91,19 @@ export async function fetchDefinition(fetch, url) {
 }
 
 /**
- * Fetch the words of a language; the browser checks them against the page's integrity.
+ * Fetch the texts of a language; the browser compares them with the hash in the page.
  *
  * @param {Fetch} fetch
  * @param {import("./texts.js").WordsFile} file
  */
 export function fetchWords(fetch, { path, integrity }) {
-  // From the cache, if the device has these very bytes.
+  // The cache may answer, because the hash identifies the bytes.
   const options = { ...PRIVATE_OPTIONS, cache: /** @type {const} */ ("default"), integrity };
   return withTimeout(async (signal) => (await fetch(path, { ...options, signal })).json());
 }
 
 /**
- * Return the name of the obstacle because of which this device cannot start.
+ * Return the name of the obstacle that prevents the survey from starting on this device.
  *
  * @param {unknown} error
  * @returns {Obstacle}
@@ -144,8 +144,8 @@ export function sendReport(fetch, url, body) {
 }
 
 /**
- * Ask the server to have the browser's cache cleared. Browsers obey only in answers to requests that
- * may carry cookies, and the request with the report must not.
+ * Request a response that clears the browser's cache. Browsers clear it only after requests that may
+ * send cookies, which the request with the report must not do.
  *
  * @param {Fetch} fetch
  * @param {string} url
@@ -157,10 +157,10 @@ export async function forgetFiles(fetch, url) {
 }
 
 /**
- * Send until the report is accepted or refused, waiting longer each time.
+ * Send the report until the server accepts or refuses it, with longer pauses after each attempt.
  *
  * @param {() => Promise<Outcome>} send
- * @param {(seconds: number, later: Later) => Promise<void>} wait  may end early: "online", "Try now"
+ * @param {(seconds: number, later: Later) => Promise<void>} wait  may end early, on "online" or "Try now"
  * @returns {Promise<Exclude<Outcome, Later>>}
  */
 export async function sendUntilAnswered(send, wait) {
@@ -179,7 +179,7 @@ async function readOutcome(response) {
   if (status >= 400 && status < 500 && !TEMPORARY_STATUSES.includes(status)) {
     return { outcome: "refused", ...(await readRefusal(response)) };
   }
-  // Any other answer, such as a hotel's login page, is not the survey's: try again later.
+  // Any other answer, such as the login page of a hotel, is not final.
   const reason = status === TOO_MANY ? "many" : "busy";
   return { outcome: "later", seconds: retryAfter(response), reason };
 }
@@ -228,7 +228,7 @@ async function withTimeout(request) {
 }
 
 /**
- * Create a pause between two tries. It ends after some seconds, when the network is back, or by `end`.
+ * Create a pause between attempts. It ends after some seconds, when the network returns, or by `end`.
  *
  * @param {Pick<Window, "setTimeout" | "clearTimeout" | "addEventListener">} window
  */

@@ -626,11 +626,16 @@ test("a definition served under another name is refused, because it would get a 
 
 test("a link contains the definition's hash, an invitation and its stratum", () => {
   const link = parseLink(`#d=ab&s=K%C3%B6ln%20%26%20Bonn&i=${TOKEN}`);
-  const expected = { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn", isTaken: false };
+  const expected = {
+    prefix: "ab",
+    invitation: TOKEN,
+    stratum: "Köln & Bonn",
+    hadInvitation: false,
+  };
   assert.deepEqual(link, expected);
-  const none = { prefix: "", invitation: "", stratum: "", isTaken: false };
+  const none = { prefix: "", invitation: "", stratum: "", hadInvitation: false };
   assert.deepEqual(parseLink(""), none);
-  assert.deepEqual(parseLink("#i="), { ...none, isTaken: true });
+  assert.deepEqual(parseLink("#i="), { ...none, hadInvitation: true });
 });
 
 for (const hash of [

@@ -9,10 +9,10 @@ import {
   pieces,
   preferredLanguage,
   say,
-  sayIn,
   sayOf,
-  speak,
-  useWords,
+  selectLanguage,
+  setTexts,
+  storeWords,
 } from "../src/texts.js";
 
 const SOURCE = await import("node:fs").then(({ readFileSync }) =>
@@ -36,41 +36,41 @@ function pageListing(...languages) {
 }
 
 test("a text contains its values unchanged", () => {
-  speak("en", texts({ "question.page": "Page {at} of {of}", "question.wrong": "{question}!" }));
+  setTexts("en", texts({ "question.page": "Page {at} of {of}", "question.wrong": "{question}!" }));
   assert.equal(say("question.page", { at: 2, of: 5 }), "Page 2 of 5");
   assert.equal(say("question.wrong", { question: "{question} $& <b>" }), "{question} $& <b>!");
 });
 
 test("an element as a value is copied to each place", () => {
   const element = { cloneNode: () => ({ copied: true }) };
-  speak("en", texts({ "question.wrong": "“{question}”: {problem}, {question}" }));
+  setTexts("en", texts({ "question.wrong": "“{question}”: {problem}, {question}" }));
   const parts = pieces("question.wrong", { question: element, problem: "no" });
   assert.deepEqual(parts, ["“", { copied: true }, "”: ", "no", ", ", { copied: true }, ""]);
   assert.notEqual(parts[1], parts[5]);
 });
 
 test("a value in the other writing direction is isolated", () => {
-  speak("en", texts({ "question.wrong": "{question}: x" }));
+  setTexts("en", texts({ "question.wrong": "{question}: x" }));
   assert.equal(say("question.wrong", { question: "نعم" }), "\u2068نعم\u2069: x");
-  speak("ar", texts({ "question.wrong": "{question}: x", "language.direction": "rtl" }));
+  setTexts("ar", texts({ "question.wrong": "{question}: x", "language.direction": "rtl" }));
   assert.equal(say("question.wrong", { question: "نعم" }), "نعم: x");
   assert.equal(say("question.wrong", { question: "Yes" }), "\u2068Yes\u2069: x");
 });
 
 test("counts use the language's plural forms", () => {
-  speak("en", texts({ "count.pages": ["{n} page", "{n} pages"] }));
+  setTexts("en", texts({ "count.pages": ["{n} page", "{n} pages"] }));
   assert.deepEqual(
     [0, 1, 2, 1000000].map((n) => count("count.pages", n)),
     ["0 pages", "1 page", "2 pages", "1000000 pages"],
   );
-  speak("es", texts({ "count.pages": ["{n} página", "{n} páginas"] }));
+  setTexts("es", texts({ "count.pages": ["{n} página", "{n} páginas"] }));
   assert.equal(count("count.pages", 1000000), "1000000 páginas");
   const forms = ["zero", "one", "two", "few {n}", "many {n}", "other {n}"];
   const direction = { "language.direction": "rtl" };
   const six = Object.fromEntries(
     KEYS.filter((key) => key.startsWith("count.")).map((key) => [key, forms]),
   );
-  speak("ar", texts({ ...six, ...direction }));
+  setTexts("ar", texts({ ...six, ...direction }));
   assert.deepEqual(
     [0, 1, 2, 3, 11, 100].map((n) => count("count.pages", n).replace(/[\u2068\u2069]/g, "")),
     ["zero", "one", "two", "few 3", "many 11", "other 100"],
@@ -84,7 +84,7 @@ test("numbers are written as the language writes them", () => {
     ["pt", "1.234,5"],
     ["ar", "1,234.5"],
   ]) {
-    speak(language, texts());
+    setTexts(language, texts());
     assert.equal(figure("1,234.5"), written);
   }
 });
@@ -99,23 +99,23 @@ test("the first available preferred language is used, or else the first language
 
 test("texts are in the chosen language, or in the survey's own", () => {
   const page = { documentElement: {} };
-  useWords([
+  storeWords([
     ["en", texts({ earlier: "Before" })],
     ["es", texts({ earlier: "Antes" })],
   ]);
   assert.deepEqual(loadedLanguages(), ["en", "es"]);
-  sayIn(page, ["fr", "es-AR"]);
+  selectLanguage(page, ["fr", "es-AR"]);
   assert.equal(say("earlier"), "Antes");
   assert.deepEqual(page.documentElement, { lang: "es", dir: "ltr" });
-  sayIn(page, ["de"]);
+  selectLanguage(page, ["de"]);
   assert.equal(say("earlier"), "Before");
   assert.equal(page.documentElement.lang, "en");
 });
 
 test("a page with missing or foreign texts fails at once", () => {
-  useWords([["en", []]]);
-  assert.throws(() => sayIn({ documentElement: {} }, ["en"]), RangeError);
-  assert.throws(() => speak("en", ["one text"]), RangeError);
+  storeWords([["en", []]]);
+  assert.throws(() => selectLanguage({ documentElement: {} }, ["en"]), RangeError);
+  assert.throws(() => setTexts("en", ["one text"]), RangeError);
 });
 
 test("the words of all the survey's languages are chosen, its own first", () => {
@@ -132,7 +132,7 @@ test("the words of all the survey's languages are chosen, its own first", () => 
 });
 
 test("a name from the server finds only texts of its group", () => {
-  speak("en", texts());
+  setTexts("en", texts());
   assert.equal(sayOf("refusal", "full"), "refusal.full");
   for (const name of ["", "nothing", "__proto__", "constructor", "heading"]) {
     assert.equal(sayOf("refusal", name), null);

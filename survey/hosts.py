@@ -1,8 +1,8 @@
-"""Hosts: which routes each host of an instance answers.
+"""Hosts of an instance and the routes that each of them serves.
 
-With one address, every host answers every route. SURVEY_RESEARCH_URL separates two origins: the
-public host answers respondents, the other one researchers and programs, and a vulnerability in the
-researchers' pages does not reach respondents. The onion service always answers respondents only.
+With one address, every host serves all routes. SURVEY_RESEARCH_URL separates two origins: the
+public host serves respondents, the other one researchers and programs, so that a vulnerability in
+the researchers' pages does not affect respondents. The onion service serves only respondents.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from survey.settings import Settings, host_of
 
 
 class Host(Enum):
-    """A kind of host: the people whose routes it answers."""
+    """A kind of host, named after the people it serves."""
 
     SHARED = auto()
     """Any host of an instance with one address."""
     RESPONDENTS = auto()
     RESEARCHERS = auto()
     UNKNOWN = auto()
-    """A host that is no address of an instance with two origins."""
+    """A host name that is not an address of an instance with two origins."""
 
 
 _RESPONDENTS = frozenset({Host.RESPONDENTS})
@@ -42,12 +42,12 @@ HOSTS: Mapping[str, frozenset[Host]] = {
     **dict.fromkeys(("research", "drafts", "collection", "lifecycle"), _RESEARCHERS),
     **dict.fromkeys(("results", "microdata", "reports", "api"), _RESEARCHERS),
     "home": _BOTH,
-    # Load balancers and the server itself call it by an internal address.
+    # Load balancers and the server itself use an internal address.
     "healthz": _BOTH | {Host.UNKNOWN},
 }
-"""Hosts that answer each endpoint or blueprint; a shared host answers all of them.
+"""Hosts that serve each endpoint or blueprint; a shared host serves all of them.
 
-With two origins no host answers an endpoint that is missing here.
+With two origins, no host serves an endpoint that is missing here.
 """
 
 
@@ -71,11 +71,11 @@ SLUGS: Mapping[Host, type[BaseConverter]] = {
     Host.RESEARCHERS: SlugOfTestRun,
     Host.UNKNOWN: BaseConverter,
 }
-"""Surveys whose pages each kind of host answers, by their short names."""
+"""Converter of each kind of host; it matches the short names of surveys that the host serves."""
 
 
 def hosts_of(endpoint: str) -> frozenset[Host]:
-    """Return the hosts that answer an endpoint."""
+    """Return the hosts that serve an endpoint."""
     return HOSTS.get(endpoint, HOSTS.get(endpoint.partition(".")[0], frozenset()))
 
 
@@ -99,7 +99,7 @@ class Hosts:
         return self._kinds.get(request.host.lower(), self._other)
 
     def _routes(self, kind: Host) -> Map:
-        """Return the routes that a kind of host answers."""
+        """Return the routes that a kind of host serves."""
         if kind is Host.SHARED:
             return self._all_routes
         routes = Map()
@@ -107,13 +107,13 @@ class Hosts:
         for rule in self._all_routes.iter_rules():
             if kind in hosts_of(rule.endpoint):
                 copy = rule.empty()
-                # Flask keeps this outside the rule's own arguments.
+                # Flask sets this attribute after it creates the rule, so `empty` does not copy it.
                 copy.provide_automatic_options = rule.provide_automatic_options  # type: ignore[attr-defined]
                 routes.add(copy)
         return routes
 
     def is_https(self, request: Request) -> bool:
-        """Return whether people open the request's host with https."""
+        """Return whether the address of the request's host starts with https."""
         if self._is_onion(request):
             return False
         is_research = self.kind(request) is Host.RESEARCHERS
@@ -121,7 +121,7 @@ class Hosts:
         return url.startswith("https://")
 
     def onion_url(self, request: Request) -> str:
-        """Return the onion address if it answers the request's path as well, "" otherwise."""
+        """Return the onion address if it also serves the request's path, otherwise ""."""
         if not self._settings.onion_url or self._is_onion(request):
             return ""
         has_path = self.routes(Host.RESPONDENTS).bind("").test(request.path, "GET")

@@ -88,15 +88,15 @@ class Settings:
             check_address("SURVEY_CLIENT_ORIGINS", origin)
         if self.onion_url and not is_onion(self.onion_url):
             raise SettingsError(
-                f"SURVEY_ONION_URL = {self.onion_url!r} must be http:// and the content of Tor's "
-                "file `hostname`: 56 characters and .onion"
+                f"SURVEY_ONION_URL = {self.onion_url!r} must be http:// followed by the content of "
+                "Tor's file `hostname`: 56 characters and .onion"
             )
         addresses = (self.public_url, self.research_url, self.onion_url)
         hosts = [host_of(address) for address in addresses if address]
         if len(set(hosts)) < len(hosts):
             raise SettingsError(
                 "SURVEY_PUBLIC_URL, SURVEY_RESEARCH_URL and SURVEY_ONION_URL must differ in host "
-                "or port, because the host decides who gets an answer"
+                "or port, because the host determines which pages the server sends"
             )
 
     @property
@@ -202,11 +202,12 @@ VARIABLES: Mapping[str, Variable] = {
         "where reports are stored: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE",
     ),
     "SURVEY_PUBLIC_URL": Variable(
-        "public_url", "the address people open; https, or http on loopback and for onion addresses"
+        "public_url",
+        "the address that people open: https, or http for loopback and onion addresses",
     ),
     "SURVEY_RESEARCH_URL": Variable(
         "research_url",
-        "a separate address of researchers' pages and the API; respondents then use only the other",
+        "a separate address for researchers' pages and the API; the other then serves respondents",
     ),
     "SURVEY_ONION_URL": Variable(
         "onion_url", "the onion address of respondents' pages, http://....onion"
@@ -299,7 +300,7 @@ DATABASE = "SURVEY_DATABASE must be sqlite:///PATH or postgresql://USER:PASSWORD
 
 
 def check_address(name: str, url: str) -> None:
-    """Raise SettingsError unless a URL has the one accepted spelling of an address people open."""
+    """Raise SettingsError unless a URL has the only accepted spelling of a public address."""
     # Secure cookies, links and the comparison of origins depend on this spelling.
     match = ORIGIN.fullmatch(url)
     if not match or int(match["port"] or 0) > LAST_PORT or not _is_host(match["host"]):
@@ -309,7 +310,7 @@ def check_address(name: str, url: str) -> None:
         )
     if match["scheme"] == "http" and not (is_loopback(match["host"].strip("[]")) or is_onion(url)):
         raise SettingsError(
-            f"{name} = {url!r} must start with https:// (http only on loopback and for onion "
+            f"{name} = {url!r} must start with https:// (http only for loopback and onion "
             "addresses): browsers randomize answers only in a secure context"
         )
 
@@ -328,7 +329,7 @@ ONION = re.compile(r"http://(?P<name>[a-z2-7]{56})\.onion/?")
 
 
 def is_onion(url: str) -> bool:
-    """Return whether a URL is an onion address without a typing error.
+    """Return whether a URL is an onion address with a correct checksum.
 
     The 56 characters are the base32 form of the service's public key, the first two bytes of
     SHA3-256(".onion checksum" + key + version), and the version, 3 (Tor's rend-spec-v3, section 6).

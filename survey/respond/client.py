@@ -1,4 +1,4 @@
-"""The respondents' client: the bytes that every browser gets, their manifest and compression."""
+"""The respondents' client: the files that browsers receive, their manifest and compression."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MANIFEST_FORMAT = 1
 class Client:
     """The files of a release's client, by name, for every survey, language and visitor.
 
-    `files` are the modules, the styles and the words of each language. The page itself depends on
+    `files` are the modules, the styles and the texts of each language. The page itself depends on
     them and on `collector`: the URL of the server that collects the reports if another host serves
     the page, or "" if the collecting server does.
     """
@@ -86,7 +86,7 @@ class Client:
 
     @cached_property
     def page(self) -> bytes:
-        """The page that opens every survey; it names each file with its integrity."""
+        """The page of every survey; it lists each file with its hash."""
         template = Environment(
             loader=FileSystemLoader(PACKAGE / "templates" / "respond"), autoescape=True
         ).get_template(INDEX)
@@ -94,10 +94,10 @@ class Client:
         page = template.render(
             version=self.version,
             collector=self.collector,
-            # Inline, because every further file is one more request on a slow connection.
+            # Inline, because each file costs another request on a slow connection.
             icon=self.files[ICON].decode("utf-8"),
             style=self._reference(STYLE),
-            # Listed in the page, or the browser would find imports one level at a time.
+            # Listed, because browsers otherwise discover imports one level at a time.
             modules=[self._reference(name) for name in names if name not in SCRIPTS],
             scripts=[self._reference(name) for name in SCRIPTS],
             words_files=[
@@ -116,7 +116,7 @@ class Client:
 
     @cached_property
     def served(self) -> dict[str, bytes]:
-        """The content of every file by its path below the page's address, the page included."""
+        """The content of the page and all files, by path relative to the page's address."""
         folder = self.base.removeprefix("/")
         return {INDEX: self.page, **{f"{folder}/{name}": self.files[name] for name in self.files}}
 
@@ -137,7 +137,7 @@ class Client:
         return json.dumps(self.manifest, indent=1).encode("utf-8")
 
     def webcat_config(self, source: str) -> dict[str, Any]:
-        """Return the configuration from which `webcat` makes the manifest that operators sign.
+        """Return the configuration from which `webcat` creates the manifest that operators sign.
 
         `source` is the URL of this version's source code. Every address without a file shows the
         page. Source: freedomofpress/webcat-docs, config-schema.md.
@@ -154,12 +154,12 @@ class Client:
 
 
 def sha256(content: bytes) -> str:
-    """Return the SHA-256 of a content, in hex."""
+    """Return the SHA-256 of some content in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def source_files() -> dict[str, bytes]:
-    """Return the client's source files and words, from the checkout or else from the package."""
+    """Return the client's sources and texts, from the checkout or otherwise from the package."""
     checkout = PACKAGE.parent / "client_js" / "src"
     folder = (
         checkout
@@ -174,12 +174,12 @@ def source_files() -> dict[str, bytes]:
 
 
 def words_file(language: str) -> str:
-    """Return the name of the file with a language's words."""
+    """Return the name of the file with the texts of a language."""
     return f"words.{language}.json"
 
 
 def _notice(language: str) -> dict[str, str]:
-    """Return what the page shows until its modules run, and for good if they cannot."""
+    """Return the notice that the page shows until its modules run."""
     return {
         "language": language,
         "direction": say(language, "language.direction"),
@@ -217,7 +217,7 @@ class Compressed:
         )
 
     def response(self, content_type: str, status: int = 200) -> Response:
-        """Answer the current request in the best coding that it accepts."""
+        """Return a response in the best coding that the current request accepts."""
         coding = next((coding for coding in CODINGS if request.accept_encodings[coding] > 0), None)
         body = self.coded[coding] if coding else self.plain
         response = Response(body, status, content_type=content_type)

@@ -26,12 +26,12 @@ def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> No
 
 
 def page_response(client: Client, status: int = 200) -> Response:
-    """Answer with the page: the same bytes for every survey, and for every mistaken address."""
+    """Return the page, which has the same bytes for every survey and every wrong address."""
     return compress(client.page).response(CONTENT_TYPES[".html"], status)
 
 
 CROSS_ORIGIN_ENDPOINTS = ("respond.definition", "respond.reports")
-"""What a copy of the page on another host reads and sends; everything else is in the copy."""
+"""Endpoints that copies of the page on other hosts use; all other files are in the copy."""
 
 
 def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, client: Client) -> None:
@@ -47,8 +47,8 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
 
     @routes.get("/s/<survey:slug>")
     def page(slug: str) -> Response:  # noqa: ARG001  the page does not depend on it
-        # The definition tells whether there is an open survey. A page that depended on it could
-        # not be compared with the published bytes.
+        # The definition request shows whether the survey is open. If the page depended on that, it
+        # could not be compared with the published bytes.
         return page_response(client)
 
     @routes.get("/s/<survey:slug>/definition.json")

@@ -30,9 +30,9 @@ API = "/api/"
 
 
 def content_security_policy(form_action: str, collector: str = "") -> str:
-    """Return the policy of a page that may send forms to `form_action` and requests to a collector.
+    """Return the policy of a page that sends forms to `form_action` and requests to a collector.
 
-    "" is the page's own server, to which all pages may send requests.
+    All pages may also send requests to their own server; "" means that there is no other collector.
     """
     connect = f"'self' {collector}".rstrip()
     return (
@@ -106,9 +106,9 @@ def check_same_origin(
 
 
 def cross_origin_headers(origin: str | None, client_origins: Collection[str]) -> dict[str, str]:
-    """Return the headers by which the page of another listed host may read a response.
+    """Return the headers that allow the page of another listed host to read a response.
 
-    Never with credentials: a report is sent without cookies from any page.
+    They do not allow credentials, because all pages send reports without cookies.
     """
     if origin not in client_origins or origin is None:
         return {}

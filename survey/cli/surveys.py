@@ -175,10 +175,10 @@ def _other_definitions(store: Store, slug: str) -> list[Definition]:
 
 
 def _page_url(_ctx: click.Context, _parameter: click.Parameter, url: str) -> str:
-    """Return the URL of a page on another host after checking that a fragment can follow."""
+    """Return the URL of a page on another host; reject URLs to which no fragment can be added."""
     if url and not re.fullmatch(r"https?://[^\s?#]+/(?:index\.html)?", url):
         raise click.BadParameter(
-            f"{url!r} must be the URL of the folder that has the page, with / at its end"
+            f"{url!r} must be the URL of the folder that contains the page and end with /"
         )
     return url
 
@@ -258,7 +258,7 @@ def _open_survey(store: Store, slug: str) -> PublishedSurvey:
 
 
 def _settings_of_links(page: str) -> Settings:
-    """Return the settings; warn if only this machine can open the links that they make."""
+    """Return the settings; warn if the resulting links open only on this machine."""
     settings = configured_settings()
     if settings.opens_here_only and not page:
         click.echo("these links work on this machine only: set SURVEY_PUBLIC_URL", err=True)

@@ -117,13 +117,13 @@ def respondent_link(
 ) -> str:
     """Return the link for respondents, with a part of the hash by which the page checks the survey.
 
-    With a token, the link is valid for one report in the stratum of the invitation. `page` is the
-    URL of a copy of the page on another host, if the link opens that. Everything private is in the
+    With a token, the link is valid for one report in the stratum of the invitation. If the link
+    opens a copy of the page on another host, `page` is its URL. Everything private is in the
     fragment, after "#", which browsers do not send to servers.
     """
     parts = {"s": quote(stratum, safe=""), "i": token, "d": survey.sha256[:HASH_IN_LINK]}
     if page:
-        # Static hosts have no address for each survey.
+        # Static hosts serve all surveys at one address.
         parts = {"slug": survey.slug, **parts}
     # The hash comes last, so that the page notices a link that was cut off anywhere.
     fragment = "&".join(f"{name}={value}" for name, value in parts.items() if value)

@@ -264,9 +264,9 @@ def _public(deployment: Deployment) -> Iterable[Finding]:
     if not settings.opens_here_only and not settings.research_url:
         yield Finding(
             "SURVEY_RESEARCH_URL",
-            "respondents and researchers share one origin, so a fault in the researchers' pages "
-            "could reach respondents",
-            "set it to a second host name, for which deploy/nginx.conf has a server of its own",
+            "respondents and researchers share one origin, so a vulnerability in the "
+            "researchers' pages could affect respondents",
+            "set it to the address of a second host name; deploy/nginx.conf has a server for it",
         )
 
 

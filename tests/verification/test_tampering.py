@@ -170,7 +170,7 @@ def test_a_selective_proxy_is_found_with_the_default_visits(
 def test_a_genuine_server_gives_no_false_alarm(serve: Callable[..., str], small: PublishedSurvey):
     result = run(link(serve(), small), "--without-audit")
     assert result.exit_code == 0, result.output
-    assert "published version" in result.output
+    assert "sends the published client" in result.output
     assert "66 visits, all identical" in result.output
     assert "altered 7% or more" in result.output
 

@@ -405,7 +405,7 @@ EVADING: dict[str, dict[str, Malicious]] = {
             "address",
         ),
         "a way back to the answers": Malicious(
-            "main.js", "if (kiosk) reload();\n  else", "reload(); if (kiosk)", "reload"
+            "main.js", "if (kiosk) reload();\n  else", "reload(); if (kiosk)", "leave"
         ),
     },
     "network": {

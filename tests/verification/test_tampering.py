@@ -222,7 +222,7 @@ def test_a_genuine_server_behind_the_shipped_nginx_gives_no_false_alarm(
     start_proxy: Callable[..., Proxy], small: PublishedSurvey, monkeypatch: pytest.MonkeyPatch
 ):
     # The command finds its name in the system's files.
-    proxy = start_proxy((HOST, "localhost"), servers=1)
+    proxy = start_proxy((HOST, "localhost"), servers=1, SURVEY_PUBLIC_URL="https://localhost")
     monkeypatch.setenv("SSL_CERT_FILE", str(proxy.directory / "tls/fullchain.pem"))
     url = f"https://localhost:{proxy.port}"
     result = run(link(url, small), "--visits", "5", "--pause", "1", "--without-audit")
@@ -233,7 +233,12 @@ def test_a_missing_header_for_encrypted_connections_is_found(
     start_proxy: Callable[..., Proxy], small: PublishedSurvey, monkeypatch: pytest.MonkeyPatch
 ):
     hidden = "proxy_http_version 1.1; proxy_hide_header Strict-Transport-Security"
-    proxy = start_proxy((HOST, "localhost"), ("proxy_http_version 1.1", hidden), servers=1)
+    proxy = start_proxy(
+        (HOST, "localhost"),
+        ("proxy_http_version 1.1", hidden),
+        servers=1,
+        SURVEY_PUBLIC_URL="https://localhost",
+    )
     monkeypatch.setenv("SSL_CERT_FILE", str(proxy.directory / "tls/fullchain.pem"))
     url = f"https://localhost:{proxy.port}"
     result = run(link(url, small), "--visits", "1", "--without-audit")
@@ -244,7 +249,7 @@ def test_a_missing_header_for_encrypted_connections_is_found(
 def test_a_server_with_an_untrusted_certificate_is_not_checked(
     start_proxy: Callable[..., Proxy], small: PublishedSurvey
 ):
-    proxy = start_proxy((HOST, "localhost"), servers=1)
+    proxy = start_proxy((HOST, "localhost"), servers=1, SURVEY_PUBLIC_URL="https://localhost")
     result = run(f"https://localhost:{proxy.port}/s/small", "--visits", "1")
     assert result.exit_code == 2
     assert "self-signed certificate" in result.output

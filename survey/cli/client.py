@@ -114,6 +114,9 @@ def _seconds(_: click.Context, __: click.Parameter, text: str | None) -> int | N
 @click.option(
     "--proxy", default="", metavar="URL", help="http://HOST:PORT; Tor: socks5h://127.0.0.1:9050."
 )
+@click.option(
+    "--onion", default="", metavar="URL", help="Onion address that the operator has published."
+)
 @click.option("--browser", is_flag=True, help="Use a real Chromium (needs playwright).")
 @click.option("--without-audit", is_flag=True, help="Do not audit the received files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -209,10 +212,11 @@ def _result(
     pause: float | None,
     manifest: Path | None,
     proxy: str,
+    onion: str,
     browser: bool,
     without_audit: bool,
 ) -> Result:
-    from survey.settings import check_address
+    from survey.settings import check_address, is_onion
     from survey.verification.connection import Proxy
     from survey.verification.run import audit, manifests_for, network_visits, verify
     from survey.verification.visitors import CHROMIUM, USER_AGENTS
@@ -220,8 +224,10 @@ def _result(
 
     if collector:
         check_address("--collector", collector)
+    if onion and not is_onion(onion):
+        raise SurveyError(f"--onion {onion}: must be http://, 56 characters and .onion")
     target = Target.parse(url, collector)
-    manifests = manifests_for(target, manifest)
+    manifests = manifests_for(target, manifest, onion.rstrip("/"))
     via = Proxy.parse(proxy) if proxy else None
     newest = list(manifests.values())[-1]
     with ExitStack() as stack:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 from survey.errors import SurveyError
 from survey.respond.client import CONTENT_TYPES, INDEX, MANIFEST_FORMAT, Client, sha256
@@ -58,7 +59,8 @@ class Difference:
 class Manifest:
     """A release: SHA-256 of each file by path, and the headers of the page and of the files.
 
-    `client` contains the files if the release is the installed one.
+    `client` contains the files if the release is the installed one. `onion` is the onion address
+    that the page offers, "" for none: any other one would lead Tor Browser to another server.
     """
 
     version: str
@@ -66,6 +68,7 @@ class Manifest:
     files: Mapping[str, str]
     headers: Mapping[str, Mapping[str, str]]
     client: Client | None = None
+    onion: str = ""
 
     @classmethod
     def parse(cls, form: Any, source: str) -> Manifest:
@@ -172,6 +175,8 @@ def compare_headers(
 ) -> Iterator[Difference]:
     """Compare the headers of a response with the required values; report unknown headers."""
     expected = manifest.expected_headers(kind)
+    if manifest.onion and where == "page":
+        expected["Onion-Location"] = manifest.onion + urlsplit(response.url).path
     if response.url.startswith("http://"):
         # Browsers ignore it without encryption, and servers need not send it.
         expected = {name: value for name, value in expected.items() if name != HSTS} | {

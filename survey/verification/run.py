@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,8 +34,16 @@ MakeVisit = Callable[[Visitor, bool], Visit]
 """Makes one visit; the second argument is whether to load files that the survey does not need."""
 
 
-def manifests_for(target: Target, file: Path | None) -> dict[str, Manifest]:
-    """Return the manifests to compare with, by version; raise SurveyError for a wrong file."""
+def manifests_for(target: Target, file: Path | None, onion: str = "") -> dict[str, Manifest]:
+    """Return the manifests to compare with, by version; raise SurveyError for a wrong file.
+
+    `onion` is the onion address that the page must offer.
+    """
+    manifests = _manifests(target, file)
+    return {version: replace(each, onion=onion) for version, each in manifests.items()}
+
+
+def _manifests(target: Target, file: Path | None) -> dict[str, Manifest]:
     if file is None:
         return known_manifests(target.collector)
     manifest = Manifest.read(file)

@@ -19,6 +19,7 @@ from survey.verification.manifest import Difference, known_manifests
 from survey.verification.run import DEFAULT_VISITS, verify
 from survey.verification.visitors import Visitor
 from survey.verification.visits import Target, Visit, visit
+from tests.conftest import ONION
 from tests.deploy.proxy import HOST, Proxy
 from tests.verification.tampering import (
     Alteration,
@@ -218,6 +219,9 @@ class AnyHash(str):
         return False
 
 
+OTHER_ONION = "http://aebagbafaydqqcikbmga2dqpcaireeyuculbogazdinryhi6d4qcmeqd.onion"
+
+
 def test_a_genuine_server_behind_the_shipped_nginx_gives_no_false_alarm(
     start_proxy: Callable[..., Proxy], small: PublishedSurvey, monkeypatch: pytest.MonkeyPatch
 ):
@@ -225,8 +229,14 @@ def test_a_genuine_server_behind_the_shipped_nginx_gives_no_false_alarm(
     proxy = start_proxy((HOST, "localhost"), servers=1, SURVEY_PUBLIC_URL="https://localhost")
     monkeypatch.setenv("SSL_CERT_FILE", str(proxy.directory / "tls/fullchain.pem"))
     url = f"https://localhost:{proxy.port}"
-    result = run(link(url, small), "--visits", "5", "--pause", "1", "--without-audit")
+    options = ("--visits", "3", "--pause", "1", "--without-audit")
+    result = run(link(url, small), *options, "--onion", ONION)
     assert result.exit_code == 0, result.output
+    # An onion address that nobody has published could lead Tor Browser to another server.
+    for unpublished in ((), ("--onion", OTHER_ONION)):
+        result = run(link(url, small), *options, *unpublished)
+        assert result.exit_code == 1
+        assert "header Onion-Location" in result.output
 
 
 def test_a_missing_header_for_encrypted_connections_is_found(

@@ -42,6 +42,17 @@ BUSY = (
 )
 """Statuses after which a request is repeated: the server limits requests, or is restarting."""
 
+INERT_TYPES = ("application/problem+json", "application/json", "text/plain")
+"""Types of which browsers show the text and nothing else."""
+
+EFFECTS = frozenset(
+    [
+        *("set-cookie", "refresh", "link", "location", "clear-site-data"),
+        *("service-worker-allowed", "alt-svc", "onion-location"),
+    ]
+)
+"""Headers that have an effect on a browser whatever the status."""
+
 
 class UnreachableError(SurveyError):
     """A server or proxy does not answer, so nothing can be compared."""
@@ -76,11 +87,18 @@ class Response:
     @cached_property
     def content(self) -> bytes:
         """The body without its content coding; raises CodingError."""
-        content = self.body
-        codings = ",".join(self.values("content-encoding")).lower().split(",")
-        for coding in reversed([coding.strip() for coding in codings]):
-            content = _decode(content, coding)
-        return content
+        coding = ",".join(self.values("content-encoding")).strip().lower()
+        # Browsers differ in what they make of several codings, and a body can be valid in two ways.
+        if "," in coding:
+            raise CodingError(f"the body has several codings: {coding!r}")
+        return _decode(self.body, coding)
+
+    @cached_property
+    def is_inert(self) -> bool:
+        """Whether a browser that receives this shows text at most, and keeps nothing."""
+        essence = ",".join(self.values("content-type")).partition(";")[0].strip().lower()
+        is_text = essence in INERT_TYPES or not self.body
+        return is_text and not self.malformed and EFFECTS.isdisjoint(self.by_name)
 
 
 def _decode(body: bytes, coding: str) -> bytes:
@@ -88,9 +106,11 @@ def _decode(body: bytes, coding: str) -> bytes:
         match coding:
             case "" | "identity":
                 return body
-            case "gzip" | "deflate":
-                # 32: recognize the headers of gzip and of zlib.
-                return _checked(zlib.decompressobj(32 + zlib.MAX_WBITS), body, coding)
+            case "gzip":
+                # 16: the header of gzip only.
+                return _checked(zlib.decompressobj(16 + zlib.MAX_WBITS), body, coding)
+            case "deflate":
+                return _checked(zlib.decompressobj(), body, coding)
             case "br":
                 return _brotli(body)
             case "zstd":
@@ -110,8 +130,8 @@ def _checked(decoder: Any, body: bytes, coding: str) -> bytes:
 def _brotli(body: bytes) -> bytes:
     decoder, pieces, size = brotli.Decompressor(), [], 0
     # In small steps, so that a few bytes cannot fill the memory.
-    for start in range(0, len(body), 256):
-        pieces.append(decoder.process(body[start : start + 256]))
+    for start in range(0, len(body), 16):
+        pieces.append(decoder.process(body[start : start + 16]))
         size += len(pieces[-1])
         if size > MAX_BODY_BYTES:
             raise CodingError(f"the body has more than {MAX_BODY_BYTES:,} bytes")
@@ -128,9 +148,13 @@ def _zstd(body: bytes) -> bytes:
             "the response is compressed with zstd; to decode it, run: pip install zstandard"
         ) from None
     try:
-        content: bytes = zstandard.ZstdDecompressor().decompress(body, MAX_BODY_BYTES)
+        # Browsers decode all frames of a body, so an added one must not be passed over.
+        with zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True) as reader:
+            content: bytes = reader.read(MAX_BODY_BYTES + 1)
     except zstandard.ZstdError as error:
         raise CodingError(f"the body is not valid zstd: {error}") from None
+    if len(content) > MAX_BODY_BYTES:
+        raise CodingError(f"the body has more than {MAX_BODY_BYTES:,} bytes")
     return content
 
 
@@ -184,11 +208,16 @@ class Connections:
         """End a visit that takes too long because the server sends one byte at a time."""
         self._is_late = True
         for connection in list(self._open.values()):
-            with suppress(OSError):
+            # A connection that is closed has no socket.
+            with suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Request a URL; repeat while the server is busy, then raise UnreachableError."""
+        """Request a URL; repeat while the server is busy, and raise UnreachableError in the end.
+
+        A request is never repeated after anything that a browser would show or keep: a server could
+        send an altered page with status 503 or cut it off, and the genuine one when asked again.
+        """
         reason = ""
         for attempt in range(ATTEMPTS):
             try:
@@ -201,7 +230,7 @@ class Connections:
                     raise UnreachableError(f"{url}: {error.verify_message}") from None
                 reason, wait = str(error) or type(error).__name__, 0.2 * attempt
             else:
-                if response.status not in BUSY:
+                if response.status not in BUSY or not response.is_inert:
                     return response
                 reason, wait = f"status {response.status}", _retry_after(response)
             if attempt < ATTEMPTS - 1:
@@ -217,18 +246,37 @@ class Connections:
         for name, value in headers.items():
             connection.putheader(name, value)
         connection.endheaders()
-        received = connection.getresponse()
-        body = received.read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
-            raise http.client.HTTPException(f"more than {MAX_BODY_BYTES:,} bytes")
-        if received.length or self._is_late:
-            raise http.client.IncompleteRead(body, received.length)
+        received, body = self._receive(connection, url)
         if received.will_close:
             self._forget(url)
         # The parser treats all headers after a malformed line as text.
         rest = str(received.msg.get_payload() or "").strip()
-        malformed = rest or ", ".join(type(defect).__name__ for defect in received.msg.defects)
+        defects = ", ".join(type(defect).__name__ for defect in received.msg.defects)
+        malformed = rest or defects or _describe_framing(received)
         return Response(url, received.status, tuple(received.getheaders()), body, malformed)
+
+    def _receive(
+        self, connection: http.client.HTTPConnection, url: str
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        """Return a response and its body; raise OSError only if there is no response at all."""
+        try:
+            received = connection.getresponse()
+        except http.client.RemoteDisconnected:
+            raise
+        except (TimeoutError, http.client.HTTPException) as error:
+            raise self._failure(url, str(error) or type(error).__name__) from None
+        try:
+            body = received.read(MAX_BODY_BYTES + 1)
+        except (OSError, http.client.HTTPException):
+            raise self._failure(url, "the response was cut off") from None
+        if len(body) > MAX_BODY_BYTES:
+            raise self._failure(url, f"more than {MAX_BODY_BYTES:,} bytes")
+        if received.length or self._is_late:
+            raise self._failure(url, "the response was cut off")
+        return received, body
+
+    def _failure(self, url: str, reason: str) -> UnreachableError:
+        return UnreachableError(f"{url}: {'the visit takes too long' if self._is_late else reason}")
 
     def _is_forwarded(self, parts: SplitResult) -> bool:
         return self._proxy is not None and self._proxy.scheme == parts.scheme == "http"
@@ -269,6 +317,15 @@ class Connections:
             stream = ssl.create_default_context().wrap_socket(stream, server_hostname=host)
         connection.sock = stream
         return connection
+
+
+def _describe_framing(received: http.client.HTTPResponse) -> str:
+    """Return a Transfer-Encoding that browsers may read differently, "" if there is none."""
+    values = received.msg.get_all("transfer-encoding", [])
+    is_usual = received.version == 11 and [value.lower() for value in values] == ["chunked"]
+    if not values or (is_usual and "content-length" not in received.msg):
+        return ""
+    return f"Transfer-Encoding {', '.join(values)} in HTTP {received.version / 10}"
 
 
 def socks_connect(stream: socket.socket, host: str, port: int, identity: bytes) -> None:

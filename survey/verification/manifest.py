@@ -24,11 +24,15 @@ HSTS = "Strict-Transport-Security"
 TRANSPORT = frozenset(
     [
         *("date", "server", "content-length", "content-type", "content-encoding"),
-        *("transfer-encoding", "connection", "keep-alive", "vary", "etag", "last-modified"),
-        *("accept-ranges", "age", "via", "alt-svc"),
+        *("transfer-encoding", "connection", "keep-alive", "vary", "accept-ranges"),
+        *("age", "via", "alt-svc"),
     ]
 )
 """Headers that servers and proxies add and that do not affect the page; any value is accepted."""
+
+VALIDATORS = frozenset(["etag", "last-modified"])
+"""Headers of static hosts. Our server sends none: browsers return them with the next request, so
+that a server could use them like a cookie."""
 
 REPEATABLE = frozenset(["connection", "vary", "via", "alt-svc", "transfer-encoding"])
 
@@ -38,8 +42,8 @@ CROSS_ORIGIN = frozenset(
 )
 """Headers with which a collector allows the page of another host to load a definition."""
 
-OTHER_HOST = re.compile(r'="?[^":;,]')
-"""Part of an Alt-Svc header that sends browsers to another host; `h3=":443"` does not."""
+SAME_HOST = re.compile(r'[\w%-]+=":\d+"(;\s*(ma|persist)=\d+)*')
+"""An alternative in an Alt-Svc header that leads to the same host, as `h3=":443"; ma=60`."""
 
 JAVASCRIPT = ("text/javascript", "application/javascript")
 
@@ -187,12 +191,14 @@ def compare_headers(
         if values != [value]:
             yield Difference(where, _describe_header(name, value, values))
     known = {name.lower() for name in expected} | TRANSPORT
+    if manifest.collector:
+        known |= VALIDATORS
     if kind == "definition" and manifest.collector:
         known |= CROSS_ORIGIN | {"access-control-allow-origin"}
     for name, values in sorted(response.by_name.items()):
         if name not in known:
             yield Difference(where, f"header {_title(name)} added: {values[0][:200]}")
-        elif len(values) > 1 and name in TRANSPORT - REPEATABLE:
+        elif len(values) > 1 and name in (TRANSPORT | VALIDATORS) - REPEATABLE:
             yield Difference(where, f"header {_title(name)} sent {len(values)} times")
     if response.malformed:
         yield Difference(where, f"malformed header: {response.malformed[:200]}")
@@ -202,7 +208,8 @@ def compare_headers(
 
 def _compare_hosts(response: Response, where: str) -> Iterator[Difference]:
     for value in response.values("alt-svc"):
-        if OTHER_HOST.search(value):
+        alternatives = [part.strip() for part in value.split(",")]
+        if not all(part == "clear" or SAME_HOST.fullmatch(part) for part in alternatives):
             yield Difference(where, f"header Alt-Svc names another host: {value[:200]}")
 
 

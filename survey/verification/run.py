@@ -119,5 +119,5 @@ def audit(result: Result, node: str | None = None) -> None:
     files = max((visit.files for visit in result.visits), key=len)
     try:
         result.audit = list(run_checks(files, read_definition(definition), AUDIT_SAMPLES, node))
-    except (SurveyError, KeyError, ValueError) as error:
+    except (SurveyError, KeyError, ValueError, RecursionError) as error:
         result.audit = [Check("definition", "audit", False, str(error))]

@@ -274,7 +274,7 @@ class _Loader:
             )
         try:
             form = json.loads(response.content)
-        except (ValueError, CodingError):
+        except (ValueError, RecursionError, CodingError):
             form = None
         if response.status != 200 or form != self.manifest.to_json():
             what = f"it is not the manifest of the release (status {response.status})"
@@ -284,7 +284,7 @@ class _Loader:
 def _form(definition: bytes) -> dict[str, object]:
     try:
         form = json.loads(definition)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return form if isinstance(form, dict) else {}
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from survey.cli import main
 from survey.errors import SurveyError
 from survey.respond.client import Client
-from survey.verification import connection, manifest
+from survey.verification import connection, manifest, visits
 from survey.verification.connection import (
     Connections,
     Proxy,
@@ -193,6 +193,135 @@ def test_a_server_that_never_finishes_is_not_checked(monkeypatch):
     with listener, pytest.raises(UnreachableError, match="takes too long"):
         visitor.get(f"http://127.0.0.1:{port}/", {})
     visitor.close()
+
+
+PAGE = b"<script src=/altered.js></script>"
+BUSY = b"HTTP/1.1 503 -\r\nContent-Type: %s\r\nContent-Length: 33\r\n%s\r\n" + PAGE
+GENUINE = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ngenuine"
+
+
+@contextlib.contextmanager
+def scripted_server(*answers: bytes) -> Iterator[str]:
+    """Run a server that gives each connection the next answer, and then closes it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        for answer in answers:
+            with contextlib.suppress(OSError), listener.accept()[0] as stream:
+                stream.recv(10_000)
+                stream.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    with listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def first_answer(*answers: bytes) -> Response:
+    """Return what a visitor accepts from a server as its first answer."""
+    visitor = Connections(sleep=lambda _: None)
+    with scripted_server(*answers) as url, contextlib.closing(visitor):
+        return visitor.get(url, {})
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        BUSY % (b"text/html", b""),
+        BUSY % (b"image/svg+xml", b""),
+        BUSY % (b"application/problem+json", b"Set-Cookie: id=1\r\n"),
+        BUSY % (b"application/problem+json", b"Refresh: 0; url=/altered\r\n"),
+    ],
+)
+def test_a_page_with_the_status_of_a_busy_server_counts_as_its_answer(busy):
+    assert first_answer(busy, GENUINE).status == 503
+
+
+def test_a_busy_server_is_asked_again():
+    assert first_answer(BUSY % (b"application/problem+json", b""), GENUINE).body == b"genuine"
+    assert first_answer(b"", GENUINE).body == b"genuine"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + PAGE, "cut off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n21\r\n" + PAGE, "cut off"),
+        (b"HTTP/1.1 OK\r\nContent-Length: 33\r\n\r\n" + PAGE, "HTTP/1.1 OK"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n" + PAGE, "header line"),
+    ],
+)
+def test_a_page_that_browsers_would_show_in_part_is_not_replaced_by_asking_again(answer, reason):
+    with pytest.raises(UnreachableError, match=reason):
+        first_answer(answer, GENUINE)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity, chunked\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 60\r\n",
+    ],
+)
+def test_a_body_whose_end_browsers_find_elsewhere_is_malformed(head):
+    # Where the coding does not apply, a browser shows the size of the piece and its note as well.
+    response = first_answer(head + b"\r\n7; " + PAGE + b"\r\ngenuine\r\n0\r\n\r\n")
+    assert response.malformed.startswith("Transfer-Encoding")
+
+
+def test_a_body_with_several_codings_is_not_decoded():
+    import gzip
+
+    # Chromium does not decode a body if it does not know the first coding.
+    headers = (("Content-Encoding", "identity, gzip"),)
+    with pytest.raises(SurveyError, match="several codings"):
+        _ = Response("http://a/", 200, headers, gzip.compress(b"genuine")).content
+
+
+def test_a_body_has_the_coding_that_its_headers_state():
+    import gzip
+    import zlib
+
+    for coding, body in (
+        ("gzip", zlib.compress(b"genuine")),
+        ("deflate", gzip.compress(b"genuine")),
+        ("gzip", gzip.compress(b"genuine") + gzip.compress(PAGE)),
+    ):
+        with pytest.raises(SurveyError, match=coding):
+            _ = Response("http://a/", 200, (("Content-Encoding", coding),), body).content
+
+
+@pytest.mark.parametrize(
+    ("value", "is_elsewhere"),
+    [
+        ('h3=":443"; ma=86400, h3-29=":443"; ma=86400; persist=1', False),
+        ("clear", False),
+        ('h3="evil.example:443"; ma=60', True),
+        ('h3=":443", h3="evil.example:443"', True),
+        ("h3=evil.example:443", True),
+    ],
+)
+def test_an_alternative_service_on_another_host_is_a_difference(value, is_elsewhere):
+    known = known_manifests("")[Client.load().version]
+    response = Response("https://a/", 200, (("Alt-Svc", value),), b"")
+    found = manifest.compare_headers(known, "page", ".html", response, "page")
+    assert any("Alt-Svc" in each.what for each in found) is is_elsewhere
+
+
+@pytest.mark.parametrize("name", ["ETag", "Last-Modified"])
+def test_a_value_that_browsers_return_is_a_difference_unless_a_static_host_sends_it(name):
+    response = Response("https://a/", 200, ((name, "visitor 1"),), b"")
+    for collector in ("", "https://survey.example.org"):
+        known = known_manifests(collector)[Client.load().version]
+        found = manifest.compare_headers(known, "page", ".html", response, "page")
+        assert any(
+            each.what.lower().startswith(f"header {name.lower()} added") for each in found
+        ) is (collector == "")
+
+
+def test_a_deeply_nested_definition_does_not_end_the_verification():
+    assert visits._languages(b"[" * 100_000) is None
 
 
 @pytest.fixture

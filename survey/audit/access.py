@@ -63,6 +63,16 @@ static blocks, private members, setters, and HTML-like comments, which parsers t
 LOOPS = ("for_statement", "for_in_statement", "while_statement")
 """Loops are listed, because an added loop can take time that depends on an answer."""
 
+TIMED: Mapping[str, str] = {
+    **dict.fromkeys(("**", "**="), "power"),
+    **dict.fromkeys(("<<", "<<="), "shift"),
+    **dict.fromkeys(("assignment_pattern", "object_assignment_pattern"), "default"),
+    "optional_chain": "?.",
+}
+"""Other syntax that is listed for the same reason. Powers and shifts make integers so large that
+one operation takes long; defaults and optional chains are branches that V8 does not count.
+"""
+
 FORBIDDEN = frozenset({"__proto__", "constructor", "prototype", "eval", "arguments"})
 """Names that give indirect access to other objects or code; no list can allow them."""
 
@@ -173,6 +183,8 @@ class Module:
             return
         if not node.is_named and node.type in FORBIDDEN_WORDS:
             self._refuse(node, f"the word {node.type}")
+        if node.type in TIMED:
+            self._use(node, "members", TIMED[node.type])
         if node.type in FUNCTIONS:
             self._visit_function(node, scope)
             return
@@ -546,10 +558,20 @@ def _excess(
 
 def _style_requests(files: Mapping[str, bytes]) -> Iterator[str]:
     for name, content in files.items():
+<<<<<<< HEAD
         if PurePath(name).suffix == ".css" and (match := STYLE_REQUEST.search(content)):
             row = content.count(b"\n", 0, match.start()) + 1
             column = match.start() - content.rfind(b"\n", 0, match.start())
             yield f"{name}:{row}:{column}: the style {match[0].decode()} could make a request"
+=======
+        # A style in another encoding than its headers state would hide what it requests.
+        if PurePath(name).suffix == ".css" and not content.isascii():
+            yield f"{name}: not in ASCII"
+        elif PurePath(name).suffix == ".css" and (found := STYLE_REQUEST.search(content)):
+            row = content.count(b"\n", 0, found.start()) + 1
+            column = found.start() - content.rfind(b"\n", 0, found.start())
+            yield f"{name}:{row}:{column}: the style {found[0].decode()} could make a request"
+>>>>>>> 218c981 (List powers, shifts, defaults and optional chains of the client, and refuse styles that are not ASCII)
 
 
 def current_access() -> Access:

@@ -223,6 +223,12 @@ LISTED: dict[str, dict[str, Malicious]] = {
             "for (let n = 0; n < 1e6 * answers.q0; n += 1); // All truths are known before",
             "loop",
         ),
+        "a large power as the default for one of two answers": Malicious(
+            "report.js",
+            f"return {PERTURBED};",
+            f"const [, slow = 7n ** 3000n] = `${{truth - 1}}`; return slow && {PERTURBED};",
+            "power",
+        ),
         "a frame for each answer": Malicious(
             "view-questions.js",
             "const questions = pages.flatMap",

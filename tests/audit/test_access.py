@@ -63,6 +63,12 @@ NOT_LISTED = {
         "(module) may not use ./random.js:drawBytes",
     ),
     "a loop": ("const x = (n) => { while (n) n -= 1; };", "x may not use loop"),
+    "a power": ("const x = (n) => n ** n;", "x may not use power"),
+    "a shift": ("const x = (n) => { n <<= 9n; };", "x may not use shift"),
+    "a default in an array": ("const [x = 7n] = [];", "(module) may not use default"),
+    "a default of a parameter": ("const x = (n = 7n) => n;", "x may not use default"),
+    "a default in an object": ("const x = ({ slug = 7n }) => slug;", "x may not use default"),
+    "an optional call": ("const x = (n) => n?.(7n);", "x may not use ?."),
 }
 
 
@@ -119,3 +125,12 @@ def test_a_style_that_could_make_a_request_fails():
         style = SERVED["respond.css"] + rule.encode()
         (check,) = check_access({**SERVED, "respond.css": style})
         assert "could make a request" in check.detail
+
+
+@pytest.mark.security
+def test_a_style_in_another_encoding_fails():
+    # Browsers obey a byte order mark, whatever encoding the headers state.
+    style = f"\ufeff{SERVED['respond.css'].decode()}:checked{{background:url(/s/x)}}"
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+        (check,) = check_access({**SERVED, "respond.css": style.encode(encoding)})
+        assert check.detail == "respond.css: not in ASCII"

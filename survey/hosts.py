@@ -102,11 +102,13 @@ class Hosts:
         """Return the routes that a kind of host serves."""
         if kind is Host.SHARED:
             return self._all_routes
-        routes = Map()
+        # Merging slashes would answer with a redirect, whose bytes are no published ones.
+        routes = Map(merge_slashes=False)
         routes.converters["survey"] = SLUGS[kind]
         for rule in self._all_routes.iter_rules():
             if kind in hosts_of(rule.endpoint):
                 copy = rule.empty()
+                copy.merge_slashes = False
                 # Flask sets this attribute after it creates the rule, so `empty` does not copy it.
                 copy.provide_automatic_options = rule.provide_automatic_options  # type: ignore[attr-defined]
                 routes.add(copy)

@@ -558,20 +558,13 @@ def _excess(
 
 def _style_requests(files: Mapping[str, bytes]) -> Iterator[str]:
     for name, content in files.items():
-<<<<<<< HEAD
-        if PurePath(name).suffix == ".css" and (match := STYLE_REQUEST.search(content)):
-            row = content.count(b"\n", 0, match.start()) + 1
-            column = match.start() - content.rfind(b"\n", 0, match.start())
-            yield f"{name}:{row}:{column}: the style {match[0].decode()} could make a request"
-=======
         # A style in another encoding than its headers state would hide what it requests.
         if PurePath(name).suffix == ".css" and not content.isascii():
             yield f"{name}: not in ASCII"
-        elif PurePath(name).suffix == ".css" and (found := STYLE_REQUEST.search(content)):
-            row = content.count(b"\n", 0, found.start()) + 1
-            column = found.start() - content.rfind(b"\n", 0, found.start())
-            yield f"{name}:{row}:{column}: the style {found[0].decode()} could make a request"
->>>>>>> 218c981 (List powers, shifts, defaults and optional chains of the client, and refuse styles that are not ASCII)
+        elif PurePath(name).suffix == ".css" and (match := STYLE_REQUEST.search(content)):
+            row = content.count(b"\n", 0, match.start()) + 1
+            column = match.start() - content.rfind(b"\n", 0, match.start())
+            yield f"{name}:{row}:{column}: the style {match[0].decode()} could make a request"
 
 
 def current_access() -> Access:

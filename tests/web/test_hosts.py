@@ -106,6 +106,14 @@ def test_addresses_that_redirect_elsewhere_are_missing_on_the_respondents_host(t
             check_missing(client.get(path, base_url=origin), (origin, path))
 
 
+@pytest.mark.parametrize("path", ["/s//small", "/s/small//definition.json", "/client//x/main.js"])
+@pytest.mark.parametrize("origin", [PUBLIC, ONION])
+def test_repeated_slashes_lead_to_no_page_of_the_framework(two_origins, small, path, origin):
+    answer = two_origins.test_client().get(path, base_url=origin, headers={"Accept": "text/html"})
+    assert answer.status_code == 404
+    assert answer.mimetype == "application/problem+json" or answer.data == Client.load().page
+
+
 def test_a_test_run_opens_on_the_researchers_host_only(two_origins, run, small):
     client = two_origins.test_client()
     for suffix, status in (("", 200), ("/definition.json", 200), ("/sent", 204), ("/x", 404)):

@@ -1,8 +1,12 @@
-"""Visits with a real Chromium, whose network traffic looks like that of a respondent's browser."""
+"""Visits with a real Chromium, whose connections and headers are those of a browser.
+
+A server could still recognize it: its client hints name Chromium, whichever browser it imitates.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -63,9 +67,12 @@ def browser_visits(
 @contextmanager
 def _context(browser: Browser, target: Target, visitor: Visitor) -> Iterator[BrowserContext]:
     """Open a browser profile with those of the visitor's properties that Chromium can imitate."""
-    is_mobile = "Mobile" in USER_AGENTS[visitor.browser]
+    # The version that the browser's client hints name as well.
+    version = f"Chrome/{browser.version.partition('.')[0]}."
+    agent = re.sub(r"Chrome/\d+\.", version, USER_AGENTS[visitor.browser])
+    is_mobile = "Mobile" in agent
     context = browser.new_context(
-        user_agent=USER_AGENTS[visitor.browser],
+        user_agent=agent,
         locale=visitor.language.partition(",")[0],
         viewport=MOBILE if is_mobile else DESKTOP,  # type: ignore[arg-type]
         is_mobile=is_mobile,

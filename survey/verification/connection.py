@@ -48,7 +48,7 @@ INERT_TYPES = ("application/problem+json", "application/json", "text/plain")
 EFFECTS = frozenset(
     [
         *("set-cookie", "refresh", "link", "location", "clear-site-data"),
-        *("service-worker-allowed", "alt-svc", "onion-location"),
+        *("service-worker-allowed", "onion-location"),
     ]
 )
 """Headers that have an effect on a browser whatever the status."""

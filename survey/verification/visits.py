@@ -199,8 +199,7 @@ class _Loader:
         response = self.fetch(self.target.definition, headers)
         self.outcome.status = response.status
         if response.status != 200:
-            if location := response.values("location"):
-                self._add(f"redirect to {location[0]}")
+            self._check_refusal(response)
             return
         self.outcome.differences += compare_headers(
             self.manifest, "definition", ".json", response, "definition"
@@ -221,6 +220,12 @@ class _Loader:
         elif self.outcome.definition not in (None, content):
             self._add(describe_change(self.outcome.definition, content))
         self.outcome.definition = content
+
+    def _check_refusal(self, response: Response) -> None:
+        if location := response.values("location"):
+            self._add(f"redirect to {location[0]}")
+        elif not response.is_inert:
+            self._add(f"status {response.status} with more than a text")
 
     def _add(self, what: str) -> None:
         self.outcome.differences.append(Difference("definition", what))

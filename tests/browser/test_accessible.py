@@ -262,6 +262,8 @@ def test_every_page_states_its_language_and_direction(site, new_device, language
     page = new_device(locale=language).open(site.link(site.publish(toml)))
     for address in (page.url, f"{site.url}/s/none"):
         page.goto(address)
+        # The words arrive after the page.
+        page.locator("#tools button").wait_for()
         language_and_direction = page.evaluate(
             "[document.documentElement.lang, document.documentElement.dir]"
         )

@@ -73,6 +73,11 @@ def redirected(response: Response) -> Response:
     return replace(with_header("Location", "/elsewhere")(response), status=302)
 
 
+def refused_with_cookie(response: Response) -> Response:
+    typed = header_changed("Content-Type", "application/problem+json")(response)
+    return with_content(with_header("Set-Cookie", "id=1")(typed), b"{}", 410)
+
+
 ADDED_HEADERS: Mapping[str, str] = {
     "Set-Cookie": "id=1",
     "Link": "</evil.js>; rel=preload",
@@ -141,6 +146,7 @@ def page_alterations() -> Iterator[Alteration]:
         ("definition", bytes_replaced(b"asleep", b"awake"), "is not the link's"),
         ("definition with spaces", bytes_appended, "is not the link's"),
         ("definition redirected", redirected, "redirect to /elsewhere"),
+        ("definition refused with a cookie", refused_with_cookie, "status 410 with more"),
     ):
         yield Alteration(name, DEFINITION, change, "definition", what)
     for path in ("/sw.js", "/service-worker.js"):

@@ -1,4 +1,4 @@
-// Runs whole visits of the client, from the link to the acknowledgment, each in a realm of its own.
+// Runs whole visits of the client, from the link to the acknowledgment, each in a separate realm.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Session } from "node:inspector";

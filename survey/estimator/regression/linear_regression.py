@@ -139,7 +139,7 @@ def linear_regression(
         places = slice(start, start + block.shape[1])
         products[:, places, places] = block[:, :, None] * np.eye(block.shape[1])
         start = places.stop
-    return _solved(products, z * y[:, None], labels, level, few=bool(randomized))
+    return _solved(products, z * y[:, None], labels, level, few=len(randomized) > 0)
 
 
 def _outcome(

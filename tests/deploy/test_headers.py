@@ -18,7 +18,7 @@ from survey.respond.client import Client
 from survey.security import STRICT_TRANSPORT
 from tests.api.conftest import make_token
 from tests.browser.research import add_released
-from tests.conftest import EMAIL, TODAY
+from tests.conftest import EMAIL, TODAY, wait_until
 from tests.deploy.headers import (
     TRANSPORT_HEADERS,
     ask_server,
@@ -92,7 +92,10 @@ CLIENT = f"/client/{Client.load().sha256}/main.js"
 ESTIMATES = "/research/surveys/small/1/estimates.csv"
 
 
-def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, settings, small):
+def test_headers_are_exact_on_every_status_that_respondents_get(
+    start_proxy, store, settings, small
+):
+    proxy = start_proxy(servers=1)
     report = json.loads(new_report(small))
 
     def post(**changes: Any) -> bytes:
@@ -122,6 +125,8 @@ def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, se
     with DirectAccess(settings.database).connection() as lock:
         lock.execute("BEGIN EXCLUSIVE")
         check_application(proxy.ask("POST", REPORTS, new_report(small), JSON), REPORTS, 503)
+    # The server that waited for the lock refuses all reports for a moment longer.
+    wait_until(lambda: proxy.ask("POST", REPORTS, new_report(small), JSON)[0] == 201)
     close(store, "small", TODAY)
     check_application(proxy.ask("POST", REPORTS, new_report(small), JSON), REPORTS, 410)
     # A damaged database causes an error that no route expects.

@@ -84,7 +84,7 @@ class Settings:
         check_address("SURVEY_PUBLIC_URL", self.public_url)
         if self.research_url:
             check_address("SURVEY_RESEARCH_URL", self.research_url)
-        for origin in self.listed_origins:
+        for origin in self.client_origins.split():
             check_address("SURVEY_CLIENT_ORIGINS", origin)
         if self.onion_url and not is_onion(self.onion_url):
             raise SettingsError(
@@ -111,8 +111,9 @@ class Settings:
 
     @property
     def listed_origins(self) -> tuple[str, ...]:
-        """The origins of other hosts whose copies of the respondents' page may send reports."""
-        return tuple(origin.removesuffix("/") for origin in self.client_origins.split())
+        """The origins, as browsers send them, whose copies of the respondents' page may send."""
+        urls = self.client_origins.split()
+        return tuple(f"{url.partition('://')[0]}://{host_of(url)}" for url in urls)
 
     @property
     def opens_here_only(self) -> bool:

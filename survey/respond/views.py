@@ -45,7 +45,8 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
             response.vary.add("Origin")
         return response
 
-    @routes.get("/s/<survey:slug>")
+    # People and programs that copy a link may add a slash; the page accepts it.
+    @routes.get("/s/<survey:slug>", strict_slashes=False)
     def page(slug: str) -> Response:  # noqa: ARG001  the page does not depend on it
         # The definition request shows whether the survey is open. If the page depended on that, it
         # could not be compared with the published bytes.

@@ -15,7 +15,7 @@ import {
   surveyElement,
   surveyText,
 } from "./dom.js";
-import { isoDayText } from "./field-date.js";
+import { isoDayText } from "./field.js";
 import { noProof, questionWarning, wholeReport } from "./privacy-label.js";
 import { boundIn, bounds, oddsFactor, provesNothing } from "./privacy-loss.js";
 import { readCode, reportCodes, saysAnswers } from "./report.js";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answerTexts } from "../src/field.js";
-import { dayText, nearestDay } from "../src/field-date.js";
+import { answerTexts, dayText, nearestDay } from "../src/field.js";
 import { decimalAt, locate, nearestPoint } from "../src/typed-number.js";
 import { amount, bits, question, table } from "./support.js";
 

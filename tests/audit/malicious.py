@@ -167,7 +167,7 @@ LISTED: dict[str, dict[str, Malicious]] = {
             "img",
         ),
         "an image made by name": Malicious(
-            "field-choice.js",
+            "field.js",
             "return {\n    content: [element",
             'new Image().src = "/i"; return {\n    content: [element',
             "Image",
@@ -289,10 +289,10 @@ LISTED: dict[str, dict[str, Malicious]] = {
     },
     "page modules": {
         "a form that browsers fill in": Malicious(
-            "field-choice.js", 'autocomplete: "off"', 'autocomplete: "on"', '"on"'
+            "field.js", 'autocomplete: "off"', 'autocomplete: "on"', '"on"'
         ),
         "a listener beside the choice": Malicious(
-            "field-choice.js",
+            "field.js",
             'input.addEventListener("change", () => onAnswer(option));',
             'input.addEventListener("change", () => onAnswer(option)); '
             'input.addEventListener("focus", () => fetch(name));',
@@ -478,7 +478,7 @@ EVADING: dict[str, dict[str, Malicious]] = {
     },
     "page modules": {
         "another answer than the chosen one": Malicious(
-            "field-choice.js", "() => onAnswer(option));", "() => onAnswer(0));", "codes"
+            "field.js", "() => onAnswer(option));", "() => onAnswer(0));", "codes"
         ),
         "a report before the review": Malicious(
             "visit.js",

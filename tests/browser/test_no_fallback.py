@@ -24,7 +24,7 @@ REQUIRED_FILES = [
     "report.js",
     "outbox.js",
     "dom.js",
-    "field-choice.js",
+    "field.js",
     "visit.js",
     "texts.js",
 ]

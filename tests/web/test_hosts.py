@@ -116,7 +116,13 @@ def test_repeated_slashes_lead_to_no_page_of_the_framework(two_origins, small, p
 
 def test_a_test_run_opens_on_the_researchers_host_only(two_origins, run, small):
     client = two_origins.test_client()
-    for suffix, status in (("", 200), ("/", 200), ("/definition.json", 200), ("/sent", 204), ("/x", 404)):
+    for suffix, status in (
+        ("", 200),
+        ("/", 200),
+        ("/definition.json", 200),
+        ("/sent", 204),
+        ("/x", 404),
+    ):
         for slug, own, others in (
             (run.slug, [RESEARCH], [PUBLIC, ONION, UNKNOWN]),
             (small.slug, [PUBLIC, ONION], [RESEARCH, UNKNOWN]),

@@ -27,7 +27,7 @@ FOUR = SMALL.replace(
     'title = "A small survey"',
     'title = { en = "A small survey", es = "Una encuesta", pt = "Uma pesquisa", ar = "استبيان" }',
 )
-MAX_BYTES = {"one language": 45 * 1024, "four languages": 60 * 1024}
+MAX_BYTES = {"one language": 45_000, "four languages": 60_000}
 """Maximum page weight in a browser: compressed with brotli, without headers and definition."""
 
 

@@ -40,6 +40,9 @@ def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_i
     for language in LANGUAGES:
         for key in ("shell.needs", "cannot.nothing"):
             expect(page.get_by_text(say(language, key))).to_be_visible()
+    # Where modules could still run, the notice waits for three seconds; here it need not.
+    notice = page.locator(".opening")
+    assert notice.evaluate("notice => getComputedStyle(notice).animationName") == "none"
     assert page.locator("input, select, textarea, button, form, a, [contenteditable]").count() == 0
     assert device.posts == []
 

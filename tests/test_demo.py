@@ -15,13 +15,14 @@ from werkzeug.datastructures import MultiDict
 from survey import demo
 from survey.cli.server import demo as command
 from survey.demo import SHIFTS, simulate
+from survey.questionnaire.privacy_loss import odds_in_words
 from survey.results.analyses import CROSSTAB, DIFFERENCE, REGRESSION
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import ResultCache
 from survey.results.plan.survey_design import survey_plan
 from survey.results.request import DEFAULT_OPTIONS
 from survey.store import open_store
-from tests.conftest import TODAY
+from tests.conftest import ROOT, TODAY
 
 N_RESPONDENTS = next(option.default for option in command.params if option.name == "respondents")
 N_PENDING = 49
@@ -92,6 +93,8 @@ def test_the_demo_asks_everybody_a_part_of_8_questions_whose_answers_change_odds
     assert len(definition.questions) >= 8
     assert definition.drawn < len(definition.questions)
     assert definition.ratio <= 20
+    factor = odds_in_words(definition.ratio)
+    assert f"factor of at most {factor}." in (ROOT / "README.md").read_text(encoding="utf-8")
     assert ("bullied", "leaving") in definition.groups
     types = {question.type for question in definition.questions}
     assert types >= {"yes_no", "single_choice", "multiple_choice", "scale", "number"}

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,12 @@ def _seconds(_: click.Context, __: click.Parameter, text: str | None) -> int | N
 @click.option("--without-audit", is_flag=True, help="Do not audit the received files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option(
+    "--save",
+    type=PATH,
+    metavar="DIR",
+    help="Save the result, and all received files that differ, in a folder for each verification.",
+)
+@click.option(
     "--watch",
     callback=_seconds,
     metavar="TIME",
@@ -179,6 +186,7 @@ def _verify(
     watch: int | None,
     log: Path | None,
     as_json: bool,
+    save: Path | None,
     **options: Any,
 ) -> int:
     """Verify once, or repeat until interrupted; return the exit status of the worst result."""
@@ -194,6 +202,9 @@ def _verify(
             click.echo(
                 json.dumps(form, indent=None if watch else 2) if as_json else result.to_text()
             )
+            if save is not None:
+                save.mkdir(exist_ok=True)
+                result.save(save / datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ"))
             if log is not None:
                 click.echo(f"head {chain.append(log, form)}", err=as_json)
             if watch is None:
@@ -232,18 +243,18 @@ def _result(
     newest = list(manifests.values())[-1]
     with ExitStack() as stack:
         browsers = tuple(USER_AGENTS)
+        make_visit, make_probe = network_visits(target, manifests, newest, via)
         if browser:
             from survey.verification.browser import browser_visits
 
             browsers = CHROMIUM
             chromium = browser_visits(target, manifests, newest, via)
             make_visit = stack.enter_context(chromium)
-        else:
-            make_visit = network_visits(target, manifests, newest, via)
         bar = stack.enter_context(progress_bar("visiting", visits))
         result = verify(
             target,
             make_visit,
+            make_probe,
             n_visits=visits,
             pause=pause,
             watch=lambda n: bar.update(n - bar.pos),

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from survey.errors import SurveyError
-from survey.respond.client import CONTENT_TYPES, INDEX, MANIFEST_FORMAT, Client, sha256
+from survey.respond.client import CONTENT_TYPES, ICON, INDEX, MANIFEST_FORMAT, Client, sha256
 from survey.verification.connection import CodingError, Response
 
 FOLDER = Path(__file__).parent / "manifests"
@@ -83,7 +83,8 @@ class Manifest:
                     f"{source} has format {form['format']}; this version reads {MANIFEST_FORMAT}"
                 )
             manifest = cls(form["version"], form["collector"], form["files"], form["headers"])
-            is_valid = INDEX in manifest.files and {"page", "files"} <= manifest.headers.keys()
+            names = {PurePath(path).name for path in manifest.files}
+            is_valid = {INDEX, ICON} <= names and {"page", "files"} <= manifest.headers.keys()
         except (KeyError, TypeError, AttributeError):
             is_valid = False
         if not is_valid:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
 
 from survey.audit.node import Check
@@ -105,6 +107,13 @@ class Result:
             digest = "none" if visit.definition is None else sha256(visit.definition)[:32]
             what = f"it differs from that of other visits: hash {digest}, status {visit.status}"
             deviations.append(Difference("definition", what))
+        for (where, coding), values in visit.validators.items():
+            seen = [
+                v.validators[where, coding] for v in self.visits if (where, coding) in v.validators
+            ]
+            if values != max(seen, key=seen.count):
+                what = "header ETag or Last-Modified differs, which could identify visitors"
+                deviations.append(Difference(where, what))
         return deviations
 
     def _describe_visitors(self, affected: Sequence[bool]) -> str:
@@ -235,18 +244,29 @@ class Result:
                 f"random, these {len(self.visits)} visits would have detected it with a "
                 "probability of at least 99%."
             )
-        browser = (
-            "The visits used a real Chromium."
-            if self.used_browser
-            else "The visits did not use a real browser, so a server could recognize them by their "
-            "network traffic; --browser makes that harder."
-        )
+        kind = "with a real Chromium" if self.used_browser else "without a real browser (--browser)"
         return [
             *lines,
-            browser,
+            "A server could recognize these visits: they came from one address, "
+            f"{kind}. After them, the command requested addresses that no browser requests; the "
+            "server could recognize this address when it returns.",
             "This does not show whether the server alters the page for one person or address, or "
             "at other times (--watch), or what it does with the reports.",
         ]
+
+    def save(self, directory: Path) -> None:
+        """Save the bytes that differ from the release, named by their hash, and the result."""
+        directory.mkdir(exist_ok=True)
+        altered: dict[str, dict[str, Any]] = {}
+        for visit in self.visits:
+            for where, content in visit.altered.items():
+                digest = sha256(content)
+                name = f"{digest[:16]}-{PurePath(where).name}"
+                entry = altered.setdefault(name, {"where": where, "sha256": digest, "visitors": []})
+                entry["visitors"].append(visit.visitor.properties())
+                (directory / name).write_bytes(content)
+        form = {**self.to_json(), "altered_files": altered}
+        (directory / "result.json").write_text(json.dumps(form, indent=1), encoding="utf-8")
 
     def to_json(self) -> dict[str, Any]:
         """Return the result for programs."""

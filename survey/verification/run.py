@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from survey.verification.connection import Connections, Proxy, UnreachableError
 from survey.verification.manifest import Manifest, installed, known_manifests
 from survey.verification.result import Result
 from survey.verification.visitors import USER_AGENTS, Visitor, choose_visitors
-from survey.verification.visits import Target, Visit, visit
+from survey.verification.visits import Target, Visit, probe, visit
 
 DEFAULT_VISITS = 66
 """Enough to detect, with a probability of 99%, that 1 visit in 15 is altered: 1 - 0.01^(1/66)."""
@@ -32,6 +33,9 @@ AUDIT_SAMPLES = 10_000
 
 MakeVisit = Callable[[Visitor, bool], Visit]
 """Makes one visit; the second argument is whether to load files that the survey does not need."""
+
+Probe = Callable[[Visitor], Visit]
+"""Requests addresses that no browser requests, as one visitor."""
 
 
 def manifests_for(target: Target, file: Path | None, onion: str = "") -> dict[str, Manifest]:
@@ -58,6 +62,7 @@ def _manifests(target: Target, file: Path | None) -> dict[str, Manifest]:
 def verify(
     target: Target,
     make_visit: MakeVisit,
+    make_probe: Probe,
     *,
     n_visits: int = DEFAULT_VISITS,
     pause: float | None = None,
@@ -66,39 +71,53 @@ def verify(
     rng: random.Random | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
-    """Visit a target and compare all responses; pass the number of visits so far to `watch`."""
+    """Visit a target and compare all responses; pass the number of visits so far to `watch`.
+
+    Each visitor returns after all visits, for requests that no browser makes: a server that saw
+    them earlier could answer all later visits with the published client.
+    """
     rng = rng or random.SystemRandom()
     if pause is None:
         pause = 0.0 if is_loopback(urlsplit(target.page).hostname or "") else PAUSE_SECONDS
     result = Result(target, [], installed(target.collector).version)
     # One visit at random loads every file, so the server cannot predict which visit that is.
     complete = rng.randrange(n_visits)
+    made = []
     for at, visitor in enumerate(choose_visitors(n_visits, rng, browsers)):
         if at:
             sleep(pause * rng.uniform(0.5, 1.5))
         try:
-            result.visits.append(make_visit(visitor, at == complete))
+            made.append(make_visit(visitor, at == complete))
         except UnreachableError as error:
             result.failures.append(str(error))
-            if len(result.failures) >= MAX_FAILURES and not result.visits:
+            if len(result.failures) >= MAX_FAILURES and not made:
                 break
         watch(at + 1)
+    for outcome in made:
+        try:
+            outcome.add(make_probe(outcome.visitor))
+        except UnreachableError as error:
+            result.failures.append(str(error))
+            if len(result.failures) >= MAX_FAILURES:
+                break
+    result.visits += made
     return result
 
 
 def network_visits(
     target: Target, manifests: Mapping[str, Manifest], newest: Manifest, proxy: Proxy | None
-) -> MakeVisit:
-    """Return a function that makes visits with this program's own requests."""
+) -> tuple[MakeVisit, Probe]:
+    """Return functions that make visits and probes with this program's own requests."""
 
     def make_visit(visitor: Visitor, everything: bool) -> Visit:
-        connections = Connections(proxy)
-        try:
-            return visit(target, visitor, connections.get, manifests, newest, everything=everything)
-        finally:
-            connections.close()
+        with closing(Connections(proxy)) as server:
+            return visit(target, visitor, server.get, manifests, newest, everything=everything)
 
-    return make_visit
+    def make_probe(visitor: Visitor) -> Visit:
+        with closing(Connections(proxy)) as server:
+            return probe(target, visitor, server.get, manifests, newest)
+
+    return make_visit, make_probe
 
 
 def audit(result: Result, node: str | None = None) -> None:

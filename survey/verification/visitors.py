@@ -54,8 +54,13 @@ class Visitor:
     returning: bool
     """Whether the visitor loads the page once more at the end of the visit."""
 
-    def headers(self, kind: str, site: str = "same-origin", origin: str = "") -> dict[str, str]:
-        """Return the headers of a request for a "document", "script", "style" and so on."""
+    def headers(
+        self, kind: str, site: str = "same-origin", origin: str = "", *, is_cached: bool = True
+    ) -> dict[str, str]:
+        """Return the headers of a request for a "document", "script", "style" and so on.
+
+        `is_cached`: the browser may answer from its cache.
+        """
         agent = USER_AGENTS[self.browser]
         accept = {"document": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
         mode = {"document": "navigate", "style": "no-cors", "serviceworker": "same-origin"}
@@ -73,7 +78,7 @@ class Visitor:
             headers |= {"Upgrade-Insecure-Requests": "1", "Sec-Fetch-User": "?1"}
         if kind == "serviceworker":
             headers |= {"Service-Worker": "script", "Cache-Control": "max-age=0"}
-        if kind == "empty":
+        if not is_cached:
             headers |= {"Cache-Control": "no-cache", "Pragma": "no-cache"}
         if origin:
             headers["Origin"] = origin
@@ -95,11 +100,16 @@ class Visitor:
 def _client_hints(agent: str) -> dict[str, str]:
     if "Chrome/" not in agent:
         return {}
-    brand = "Microsoft Edge" if "Edg/" in agent else "Google Chrome"
+    chromium = agent.partition("Chrome/")[2].partition(".")[0]
+    brand, version = "Google Chrome", chromium
+    if "Edg/" in agent:
+        brand = "Microsoft Edge"
+    elif "SamsungBrowser/" in agent:
+        brand, version = "Samsung Internet", agent.partition("SamsungBrowser/")[2].partition(" ")[0]
     systems = {"Windows": "Windows", "Android": "Android", "Macintosh": "macOS"}
     system = next(name for part, name in systems.items() if part in agent)
     return {
-        "Sec-CH-UA": f'"Chromium";v="142", "{brand}";v="142", "Not_A Brand";v="99"',
+        "Sec-CH-UA": f'"Chromium";v="{chromium}", "{brand}";v="{version}", "Not_A Brand";v="99"',
         "Sec-CH-UA-Mobile": "?1" if "Mobile" in agent else "?0",
         "Sec-CH-UA-Platform": f'"{system}"',
     }

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from survey.errors import SurveyError
-from survey.respond.client import INDEX, MANIFEST, sha256, words_file
+from survey.respond.client import ICON, INDEX, MANIFEST, SCRIPTS, sha256, words_file
 from survey.respondent_texts import LANGUAGES, SOURCE, closest_language
 from survey.verification.connection import CodingError, Response
 from survey.verification.manifest import (
+    VALIDATORS,
     Difference,
     Manifest,
     added_references,
@@ -31,8 +33,11 @@ HASH_PREFIX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32,64}")
 SURVEY_PATH = re.compile(r"/s/([a-z0-9]+(?:-[a-z0-9]+)*)/?")
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
-WORKER_PATHS = ("/sw.js", "/service-worker.js")
-"""Usual addresses of service workers; the respondents' origin has no file at them."""
+WORKER_PATHS = ("/sw.js", "/service-worker.js", "/serviceworker.js", "/worker.js")
+"""Usual addresses of service workers; the respondents' origin has no file at them.
+
+A worker at another address is found as well: only an altered page or module can install it.
+"""
 
 SHORT_HASH = 16
 
@@ -109,6 +114,9 @@ class Visit:
     """The outcome of one visit.
 
     version      the version that the page names; "" if it names none
+    files        the files with the bytes of the release, by name
+    altered      the bytes that differ, by path, "page" or "definition"
+    validators   values of ETag and Last-Modified, by path and content coding
     definition   the bytes of the definition; None if the server sends none
     status       the status of the definition's response
     """
@@ -118,8 +126,15 @@ class Visit:
     is_known: bool = True
     differences: list[Difference] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    altered: dict[str, bytes] = field(default_factory=dict)
+    validators: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     definition: bytes | None = None
     status: int = 0
+
+    def add(self, other: Visit) -> None:
+        """Add the differences of another visit by the same visitor."""
+        self.differences = list(dict.fromkeys([*self.differences, *other.differences]))
+        self.altered |= other.altered
 
 
 def visit(
@@ -136,27 +151,51 @@ def visit(
     `everything`: also load files that this survey does not need, such as texts in other languages.
     A page that names no version is compared with `newest`.
     """
+    loader = _open(target, visitor, fetch, manifests, newest)
+    if loader.outcome.is_known:
+        loader.load_client()
+        loader.load_definition()
+        loader.load_texts(everything=everything)
+        if visitor.returning:
+            loader.load_page()
+            loader.load_definition()
+    return loader.outcome
+
+
+def probe(
+    target: Target,
+    visitor: Visitor,
+    fetch: Fetch,
+    manifests: Mapping[str, Manifest],
+    newest: Manifest,
+) -> Visit:
+    """Load the page, and request addresses that no browser requests, as one visitor."""
+    loader = _open(target, visitor, fetch, manifests, newest)
+    if loader.outcome.is_known:
+        loader.probe_additions()
+    return loader.outcome
+
+
+def _open(
+    target: Target,
+    visitor: Visitor,
+    fetch: Fetch,
+    manifests: Mapping[str, Manifest],
+    newest: Manifest,
+) -> _Loader:
     outcome = Visit(visitor)
     page = fetch(target.page, visitor.headers("document", "none"))
     manifest = _manifest_of(page, outcome, manifests, newest)
-    if manifest is None:
-        return outcome
     loader = _Loader(target, visitor, fetch, manifest, outcome)
-    loader.compare_page(page)
-    loader.load_definition()
-    loader.load_files(everything=everything)
-    loader.probe_additions()
-    if visitor.returning:
-        loader.compare_page(fetch(target.page, visitor.headers("document", "none")))
-        loader.load_definition()
-    outcome.differences = list(dict.fromkeys(outcome.differences))
-    return outcome
+    if outcome.is_known:
+        loader.compare_page(page)
+    return loader
 
 
 def _manifest_of(
     page: Response, outcome: Visit, manifests: Mapping[str, Manifest], newest: Manifest
-) -> Manifest | None:
-    """Return the manifest of the version that a page names; None if it is unknown."""
+) -> Manifest:
+    """Return the manifest of the version that a page names; the newest one if it is unknown."""
     try:
         match = VERSION.search(page.content)
     except CodingError:
@@ -165,9 +204,8 @@ def _manifest_of(
         outcome.differences.append(Difference("page", "it names no version"))
         return newest
     outcome.version = match[1].decode("utf-8", "replace")
-    manifest = manifests.get(outcome.version)
-    outcome.is_known = manifest is not None
-    return manifest
+    outcome.is_known = outcome.version in manifests
+    return manifests.get(outcome.version, newest)
 
 
 @dataclass(frozen=True)
@@ -178,13 +216,62 @@ class _Loader:
     manifest: Manifest
     outcome: Visit
 
+    def load_page(self) -> None:
+        """Load the page and compare it."""
+        self.compare_page(self.fetch(self.target.page, self.visitor.headers("document", "none")))
+
     def compare_page(self, page: Response) -> None:
         """Compare the page, and list additional addresses that it loads."""
-        differences = list(compare_file(self.manifest, INDEX, page))
-        self.outcome.differences += differences
-        if any("the bytes differ" in difference.what for difference in differences):
-            for address in added_references(self.manifest, page.content):
-                self.outcome.differences.append(Difference("page", f"it also loads {address}"))
+        if self._compare(INDEX, page) and "page" in self.outcome.altered:
+            for address in added_references(self.manifest, self.outcome.altered["page"]):
+                self._add("page", f"it also loads {address}")
+
+    def _compare(self, path: str, response: Response, where: str = "", status: int = 200) -> bool:
+        """Compare a response with a file of the release; return whether it differs."""
+        differences = list(compare_file(self.manifest, path, response, where, status))
+        where = where or ("page" if path == INDEX else path)
+        self._note(differences, response, where)
+        return bool(differences)
+
+    def _note(self, differences: Sequence[Difference], response: Response, where: str) -> None:
+        """Note differences, the bytes that have them, and values that could identify a visitor."""
+        known = self.outcome.differences
+        known += [each for each in dict.fromkeys(differences) if each not in known]
+        if differences:
+            with suppress(CodingError):
+                self.outcome.altered[where] = response.content
+        coding = ",".join(response.values("content-encoding"))
+        values = (",".join(response.values(name)) for name in sorted(VALIDATORS))
+        self.outcome.validators[where, coding] = tuple(values)
+
+    def _add(self, where: str, what: str) -> None:
+        self.outcome.differences.append(Difference(where, what))
+
+    def load_client(self) -> None:
+        """Load the styles and modules in the order of the page."""
+        paths = [path for path in self.manifest.files if PurePath(path).suffix in KINDS]
+        for path in sorted(paths, key=_place_in_page):
+            self._load(path, KINDS[PurePath(path).suffix])
+
+    def load_texts(self, *, everything: bool) -> None:
+        """Load the texts in the survey's languages, or all files that the client does not need."""
+        unneeded = set() if everything else self._unneeded()
+        for path in self.manifest.files:
+            name = PurePath(path).name
+            if path != INDEX and PurePath(path).suffix not in KINDS and name not in unneeded:
+                self._load(path, "empty")
+
+    def _load(self, path: str, kind: str) -> None:
+        response = self.fetch(self.target.address(path), self.visitor.headers(kind))
+        if not self._compare(path, response):
+            self.outcome.files[PurePath(path).name] = response.content
+
+    def _unneeded(self) -> set[str]:
+        languages = _languages(self.outcome.definition)
+        if languages is None:
+            return set()
+        needed = {words_file(closest_language(tag) or SOURCE) for tag in languages}
+        return {words_file(language) for language in LANGUAGES} - needed | {ICON}
 
     def load_definition(self) -> None:
         """Load the definition, and compare it with the link's hash."""
@@ -195,61 +282,41 @@ class _Loader:
             "empty",
             "cross-site" if is_elsewhere else "same-origin",
             self.target.origin if is_elsewhere else "",
+            is_cached=False,
         )
         response = self.fetch(self.target.definition, headers)
         self.outcome.status = response.status
+        differences = list(self._compare_definition(response))
+        self._note(differences, response, "definition")
+
+    def _compare_definition(self, response: Response) -> Iterator[Difference]:
+        where = "definition"
         if response.status != 200:
-            self._check_refusal(response)
+            if location := response.values("location"):
+                yield Difference(where, f"redirect to {location[0]}")
+            elif not response.is_inert:
+                yield Difference(where, f"status {response.status} with more than a text")
             return
-        self.outcome.differences += compare_headers(
-            self.manifest, "definition", ".json", response, "definition"
-        )
-        if is_elsewhere:
+        yield from compare_headers(self.manifest, where, ".json", response, where)
+        if self.target.collector:
             allowed = response.values("access-control-allow-origin")
             if allowed != [self.target.origin]:
-                self._add(f"header Access-Control-Allow-Origin is {allowed}")
+                yield Difference(where, f"header Access-Control-Allow-Origin is {allowed}")
         try:
             content = response.content
         except CodingError as error:
-            self._add(str(error))
+            yield Difference(where, str(error))
             return
-        if not sha256(content).startswith(self.target.prefix):
-            self._add(f"its hash {sha256(content)[:32]} is not the link's {self.target.prefix}")
-        elif len(self.target.prefix) == SHORT_HASH and _format(content) != 1:
-            self._add("the link contains only 16 digits of its hash; it must contain 32")
+        digest, prefix = sha256(content), self.target.prefix
+        if not digest.startswith(prefix):
+            yield Difference(where, f"its hash {digest[:32]} is not the link's {prefix}")
+        elif len(prefix) == SHORT_HASH and _format(content) != 1:
+            yield Difference(
+                where, "the link contains only 16 digits of its hash; it must contain 32"
+            )
         elif self.outcome.definition not in (None, content):
-            self._add(describe_change(self.outcome.definition, content))
+            yield Difference(where, describe_change(self.outcome.definition, content))
         self.outcome.definition = content
-
-    def _check_refusal(self, response: Response) -> None:
-        if location := response.values("location"):
-            self._add(f"redirect to {location[0]}")
-        elif not response.is_inert:
-            self._add(f"status {response.status} with more than a text")
-
-    def _add(self, what: str) -> None:
-        self.outcome.differences.append(Difference("definition", what))
-
-    def load_files(self, *, everything: bool) -> None:
-        """Load the files in alphabetical order, as the page lists them."""
-        unneeded = set() if everything else self._unneeded()
-        for path in self.manifest.files:
-            name = PurePath(path).name
-            if path == INDEX or name in unneeded:
-                continue
-            kind = {".js": "script", ".css": "style"}.get(PurePath(path).suffix, "empty")
-            response = self.fetch(self.target.address(path), self.visitor.headers(kind))
-            differences = list(compare_file(self.manifest, path, response))
-            self.outcome.differences += differences
-            if response.status == 200 and not differences:
-                self.outcome.files[name] = response.content
-
-    def _unneeded(self) -> set[str]:
-        languages = _languages(self.outcome.definition)
-        if languages is None:
-            return set()
-        needed = {words_file(closest_language(tag) or SOURCE) for tag in languages}
-        return {words_file(language) for language in LANGUAGES} - needed | {"favicon.svg"}
 
     def probe_additions(self) -> None:
         """Request the manifest, the icon, and addresses that must not exist."""
@@ -258,32 +325,42 @@ class _Loader:
             for path in WORKER_PATHS:
                 address = urljoin(self.target.page, path)
                 if self.fetch(address, self.visitor.headers("serviceworker")).status < 400:
-                    self.outcome.differences.append(Difference(path, "the host added this file"))
+                    self._add(path, "the host added this file")
             return
-        icon = next(path for path in self.manifest.files if path.endswith("favicon.svg"))
+        icon = next(path for path in self.manifest.files if PurePath(path).name == ICON)
         response = self.fetch(f"{self.target.origin}/favicon.ico", self.visitor.headers("image"))
-        self.outcome.differences += compare_file(self.manifest, icon, response, "/favicon.ico")
+        self._compare(icon, response, "/favicon.ico")
         for path in (*WORKER_PATHS, f"/{secrets.token_hex(4)}"):
             is_worker = path in WORKER_PATHS
             headers = self.visitor.headers("serviceworker" if is_worker else "document")
             response = self.fetch(f"{self.target.origin}{path}", headers)
             where = path if is_worker else "an address that must not exist"
-            self.outcome.differences += compare_file(self.manifest, INDEX, response, where, 404)
+            self._compare(INDEX, response, where, 404)
 
     def _compare_manifest(self) -> None:
         address = self.target.address(MANIFEST)
         response = self.fetch(address, self.visitor.headers("empty"))
+        differences: list[Difference] = []
         if not self.target.collector:
-            self.outcome.differences += compare_headers(
-                self.manifest, "page", ".json", response, MANIFEST
-            )
+            differences += compare_headers(self.manifest, "page", ".json", response, MANIFEST)
         try:
             form = json.loads(response.content)
         except (ValueError, RecursionError, CodingError):
             form = None
         if response.status != 200 or form != self.manifest.to_json():
             what = f"it is not the manifest of the release (status {response.status})"
-            self.outcome.differences.append(Difference(MANIFEST, what))
+            differences.append(Difference(MANIFEST, what))
+        self._note(differences, response, MANIFEST)
+
+
+KINDS: Mapping[str, str] = {".js": "script", ".css": "style"}
+"""How browsers request the files that the page lists, by suffix."""
+
+
+def _place_in_page(path: str) -> tuple[bool, int, str]:
+    """Return what sorts files as the page lists them: styles, modules, and what it runs."""
+    name = PurePath(path).name
+    return name.endswith(".js"), SCRIPTS.index(name) + 1 if name in SCRIPTS else 0, name
 
 
 def _form(definition: bytes) -> dict[str, object]:

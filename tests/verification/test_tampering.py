@@ -6,6 +6,8 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import groupby
+from pathlib import PurePath
 
 import pytest
 from click.testing import CliRunner, Result
@@ -18,7 +20,7 @@ from survey.verification.connection import Response
 from survey.verification.manifest import Difference, known_manifests
 from survey.verification.run import DEFAULT_VISITS, verify
 from survey.verification.visitors import Visitor
-from survey.verification.visits import Target, Visit, visit
+from survey.verification.visits import Fetch, Target, Visit, probe, visit
 from tests.conftest import ONION
 from tests.deploy.proxy import HOST, Proxy
 from tests.verification.tampering import (
@@ -49,6 +51,7 @@ class Simulation:
 
     def __init__(self, client: FlaskClient, survey: PublishedSurvey) -> None:
         self._request = cache(self._get)
+        self.requests: list[tuple[str, Mapping[str, str]]] = []
         self._client = client
         self._target = Target.parse(link(ORIGIN, survey))
 
@@ -64,26 +67,54 @@ class Simulation:
         """Return the exit status and the text of a verification of an altered server."""
         known = known_manifests("")
 
-        def make_visit(visitor: Visitor, everything: bool) -> Visit:
+        newest = list(known.values())[-1]
+
+        def fetch_as(visitor: Visitor) -> Fetch:
             is_altered = decide(visitor.headers("document"))
 
             def fetch(url: str, headers: Mapping[str, str]) -> Response:
                 path = url.removeprefix(ORIGIN)
+                self.requests.append((path, headers))
                 # Addresses without a file contain random digits.
                 path = "/missing" if path.count("/") == 1 and "." not in path else path
                 response = self._request(path, headers["Accept-Encoding"], headers["Accept"])
                 return alteration.apply(response) if is_altered else response
 
-            newest = list(known.values())[-1]
+            return fetch
+
+        def make_visit(visitor: Visitor, everything: bool) -> Visit:
+            fetch = fetch_as(visitor)
             return visit(self._target, visitor, fetch, known, newest, everything=everything)
 
-        result = verify(self._target, make_visit, n_visits=n_visits, sleep=lambda _: None)
+        def make_probe(visitor: Visitor) -> Visit:
+            return probe(self._target, visitor, fetch_as(visitor), known, newest)
+
+        result = verify(
+            self._target, make_visit, make_probe, n_visits=n_visits, sleep=lambda _: None
+        )
         return result.exit_status, result.to_text()
 
 
 @pytest.fixture
 def simulation(client: FlaskClient, small: PublishedSurvey) -> Simulation:
     return Simulation(client, small)
+
+
+def test_requests_that_no_browser_makes_come_after_all_visits(simulation: Simulation):
+    assert simulation.verify(NOTHING, always, 12)[0] == 0
+    paths = [path for path, _ in simulation.requests]
+    loaded = {"/s/small", "/s/small/definition.json"}
+    unusual = next(i for i, path in enumerate(paths) if path not in loaded and path.count("/") < 3)
+    visits, afterwards = paths[:unusual], paths[unusual:]
+    assert visits.count("/s/small/definition.json") >= 12
+    assert {path for path in visits if not path.startswith("/client/")} == loaded
+    assert not any(path.startswith("/client/") for path in afterwards)
+    # The client lets the cache answer, except for the definition.
+    for path, headers in simulation.requests[:unusual]:
+        assert ("Cache-Control" in headers) == path.endswith("/definition.json")
+    kinds = [PurePath(path).suffix for path in visits[: visits.index("/s/small", 1)]]
+    order = [kind for kind, _ in groupby(kinds)]
+    assert order[:4] == ["", ".css", ".js", ".json"]
 
 
 NOTHING = Alteration("nothing", "", lambda response: response, "", "")

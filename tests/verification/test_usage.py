@@ -89,6 +89,16 @@ def test_every_property_occurs_six_times_or_more_among_66_visitors():
         assert min(Counter(values).values()) >= 6
 
 
+def test_client_hints_name_the_version_of_the_user_agent():
+    for visitor in choose_visitors(66, random.Random(1)):
+        headers = visitor.headers("document")
+        hints, agent = headers.get("Sec-CH-UA", ""), headers["User-Agent"]
+        assert ("Chrome/" in agent) == bool(hints)
+        for brand, version in re.findall(r'"([^"]+)";v="([^"]+)"', hints)[:2]:
+            name = {"Microsoft Edge": "Edg", "Samsung Internet": "SamsungBrowser"}.get(brand)
+            assert f"{name or 'Chrome'}/{version}" in agent
+
+
 def test_this_installation_knows_its_own_release():
     known = known_manifests("")[Client.load().version]
     assert known.to_json() == Client.load().manifest
@@ -105,12 +115,13 @@ def test_this_installation_has_the_manifest_of_every_earlier_release():
 def test_earlier_releases_are_known_but_the_installed_one_prevails(tmp_path, monkeypatch):
     installed = Client.load().manifest
     for version in ("0.1.9", installed["version"]):
-        form = {**installed, "version": version, "files": {"index.html": "0" * 64}}
+        files = {"index.html": "0" * 64, "favicon.svg": "1" * 64}
+        form = {**installed, "version": version, "files": files}
         (tmp_path / f"{version}.json").write_text(json.dumps(form))
     monkeypatch.setattr(manifest, "FOLDER", tmp_path)
     known = known_manifests("")
     assert list(known) == ["0.1.9", installed["version"]]
-    assert known["0.1.9"].files == {"index.html": "0" * 64}
+    assert known["0.1.9"].files == files
     assert known[installed["version"]].files == installed["files"]
 
 
@@ -157,6 +168,33 @@ def test_a_definition_that_only_some_visitors_get_is_a_difference():
     outcome = Outcome(target, visits, "0.2.0")
     assert outcome.exit_status == 1
     assert "definition: it differs from that of other visits" in outcome.to_text()
+
+
+def test_values_that_could_identify_visitors_may_not_differ_between_them():
+    target = Target.parse("https://union.example/#slug=a", "https://survey.example.org")
+    visits = [Visit(visitor, "0.2.0") for visitor in choose_visitors(3, random.Random(1))]
+    for each, coding in zip(visits, ("", "gzip", "gzip"), strict=True):
+        each.validators["a.js", coding] = (f'"1-{coding}"', "")
+    assert Outcome(target, visits, "0.2.0").exit_status == 0
+    visits[0].validators["a.js", "gzip"] = ('"2-gzip"', "")
+    text = Outcome(target, visits, "0.2.0").to_text()
+    assert "a.js: header ETag or Last-Modified differs" in text
+    assert "1 of 3 visits" in text
+
+
+def test_the_bytes_that_differ_are_saved_with_the_result(tmp_path):
+    visits = [Visit(visitor, "0.2.0") for visitor in choose_visitors(3, random.Random(1))]
+    for each in visits[:2]:
+        each.differences.append(Difference("client/1/main.js", "the bytes differ"))
+        each.altered["client/1/main.js"] = b"altered"
+    target = Target.parse("https://survey.example.org/s/a")
+    Outcome(target, visits, "0.2.0").save(tmp_path / "evidence")
+    (file,) = (tmp_path / "evidence").glob("*-main.js")
+    assert file.read_bytes() == b"altered"
+    form = json.loads((tmp_path / "evidence" / "result.json").read_text())
+    entry = form["altered_files"][file.name]
+    assert (entry["where"], len(entry["visitors"])) == ("client/1/main.js", 2)
+    assert form["status"] == "different"
 
 
 def test_repeated_headers_and_unknown_codings_are_kept():
@@ -372,7 +410,10 @@ def test_a_manifest_for_another_collector_is_refused(tmp_path):
     assert "--collector must match" in result.output
 
 
-@pytest.mark.parametrize("content", ["x", "[]", "{}", '{"format": 9}'])
+NO_ICON = json.dumps({**Client.load().manifest, "files": {"index.html": "0" * 64}})
+
+
+@pytest.mark.parametrize("content", ["x", "[]", "{}", '{"format": 9}', NO_ICON])
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content):
     (tmp_path / "file.json").write_text(content)
     result = run("https://survey.example.org/s/a", "--manifest", str(tmp_path / "file.json"))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
+from survey.audit import page_files
 from survey.audit.node import Check
 from survey.respond.client import PACKAGE, Client, source_files
 from survey.respondent_texts import device_keys
@@ -77,9 +78,6 @@ FORBIDDEN = frozenset({"__proto__", "constructor", "prototype", "eval", "argumen
 """Names that give indirect access to other objects or code; no list can allow them."""
 
 FORBIDDEN_WORDS = frozenset({"set", "static", "yield", "var", "with", "debugger"})
-
-STYLE_REQUEST = re.compile(rb"url\(|src\(|@import|image|@font-face|\\", re.IGNORECASE)
-"""Style syntax that makes requests, which could depend on ticked answers, or that hides them."""
 
 FUNCTIONS = frozenset({"function_declaration", "arrow_function", "method_definition"})
 BLOCKS = frozenset(
@@ -505,11 +503,14 @@ def list_file() -> Path:
     return folder / FILE
 
 
-def check_access(files: Mapping[str, bytes], listed: Access | None = None) -> list[Check]:
-    """Check that no function of the served files uses more than the list allows."""
-    allowed = read_access(list_file().read_text(encoding="utf-8")) if listed is None else listed
+def check_access(files: Mapping[str, bytes], collector: str = "") -> list[Check]:
+    """Check that no function of the served files uses more than the list allows.
+
+    If the page is among the files, it must be the page for this `collector`.
+    """
+    allowed = read_access(list_file().read_text(encoding="utf-8"))
     failures = [
-        *(f"{name}: not on the list of modules" for name in _unknown_modules(files, allowed)),
+        *(f"{name}: not a file of the client" for name in _unknown_files(files, allowed)),
         *(f"{name}: missing" for name in allowed if name not in files),
         *(
             failure
@@ -517,7 +518,7 @@ def check_access(files: Mapping[str, bytes], listed: Access | None = None) -> li
             if name in files
             for failure in _excess(name, files[name], allowed[name])
         ),
-        *_style_requests(files),
+        *page_files.failures(files, collector),
     ]
     if failures:
         return [Check(GROUP, failure.partition(": ")[0], False, failure) for failure in failures]
@@ -532,9 +533,8 @@ def check_access(files: Mapping[str, bytes], listed: Access | None = None) -> li
     return [Check(GROUP, "names, members and texts", True, detail)]
 
 
-def _unknown_modules(files: Mapping[str, bytes], allowed: Access) -> list[str]:
-    known = (*allowed, "respond.css", "favicon.svg", "index.html")
-    return [name for name in files if name not in known and PurePath(name).suffix != ".json"]
+def _unknown_files(files: Mapping[str, bytes], allowed: Access) -> list[str]:
+    return [name for name in files if name not in allowed and name not in page_files.NAMES]
 
 
 def _excess(
@@ -554,17 +554,6 @@ def _excess(
         if n_uses[kind, function, name] > limit:
             times = f"more than {limit} times " if limit else ""
             yield f"{module}:{row}:{column}: {function} may not use {name} {times}".rstrip()
-
-
-def _style_requests(files: Mapping[str, bytes]) -> Iterator[str]:
-    for name, content in files.items():
-        # A style in another encoding than its headers state would hide what it requests.
-        if PurePath(name).suffix == ".css" and not content.isascii():
-            yield f"{name}: not in ASCII"
-        elif PurePath(name).suffix == ".css" and (match := STYLE_REQUEST.search(content)):
-            row = content.count(b"\n", 0, match.start()) + 1
-            column = match.start() - content.rfind(b"\n", 0, match.start())
-            yield f"{name}:{row}:{column}: the style {match[0].decode()} could make a request"
 
 
 def current_access() -> Access:

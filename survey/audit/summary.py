@@ -44,13 +44,15 @@ def run_checks(
     samples: int,
     node: str | None = None,
     seed: int | None = None,
+    collector: str = "",
 ) -> Iterator[Check]:
     """Run every check of a survey: first which names the modules use, then how they behave.
 
     The audit ends after the first part if a module uses a name that is not on its list: such code
-    may recognize the audit, so its behavior under the audit would prove nothing.
+    may recognize the audit, so its behavior under the audit would prove nothing. `collector` is
+    the server that collects the reports if another host serves the page, otherwise "".
     """
-    access = check_access(files)
+    access = check_access(files, collector)
     yield from access
     if all(check.ok for check in access):
         yield from run_client(files, definition, samples, node, seed)

@@ -340,14 +340,15 @@ def audit(slug: str | None, samples: int, seed: int | None, as_json: bool) -> No
     """Check that the client randomizes exactly as the definition of SLUG (default: demo) states."""
     from survey import demo as demo_survey
     from survey.audit.summary import run_checks, to_json, to_text
-    from survey.respond.client import Client
+    from survey.respond.client import INDEX, Client
     from survey.store import find_survey
 
     client = Client.load()
+    files = {**client.files, INDEX: client.page}
     survey = find_survey(configured_store(), slug) if slug else None
     definition = survey.definition if survey else demo_survey.definition()
     checks = []
-    for check in run_checks(client.files, definition, samples, seed=seed):
+    for check in run_checks(files, definition, samples, seed=seed):
         checks.append(check)
         if not as_json:
             click.echo(f"{len(checks)} checks, {check.group}: {check.name}", err=True)

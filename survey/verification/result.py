@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from survey.audit.node import Check
-from survey.respond.client import sha256
+from survey.respond.client import INDEX, sha256
 from survey.verification.manifest import Difference
 from survey.verification.visits import Target, Visit
 
@@ -75,9 +75,9 @@ class Result:
     @property
     def n_files(self) -> int:
         """The number of compared files, including the page and the definition."""
-        names = {name for visit in self.visits for name in visit.files}
+        names = {INDEX, *(name for visit in self.visits for name in visit.files)}
         has_definition = any(visit.definition is not None for visit in self.visits)
-        return len(names) + 1 + has_definition
+        return len(names) + has_definition
 
     @property
     def is_version_known(self) -> bool:

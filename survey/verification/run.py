@@ -128,6 +128,12 @@ def audit(result: Result, node: str | None = None) -> None:
     if result.exit_status:
         result.audit_note = "skipped, because the files are not the published ones"
         return
+    if result.version != result.newest:
+        # The list of names and the texts are those of the installed version.
+        result.audit_note = (
+            f"skipped, because this installation audits only version {result.newest}"
+        )
+        return
     definition = next((v.definition for v in result.visits if v.definition is not None), None)
     if definition is None:
         result.audit_note = "skipped, because it needs the definition of an open survey"
@@ -137,6 +143,8 @@ def audit(result: Result, node: str | None = None) -> None:
         return
     files = max((visit.files for visit in result.visits), key=len)
     try:
-        result.audit = list(run_checks(files, read_definition(definition), AUDIT_SAMPLES, node))
+        survey, collector = read_definition(definition), result.target.collector
+        checks = run_checks(files, survey, AUDIT_SAMPLES, node, collector=collector)
+        result.audit = list(checks)
     except (SurveyError, KeyError, ValueError, RecursionError) as error:
         result.audit = [Check("definition", "audit", False, str(error))]

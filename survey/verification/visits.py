@@ -222,7 +222,9 @@ class _Loader:
 
     def compare_page(self, page: Response) -> None:
         """Compare the page, and list additional addresses that it loads."""
-        if self._compare(INDEX, page) and "page" in self.outcome.altered:
+        if not self._compare(INDEX, page):
+            self.outcome.files[INDEX] = page.content
+        elif "page" in self.outcome.altered:
             for address in added_references(self.manifest, self.outcome.altered["page"]):
                 self._add("page", f"it also loads {address}")
 

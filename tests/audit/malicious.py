@@ -203,6 +203,17 @@ LISTED: dict[str, dict[str, Malicious]] = {
             "input[value='1']:checked { background: url(/s/x) } .choice",
             "could make a request",
         ),
+        "a script beside the client's": Malicious(
+            "index.html", "</head>", '<script src="/s/x.js"></script></head>', "/s/x.js"
+        ),
+        "a module without its hash": Malicious("index.html", ' integrity="', ' x="', "integrity"),
+        "a page that requests a file in the icon": Malicious(
+            "favicon.svg", "</svg>", '<image href="https://x.example/i"/></svg>', "<image"
+        ),
+        "an icon that runs code": Malicious("favicon.svg", "<svg ", '<svg onload="f()" ', "onload"),
+        "an icon with the address of a color": Malicious(
+            "favicon.svg", 'fill="#0f5148"', 'fill="url(/i)"', "url(/i)"
+        ),
         "a module loaded when it is needed": Malicious(
             "delivery.js",
             "isSending = true;\n    const outcome",
@@ -303,6 +314,18 @@ LISTED: dict[str, dict[str, Malicious]] = {
             "onSend(answers, drawn ?? null);",
             "onSend(answers, drawn ?? null); display.show(() => JSON.stringify(answers));",
             "JSON",
+        ),
+        "a promise that the client does not keep": Malicious(
+            "words.en.json", "true answer", "answer", "instead of"
+        ),
+        "the opposite of a warning in one language": Malicious(
+            "words.es.json", "no ", "", "instead of"
+        ),
+        "no notice without JavaScript": Malicious(
+            "index.html",
+            '<div class="view opening">',
+            '<div class="view opening" hidden>',
+            "hidden",
         ),
         "markup in a survey's text": Malicious(
             "dom.js",

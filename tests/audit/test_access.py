@@ -11,7 +11,8 @@ from survey.audit.access import (
     list_file,
     read_access,
 )
-from survey.respond.client import Client, source_files
+from survey.respond.client import INDEX, Client, source_files
+from survey.respondent_texts import device_texts
 
 SERVED = Client.load().files
 
@@ -113,8 +114,9 @@ def test_one_more_use_of_a_listed_name_fails():
 
 @pytest.mark.security
 def test_an_unknown_and_a_missing_module_fail():
-    unknown = check_access({**SERVED, "extra.js": b"export const a = 1;"})
-    assert [check.detail for check in unknown] == ["extra.js: not on the list of modules"]
+    for name in ("extra.js", "extra.json", "words.xx.json", "x.html"):
+        unknown = check_access({**SERVED, name: b"export const a = 1;"})
+        assert [check.detail for check in unknown] == [f"{name}: not a file of the client"]
     missing = check_access({name: SERVED[name] for name in SERVED if name != "random.js"})
     assert [check.detail for check in missing] == ["random.js: missing"]
 
@@ -134,3 +136,61 @@ def test_a_style_in_another_encoding_fails():
     for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
         (check,) = check_access({**SERVED, "respond.css": style.encode(encoding)})
         assert check.detail == "respond.css: not in ASCII"
+
+
+ICONS = {
+    "a script": ("</svg>", "<script>f()</script></svg>", "<script>"),
+    "an event": ('rx="8"', 'onload="f()"', "onload"),
+    "an address": ('rx="8"', 'href="#a"', "href"),
+    "an old address": ('rx="8"', 'xlink:href="#a"', "xlink"),
+    "HTML": ("</svg>", "<foreignObject/></svg>", "<foreignObject"),
+    "a style": ("</svg>", "<style>@import '/x'</style></svg>", "<style>"),
+    "a style of an element": ('rx="8"', 'style="fill:url(/x)"', "style="),
+    "an address as a color": ('fill="#fff"', 'fill="url(/x)"', "url(/x)"),
+    "an entity": ("<svg ", '<!DOCTYPE svg [<!ENTITY a "b">]><svg ', "<!DOCTYPE"),
+    "a reference to an entity": ("Survey", "&#83;", "&#83;"),
+    "another namespace": ("2000/svg", "1999/xhtml", "xhtml"),
+}
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("case", ICONS)
+def test_an_icon_may_contain_only_shapes(case):
+    old, new, reason = ICONS[case]
+    icon = SERVED["favicon.svg"].decode()
+    assert old in icon
+    (check,) = check_access({**SERVED, "favicon.svg": icon.replace(old, new, 1).encode()})
+    assert check.detail.startswith("favicon.svg:1:"), check
+    assert reason in check.detail, check
+
+
+@pytest.mark.security
+def test_texts_must_be_those_of_this_installation():
+    texts = device_texts("pt").decode()
+    for altered, reason in (
+        (texts.replace("resposta", "aposta", 1), "aposta"),
+        ("{}", "not a list of"),
+        ("", "not a list of"),
+        ("[" * 10_000, "not a list of"),
+        (texts.replace(',"', ',"another","', 1), "not a list of"),
+        (texts + " ", "another spelling"),
+    ):
+        (check,) = check_access({**SERVED, "words.pt.json": altered.encode()})
+        assert check.detail.startswith("words.pt.json: "), check
+        assert reason in check.detail, check
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("collector", ["", "https://collector.example"])
+def test_a_page_must_follow_from_its_files_and_collector(collector):
+    page = Client.load(collector).page
+    (check,) = check_access({**SERVED, INDEX: page}, collector)
+    assert check.ok, check
+    (check,) = check_access({**SERVED, INDEX: page}, "https://other.example")
+    assert check.detail.startswith("index.html:"), check
+    (check,) = check_access({**SERVED, INDEX: page.replace(b"</body>", b"<p></body>")}, collector)
+    assert "<p></body>" in check.detail
+    # A verification may load only the texts that the survey needs.
+    some = {name: SERVED[name] for name in SERVED if name != "words.ar.json"}
+    (check,) = check_access({**some, INDEX: page}, collector)
+    assert check.ok, check

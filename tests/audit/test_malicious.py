@@ -9,7 +9,7 @@ import pytest
 
 from survey.audit.access import check_access
 from survey.audit.summary import run_checks, run_client
-from survey.respond.client import Client, source_files
+from survey.respond.client import INDEX, Client, source_files
 from tests import surveys
 from tests.audit.malicious import EVADING, LISTED, Malicious
 
@@ -18,15 +18,21 @@ SECONDS = 10
 """How long the audit may take to reject a client by its list."""
 
 SURVEY = surveys.publish(surveys.SAMPLING["two"])
-SOURCES = source_files()
-SERVED = Client.load().files
+PAGE = Client.load().page
+SOURCES = {**source_files(), INDEX: PAGE}
+SERVED = {**Client.load().files, INDEX: PAGE}
+
+MINIFIED = {"css": "text/css", "js": "text/javascript"}
 
 
 def served(client: Malicious) -> dict[str, bytes]:
-    """Return the files of a malicious client as a server would send them."""
+    """Return the files of a malicious client, and their page, as a server would send them."""
     altered = SOURCES[client.file].decode().replace(client.old, client.new, 1)
-    kind = "text/css" if client.file.endswith(".css") else "text/javascript"
-    return {**SERVED, client.file: minify.string(kind, altered).encode()}
+    kind = MINIFIED.get(client.file.rpartition(".")[2])
+    content = minify.string(kind, altered) if kind else altered
+    files = {**Client.load().files, client.file: content.encode()}
+    page = Client(files).page
+    return {**files, INDEX: files.get(INDEX, page)}
 
 
 def first_failure(checks) -> str:

@@ -31,6 +31,7 @@ from survey.verification.connection import (
 )
 from survey.verification.manifest import Difference, known_manifests
 from survey.verification.result import Result as Outcome
+from survey.verification.run import audit
 from survey.verification.visitors import choose_visitors
 from survey.verification.visits import Target, Visit
 from tests.conftest import ROOT, free_port
@@ -123,6 +124,15 @@ def test_earlier_releases_are_known_but_the_installed_one_prevails(tmp_path, mon
     assert list(known) == ["0.1.9", installed["version"]]
     assert known["0.1.9"].files == files
     assert known[installed["version"]].files == installed["files"]
+
+
+def test_the_audit_leaves_another_release_to_an_installation_of_it():
+    target = Target.parse("https://survey.example.org/s/a")
+    visitor = choose_visitors(1, random.Random(1))[0]
+    outcome = Outcome(target, [Visit(visitor, "0.2.0", definition=b"{}")], "0.3.0")
+    audit(outcome)
+    assert outcome.audit is None
+    assert "this installation audits only version 0.3.0" in outcome.to_text()
 
 
 def test_a_server_cannot_rewrite_the_output_with_control_characters():

@@ -59,6 +59,7 @@
       waiting: ["timer"],
       afterRefusal: [],
       afterSent: [],
+      interruptions: [],
       stored: [],
       meanwhile: [],
     },
@@ -861,6 +862,13 @@
       }
     };
 
+    const changeButtonsOf = (review) => {
+      const isChange = (node) =>
+        node.tag === "button" && (node.attributes.get("class") ?? "") === "link";
+      const rows = descendants(review).filter((node) => node.attributes.has("data-question"));
+      return rows.flatMap((row) => descendants(row).filter(isChange));
+    };
+    const interruptions = [...visitor.interruptions];
     let changeButtons = [];
     let presses = 0;
     let waits = 0;
@@ -873,13 +881,19 @@
       if (leaves !== "") return "";
       if (unanswered > 0) return fireNext() ? "timeout" : "";
       if (visitor.idles && name === "questions") return fireNext() ? "idle" : "";
-      if (visitor.exitAt === name) {
+      if (visitor.exitAt && visitor.exitAt === name) {
+        visitor.exitAt = "";
         press(
           descendants(tools)
             .filter((node) => node.tag === "button")
             .at(-1),
         );
         return "exit";
+      }
+      if (name === "review") changeButtons = changeButtonsOf(view());
+      if (visitor.interruptedAt === name && interruptions.length > 0) {
+        for (const type of interruptions.splice(0)) dispatchToWindow(type, true);
+        return leaves === "" && name === viewName() ? "interruption" : "";
       }
       if (visitor.switchAt === name && visitor.switchTo) {
         const chooser = descendants(tools).find((node) => node.tag === "select");
@@ -897,14 +911,6 @@
         for (const group of view().children) if (group.tag === "fieldset") fillIn(group);
         press(ownButtons()[0]);
       } else if (name === "review") {
-        const isChange = (node) =>
-          node.tag === "button" && (node.attributes.get("class") ?? "") === "link";
-        const rows = descendants(view()).filter((node) => node.attributes.has("data-question"));
-        changeButtons = rows.flatMap((row) => descendants(row).filter(isChange));
-        if (visitor.hideAt === name) {
-          dispatchToWindow("pagehide");
-          return "";
-        }
         if (presses > 0) return "";
         presses += 1;
         press(ownButtons()[0]);
@@ -946,11 +952,11 @@
     return {
       next: () => {
         steps += 1;
+        if (steps === 1) dispatchToWindow("pageshow", false);
         return steps > STEPS ? "" : act();
       },
       isStuck: () => steps > STEPS,
       view: viewName,
-      hide: () => dispatchToWindow("pagehide"),
       /** Press the "Change" buttons of the former review: they must not show any answer. */
       remembered: () => {
         const names = [];

@@ -27,6 +27,11 @@ Answers = Mapping[str, Answer]
 
 RESPONDENTS = 400
 
+RARE_TOKENS = ("-" * 42 + "0", "z" * 42 + "w", "1" * 42 + "0")
+RARE_GROUPS = ("\x01", "\uffff", "1")
+"""The first and the last texts in alphabetical order, and texts that are numbers. A client could
+recognize them by a comparison without any text of its own."""
+
 
 @dataclass(frozen=True)
 class Respondent:
@@ -194,13 +199,15 @@ def random_respondent(form: Form, rng: random.Random) -> Respondent:
 
 
 def random_token(rng: random.Random) -> str:
-    """Return the token of an invitation: 32 bytes in base64url."""
-    return base64.urlsafe_b64encode(rng.randbytes(32)).decode("ascii").rstrip("=")
+    """Return the token of an invitation: 32 bytes in base64url, often a rare one."""
+    token = base64.urlsafe_b64encode(rng.randbytes(32)).decode("ascii").rstrip("=")
+    return rng.choice((token, rng.choice(RARE_TOKENS)))
 
 
 def random_group(rng: random.Random) -> str:
-    """Return the name of a group, with characters that need escapes and several bytes."""
-    return f'{rng.choice("KÖÅ站ه")}{random_word(rng)} "{rng.randrange(9)}"'
+    """Return a group's name: with escapes and characters of several bytes, or a rare one."""
+    name = f'{rng.choice("KÖÅ站ه")}{random_word(rng)} "{rng.randrange(9)}"'
+    return rng.choice((name, name, rng.choice(RARE_GROUPS)))
 
 
 def random_word(rng: random.Random) -> str:

@@ -15,13 +15,15 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 from urllib.parse import quote
 
 from survey.audit.node import Check, Node
 from survey.audit.random_generator import uniform_below
 from survey.audit.respondents import (
+    RARE_GROUPS,
+    RARE_TOKENS,
     Form,
     Respondent,
     all_answers,
@@ -102,6 +104,10 @@ INTERNAL = ("timer", "cancel", "fire", "random", "digest")
 VIEWS = ("start", "questions", "review")
 """The views before sending."""
 
+HIDDEN, RESTORED, OTHER_LINK = ("pagehide",), ("pagehide", "pageshow"), ("hashchange",)
+"""Events when a page is closed or left, when the browser restores a page that was left, and when
+another link is pasted over the page's own."""
+
 EMPTY_MAIN = '<main id="survey"></main>'
 
 MAX_BLOCKS = 1_000
@@ -168,8 +174,9 @@ class Circumstances:
     """The view at which the respondent presses "Leave now"."""
     switch_at: str = ""
     switch_to: str = ""
-    hide_at: str = ""
-    """The view at which the respondent closes the page or goes to another one."""
+    interrupted_at: str = ""
+    """The view at which the browser reports `interruptions`."""
+    interruptions: tuple[str, ...] = ()
     idles: bool = False
     """Whether a shared device is idle after Start."""
     after_sent: tuple[str, ...] = ()
@@ -193,7 +200,7 @@ class Circumstances:
             or self.stored
             or self.meanwhile
             or self.exit_at
-            or self.hide_at
+            or self.interrupted_at
             or self.idles
         )
 
@@ -300,11 +307,13 @@ class Scenario:
             "exitAt": c.exit_at,
             "switchAt": c.switch_at,
             "switchTo": c.switch_to,
-            "hideAt": c.hide_at,
+            "interruptedAt": c.interrupted_at,
+            "interruptions": c.interruptions,
             "idles": c.idles,
             "afterSent": c.after_sent,
             "counts": c.counts,
-            "looksBack": True,
+            # A reload, which this device only records, deletes the answers of a real page.
+            "looksBack": c.interruptions != OTHER_LINK,
         }
 
     def body(self, answers: Mapping[str, Any]) -> str:
@@ -328,12 +337,9 @@ def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
     if c.stored:
         return [*events, *_delivery(scenario, _stored_body(c.stored), 0)]
     if not loads or c.generator_fails:
-        return events
-    if c.exit_at in VIEWS:
-        away = scenario.form.get("exit") or "about:blank"
-        return [*events, ["reload", 0] if scenario.is_kiosk else ["leave", away]]
-    if c.hide_at:
-        return events
+        return [*events, *_departure(scenario, "cannot", 0)]
+    if (view := c.exit_at or c.interrupted_at) in VIEWS:
+        return [*events, *_departure(scenario, view, 0)]
     if c.idles:
         return [*events, ["reload", IDLE if c.dialog else IDLE_WITHOUT_DIALOG]]
     if c.locks:
@@ -392,8 +398,8 @@ def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
         ]
         if answer.status == -1:
             now += TIMEOUT
-        if c.exit_at == "waiting" and not answer.is_final:
-            yield ["leave", scenario.form.get("exit") or "about:blank"]
+        if not answer.is_final and (departure := _departure(scenario, "waiting", now)):
+            yield from departure
             return
         if answer.status == 201:
             yield from _entry(scenario, SENT)
@@ -403,6 +409,7 @@ def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
             yield from (
                 event for press in c.after_sent for event in _button_events(scenario, press)
             )
+            yield from _departure(scenario, "sent", now)
             return
         if answer.is_final:
             yield from _entry(scenario, _refused_entry(body, answer))
@@ -417,6 +424,19 @@ def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
         end = c.waiting[waits % len(c.waiting)]
         now += answer.wait(attempt) if end == "timer" else 0
         attempt, waits = attempt + 1, waits + 1
+
+
+def _departure(scenario: Scenario, view: str, now: int) -> list[list[Any]]:
+    """Return the event by which the page is left or restarts at a view, if any."""
+    c = scenario.circumstances
+    if c.exit_at == view and not scenario.is_kiosk:
+        return [["leave", scenario.form.get("exit") or "about:blank"]]
+    # A report on its way may be stored nowhere else, so only a page that has lost it restarts.
+    can_restart = view != "waiting"
+    restarts = c.interrupted_at == view and (
+        c.interruptions == RESTORED or (c.interruptions == OTHER_LINK and can_restart)
+    )
+    return [["reload", now]] if restarts or (c.exit_at == view and can_restart) else []
 
 
 def _button_events(scenario: Scenario, press: str) -> list[list[Any]]:
@@ -477,7 +497,8 @@ def _remains(scenario: Scenario, record: Mapping[str, Any]) -> str:
         return f"another title in the browser's history: {min(titles - _titles(scenario.form))}"
     if record.get("remembered"):
         return "remembers answers after sending or leaving"
-    leaves = scenario.circumstances.exit_at in VIEWS or scenario.circumstances.hide_at
+    c = scenario.circumstances
+    leaves = c.exit_at in VIEWS or (c.interrupted_at in VIEWS and "pagehide" in c.interruptions)
     if leaves and record["page"][2] != EMPTY_MAIN:
         return "the page keeps its content after leaving"
     return "words of the generator remain in memory" if record["unwiped"] else ""
@@ -625,6 +646,7 @@ class _Plan:
         yield "devices", list(self._devices())
         yield "shared devices", list(self._shared())
         yield "leaving", list(self._leaving())
+        yield "interruptions", list(self._interruptions())
         yield "obstacles", list(self._obstacles())
 
     def _scenario(self, own: Form | None = None, **circumstances: Any) -> Scenario:
@@ -663,6 +685,8 @@ class _Plan:
                 failures = self._some_failures(self.rng.randrange(3))
                 token = random_token(self.rng)
                 yield self._scenario(own, invitation=token, stratum=group, failures=failures)
+        for token, group in product(RARE_TOKENS, RARE_GROUPS):
+            yield self._scenario(invitation=token, stratum=group)
 
     def _other_host(self) -> Iterator[Scenario]:
         collector = "https://collector.example"
@@ -730,8 +754,20 @@ class _Plan:
         for own in (self.form, self.leaving, self.kiosk):
             for view in VIEWS:
                 yield self._scenario(own, exit_at=view)
-            yield self._scenario(own, hide_at="review")
-        yield self._scenario(self.leaving, exit_at="waiting", failures=(Answer(503),))
+            yield self._scenario(own, interrupted_at="review", interruptions=HIDDEN)
+            yield self._scenario(own, exit_at="waiting", failures=(Answer(503),))
+            yield self._scenario(own, exit_at="sent")
+
+    def _interruptions(self) -> Iterator[Scenario]:
+        for interruptions in (RESTORED, OTHER_LINK):
+            interrupted: dict[str, Any] = {
+                "interruptions": interruptions,
+                "failures": (Answer(503),),
+            }
+            for view in (*VIEWS, "waiting", "sent"):
+                yield self._scenario(interrupted_at=view, **interrupted)
+            yield self._scenario(self.kiosk, interrupted_at="waiting", **interrupted)
+            yield self._scenario(prefix="0" * PREFIX, interrupted_at="cannot", **interrupted)
 
     def _obstacles(self) -> Iterator[Scenario]:
         yield self._scenario(prefix="0" * PREFIX)

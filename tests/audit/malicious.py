@@ -433,6 +433,18 @@ EVADING: dict[str, dict[str, Malicious]] = {
             'if (link.invitation === "" || link.stratum === "") return;',
             "address",
         ),
+        "answers that the browser restores with the page": Malicious(
+            "main.js", "if (event.persisted) reload();", "if (event.persisted) reload;", "reload"
+        ),
+        "a second link that is ignored": Malicious(
+            "main.js", "if (!isSending()) reload();", "if (isSending()) reload();", "reload"
+        ),
+        "a second link that deletes the report": Malicious(
+            "main.js", "if (!isSending()) reload();", "if (isSending) reload();", "reload"
+        ),
+        "a shared device that leaves an unsent report": Malicious(
+            "main.js", "if (kiosk && isSending()) return;", "if (kiosk) isSending();", "reload"
+        ),
         "a way back to the answers": Malicious(
             "main.js", "if (kiosk) reload();\n  else", "reload(); if (kiosk)", "leave"
         ),
@@ -491,6 +503,12 @@ EVADING: dict[str, dict[str, Malicious]] = {
             "function padded(definition, id, codes, { stratum, invitation }) {\n"
             "  if (stratum > invitation) codes = null;",
             "differ",
+        ),
+        "a shorter report for invitations that are numbers": Malicious(
+            "report.js",
+            '".".repeat(room - needed)',
+            '".".repeat(room - needed - (invitation > 0 ? 1 : 0))',
+            "report differs",
         ),
         "invitations dropped without a group": Malicious(
             "report.js",

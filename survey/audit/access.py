@@ -1,12 +1,13 @@
 """Names that each function of the client may use: a static check of the served modules.
 
 `access.txt` is in the folder of the modules. For each top-level function, class and variable it
-lists every name from outside: the browser's names, names of modules, members and texts. The check
-compares the served bytes with the list and reports each additional use with its module, position
-and name. `python -m survey.audit.access` regenerates the list; developers review the diff.
+lists every name from outside: the browser's names, names of modules, members and texts, and also
+numbers and operators, each with the number of its uses. The check compares the served bytes with
+the list. It reports each additional use with its module, position and name, and each missing one.
+`python -m survey.audit.access` regenerates the list; developers review the diff.
 
-Local variables are not listed, because the minifier renames them. All other names are, with the
-number of their uses, because a client must read a language or an invitation to act on it.
+Local variables are not listed, because the minifier renames them, and neither is the order of
+statements: simulated visits show what a client does with the same names in another order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from tree_sitter import Language, Node, Parser
 from survey.audit import page_files
 from survey.audit.node import Check
 from survey.respond.client import PACKAGE, Client, source_files
-from survey.respondent_texts import device_keys
 
 GROUP = "access"
 
@@ -35,8 +35,9 @@ FILE = "access.txt"
 MODULE = "(module)"
 """Heading of the statements outside functions, classes and variables in the list."""
 
-KINDS = ("browser", "module", "members")
-"""Names of the browser and of JavaScript; names of this and other modules; members and texts."""
+KINDS = ("browser", "module", "members", "syntax")
+"""Names of the browser and of JavaScript; names of this and other modules; members and texts;
+numbers, operators and other syntax."""
 
 SYNTAX = frozenset(
     re.findall(
@@ -61,18 +62,33 @@ SYNTAX = frozenset(
 static blocks, private members, setters, and HTML-like comments, which parsers treat differently.
 """
 
-LOOPS = ("for_statement", "for_in_statement", "while_statement")
-"""Loops are listed, because an added loop can take time that depends on an answer."""
-
-TIMED: Mapping[str, str] = {
-    **dict.fromkeys(("**", "**="), "power"),
+LISTED_SYNTAX: Mapping[str, str] = {
+    # The minifier rewrites some loops, branches and comparisons as others of their kind.
+    **dict.fromkeys(("for_statement", "for_in_statement", "while_statement"), "loop"),
+    **dict.fromkeys(("if_statement", "ternary_expression", "&&", "||"), "branch"),
+    **dict.fromkeys(("&&=", "||=", "switch_case"), "branch"),
+    "==": "==",
+    "===": "==",
+    "!=": "!=",
+    "!==": "!=",
+    **{name: name for name in ("<", "<=", ">", ">=", "instanceof", "in", "typeof", "??", "??=")},
+    **{name: name for name in ("+", "+=", "-", "-=", "/", "/=", "%", "%=", "!", "&", "&=")},
+    **{name: name for name in ("|", "|=", "^", "^=", "~", ">>", ">>=", ">>>", ">>>=", "void")},
+    **{name: name for name in ("delete", "get", "this", "super", "true", "false", "null")},
+    **{name: name for name in ("throw", "try", "await", "=>", "...")},
+    # The list uses an asterisk for the number of uses.
+    "*": "product",
+    "*=": "product=",
+    "**": "power",
+    "**=": "power",
     **dict.fromkeys(("<<", "<<="), "shift"),
     **dict.fromkeys(("assignment_pattern", "object_assignment_pattern"), "default"),
     "optional_chain": "?.",
+    "assignment_expression": "=",
+    "call_expression": "call",
 }
-"""Other syntax that is listed for the same reason. Powers and shifts make integers so large that
-one operation takes long; defaults and optional chains are branches that V8 does not count.
-"""
+"""Syntax that is listed: a changed comparison, sign or constant breaks a promise without any new
+name, and an added loop, power, shift or branch can take time that depends on an answer."""
 
 FORBIDDEN = frozenset({"__proto__", "constructor", "prototype", "eval", "arguments"})
 """Names that give indirect access to other objects or code; no list can allow them."""
@@ -126,12 +142,6 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_javascript.language()))
 
 
-@cache
-def _text_keys() -> frozenset[str]:
-    """Return the keys of the interface's texts; they only select texts, so they are not listed."""
-    return frozenset(device_keys())
-
-
 class Module:
     """The uses of outside names in one module, and the code in it that no list can allow."""
 
@@ -181,8 +191,8 @@ class Module:
             return
         if not node.is_named and node.type in FORBIDDEN_WORDS:
             self._refuse(node, f"the word {node.type}")
-        if node.type in TIMED:
-            self._use(node, "members", TIMED[node.type])
+        if node.type in LISTED_SYNTAX:
+            self._use(node, "syntax", LISTED_SYNTAX[node.type])
         if node.type in FUNCTIONS:
             self._visit_function(node, scope)
             return
@@ -207,8 +217,6 @@ class Module:
                 continue
             if child == parameters and child.type == "identifier":
                 continue
-            if child.type == "get":
-                self._use(child, "members", "get")
             self._visit(child, inner)
 
     def _identifier(self, node: Node, scope: Scope) -> bool:
@@ -238,11 +246,11 @@ class Module:
         return False
 
     def _subscript(self, node: Node, _scope: Scope) -> bool:
-        index = node.child_by_field_name("index")
-        # The minifier writes `[][0]` for undefined.
-        if _text(node) != "[][0]":
+        # The minifier writes `0[0]` for undefined.
+        is_undefined = _text(node) == "0[0]"
+        if not is_undefined:
             self._use(node, "members", "[]")
-        return index is not None
+        return not is_undefined
 
     def _string(self, node: Node, _scope: Scope) -> bool:
         parent = node.parent
@@ -265,8 +273,7 @@ class Module:
         return True
 
     def _listed_text(self, node: Node, text: str) -> None:
-        if text not in _text_keys():
-            self._use(node, "members", json.dumps(text, ensure_ascii=False))
+        self._use(node, "members", json.dumps(text, ensure_ascii=False))
 
     def _regex(self, node: Node, _scope: Scope) -> bool:
         self._use(node, "members", json.dumps(_text(node), ensure_ascii=False))
@@ -297,14 +304,16 @@ class Module:
             self._refuse(node, "an export without its declaration")
         return True
 
-    def _loop(self, node: Node, _scope: Scope) -> bool:
-        # The minifier rewrites some loops as another kind of loop.
-        self._use(node, "members", "loop")
-        return True
+    def _number(self, node: Node, _scope: Scope) -> bool:
+        self._use(node, "syntax", _number_name(_text(node)))
+        return False
 
-    def _word(self, node: Node, _scope: Scope) -> bool:
-        self._use(node, "members", node.type)
-        return True
+    def _unary(self, node: Node, _scope: Scope) -> bool:
+        # The minifier writes `!0` for true and `!1` for false.
+        boolean = {"!0": "true", "!1": "false"}.get(_text(node))
+        if boolean:
+            self._use(node, "syntax", boolean)
+        return not boolean
 
 
 _HANDLERS: Mapping[str, Callable[[Module, Node, Scope], bool]] = {
@@ -319,9 +328,8 @@ _HANDLERS: Mapping[str, Callable[[Module, Node, Scope], bool]] = {
     "call_expression": Module._call,
     "import_statement": Module._import,
     "export_statement": Module._export,
-    "this": Module._word,
-    "super": Module._word,
-    **dict.fromkeys(LOOPS, Module._loop),
+    "number": Module._number,
+    "unary_expression": Module._unary,
 }
 
 
@@ -337,6 +345,24 @@ def _unescaped(text: str) -> str:
     """
     plain = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
     return plain.replace("\\n", "\n").replace('\\"', '"').replace("\\0", "\0")
+
+
+def _number_name(text: str) -> str:
+    """Return the shortest spelling of a number's value, because the minifier changes spellings.
+
+    >>> _number_name("1_000"), _number_name("1e3"), _number_name("0xff"), _number_name("10n")
+    ('1000', '1000', '255', '10n')
+    """
+    digits = text.replace("_", "").lower()
+    try:
+        if digits.endswith("n"):
+            return f"{int(digits[:-1], 0)}n"
+        if not re.fullmatch(r"[\d.]+(e[+-]?\d+)?", digits):
+            return str(int(digits, 0))
+        value = float(digits)
+        return str(int(value) if value.is_integer() else value)
+    except ValueError:  # Python reads integers of up to 4,300 digits.
+        return digits
 
 
 def _errors(node: Node) -> Iterator[Node]:
@@ -434,8 +460,15 @@ def _pattern_names(node: Node) -> Iterator[str]:
                 yield from _pattern_names(child)
 
 
-Access = dict[str, dict[str, dict[str, Counter[str]]]]
-"""The number of uses, by module, function, kind and name."""
+Key = tuple[str, str, str, str]
+"""A module, one of its functions, a kind, and a name."""
+
+
+class Access(NamedTuple):
+    """The fewest and the most uses of each name in each function."""
+
+    fewest: Counter[Key]
+    most: Counter[Key]
 
 
 @lru_cache(maxsize=256)
@@ -444,55 +477,54 @@ def parse_module(source: bytes) -> Module:
     return Module(source)
 
 
-def access_of(files: Mapping[str, bytes]) -> Access:
-    """Return the uses of each function of each module."""
-    access: Access = {}
-    for name, source in sorted(files.items()):
-        if PurePath(name).suffix == ".js":
-            access[name] = _count(parse_module(source).uses)
-    return access
-
-
-def _count(uses: list[Use]) -> dict[str, dict[str, Counter[str]]]:
-    functions: dict[str, dict[str, Counter[str]]] = {}
-    for use in uses:
-        kinds = functions.setdefault(use.function, {kind: Counter() for kind in KINDS})
-        kinds[use.kind][use.name] += 1
-    return functions
+def access_of(files: Mapping[str, bytes]) -> Counter[Key]:
+    """Return the number of uses of each name in each function of each module."""
+    return Counter(
+        (module, use.function, use.kind, use.name)
+        for module, source in sorted(files.items())
+        if PurePath(module).suffix == ".js"
+        for use in parse_module(source).uses
+    )
 
 
 def format_access(access: Access) -> str:
-    """Format a list as the text of `access.txt`."""
+    """Format a list as the text of `access.txt`, with `*2` or `*1-2` for the number of uses."""
+    table: dict[str, dict[str, dict[str, list[tuple[str, str]]]]] = {}
+    for key, most in access.most.items():
+        module, function, kind, name = key
+        fewest = access.fewest[key]
+        times = f"*{most}" if fewest == most else f"*{fewest}-{most}"
+        kinds = table.setdefault(module, {}).setdefault(function, {kind: [] for kind in KINDS})
+        kinds[kind].append((name, "" if times == "*1" else times))
     lines = []
-    for module, functions in access.items():
+    for module, functions in table.items():
         lines.append(f"\n[{module}]")
         for function, kinds in functions.items():
             lines.append(function)
             for kind, names in kinds.items():
-                items = [name + (f"*{n}" if n > 1 else "") for name, n in sorted(names.items())]
-                if items:
-                    lines.append(f"  {kind} {' '.join(items)}")
+                if names:
+                    lines.append(f"  {kind} {' '.join(map(''.join, sorted(names)))}")
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-ITEM = re.compile(r'("(?:[^"\\]|\\.)*"|[^\s*]+)(?:\*(\d+))?')
+ITEM = re.compile(r'("(?:[^"\\]|\\.)*"|[^\s*]+)(?:\*(?:(\d+)-)?(\d+))?')
 
 
 def read_access(text: str) -> Access:
     """Parse the text of `access.txt`."""
-    access: Access = {}
+    access = Access(Counter(), Counter())
     module = function = ""
     for line in text.splitlines():
         if line.startswith("["):
             module = line.strip("[]")
-            access[module] = {}
         elif line.startswith("  "):
             kind, _, items = line.strip().partition(" ")
-            counts = {name: int(n or 1) for name, n in ITEM.findall(items)}
-            access[module][function][kind].update(counts)
+            for name, fewest, most in ITEM.findall(items):
+                key = (module, function, kind, name)
+                access.most[key] = int(most or 1)
+                access.fewest[key] = int(fewest or most or 1)
         elif line:
             function = line
-            access[module][function] = {kind: Counter() for kind in KINDS}
     return access
 
 
@@ -504,67 +536,67 @@ def list_file() -> Path:
 
 
 def check_access(files: Mapping[str, bytes], collector: str = "") -> list[Check]:
-    """Check that no function of the served files uses more than the list allows.
+    """Check that each function of the served files uses exactly what the list contains.
 
     If the page is among the files, it must be the page for this `collector`.
     """
-    allowed = read_access(list_file().read_text(encoding="utf-8"))
+    listed = read_access(list_file().read_text(encoding="utf-8"))
+    modules = dict.fromkeys(module for module, *_ in listed.most)
     failures = [
-        *(f"{name}: not a file of the client" for name in _unknown_files(files, allowed)),
-        *(f"{name}: missing" for name in allowed if name not in files),
         *(
-            failure
-            for name in allowed
-            if name in files
-            for failure in _excess(name, files[name], allowed[name])
+            f"{n}: not a file of the client"
+            for n in files
+            if n not in {*modules, *page_files.NAMES}
         ),
+        *(f"{name}: missing" for name in modules if name not in files),
+        *(text for name in modules if name in files for text in _excess(name, files[name], listed)),
+        *_omissions(files, listed),
         *page_files.failures(files, collector),
     ]
     if failures:
         return [Check(GROUP, failure.partition(": ")[0], False, failure) for failure in failures]
-    uses = sum(
-        n
-        for functions in access_of(files).values()
-        for kinds in functions.values()
-        for names in kinds.values()
-        for n in names.values()
-    )
-    detail = f"{len(allowed)} modules use {uses:,} outside names, members and texts, all listed"
-    return [Check(GROUP, "names, members and texts", True, detail)]
+    n_uses = access_of(files).total()
+    detail = f"{len(modules)} modules use {n_uses:,} names, texts and operators, exactly as listed"
+    return [Check(GROUP, "names, texts and operators", True, detail)]
 
 
-def _unknown_files(files: Mapping[str, bytes], allowed: Access) -> list[str]:
-    return [name for name in files if name not in allowed and name not in page_files.NAMES]
-
-
-def _excess(
-    module: str, source: bytes, allowed: Mapping[str, Mapping[str, Counter[str]]]
-) -> Iterator[str]:
+def _excess(module: str, source: bytes, listed: Access) -> Iterator[str]:
     """Describe each use in a module that its list does not allow, with its position."""
-    module_access = parse_module(source)
-    for reason, row, column in module_access.refusals:
+    parsed = parse_module(source)
+    for reason, row, column in parsed.refusals:
         yield f"{module}:{row}:{column}: {reason} is never allowed"
-    n_uses: Counter[tuple[str, str, str]] = Counter()
+    n_uses: Counter[Key] = Counter()
     # Names of the browser say most about what code does, so they come first.
     for kind, name, function, row, column in sorted(
-        module_access.uses, key=lambda use: KINDS.index(use.kind)
+        parsed.uses, key=lambda use: KINDS.index(use.kind)
     ):
-        n_uses[kind, function, name] += 1
-        limit = allowed.get(function, {}).get(kind, Counter())[name]
-        if n_uses[kind, function, name] > limit:
+        key = (module, function, kind, name)
+        n_uses[key] += 1
+        limit = listed.most[key]
+        if n_uses[key] > limit:
             times = f"more than {limit} times " if limit else ""
             yield f"{module}:{row}:{column}: {function} may not use {name} {times}".rstrip()
 
 
+def _omissions(files: Mapping[str, bytes], listed: Access) -> Iterator[str]:
+    """Describe each use that is listed but missing, such as a check that was removed."""
+    n_uses = access_of(files)
+    unreadable = {
+        name
+        for name in files
+        if PurePath(name).suffix == ".js" and parse_module(files[name]).refusals
+    }
+    for key, fewest in listed.fewest.items():
+        module, function, _, name = key
+        if module in files and module not in unreadable and n_uses[key] < fewest:
+            n = n_uses[key]
+            yield f"{module}: {function} must use {name} {fewest} times, not {n}"
+
+
 def current_access() -> Access:
-    """Return the list of this checkout, with the larger numbers of the served and source forms."""
+    """Return the list of this checkout: the numbers of uses in its served and source forms."""
     served, source = access_of(Client.load().files), access_of(source_files())
-    for module, functions in source.items():
-        for function, kinds in functions.items():
-            known = served[module].setdefault(function, {kind: Counter() for kind in KINDS})
-            for kind, names in kinds.items():
-                known[kind] |= names
-    return served
+    return Access(served & source, served | source)
 
 
 if __name__ == "__main__":

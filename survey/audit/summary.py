@@ -24,7 +24,7 @@ from survey.audit.whole_reports import check_pairs, check_question_sampling
 from survey.questionnaire.definition import Definition
 
 GROUPS: Mapping[str, str] = {
-    "access": "Access: each function uses only what `access.txt` lists",
+    "access": "Access: each function uses exactly what `access.txt` lists",
     "definition": "Definition: what the device accepts, shows and rejects",
     "channels": "Channels: every draw compared with the integers of the definition",
     "whole reports": "Whole reports: nothing but the codes depends on an answer",

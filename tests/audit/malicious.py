@@ -1,6 +1,7 @@
 """Clients that break the promise on purpose, each with one text replaced, by family.
 
-`EVADING` clients use only names that the list allows, so only their behavior can show them.
+`LISTED` clients are rejected by the list. `EVADING` clients use only names that the list allows,
+some of them also only its numbers and operators, so that they must be rejected by what they do.
 """
 
 from __future__ import annotations
@@ -126,6 +127,12 @@ LISTED: dict[str, dict[str, Malicious]] = {
             "indexedDB.open('answers'); const questions = pages.flatMap",
             "indexedDB",
         ),
+        "a memory of one survey": Malicious(
+            "outbox.js", "MAX_SURVEYS = 9999", "MAX_SURVEYS = 1", "MAX_SURVEYS may not use 1"
+        ),
+        "pages of the server's text on the device": Malicious(
+            "transport.js", "MAX_DETAIL = 500", "MAX_DETAIL = 5e6", "MAX_DETAIL may not use 5000000"
+        ),
         "answers in the browser's cache": Malicious(
             "view-questions.js",
             "const questions = pages.flatMap",
@@ -139,6 +146,9 @@ LISTED: dict[str, dict[str, Malicious]] = {
             REPORT,
             "location.hash = `#${answers.q0}`; " + REPORT,
             "sendAnswers may not use location",
+        ),
+        "groups with long names, which identify people": Malicious(
+            "link.js", "MAX_STRATUM = 60", "MAX_STRATUM = 6_000", "MAX_STRATUM may not use 6000"
         ),
         "answers in the history": Malicious(
             "visit.js", SEND, SEND + "history.pushState(answers, '');", "history"
@@ -320,6 +330,18 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "the opposite of a warning in one language": Malicious(
             "words.es.json", "no ", "", "instead of"
+        ),
+        "another explanation of weak protection": Malicious(
+            "view-delivery.js",
+            'say("sent.whatMeansWeak")',
+            'say("sent.whatMeans")',
+            'meaning may not use "sent.whatMeans"',
+        ),
+        "the usual heading above weak protection": Malicious(
+            "view-start.js",
+            "isWeak = !provesNothing(definition);",
+            "isWeak = provesNothing(definition) === definition;",
+            "may not use ==",
         ),
         "no notice without JavaScript": Malicious(
             "index.html",

@@ -70,6 +70,17 @@ NOT_LISTED = {
     "a default of a parameter": ("const x = (n = 7n) => n;", "x may not use default"),
     "a default in an object": ("const x = ({ slug = 7n }) => slug;", "x may not use default"),
     "an optional call": ("const x = (n) => n?.(7n);", "x may not use ?."),
+    "a number": ("const x = (n) => n;\nx(99);", "(module) may not use 99"),
+    "a large number": ("const x = 1_000n;", "x may not use 1000n"),
+    "an infinite number": ("const x = 1e999;", "x may not use inf"),
+    "a very long number": (f"const x = {'1' * 5_000}n;", "x may not use 1111"),
+    "a comparison": ("const x = (a, b) => a > b;", "x may not use >"),
+    "a branch": ("const x = (a, b) => a && b();", "x may not use branch"),
+    "a calculation": ("const x = (a, b) => a * b;", "x may not use product"),
+    "a change of a variable": ("const x = (a) => { a += a; };", "x may not use +="),
+    "one more call": ("const x = (a) => { a(); };", "x may not use call"),
+    "the key of a text": ('const x = "sent.warning";', 'x may not use "sent.warning"'),
+    "a boolean": ("const x = !0;", "x may not use true"),
 }
 
 
@@ -93,6 +104,11 @@ def test_the_list_is_the_one_that_the_command_writes():
     assert read_access(text) == current_access()
 
 
+def test_few_numbers_of_uses_depend_on_the_minifier():
+    fewest, most = current_access()
+    assert sum(fewest[key] != most[key] for key in most) < len(most) / 200
+
+
 @pytest.mark.security
 @pytest.mark.parametrize("table", [NEVER_ALLOWED, NOT_LISTED])
 def test_a_function_that_touches_more_fails_by_module_position_and_name(table):
@@ -110,6 +126,33 @@ def test_one_more_use_of_a_listed_name_fails():
     )
     (check, *_) = check_access({**SERVED, "main.js": source})
     assert "removeInvitation may not use history more than 1 times" in check.detail
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("module", "old", "new", "reasons"),
+    [
+        (
+            "main.js",
+            '"hashchange"',
+            '"pageshow"',
+            ['(module) must use "hashchange" 1 times, not 0'],
+        ),
+        ("outbox.js", "9999", "9998", ["MAX_SURVEYS may not use 9998", "must use 9999"]),
+        (
+            "transport.js",
+            "===201",
+            "!==201",
+            ["readOutcome may not use !=", "readOutcome must use =="],
+        ),
+    ],
+)
+def test_one_use_less_of_a_listed_name_fails(module, old, new, reasons):
+    source = SERVED[module].decode()
+    assert old in source
+    checks = check_access({**SERVED, module: source.replace(old, new, 1).encode()})
+    details = "\n".join(check.detail for check in checks)
+    assert all(reason in details for reason in reasons), details
 
 
 @pytest.mark.security

@@ -40,7 +40,7 @@ def first_failure(checks) -> str:
     return next((f"{check.name}: {check.detail}" for check in checks if not check.ok), "")
 
 
-def test_there_are_more_than_sixty_clients_and_a_third_keeps_to_the_list():
+def test_there_are_more_than_sixty_clients_and_a_third_is_rejected_without_the_list():
     listed, evading = (sum(map(len, table.values())) for table in (LISTED, EVADING))
     assert set(LISTED) == set(EVADING)
     assert listed + evading >= 60
@@ -69,17 +69,16 @@ def test_a_client_that_touches_more_than_its_list_is_rejected_at_once(family):
 
 
 @pytest.mark.slow
-@pytest.mark.security
-@pytest.mark.parametrize("family", EVADING)
-def test_a_client_that_keeps_to_the_list_passes_the_list(family):
-    for name, client in EVADING[family].items():
-        assert all(check.ok for check in check_access(served(client))), name
+def test_some_clients_pass_even_the_list():
+    clients = [client for family in EVADING.values() for client in family.values()]
+    passing = [c for c in clients if all(check.ok for check in check_access(served(c)))]
+    assert len(passing) >= 8
 
 
 @pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("family", EVADING)
-def test_a_client_that_keeps_to_the_list_is_rejected_by_what_it_does(node, family):
+def test_a_client_is_rejected_by_what_it_does(node, family):
     for name, client in EVADING[family].items():
         reason = first_failure(run_client(served(client), SURVEY, SAMPLES, node))
         assert client.word in reason, (name, reason)

@@ -163,12 +163,12 @@ def verify(url: str | None, check_log: Path | None, head: str, **options: Any) -
 
 
 def _check_log(file: Path, head: str) -> int:
-    from survey.verification import log
+    from survey.verification.result import check_log
 
     if not file.exists():
         raise SurveyError(f"there is no file {file}")
     try:
-        entries, newest = log.check(file, head)
+        entries, newest = check_log(file, head)
     except SurveyError as error:
         click.echo(f"CHANGED: {error}")
         return 1
@@ -190,7 +190,7 @@ def _verify(
     **options: Any,
 ) -> int:
     """Verify once, or repeat until interrupted; return the exit status of the worst result."""
-    from survey.verification import log as chain
+    from survey.verification.result import append_entry
 
     statuses = []
     try:
@@ -206,7 +206,7 @@ def _verify(
                 save.mkdir(exist_ok=True)
                 result.save(save / datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ"))
             if log is not None:
-                click.echo(f"head {chain.append(log, form)}", err=as_json)
+                click.echo(f"head {append_entry(log, form)}", err=as_json)
             if watch is None:
                 break
             time.sleep(max(0.0, watch - (time.monotonic() - started)))

@@ -1,15 +1,18 @@
-"""The result of a verification, as text for people and as JSON for programs."""
+"""The result of a verification as text, as JSON and as files, and the log of results."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
 
 from survey.audit.node import Check
+from survey.errors import SurveyError
 from survey.respond.client import INDEX, sha256
 from survey.verification.manifest import Difference
 from survey.verification.visits import Target, Visit
@@ -297,3 +300,53 @@ class Result:
             "audit_failures": [f"{check.name}: {check.detail}" for check in self._failed_checks],
             "audit_note": self.audit_note,
         }
+
+
+FIRST_PREVIOUS = "0" * 64
+"""The previous hash in the first line."""
+
+
+def append_entry(file: Path, entry: dict[str, Any], now: datetime | None = None) -> str:
+    """Append an entry with its time to a log and return the new head; reject a damaged log.
+
+    A log is a hash chain: every line contains the hash of the line before it. A person who keeps
+    the newest hash, the head, can detect that earlier lines were changed or removed.
+    """
+    previous = check_log(file)[1] if file.exists() else FIRST_PREVIOUS
+    time = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+    line = json.dumps({"previous": previous, "time": time, **entry}, ensure_ascii=False)
+    with file.open("ab") as stream:
+        stream.write(line.encode("utf-8") + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    return sha256(line.encode("utf-8"))
+
+
+def check_log(file: Path, head: str = "") -> tuple[list[dict[str, Any]], str]:
+    """Return the entries of a log and its head; raise SurveyError if lines were changed.
+
+    head  an earlier head; the log must contain the line with this hash
+    """
+    entries, previous, heads = [], FIRST_PREVIOUS, {FIRST_PREVIOUS}
+    lines = file.read_bytes().split(b"\n")
+    if lines.pop():
+        raise SurveyError(f"{file}: the last line is incomplete")
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+            is_chained = entry["previous"] == previous
+        except (ValueError, KeyError, TypeError):
+            raise SurveyError(f"{file}, line {number}: this is not an entry of a log") from None
+        if not is_chained:
+            raise SurveyError(
+                f"{file}, line {number}: it does not continue line {number - 1}; "
+                "an earlier line was changed, removed or added"
+            )
+        previous = sha256(line)
+        heads.add(previous)
+        entries.append(entry)
+    if head and head not in heads:
+        raise SurveyError(
+            f"{file} has no line with the hash {head}; lines were changed or removed after it"
+        )
+    return entries, previous

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from survey.cli import main
 from survey.respond.client import Client
 from survey.store import PublishedSurvey
-from survey.verification import log
+from survey.verification.result import check_log
 from tests.browser.test_split_hosting import StaticHost
 from tests.conftest import free_port
 from tests.verification.tampering import all_alterations, always, tampering_proxy
@@ -164,7 +164,7 @@ def test_verifications_are_repeated_and_logged_until_interrupted(
         assert time.monotonic() < deadline
         time.sleep(0.05)
     output = interrupt(process)
-    entries, head = log.check(file)
+    entries, head = check_log(file)
     assert process.returncode == 0
     assert {entry["status"] for entry in entries} == {"identical"}
     assert f"head {head}" in output

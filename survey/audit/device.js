@@ -62,6 +62,7 @@
       interruptions: [],
       stored: [],
       meanwhile: [],
+      overtaken: [],
     },
   };
 
@@ -296,6 +297,7 @@
           ? Promise.reject(new TypeError("no network"))
           : Promise.resolve(response(served));
       }
+      if (isPost) for (const [key, value] of visitor.overtaken) stored.set(key, value);
       const answer = isPost ? (answers.shift() ?? { status: 201 }) : { status: 204 };
       if (answer.status === 0) return Promise.reject(new TypeError("no network"));
       if (answer.status === -1) {

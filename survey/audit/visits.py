@@ -35,6 +35,7 @@ from survey.audit.respondents import (
 )
 from survey.audit.whole_reports import draw_questions
 from survey.mechanism.channel import WORD_TOTAL
+from survey.questionnaire import TEST_RUN_PREFIX, is_test_run
 from survey.questionnaire.canonical import canonical_json, read_definition
 from survey.questionnaire.definition import Definition
 from survey.respondent_texts import SOURCE
@@ -95,6 +96,9 @@ IDLE, IDLE_WITHOUT_DIALOG = 180_000, 120_000
 
 TEMPORARY = (408, 425, 429)
 
+FORBIDDEN = 403
+"""The status with which a server refuses real reports to a test run; the device deletes them."""
+
 EXTERNAL = ("fetch", "store", "remove", "address", "leave", "reload", "lock")
 """Events that leave the page or outlive it."""
 
@@ -146,6 +150,8 @@ class Circumstances:
     """The slug in the address; "" for the survey's own."""
     prefix: str | None = None
     """The hash in the link; None for the survey's own."""
+    damaged_link: str = ""
+    """The part of the link after "#" if it is incomplete."""
     collector: str = ""
     """The server that collects the reports if another host serves the page."""
     languages: tuple[str, ...] = ("en",)
@@ -168,6 +174,8 @@ class Circumstances:
     """The outbox entry from an earlier visit."""
     meanwhile: str = ""
     """The outbox entry that another tab stores before this one sends."""
+    overtaken: str = ""
+    """The outbox entry that another tab stores while this one sends."""
     remembered: str = ""
     """The device's record of earlier surveys."""
     exit_at: str = ""
@@ -186,15 +194,16 @@ class Circumstances:
 
     @property
     def requests_definition(self) -> bool:
-        """Whether the device can protect answers and therefore requests the definition."""
-        return self.generator_fails != 1 and self.subtle
+        """Whether the link is complete and the device can protect answers."""
+        return self.generator_fails != 1 and self.subtle and not self.damaged_link
 
     @property
     def sends_new(self) -> bool:
         """Whether a report of this visit's answers can be stored or sent."""
-        stops = (self.slug, self.prefix is not None, not self.subtle, self.digest_fails)
+        stops = (self.slug, self.prefix is not None, not self.requests_definition)
         return not (
             any(stops)
+            or self.digest_fails
             or self.generator_fails
             or self.definition
             or self.stored
@@ -287,7 +296,7 @@ class Scenario:
             "canonical": self.canonical.decode(),
             "pathname": "/folder/" if c.collector else f"/s/{self.slug}",
             "collector": c.collector,
-            "hash": f"#{link}",
+            "hash": f"#{c.damaged_link or link}",
             "answers": answers,
             "words": self.words,
             "idBytes": list(self.id_bytes),
@@ -304,6 +313,7 @@ class Scenario:
             "definition": asdict(c.definition) if c.definition else None,
             "stored": stored,
             "meanwhile": [[self.key, c.meanwhile]] if c.meanwhile else [],
+            "overtaken": [[self.key, c.overtaken]] if c.overtaken else [],
             "exitAt": c.exit_at,
             "switchAt": c.switch_at,
             "switchTo": c.switch_to,
@@ -335,7 +345,7 @@ def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
     c = scenario.circumstances
     events, loads = _loading(scenario)
     if c.stored:
-        return [*events, *_delivery(scenario, _stored_body(c.stored), 0)]
+        return [*events, *_resumption(scenario, c.stored, 0)]
     if not loads or c.generator_fails:
         return [*events, *_departure(scenario, "cannot", 0)]
     if (view := c.exit_at or c.interrupted_at) in VIEWS:
@@ -345,9 +355,11 @@ def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
     if c.locks:
         events.append(["lock", scenario.slug])
     if c.meanwhile:
-        return [*events, *_delivery(scenario, _stored_body(c.meanwhile), STORAGE_DELAY)]
-    pending = _entry(scenario, _pending_entry(body))
-    return [*events, *pending, *_delivery(scenario, body, STORAGE_DELAY)]
+        return [*events, *_resumption(scenario, c.meanwhile, STORAGE_DELAY)]
+    events += _entry(scenario, _pending_entry(body))
+    if departure := _departure(scenario, "sending", 0):
+        return [*events, *departure]
+    return [*events, *_delivery(scenario, body, STORAGE_DELAY)]
 
 
 def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
@@ -370,8 +382,18 @@ def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
     return events, loads
 
 
-def _stored_body(entry: str) -> str:
-    return str(json.loads(entry).get("body", ""))
+def _resumption(scenario: Scenario, entry: str, now: int) -> Iterator[list[Any]]:
+    """Yield the events after an outbox entry has been read; an unreadable one only blocks."""
+    form = json.loads(entry)
+    state, body = form["state"], form.get("body", "")
+    press = next(iter(scenario.circumstances.after_refusal), "")
+    if state == "refused" and body and press == "remove":
+        yield from _entry(scenario, SENT)
+    elif state == "refused" and body and press == "again":
+        yield from _entry(scenario, _pending_entry(body))
+        yield from _delivery(scenario, body, now)
+    elif state == "pending":
+        yield from _delivery(scenario, body, now)
 
 
 def _entry(scenario: Scenario, entry: str) -> list[list[Any]]:
@@ -382,48 +404,47 @@ def _entry(scenario: Scenario, entry: str) -> list[list[Any]]:
 def _delivery(scenario: Scenario, body: str, now: int) -> Iterator[list[Any]]:
     """Yield the attempts to send a report from time `now` on, and the effects of the answers."""
     c = scenario.circumstances
-    if body == "":
-        return
-    answers = [*c.failures, Answer(201)]
     presses = iter(c.after_refusal)
     attempt = waits = 0
-    while answers:
-        answer = answers.pop(0)
-        keepalive = len(body) < 60_000
-        yield [
-            "fetch",
-            f"{scenario.server}/reports",
-            {**POST, "body": body, "keepalive": keepalive},
-            now,
-        ]
-        if answer.status == -1:
-            now += TIMEOUT
-        if not answer.is_final and (departure := _departure(scenario, "waiting", now)):
-            yield from departure
-            return
-        if answer.status == 201:
-            yield from _entry(scenario, SENT)
-            if not c.collector:
-                forget = {**PRIVATE, "credentials": "same-origin"}
-                yield ["fetch", f"{scenario.server}/sent", forget, now]
-            yield from (
-                event for press in c.after_sent for event in _button_events(scenario, press)
-            )
-            yield from _departure(scenario, "sent", now)
-            return
+    for answer in [*c.failures, Answer(201)] if body else []:
+        options = {**POST, "body": body, "keepalive": len(body) < 60_000}
+        yield ["fetch", f"{scenario.server}/reports", options, now]
         if answer.is_final:
-            yield from _entry(scenario, _refused_entry(body, answer))
-            press = next(presses, "")
-            if press == "remove":
-                yield from _entry(scenario, SENT)
+            press = "" if answer.status == 201 else next(presses, "")
+            yield from _outcome(scenario, body, answer, press, now)
             if press != "again":
                 return
-            yield from _entry(scenario, _pending_entry(body))
             attempt = 0
             continue
+        now += TIMEOUT if answer.status == -1 else 0
+        if departure := _departure(scenario, "waiting", now):
+            yield from departure
+            return
         end = c.waiting[waits % len(c.waiting)]
         now += answer.wait(attempt) if end == "timer" else 0
         attempt, waits = attempt + 1, waits + 1
+
+
+def _outcome(
+    scenario: Scenario, body: str, answer: Answer, press: str, now: int
+) -> Iterator[list[Any]]:
+    """Yield the effects of a final answer and of the button that the respondent then presses."""
+    c = scenario.circumstances
+    # Another tab's report stays as it is.
+    if answer.status == 201:
+        yield from [] if c.overtaken else _entry(scenario, SENT)
+        if not c.collector:
+            forget = {**PRIVATE, "credentials": "same-origin"}
+            yield ["fetch", f"{scenario.server}/sent", forget, now]
+        for button in c.after_sent:
+            yield from _button_events(scenario, button)
+        yield from _departure(scenario, "sent", now)
+    elif is_test_run(scenario.slug) and answer.status == FORBIDDEN:
+        yield from [] if c.overtaken else [["remove", scenario.key]]
+    else:
+        yield from _entry(scenario, _refused_entry(body, answer))
+        next_entry = {"remove": SENT, "again": _pending_entry(body)}.get(press)
+        yield from _entry(scenario, next_entry) if next_entry else []
 
 
 def _departure(scenario: Scenario, view: str, now: int) -> list[list[Any]]:
@@ -432,7 +453,7 @@ def _departure(scenario: Scenario, view: str, now: int) -> list[list[Any]]:
     if c.exit_at == view and not scenario.is_kiosk:
         return [["leave", scenario.form.get("exit") or "about:blank"]]
     # A report on its way may be stored nowhere else, so only a page that has lost it restarts.
-    can_restart = view != "waiting"
+    can_restart = view not in ("sending", "waiting")
     restarts = c.interrupted_at == view and (
         c.interruptions == RESTORED or (c.interruptions == OTHER_LINK and can_restart)
     )
@@ -647,6 +668,7 @@ class _Plan:
         yield "shared devices", list(self._shared())
         yield "leaving", list(self._leaving())
         yield "interruptions", list(self._interruptions())
+        yield "links", list(self._links())
         yield "obstacles", list(self._obstacles())
 
     def _scenario(self, own: Form | None = None, **circumstances: Any) -> Scenario:
@@ -719,14 +741,25 @@ class _Plan:
         The client sends a stored report unchanged; if one was already sent, it sends nothing.
         """
         base = self._scenario()
-        earlier = _pending_entry(base.body(base.answer_sets[0]).replace(".", ",", 1))
+        body = base.body(base.answer_sets[0]).replace(".", ",", 1)
+        earlier, refused = _pending_entry(body), _refused_entry(body, Answer(422))
         for n in range(5):
             yield self._scenario(stored=earlier, failures=self._some_failures(n))
             yield self._scenario(meanwhile=earlier, failures=self._some_failures(n))
+        for press in ((), ("again",), ("remove",)):
+            yield self._scenario(stored=refused, after_refusal=press)
+        for unreadable in ("pending", "refused", "removed"):
+            yield self._scenario(stored=_json({"state": unreadable}))
+        yield self._scenario(stored=earlier.replace("pending", "removed"))
         yield self._scenario(stored=earlier, definition=Answer(410))
         yield self._scenario(stored=earlier, storage="write")
         yield self._scenario(stored=SENT)
         yield self._scenario(meanwhile=SENT)
+        yield self._scenario(overtaken=earlier)
+        test_run = {**self.form, "slug": f"{TEST_RUN_PREFIX}run"}
+        for overtaken in ("", earlier, SENT):
+            yield self._scenario(test_run, failures=(Answer(FORBIDDEN),), overtaken=overtaken)
+        yield self._scenario(test_run, failures=(Answer(422),))
 
     def _devices(self) -> Iterator[Scenario]:
         for storage in ("read", "write", "remove", "denied", "absent"):
@@ -755,8 +788,8 @@ class _Plan:
             for view in VIEWS:
                 yield self._scenario(own, exit_at=view)
             yield self._scenario(own, interrupted_at="review", interruptions=HIDDEN)
-            yield self._scenario(own, exit_at="waiting", failures=(Answer(503),))
-            yield self._scenario(own, exit_at="sent")
+            for view in ("sending", "waiting", "sent"):
+                yield self._scenario(own, exit_at=view, failures=(Answer(503),))
 
     def _interruptions(self) -> Iterator[Scenario]:
         for interruptions in (RESTORED, OTHER_LINK):
@@ -764,10 +797,23 @@ class _Plan:
                 "interruptions": interruptions,
                 "failures": (Answer(503),),
             }
-            for view in (*VIEWS, "waiting", "sent"):
-                yield self._scenario(interrupted_at=view, **interrupted)
-            yield self._scenario(self.kiosk, interrupted_at="waiting", **interrupted)
+            for view in (*VIEWS, "sending", "waiting", "sent"):
+                for own in (self.form, self.kiosk):
+                    yield self._scenario(own, interrupted_at=view, **interrupted)
             yield self._scenario(prefix="0" * PREFIX, interrupted_at="cannot", **interrupted)
+
+    def _links(self) -> Iterator[Scenario]:
+        digest = self._scenario().sha256
+        whole, token, group = f"d={digest[:PREFIX]}", random_token(self.rng), "g" * 60
+        for damaged in (
+            *(f"d={digest[: PREFIX - 1]}", f"d={digest.upper()}", f"i={token}"),
+            *(f"{whole}&i={token[:-1]}", f"{whole}&i={token[:-1]}B", f"{whole}&i="),
+            *(f"{whole}&s={group}", f"{whole}&i={token}&s={group}g", f"{whole}&i={token}&s=%00"),
+        ):
+            yield self._scenario(damaged_link=damaged)
+        if self.form["format"] > 1:
+            yield self._scenario(prefix=digest[: PREFIX // 2])
+        yield self._scenario(invitation=token, stratum=group)
 
     def _obstacles(self) -> Iterator[Scenario]:
         yield self._scenario(prefix="0" * PREFIX)

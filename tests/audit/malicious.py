@@ -415,6 +415,26 @@ EVADING: dict[str, dict[str, Malicious]] = {
             "outcome.status === FORBIDDEN || isTestRun(slug)",
             "remove",
         ),
+        "an unsent report that another link deletes": Malicious(
+            "delivery.js",
+            "isSending = true;\n      await new Promise("
+            "(resolve) => window.setTimeout(resolve, STORAGE_DELAY));\n      isSending = false;",
+            "isSending = false;\n      await new Promise("
+            "(resolve) => window.setTimeout(resolve, STORAGE_DELAY));\n      isSending = true;",
+            "reload",
+        ),
+        "a mark on the report of another tab": Malicious(
+            "outbox.js",
+            '"empty" || ("body" in stored && stored.body === body);',
+            '"empty" || ("body" in stored || stored.body === body);',
+            "store",
+        ),
+        "a test run that deletes the report of another tab": Malicious(
+            "outbox.js",
+            'stored.state !== "pending" || stored.body !== body',
+            'stored.state !== "pending" && stored.body !== body',
+            "remove",
+        ),
         "no mark after giving up": Malicious(
             "outbox.js",
             'return stored.state === "refused" ? keep({ state: "sent" }) : stored;',
@@ -454,6 +474,9 @@ EVADING: dict[str, dict[str, Malicious]] = {
             'if (link.invitation === "" && link.stratum === "") return;',
             'if (link.invitation === "" || link.stratum === "") return;',
             "address",
+        ),
+        "incomplete links": Malicious(
+            "link.js", "PREFIX.test(prefix) && (", "PREFIX.test(prefix) || (", "definition.json"
         ),
         "answers that the browser restores with the page": Malicious(
             "main.js", "if (event.persisted) reload();", "if (event.persisted) reload;", "reload"

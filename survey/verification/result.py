@@ -150,7 +150,14 @@ class Result:
         """Exit status of the command: 0 identical, 1 different, 2 not checked."""
         if (self.findings and self.is_version_known) or self._failed_checks:
             return 1
-        return 2 if self.failures or not self.visits or not self.is_version_known else 0
+        is_complete = self.visits and self.is_version_known and not self.failures
+        return 0 if is_complete and not self.lacks_definition else 2
+
+    @property
+    def lacks_definition(self) -> bool:
+        """Whether the link has a hash, but no visit received a definition to compare with it."""
+        definitions = [visit.definition for visit in self.visits if visit.is_known]
+        return bool(self.target.prefix and definitions) and all(d is None for d in definitions)
 
     @property
     def _failed_checks(self) -> list[Check]:
@@ -178,7 +185,10 @@ class Result:
                 f"{f' {self.version}' if self.version else ''}. Do not answer the survey there."
             )
         if self.exit_status == 2:
-            return f"NOT CHECKED: {self.target.page} could not be compared with a published client."
+            reference = "a published client"
+            if self.lacks_definition:
+                reference = "the hash in the link"
+            return f"NOT CHECKED: {self.target.page} could not be compared with {reference}."
         kind = "real browser visits" if self.used_browser else "visits"
         return (
             f"This server sends the published client {self.version}: "
@@ -201,9 +211,10 @@ class Result:
         for reason in sorted(set(self.failures))[:3]:
             n = self.failures.count(reason)
             lines.append(f"  {n} {'visit' if n == 1 else 'visits'} failed: {reason}")
+        if self.exit_status != 2 or self.lacks_definition:
+            lines.append(self._definition_sentence())
         if self.exit_status == 2:
             return lines
-        lines.append(self._definition_sentence())
         if self.version != self.newest and self.exit_status == 0:
             lines.append(
                 f"This installation has version {self.newest}; the server runs {self.version}."
@@ -219,7 +230,7 @@ class Result:
             statuses = sorted({str(visit.status) for visit in self.visits if visit.status})
             return (
                 f"The server sends no definition (status {', '.join(statuses)}), so none was "
-                "compared. The survey may be closed or may not exist."
+                "compared. The survey may be closed or may not exist. Verify it while it is open."
             )
         if not self.target.prefix:
             definitions = "different definitions" if differs else "the same definition"

@@ -125,6 +125,10 @@ def audit(result: Result, node: str | None = None) -> None:
     from survey.audit.summary import run_checks
     from survey.questionnaire.canonical import read_definition
 
+    definition = next((v.definition for v in result.visits if v.definition is not None), None)
+    if definition is None:
+        result.audit_note = "skipped, because it needs the definition of an open survey"
+        return
     if result.exit_status:
         result.audit_note = "skipped, because the files are not the published ones"
         return
@@ -133,10 +137,6 @@ def audit(result: Result, node: str | None = None) -> None:
         result.audit_note = (
             f"skipped, because this installation audits only version {result.newest}"
         )
-        return
-    definition = next((v.definition for v in result.visits if v.definition is not None), None)
-    if definition is None:
-        result.audit_note = "skipped, because it needs the definition of an open survey"
         return
     if (node or shutil.which("node")) is None:
         result.audit_note = "skipped, because Node is not installed on this machine"

@@ -51,12 +51,10 @@ def browser_visits(
         except Error as error:
             raise SurveyError(f"{MISSING} ({error.message.splitlines()[0]})") from None
 
-        def make_visit(visitor: Visitor, everything: bool) -> Visit:
+        def make_visit(visitor: Visitor) -> Visit:
             try:
                 with _context(browser, target, visitor) as context:
-                    return _visit(
-                        context, target, visitor, manifests, newest, everything=everything
-                    )
+                    return _visit(context, target, visitor, manifests, newest)
             except Error as error:
                 raise UnreachableError(error.message.splitlines()[0]) from None
 
@@ -151,11 +149,9 @@ def _visit(
     visitor: Visitor,
     manifests: Mapping[str, Manifest],
     newest: Manifest,
-    *,
-    everything: bool,
 ) -> Visit:
     traffic = _Traffic(context, target)
-    outcome = visit(target, visitor, traffic.fetch, manifests, newest, everything=everything)
+    outcome = visit(target, visitor, traffic.fetch, manifests, newest)
     manifest = manifests.get(outcome.version, newest)
     known = {target.address(path) for path in manifest.files} | {target.definition}
     for address in sorted(traffic.addresses - known):

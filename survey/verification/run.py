@@ -31,11 +31,8 @@ MAX_FAILURES = 3
 
 AUDIT_SAMPLES = 10_000
 
-MakeVisit = Callable[[Visitor, bool], Visit]
-"""Makes one visit; the second argument is whether to load files that the survey does not need."""
-
-Probe = Callable[[Visitor], Visit]
-"""Requests addresses that no browser requests, as one visitor."""
+MakeVisit = Callable[[Visitor], Visit]
+"""Makes one visit, or requests what no browser requests, as one visitor."""
 
 
 def manifests_for(target: Target, file: Path | None, onion: str = "") -> dict[str, Manifest]:
@@ -62,7 +59,7 @@ def _manifests(target: Target, file: Path | None) -> dict[str, Manifest]:
 def verify(
     target: Target,
     make_visit: MakeVisit,
-    make_probe: Probe,
+    make_probe: MakeVisit,
     *,
     n_visits: int = DEFAULT_VISITS,
     pause: float | None = None,
@@ -80,14 +77,12 @@ def verify(
     if pause is None:
         pause = 0.0 if is_loopback(urlsplit(target.page).hostname or "") else PAUSE_SECONDS
     result = Result(target, [], installed(target.collector).version)
-    # One visit at random loads every file, so the server cannot predict which visit that is.
-    complete = rng.randrange(n_visits)
     made = []
     for at, visitor in enumerate(choose_visitors(n_visits, rng, browsers)):
         if at:
             sleep(pause * rng.uniform(0.5, 1.5))
         try:
-            made.append(make_visit(visitor, at == complete))
+            made.append(make_visit(visitor))
         except UnreachableError as error:
             result.failures.append(str(error))
             if len(result.failures) >= MAX_FAILURES and not made:
@@ -106,12 +101,12 @@ def verify(
 
 def network_visits(
     target: Target, manifests: Mapping[str, Manifest], newest: Manifest, proxy: Proxy | None
-) -> tuple[MakeVisit, Probe]:
+) -> tuple[MakeVisit, MakeVisit]:
     """Return functions that make visits and probes with this program's own requests."""
 
-    def make_visit(visitor: Visitor, everything: bool) -> Visit:
+    def make_visit(visitor: Visitor) -> Visit:
         with closing(Connections(proxy)) as server:
-            return visit(target, visitor, server.get, manifests, newest, everything=everything)
+            return visit(target, visitor, server.get, manifests, newest)
 
     def make_probe(visitor: Visitor) -> Visit:
         with closing(Connections(proxy)) as server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -134,6 +134,7 @@ class Visit:
     def add(self, other: Visit) -> None:
         """Add the differences of another visit by the same visitor."""
         self.differences = list(dict.fromkeys([*self.differences, *other.differences]))
+        self.files |= other.files
         self.altered |= other.altered
 
 
@@ -143,19 +144,16 @@ def visit(
     fetch: Fetch,
     manifests: Mapping[str, Manifest],
     newest: Manifest,
-    *,
-    everything: bool = False,
 ) -> Visit:
     """Load what a browser loads, as one visitor, and compare it with the release.
 
-    `everything`: also load files that this survey does not need, such as texts in other languages.
     A page that names no version is compared with `newest`.
     """
     loader = _open(target, visitor, fetch, manifests, newest)
     if loader.outcome.is_known:
         loader.load_client()
         loader.load_definition()
-        loader.load_texts(everything=everything)
+        loader.load_files(loader.needed_texts)
         if visitor.returning:
             loader.load_page()
             loader.load_definition()
@@ -169,9 +167,10 @@ def probe(
     manifests: Mapping[str, Manifest],
     newest: Manifest,
 ) -> Visit:
-    """Load the page, and request addresses that no browser requests, as one visitor."""
+    """Load the page and what no browser requests for this survey, as one visitor."""
     loader = _open(target, visitor, fetch, manifests, newest)
     if loader.outcome.is_known:
+        loader.load_files({ICON, *map(words_file, LANGUAGES)})
         loader.probe_additions()
     return loader.outcome
 
@@ -255,12 +254,10 @@ class _Loader:
         for path in sorted(paths, key=_place_in_page):
             self._load(path, KINDS[PurePath(path).suffix])
 
-    def load_texts(self, *, everything: bool) -> None:
-        """Load the texts in the survey's languages, or all files that the client does not need."""
-        unneeded = set() if everything else self._unneeded()
+    def load_files(self, names: Collection[str]) -> None:
+        """Load the icon or texts with these names."""
         for path in self.manifest.files:
-            name = PurePath(path).name
-            if path != INDEX and PurePath(path).suffix not in KINDS and name not in unneeded:
+            if PurePath(path).name in names:
                 self._load(path, "empty")
 
     def _load(self, path: str, kind: str) -> None:
@@ -268,12 +265,11 @@ class _Loader:
         if not self._compare(path, response):
             self.outcome.files[PurePath(path).name] = response.content
 
-    def _unneeded(self) -> set[str]:
-        languages = _languages(self.outcome.definition)
-        if languages is None:
-            return set()
-        needed = {words_file(closest_language(tag) or SOURCE) for tag in languages}
-        return {words_file(language) for language in LANGUAGES} - needed | {ICON}
+    @property
+    def needed_texts(self) -> set[str]:
+        """The names of the texts in the survey's languages; all if these are unknown."""
+        tags = _languages(self.outcome.definition) or LANGUAGES
+        return {words_file(closest_language(tag) or SOURCE) for tag in tags}
 
     def load_definition(self) -> None:
         """Load the definition, and compare it with the link's hash."""

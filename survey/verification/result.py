@@ -206,7 +206,7 @@ class Result:
         if self.visits and not self.is_version_known:
             lines.append(
                 f"  The page names version {self.version}, which this installation ({self.newest}) "
-                "does not know. Upgrade, or pass the manifest of that release with --manifest FILE."
+                f"does not know. {self._manifest_hint()}"
             )
         for reason in sorted(set(self.failures))[:3]:
             n = self.failures.count(reason)
@@ -221,6 +221,15 @@ class Result:
             )
         lines.append(f"Audit of the files: {self._audit_sentence()}.")
         return lines
+
+    def _manifest_hint(self) -> str:
+        if self.target.collector:
+            # The page names its collector, so its hash is that of one installed version only.
+            return (
+                "Installations know only their own version of a bundle: for any other, pass the "
+                "client-manifest.json that `survey bundle` of that version writes to --manifest."
+            )
+        return "Upgrade, or pass the manifest of that release with --manifest FILE."
 
     def _definition_sentence(self) -> str:
         if not self.target.slug:

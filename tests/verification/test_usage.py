@@ -171,6 +171,15 @@ def test_the_output_says_whether_the_definition_was_compared(
     assert sentence in outcome.to_text()
 
 
+def test_an_unknown_version_of_a_bundle_needs_its_manifest():
+    target = Target.parse("https://union.example/", "https://survey.example.org")
+    visits = [Visit(v, "0.1.0", is_known=False) for v in choose_visitors(1, random.Random(1))]
+    outcome = Outcome(target, visits, "0.2.0")
+    assert outcome.exit_status == 2
+    assert "only their own version of a bundle" in outcome.to_text()
+    assert "--manifest" in outcome.to_text()
+
+
 def test_a_definition_that_only_some_visitors_get_is_a_difference():
     target = Target.parse("https://survey.example.org/s/a")
     visitors = choose_visitors(3, random.Random(1))

@@ -84,7 +84,9 @@ class Manifest:
                 )
             manifest = cls(form["version"], form["collector"], form["files"], form["headers"])
             names = {PurePath(path).name for path in manifest.files}
-            is_valid = {INDEX, ICON} <= names and {"page", "files"} <= manifest.headers.keys()
+            headers = [manifest.headers[kind].keys() for kind in ("page", "files")]
+            has_headers = all({POLICY, HSTS} <= each for each in headers)
+            is_valid = {INDEX, ICON} <= names and has_headers
         except (KeyError, TypeError, AttributeError):
             is_valid = False
         if not is_valid:

@@ -432,8 +432,10 @@ def test_a_manifest_for_another_collector_is_refused(tmp_path):
 
 NO_ICON = json.dumps({**Client.load().manifest, "files": {"index.html": "0" * 64}})
 
+NO_POLICY = json.dumps({**Client.load().manifest, "headers": {"page": {}, "files": {}}})
 
-@pytest.mark.parametrize("content", ["x", "[]", "{}", '{"format": 9}', NO_ICON])
+
+@pytest.mark.parametrize("content", ["x", "[]", "{}", '{"format": 9}', NO_ICON, NO_POLICY])
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content):
     (tmp_path / "file.json").write_text(content)
     result = run("https://survey.example.org/s/a", "--manifest", str(tmp_path / "file.json"))

@@ -583,7 +583,7 @@ EVADING: dict[str, dict[str, Malicious]] = {
             "display.js",
             "clear() {\n      main.replaceChildren();",
             "clear() {",
-            "keeps its content",
+            "leaving",
         ),
         "names of inputs that browsers recognize": Malicious(
             "visit.js", 'names.get(question) ?? ""', "question", "input"

@@ -67,7 +67,7 @@ def test_the_audit_of_a_published_survey_has_json(published):
 @pytest.mark.web
 @pytest.mark.security
 def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
-    source = source_files()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
+    source = source_files()["mechanism.js"].replace(b"u < T ? 0", b"T < u ? 0")
     files = {**source_files(), "mechanism.js": source}
     monkeypatch.setattr(Client, "load", lambda: Client(files))
     result = CliRunner().invoke(main, ["audit", "small", *QUICK])

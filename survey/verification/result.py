@@ -267,12 +267,12 @@ class Result:
                 f"random, these {len(self.visits)} visits would have detected it with a "
                 "probability of at least 99%."
             )
-        kind = "with a real Chromium" if self.used_browser else "without a real browser (--browser)"
+        browser = "a real Chromium" if self.used_browser else "no real browser (--browser)"
         return [
             *lines,
-            "A server could recognize these visits: they came from one address, "
-            f"{kind}. After them, the command requested addresses that no browser requests; the "
-            "server could recognize this address when it returns.",
+            f"The visits came from one address and used {browser}, so a server "
+            "could recognize them. Afterwards, the command requested addresses that no browser "
+            "requests, so the server could recognize this address the next time.",
             "This does not show whether the server alters the page for one person or address, or "
             "at other times (--watch), or what it does with the reports.",
         ]

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import cast
 
 from flask import Flask, Request, Response, current_app, redirect, render_template, request, url_for
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.routing import MapAdapter
@@ -48,8 +49,20 @@ DETAILS: Mapping[HTTPStatus, str] = {
 ExcInfo = tuple[type, BaseException, TracebackType] | tuple[None, None, None]
 
 
+class ResearcherSessions(SecureCookieSessionInterface):
+    """Sessions that are never read for respondents, not even their cookie."""
+
+    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
+        """Return the session of a request; an empty one for respondents' addresses."""
+        if request.path.startswith(("/s/", "/client/")):
+            return self.session_class()
+        return super().open_session(app, request)
+
+
 class Application(Flask):
     """Flask whose routes depend on the host, without the requested address in its log of errors."""
+
+    session_interface = ResearcherSessions()
 
     def __init__(self, settings: Settings) -> None:
         super().__init__("survey", static_folder=None)

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import flask
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as run
@@ -281,3 +282,17 @@ def test_without_listed_hosts_no_response_allows_another_origin(client, small):
     for method in ("OPTIONS", "GET"):
         response = cross_origin(client, method, "/s/small/definition.json", HOST)
         assert "Access-Control-Allow-Origin" not in response.headers
+
+
+@pytest.mark.security
+def test_respondents_addresses_read_and_change_no_session(client, small):
+    with client.session_transaction() as session:
+        session["name"] = "a researcher"
+    with client:
+        client.get("/research/sign-in")
+        assert flask.session["name"] == "a researcher"
+        for path in ("/s/small", "/s/small/definition.json", "/client/0/main.js"):
+            response = client.get(path)
+            assert not flask.session
+            assert "Set-Cookie" not in response.headers
+            assert "Cookie" not in response.headers.get("Vary", "")

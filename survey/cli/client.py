@@ -240,15 +240,14 @@ def _result(
     target = Target.parse(url, collector)
     manifests = manifests_for(target, manifest, onion.rstrip("/"))
     via = Proxy.parse(proxy) if proxy else None
-    newest = list(manifests.values())[-1]
     with ExitStack() as stack:
         browsers = tuple(USER_AGENTS)
-        make_visit, make_probe = network_visits(target, manifests, newest, via)
+        make_visit, make_probe = network_visits(target, manifests, via)
         if browser:
             from survey.verification.browser import browser_visits
 
             browsers = CHROMIUM
-            chromium = browser_visits(target, manifests, newest, via)
+            chromium = browser_visits(target, manifests, via)
             make_visit = stack.enter_context(chromium)
         bar = stack.enter_context(progress_bar("visiting", visits))
         result = verify(

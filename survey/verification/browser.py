@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from survey.errors import SurveyError
 from survey.verification.connection import Proxy, Response, UnreachableError
-from survey.verification.manifest import Difference, Manifest
+from survey.verification.manifest import Difference, Manifest, manifest_of
 from survey.verification.run import MakeVisit
 from survey.verification.visitors import USER_AGENTS, Visitor
 from survey.verification.visits import Target, Visit, visit
@@ -32,7 +32,7 @@ MISSING = (
 
 @contextmanager
 def browser_visits(
-    target: Target, manifests: Mapping[str, Manifest], newest: Manifest, proxy: Proxy | None
+    target: Target, manifests: Mapping[str, Manifest], proxy: Proxy | None
 ) -> Iterator[MakeVisit]:
     """Start a Chromium, and yield a function that makes visits with it."""
     try:
@@ -54,7 +54,7 @@ def browser_visits(
         def make_visit(visitor: Visitor) -> Visit:
             try:
                 with _context(browser, target, visitor) as context:
-                    return _visit(context, target, visitor, manifests, newest)
+                    return _visit(context, target, visitor, manifests)
             except Error as error:
                 raise UnreachableError(error.message.splitlines()[0]) from None
 
@@ -148,11 +148,10 @@ def _visit(
     target: Target,
     visitor: Visitor,
     manifests: Mapping[str, Manifest],
-    newest: Manifest,
 ) -> Visit:
     traffic = _Traffic(context, target)
-    outcome = visit(target, visitor, traffic.fetch, manifests, newest)
-    manifest = manifests.get(outcome.version, newest)
+    outcome = visit(target, visitor, traffic.fetch, manifests)
+    manifest = manifest_of(manifests, outcome.version)
     known = {target.address(path) for path in manifest.files} | {target.definition}
     for address in sorted(traffic.addresses - known):
         outcome.differences.append(Difference("page", f"it requests {address}"))

@@ -148,6 +148,11 @@ def known_manifests(collector: str) -> dict[str, Manifest]:
     return {manifest.version: manifest for manifest in [*manifests, installed(collector)]}
 
 
+def manifest_of(manifests: Mapping[str, Manifest], version: str) -> Manifest:
+    """Return the manifest of a version, or the last one, which is the newest, if it is unknown."""
+    return manifests.get(version, list(manifests.values())[-1])
+
+
 def compare_file(
     manifest: Manifest, path: str, response: Response, where: str = "", status: int = 200
 ) -> Iterator[Difference]:

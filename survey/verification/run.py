@@ -100,17 +100,17 @@ def verify(
 
 
 def network_visits(
-    target: Target, manifests: Mapping[str, Manifest], newest: Manifest, proxy: Proxy | None
+    target: Target, manifests: Mapping[str, Manifest], proxy: Proxy | None
 ) -> tuple[MakeVisit, MakeVisit]:
     """Return functions that make visits and probes with this program's own requests."""
 
     def make_visit(visitor: Visitor) -> Visit:
         with closing(Connections(proxy)) as server:
-            return visit(target, visitor, server.get, manifests, newest)
+            return visit(target, visitor, server.get, manifests)
 
     def make_probe(visitor: Visitor) -> Visit:
         with closing(Connections(proxy)) as server:
-            return probe(target, visitor, server.get, manifests, newest)
+            return probe(target, visitor, server.get, manifests)
 
     return make_visit, make_probe
 

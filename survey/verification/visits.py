@@ -23,6 +23,7 @@ from survey.verification.manifest import (
     compare_file,
     compare_headers,
     describe_change,
+    manifest_of,
 )
 from survey.verification.visitors import Visitor
 
@@ -143,13 +144,12 @@ def visit(
     visitor: Visitor,
     fetch: Fetch,
     manifests: Mapping[str, Manifest],
-    newest: Manifest,
 ) -> Visit:
     """Load what a browser loads, as one visitor, and compare it with the release.
 
-    A page that names no version is compared with `newest`.
+    A page that names no version is compared with the newest one of `manifests`.
     """
-    loader = _open(target, visitor, fetch, manifests, newest)
+    loader = _open(target, visitor, fetch, manifests)
     if loader.outcome.is_known:
         loader.load_client()
         loader.load_definition()
@@ -165,10 +165,9 @@ def probe(
     visitor: Visitor,
     fetch: Fetch,
     manifests: Mapping[str, Manifest],
-    newest: Manifest,
 ) -> Visit:
     """Load the page and what no browser requests for this survey, as one visitor."""
-    loader = _open(target, visitor, fetch, manifests, newest)
+    loader = _open(target, visitor, fetch, manifests)
     if loader.outcome.is_known:
         loader.load_files({ICON, *map(words_file, LANGUAGES)})
         loader.probe_additions()
@@ -180,20 +179,17 @@ def _open(
     visitor: Visitor,
     fetch: Fetch,
     manifests: Mapping[str, Manifest],
-    newest: Manifest,
 ) -> _Loader:
     outcome = Visit(visitor)
     page = fetch(target.page, visitor.headers("document", "none"))
-    manifest = _manifest_of(page, outcome, manifests, newest)
+    manifest = _manifest(page, outcome, manifests)
     loader = _Loader(target, visitor, fetch, manifest, outcome)
     if outcome.is_known:
         loader.compare_page(page)
     return loader
 
 
-def _manifest_of(
-    page: Response, outcome: Visit, manifests: Mapping[str, Manifest], newest: Manifest
-) -> Manifest:
+def _manifest(page: Response, outcome: Visit, manifests: Mapping[str, Manifest]) -> Manifest:
     """Return the manifest of the version that a page names; the newest one if it is unknown."""
     try:
         match = VERSION.search(page.content)
@@ -201,10 +197,10 @@ def _manifest_of(
         match = None
     if match is None:
         outcome.differences.append(Difference("page", "it names no version"))
-        return newest
+        return manifest_of(manifests, "")
     outcome.version = match[1].decode("utf-8", "replace")
     outcome.is_known = outcome.version in manifests
-    return manifests.get(outcome.version, newest)
+    return manifest_of(manifests, outcome.version)
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,6 @@ class Simulation:
         """Return the exit status and the text of a verification of an altered server."""
         known = known_manifests("")
 
-        newest = list(known.values())[-1]
-
         def fetch_as(visitor: Visitor) -> Fetch:
             is_altered = decide(visitor.headers("document"))
 
@@ -83,10 +81,10 @@ class Simulation:
             return fetch
 
         def make_visit(visitor: Visitor) -> Visit:
-            return visit(self._target, visitor, fetch_as(visitor), known, newest)
+            return visit(self._target, visitor, fetch_as(visitor), known)
 
         def make_probe(visitor: Visitor) -> Visit:
-            return probe(self._target, visitor, fetch_as(visitor), known, newest)
+            return probe(self._target, visitor, fetch_as(visitor), known)
 
         result = verify(
             self._target, make_visit, make_probe, n_visits=n_visits, sleep=lambda _: None

@@ -16,7 +16,6 @@ from flask_wtf import FlaskForm
 from flask_wtf.file import FileField, FileRequired
 from wtforms import SubmitField
 
-from survey.collect.invitations import respondent_link
 from survey.collect.simulation import true_values
 from survey.disclosure import MINIMUM_REPORTS, next_release
 from survey.errors import ChannelError, CountsError, DesignError, FieldError, NotFoundError
@@ -42,9 +41,11 @@ from survey.results.analyses import (
     WEIGHTING,
     Analysis,
 )
-from survey.results.charts import FORMATS, PALETTES, chart_file, has_numbers, is_clipped
-from survey.results.estimates.chart import chart_size
-from survey.results.estimates.result import SurveyResult
+from survey.results.charts import FORMATS, PALETTES, chart_file, has_intervals, has_numbers
+from survey.results.display_status import SUPPRESSED
+from survey.results.estimates.chart import middle_bars, share_bars
+from survey.results.estimates.findings import key_findings
+from survey.results.estimates.result import QuestionResult, SurveyResult
 from survey.results.exports.csv import to_csv
 from survey.results.exports.xlsx import XLSX
 from survey.results.number_format import percent_with_decimal
@@ -91,7 +92,6 @@ def sections(workspace: Workspace) -> list[Section]:
         page(f"{version}{path}", question, "question", surroundings=views.question_context),
         file(f"{version}/estimates.csv", ESTIMATES),
         file(f"{version}/estimates.xlsx", ESTIMATES, "xlsx"),
-        picture(f"{version}/charts/<question>-<part>-<look>.svg", ESTIMATES, views.chart),
         picture(f"{version}/figures/<question>-<part>.<kind>", ESTIMATES, views.figure),
         *(
             page(f"{version}/{over}", TREND, over, over=over, surroundings=views.trend_context)
@@ -283,12 +283,13 @@ class _AnalysisPages(Pages):
 
     def dashboard_context(self, view: _View, result: SurveyResult) -> Context:
         """Return what the dashboard shows around its questions."""
-        settings, definition = self._settings, view.survey.definition
+        definition = view.survey.definition
         links = _PageLinks("results.dashboard", view.survey, {})
         return {
-            "link": respondent_link(view.survey, settings),
             "is_weakly_protected": report_strength(definition) == "weak",
             "questions": result.questions,
+            "findings": key_findings(result),
+            "card_caution": _card_cautions(result, closed=view.survey.state != "open"),
             **self._results_context(view, links, self._store.versions(view.survey.slug)),
         }
 
@@ -341,9 +342,10 @@ class _AnalysisPages(Pages):
             "linked_epsilons": linked_epsilons(definition),
             "strengths": strengths(definition),
             **self._simulated_truths(view.survey),
-            "chart_size": chart_size,
-            "is_clipped": is_clipped,
+            "share_bars": share_bars,
+            "middle_bars": middle_bars,
             "has_numbers": has_numbers,
+            "has_intervals": has_intervals,
             "percent_with_decimal": percent_with_decimal,
         }
 
@@ -362,6 +364,18 @@ class _AnalysisPages(Pages):
         is_known = typed.simulated and not typed.differed
         truths = true_values(survey.definition, typed.shares) if is_known else {}
         return {"truths": truths, "truths_differed": typed.differed}
+
+
+def _card_cautions(result: SurveyResult, *, closed: bool) -> Callable[[QuestionResult], str]:
+    """Return the caution of a question's card: at most one, and none that every card would have."""
+    shown = {question.disclosure for question in result.questions} - {SUPPRESSED}
+
+    def caution(question: QuestionResult) -> str:
+        caveats = question.caveats(closed=closed)
+        is_like_all = question.disclosure == "caution" and shown == {"caution"}
+        return "" if is_like_all or not caveats else caveats[0]
+
+    return caution
 
 
 def _file_stem(view: _View, result: Any) -> str:

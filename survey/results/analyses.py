@@ -12,7 +12,7 @@ from typing import Any
 
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError, SurveyError
 from survey.results import small_groups
-from survey.results.charts import chart_svg, fixed_chart_svg, has_numbers
+from survey.results.charts import chart_svg, has_numbers
 from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import METHODS, CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow, page_rows
@@ -124,7 +124,6 @@ ESTIMATES = Analysis(
     row_type=EstimateRow,
     template="research/dashboard.html",
     chart=_estimates_chart,
-    svg=fixed_chart_svg,
     workbook=estimates_workbook,
     level_only=False,
 )

@@ -196,6 +196,11 @@ def is_clipped(rows: Sequence[ChartRow]) -> bool:
     return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 
 
+def has_intervals(rows: Iterable[ChartRow]) -> bool:
+    """Return whether any of these rows has an interval, with or without an estimate."""
+    return any(row.conf_low is not None for row in rows)
+
+
 def chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
     """Render a chart to SVG in the colours of a palette."""
     return render_svg(json.dumps({**specification, "config": config(PALETTES[palette])}))

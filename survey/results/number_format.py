@@ -119,11 +119,20 @@ def describe_share(estimate: float | None, low: float | None, high: float | None
     >>> describe_share(0.02, 0.0, 0.05), describe_share(1.01, 0.2, 1.0)
     ('estimated 2%, at most 5%', 'at least 20%')
     """
-    interval = share_interval(low, high)
+    value, interval = share_texts(estimate, low, high)
     if " to " in interval:
         interval = f"between {interval.replace(' to ', ' and ')}"
+    return f"estimated {value}, {interval}" if value else interval
+
+
+def share_texts(estimate: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    """Return a share and its interval in words; only the interval if the estimate is impossible.
+
+    >>> share_texts(0.08, 0.04, 0.12), share_texts(-0.012, 0.0, 0.05)
+    (('8%', '4 to 12%'), ('', 'at most 5%'))
+    """
     is_possible = estimate is not None and 0 < round(estimate * 100) < 100
-    return f"estimated {percent(estimate)}, {interval}" if is_possible else interval
+    return percent(estimate) if is_possible else "", share_interval(low, high)
 
 
 def format_p_value(p: float) -> str:

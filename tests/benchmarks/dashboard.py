@@ -42,7 +42,7 @@ COLD_MS, WARM_MS = 1500, 300
 PAGES = {
     "all questions": "",
     "one question": "/questions/q0",
-    "a chart": "/charts/q4-middle-light.svg",
+    "a figure": "/figures/q4-middle.svg",
 }
 
 KINDS = (

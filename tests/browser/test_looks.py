@@ -479,12 +479,12 @@ def look_at_reports(page: Page, url: str, look: Callable[[Page, str], None]) -> 
 
 def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     page.goto(f"{url}/research/surveys/workplace/1")
-    for summary in ("Go to a question", "Details"):
+    for summary in ("Analysis settings", "How to read", "Table", "Export"):
         page.locator("summary", has_text=summary).first.click()
     look(page, "research-dashboard-opened")
-    page.get_by_role("link", name="Show only this question").first.click()
+    page.get_by_role("link", name="Details").first.click()
     look(page, "research-question")
-    for name in ("By group", "Over time", "Over versions"):
+    for name in ("By group", "Over time"):
         page.get_by_role("link", name=name).click()
         page.wait_for_load_state("networkidle")
         assert page.evaluate("[...document.images].map((i) => i.naturalWidth > 0)") == [True]

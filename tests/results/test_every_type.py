@@ -684,7 +684,7 @@ def test_impossible_reports_are_reported_as_inconsistent():
     (question,) = survey.definition.questions
     outcome = question_result(survey, question, 8000, 8000, [7600, 200, 100, 100], NOW)
     assert channel_fit([7600, 200, 100, 100], question.channel).doubtful
-    assert any("not consistent with the randomization" in remark for remark in outcome.remarks)
+    assert "not consistent with the randomization" in outcome.warning
 
 
 def test_a_scale_names_the_answers_of_its_scores(result):

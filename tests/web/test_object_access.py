@@ -40,7 +40,6 @@ MINIMUM_ROLES = {
     "reports.report": "viewer",
     "reports.report_pdf": "viewer",
     "results.question": "viewer",
-    "results.estimates_chart": "viewer",
     "results.small_groups_csv": "viewer",
     "results.small_groups_chart": "viewer",
     "results.small_groups_figure": "viewer",

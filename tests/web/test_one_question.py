@@ -78,8 +78,8 @@ def test_the_page_of_one_question_links_to_neighbours_and_groups_with_its_option
 
 def test_an_unknown_question_is_not_found(reader):
     assert reader.get(f"{BASE}/1/questions/none").status_code == 404
-    assert reader.get(f"{BASE}/1/charts/none-shares-light.svg").status_code == 404
-    assert reader.get(f"{BASE}/1/charts/{FIRST}-shares-pink.svg").status_code == 404
+    assert reader.get(f"{BASE}/1/figures/none-shares.svg").status_code == 404
+    assert reader.get(f"{BASE}/1/figures/{FIRST}-shares.gif").status_code == 404
 
 
 def test_a_long_survey_has_an_outline_that_marks_suppressed_questions(client, researcher, store):

@@ -57,7 +57,7 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
     program = Program(client, make_token(store, store.researcher(EMAIL).key))
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
     counts = {
-        "page": set(re.findall(r"Released responses</dt><dd>([\d,]+)", client.get(RESULTS).text)),
+        "page": set(re.findall(r"([\d,]+) released responses", client.get(RESULTS).text)),
         "list": set(re.findall(r'<td class="number">([\d,]+)</td>', client.get("/research/").text)),
         "csv": counts_in_csv(client.get(f"{RESULTS}/estimates.csv").text),
         "xlsx": counts_in_workbook(client.get(f"{RESULTS}/estimates.xlsx").data),

@@ -87,7 +87,7 @@ def test_the_methods_of_a_survey_state_its_own_numbers(reader, store, small):
 
 @pytest.mark.parametrize("query", ["", "?level=0.9&simultaneous=1", "?target=respondents"])
 def test_every_column_heading_links_to_an_existing_section(reader, query):
-    page = reader.get(f"{OF_SURVEY}{query}")
+    page = reader.get(f"{OF_SURVEY}/questions/fell_asleep{query}")
     addresses = {link for link in links(page) if f"{OF_SURVEY}/methods" in link and "#" in link}
     assert {"share", "report-share", "answered"} <= {link.split("#")[1] for link in addresses}
     for link in addresses:
@@ -101,9 +101,15 @@ def test_headings_of_means_medians_and_histograms_link_to_their_methods(reader, 
     toml = EVERY_TYPE.replace('slug = "small"', 'slug = "every"')
     survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
-    page = reader.get(f"/research/surveys/{survey.slug}/{survey.version}")
-    anchors = {link.split("#")[1] for link in links(page) if "/methods#" in link}
-    assert "mean" in anchors
+    anchors = {
+        link.split("#")[1]
+        for question in survey.definition.questions
+        for link in links(
+            reader.get(f"/research/surveys/{survey.slug}/{survey.version}/questions/{question.id}")
+        )
+        if "/methods#" in link
+    }
+    assert {"mean", "histogram"} <= anchors
     assert anchors <= set(sections())
 
 

@@ -25,6 +25,7 @@ from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords, Throttle
 from survey.results.estimates.result import CACHE_SIZE, ResultCache
 from survey.results.estimates.table import row_label
+from survey.results.number_format import share_texts
 from survey.results.request import IntervalOptions, parse_options
 from survey.settings import Caps
 from survey.store import StoredReport
@@ -375,25 +376,67 @@ def test_a_suppressed_question_states_how_many_more_are_needed(signed_in, store,
 def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, small):
     add_released(store, small, 3000)
     page = signed_in.get("/research/surveys/small/1").text
-    # Beside the table of estimates is the table of the numbers behind them.
-    assert page.count('<figure class="chart"') == 2
-    assert page.count("<table") == 4
-    charts = [html.unescape(address) for address in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
-    assert len(charts) == 4
-    assert all(signed_in.get(address).text.startswith("<svg") for address in charts)
+    assert page.count('<div class="bars">') == page.count("<table") == 2
     assert "style=" not in page
-    assert page.count("stimated") > 6
     for words in (
         "Privacy loss of one complete response: ε 3.584 (weak).",
         "by a factor of at most 36. A suspicion of 10% becomes at most 80%, one of 50% becomes",
-        "This question alone: moderate protection (ε 1.792), odds factor at most 6",
+        "privacy moderate (ε&nbsp;1.792)",
     ):
         assert words in page
     # The mechanism is one click away: beside an estimate, its figures are misquoted.
     assert "truth probability" not in page
-    assert page.count('/methods#mechanism-grr">Method<') == 2
+    assert "Share of reports" not in page
     alone = signed_in.get("/research/surveys/small/1/questions/fell_asleep").text
+    assert "This question alone: moderate protection (ε 1.792), odds factor at most 6" in alone
     assert "truth probability 0.750" in alone
+    assert "Share of reports" in alone
+    assert alone.count('/methods#mechanism-grr">Method<') == 1
+
+
+def bars_of(page: str) -> list[tuple[str, str, list[str]]]:
+    """Return label, words and the positions of the ends of the interval of every bar."""
+    return [
+        (
+            re.search(r'class="answer"[^>]*>([^<]*)', item)[1],
+            " ".join(re.sub(r"<[^>]+>", " ", item[item.index('class="value">') + 14 :]).split()),
+            re.findall(r'<line class="end" x1="([\d.]+)%"', item),
+        )
+        for item in re.findall(
+            r"<li(?: class=\"[a-z]+\")?>\s*<span class=\"answer.*?</li>", page, re.S
+        )
+    ]
+
+
+FOUR = """
+slug = "four"
+title = "Four"
+epsilon = 3
+[[questions]]
+id = "often"
+type = "single_choice"
+text = "How often?"
+options = [
+  {id = "never", label = "Never"}, {id = "once", label = "Once"}, {id = "often", label = "Often"},
+]
+"""
+
+
+def test_bars_are_sorted_and_end_at_their_intervals_with_opt_outs_last(signed_in, store):
+    survey = publish(store, load(FOUR.encode(), "four.toml", Caps()), TODAY)
+    add_reports(store, survey, 3000, (0.1, 0.3, 0.2, 0.4))
+    result = ResultCache(store).result(survey).question("often")
+    rows = {row.option_label: row for row in result.shares}
+    bars = bars_of(signed_in.get("/research/surveys/four/1").text)
+    assert [bar[0] for bar in bars] == ["Once", "Often", "Never", "Prefer not to say"]
+    end = 0.25 * -(-max(row.conf_high for row in rows.values()) // 0.25)
+    for label, words, places in bars:
+        row = rows[label]
+        assert words == " ".join(
+            filter(None, share_texts(row.estimate, row.conf_low, row.conf_high))
+        )
+        low, high = (100 * value / end for value in (row.conf_low, row.conf_high))
+        assert [float(place) for place in places] == pytest.approx([low, high], abs=0.01)
 
 
 @pytest.mark.security
@@ -409,12 +452,12 @@ def test_the_results_state_the_limits_of_a_release(signed_in, store, small):
 
 def test_the_page_warns_that_an_open_link_can_be_used_repeatedly(signed_in, store, small):
     page = signed_in.get("/research/surveys/small/1").text
-    assert "Open link; people can respond more than once" in page
+    assert "Anyone with the link can respond, even more than once." in page
     invited = SMALL.replace('slug = "small"', 'slug = "invited"\naccess = "invitation"')
     publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
     page = signed_in.get("/research/surveys/invited/1").text
-    assert "Single-use invitations only" in page
-    assert "Open link" not in page
+    assert "Each invitation allows one response." in page
+    assert "more than once" not in page
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
@@ -539,8 +582,9 @@ def check_figures(signed_in, result, reading):
                 row_label(row),
                 figures,
             )
+        alone = signed_in.get(f"{address}/questions/{question.question.id}", query_string=reading)
         for remark in (*question.remarks, *question.caveats(closed=False)):
-            assert remark in html.unescape(page)
+            assert remark in html.unescape(alone.text)
             assert f"  {remark}\n" in printed
     assert n_estimates > 20
 

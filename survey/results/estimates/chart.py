@@ -1,15 +1,18 @@
-"""Charts of one question: shares, histogram, and mean with median."""
+"""Charts of one question: shares, histogram, and mean with median.
+
+A page draws `Bars` as a list of answers, so that labels wrap and screen readers read the figures.
+Files are Vega-Lite charts.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from survey.results.charts import (
-    MARGIN,
     PERCENT_AXIS,
-    PLOT_PIXELS,
-    ROW_PIXELS,
     bar_layer,
     chart_point,
     dot_chart,
@@ -19,6 +22,7 @@ from survey.results.charts import (
 )
 from survey.results.estimates.result import QuestionResult
 from survey.results.estimates.table import EstimateRow, row_label
+from survey.results.number_format import number_format, percent, share_texts
 
 
 def shares_chart(result: QuestionResult) -> dict[str, Any]:
@@ -88,10 +92,117 @@ def page_charts(result: QuestionResult) -> dict[str, str]:
     return {part: part_svg(result, part) for part in PART_CHARTS}
 
 
-def chart_size(rows: Sequence[EstimateRow]) -> tuple[int, int]:
-    """Return width and height in pixels of the chart of these rows on a page."""
-    n_lines = len({row_label(row) for row in rows if row.estimate is not None})
-    return (
-        MARGIN["left"] + PLOT_PIXELS + MARGIN["right"],
-        MARGIN["top"] + n_lines * ROW_PIXELS + MARGIN["bottom"],
+AXIS_STEP = 0.25
+"""Axes of shares end at a multiple of this share, so that small shares do not look like none."""
+
+
+class Bar(NamedTuple):
+    """One answer or statistic in a page's chart. Positions are per cent of the axis.
+
+    value        the estimate in words; empty if there is none
+    interval     its interval in words
+    dot          position of the estimate; None without one
+    low, high    positions of the ends of the interval
+    truth        position of the true value of a test run; None if unknown
+    truth_value  the true value in words
+    is_leading   whether it is the largest share of an answer
+    is_opt_out   whether it stands for no answer, such as "prefer not to say"
+    """
+
+    label: str
+    value: str
+    interval: str
+    dot: float | None
+    low: float
+    high: float
+    truth: float | None = None
+    truth_value: str = ""
+    is_leading: bool = False
+    is_opt_out: bool = False
+
+
+class Bars(NamedTuple):
+    """A page's chart: bars and an axis with labels by position."""
+
+    bars: tuple[Bar, ...]
+    ticks: tuple[tuple[float, str], ...]
+
+
+def share_bars(
+    result: QuestionResult,
+    rows: Sequence[EstimateRow],
+    true_shares: Mapping[str, float] = MappingProxyType({}),
+) -> Bars:
+    """Return the chart of shares or histogram cells that are shown.
+
+    More than two answers without an order are sorted by their estimates. Answers come before
+    opt-outs. The axis ends at the largest upper end, rounded up to a multiple of 25 points.
+    """
+    question = result.question
+    ids = {question.opt_out, question.not_applicable} - {""}
+    answers = [row for row in rows if row.option_id not in ids]
+    is_sorted = rows is result.shares and not question.kind.is_ordered and len(answers) > 2
+    if is_sorted:
+        answers.sort(key=lambda row: -(row.estimate or 0.0))
+    largest = max((row.estimate or 0.0 for row in answers), default=0.0)
+    end = max((row.conf_high or 0.0 for row in rows), default=1.0)
+    end = min(max(AXIS_STEP * math.ceil(end / AXIS_STEP - 1e-9), AXIS_STEP), 1.0)
+
+    def bar(row: EstimateRow) -> Bar:
+        true_share = true_shares.get(row.option_id)
+        return Bar(
+            row.option_label,
+            *share_texts(row.estimate, row.conf_low, row.conf_high),
+            None if row.estimate is None else _position(row.estimate, 0.0, end),
+            _position(row.conf_low or 0.0, 0.0, end),
+            _position(row.conf_high or 0.0, 0.0, end),
+            None if true_share is None else _position(true_share, 0.0, end),
+            percent(true_share),
+            is_leading=rows is result.shares and row.estimate == largest and row in answers,
+            is_opt_out=row.option_id in ids,
+        )
+
+    opt_outs = [row for row in rows if row.option_id in ids]
+    n_steps = round(end / AXIS_STEP)
+    ticks = [(100 * i / n_steps, percent(AXIS_STEP * i)) for i in range(n_steps + 1)]
+    return Bars(tuple(map(bar, [*answers, *opt_outs])), tuple(ticks))
+
+
+def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
+    """Return mean and median on a ruler from the smallest to the largest answer.
+
+    Raises ValueError for a question without a mean.
+    """
+    grid = result.question.grid
+    if grid is None:
+        raise ValueError(f"question {result.question.id} has no mean to show")
+    low, high = grid.values[0], grid.values[-1]
+
+    def bar(row: EstimateRow) -> Bar:
+        formatter = result.number_format(row)
+        start, end = row.conf_low or low, row.conf_high or high
+        ends = f"{formatter.number(start)} to {formatter.number(end)}"
+        true_value = true_mean if row.statistic == "mean" else None
+        return Bar(
+            row_label(row),
+            "" if row.estimate is None else formatter.text(row.estimate),
+            f"only {formatter.number(end)}" if start == end else ends,
+            None if row.estimate is None else _position(row.estimate, low, high),
+            _position(start, low, high),
+            _position(end, low, high),
+            None if true_value is None else _position(true_value, low, high),
+            "" if true_value is None else formatter.text(true_value),
+        )
+
+    formatter = number_format(result.question, "median")
+    ticks = tuple(
+        (place, formatter.number(low + place / 100 * (high - low))) for place in (0.0, 50.0, 100.0)
     )
+    shown = [row for row in result.middles if row.conf_low is not None]
+    return Bars(tuple(map(bar, shown)), ticks)
+
+
+def _position(value: float, low: float, high: float) -> float:
+    """Return a place on the axis in per cent; values outside are drawn at its ends."""
+    share = (value - low) / (high - low) if high > low else 0.5
+    return round(100 * min(max(share, 0.0), 1.0), 2)

@@ -24,7 +24,7 @@ from survey.results.estimates.compute import (
     no_estimates,
     share_details,
 )
-from survey.results.estimates.sentences import remarks
+from survey.results.estimates.sentences import fit_warning, remarks
 from survey.results.estimates.table import (
     EstimateRow,
     RowContext,
@@ -89,12 +89,18 @@ class ResultPart:
     @property
     def _precision(self) -> str:
         """The widest margin of error of shares; other statistics have other units."""
-        widths = [
-            row.conf_high - row.conf_low
-            for row in self.rows
-            if row.statistic == "share" and row.conf_low is not None and row.conf_high is not None
-        ]
-        return f"margin ±{50 * max(widths):.1f} points" if widths else "the intervals are wide"
+        widest = _widest_margin(self.rows)
+        return f"margin ±{100 * widest:.1f} points" if widest else "the intervals are wide"
+
+
+def _widest_margin(rows: Iterable[EstimateRow]) -> float:
+    """Return the widest half-width of the intervals of shares; 0 without one."""
+    widths = [
+        (row.conf_high - row.conf_low) / 2
+        for row in rows
+        if row.statistic == "share" and row.conf_low is not None and row.conf_high is not None
+    ]
+    return max(widths, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class QuestionResult:
 
     Shares among those who answered are shown only together with the shares among all. `parts` are
     named and ordered as in `PARTS`. `n_asked` of the `n` released reports include the question.
-    `failure` is the reason why an estimator failed.
+    `warning` says that the estimates cannot be relied on; `failure`, why an estimator failed.
     """
 
     question: PublishedQuestion
@@ -113,6 +119,7 @@ class QuestionResult:
     remarks: tuple[str, ...]
     details: tuple[Detail, ...]
     options: IntervalOptions
+    warning: str = ""
     failure: str = ""
 
     @property
@@ -194,6 +201,19 @@ class QuestionResult:
         """The most permissive decision of all parts: "hide" if nothing is shown."""
         order: tuple[Disclosure, ...] = ("show", "caution", "hide")
         return min((part.disclosure for part in self.parts.values()), key=order.index)
+
+    @property
+    def margin(self) -> str:
+        """The widest margin of error of what is shown, in words; empty if nothing is."""
+        if self.parts["shares"].is_listed and (widest := _widest_margin(self.shares)):
+            return f"±{100 * widest:.1f} points"
+        mean = self.mean
+        if mean is None or mean.conf_low is None or mean.conf_high is None:
+            return ""
+        formatter = self.number_format(mean)
+        unit = "days" if formatter.is_date else formatter.unit
+        half_width = (mean.conf_high - mean.conf_low) / 2
+        return f"±{half_width:,.{formatter.decimals}f} {unit} of the mean".replace("  ", " ")
 
     def number_format(self, row: EstimateRow) -> NumberFormat:
         """Return the number format of a mean's or median's row."""
@@ -331,6 +351,7 @@ def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionRes
     estimates = estimate_question(question, n_asked, counts, context.options)
     disclosures = decide_disclosures(question, n_asked)
     has_details = disclosures["shares"] != SUPPRESSED and not question.kind.is_numeric
+    is_shown = {disclosures["shares"], disclosures["mean"]} != {SUPPRESSED}
     definition = context.survey.definition
     draw_factor = len(definition.groups) / definition.drawn
     return _build_result(
@@ -343,6 +364,7 @@ def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionRes
         details=share_details(question, estimates.shares)
         if estimates.shares is not None and has_details
         else (),
+        warning=fit_warning(question, counts) if n_asked and is_shown else "",
     )
 
 
@@ -354,6 +376,7 @@ def _build_result(
     *,
     remarks: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
+    warning: str = "",
     failure: str = "",
 ) -> QuestionResult:
     rows, question = question_rows(context), context.question
@@ -385,6 +408,7 @@ def _build_result(
         remarks=remarks,
         details=details,
         options=context.options,
+        warning=warning,
         failure=failure,
     )
 
@@ -471,6 +495,8 @@ def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
     if question.parts["spread"].is_listed:
         lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
     lines += question.spread_caveats(closed=closed)
+    if question.warning:
+        lines.append(question.warning)
     return [f"  {line}" for line in [*lines, *question.remarks]]
 
 

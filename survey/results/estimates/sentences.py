@@ -76,18 +76,25 @@ def mean_margin_remark(
     )
 
 
-def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
-    """State whether the reports are consistent with the channel; empty if undecided."""
-    if channel_size(question.channel) > MAX_CHANNEL_SIZE:
+def fit_warning(question: PublishedQuestion, counts: Sequence[int]) -> str:
+    """Warn of reports that are not consistent with the channel; empty if they may be."""
+    if question.kind.is_multiple or channel_size(question.channel) > MAX_CHANNEL_SIZE:
         return ""
     fit = estimator.channel_fit(counts, question.channel)
-    if fit.doubtful:
-        return (
-            "The responses are not consistent with the randomization (chance alone would cause "
-            f"this about 1 time in {_odds(fit.p_value)}): some may not come from this page. Do "
-            "not rely on these estimates."
-        )
-    if fit.flag:
+    if not fit.doubtful:
+        return ""
+    return (
+        "Do not rely on these estimates: the responses are not consistent with the randomization "
+        f"(chance alone would cause this about 1 time in {_odds(fit.p_value)}). Some may not come "
+        "from this page."
+    )
+
+
+def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
+    """State that the reports are consistent with the channel; empty if they may not be."""
+    if channel_size(question.channel) > MAX_CHANNEL_SIZE:
+        return ""
+    if estimator.channel_fit(counts, question.channel).flag:
         return ""
     return (
         "The responses are consistent with the randomization. This cannot rule out fabricated "

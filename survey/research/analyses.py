@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -40,8 +41,16 @@ from survey.results.analyses import (
     TREND,
     WEIGHTING,
     Analysis,
+    figure_source,
 )
-from survey.results.charts import FORMATS, PALETTES, chart_file, has_intervals, has_numbers
+from survey.results.charts import (
+    FORMATS,
+    PALETTES,
+    FigureOptions,
+    chart_file,
+    has_intervals,
+    has_numbers,
+)
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
@@ -202,9 +211,16 @@ class _AnalysisPages(Pages):
         view = self._parse(analysis, slug, version, path)
         if kind not in FORMATS:
             raise NotFoundError(f"there is no figure .{kind}: choose one of {', '.join(FORMATS)}")
+        options = FigureOptions.parse(request.args)
         result, specification = self._chart(view)
+        source = (
+            analysis.source(result, view.request)
+            if analysis.source
+            else figure_source(view.survey, datetime.now(UTC))
+        )
         name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
-        return download(chart_file(view.survey, specification, kind), FORMATS[kind], name)
+        content = chart_file(view.survey, specification, kind, options, source)
+        return download(content, FORMATS[kind], name)
 
     def chart(
         self, analysis: Analysis, slug: str, look: str, version: int = 0, **path: str

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError, SurveyError
+from survey.mechanism.composition import format_epsilon
 from survey.results import small_groups
 from survey.results.charts import chart_svg, has_numbers
 from survey.results.crosstab import table as crosstab_table
@@ -19,7 +20,7 @@ from survey.results.crosstab.table import CrosstabRow, page_rows
 from survey.results.difference import table as difference_table
 from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.difference.table import DifferenceResult, DifferenceRow, difference_chart
-from survey.results.estimates.chart import PART_CHARTS, has_chart
+from survey.results.estimates.chart import PART_CHARTS, file_chart, has_chart
 from survey.results.estimates.compute import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
@@ -76,6 +77,7 @@ class Analysis:
     context      result -> what the template needs beside it
     sentences    module with the functions `paper_sentences` and `caveats` of a result
     chart        result, request -> Vega-Lite chart; None without a chart
+    source       result, request -> line under a figure; None for the survey and its date only
     svg          renders the chart for a page
     workbook     result -> XLSX file; None without a workbook
     error_field  the form field beside which the page shows why nothing can be computed, unless the
@@ -93,6 +95,7 @@ class Analysis:
     context: Callable[[Any], Context] = lambda _: {}
     sentences: Any = None
     chart: Callable[[Any, Any], Chart] | None = None
+    source: Callable[[Any, Any], str] | None = None
     svg: Callable[[Chart, str], str] = chart_svg
     workbook: Callable[[Any], bytes] | None = None
     error_field: str = ""
@@ -114,7 +117,25 @@ def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
         raise NotFoundError(f"there is no chart {part}: choose one of {', '.join(PART_CHARTS)}")
     if not has_chart(question, part):
         raise NotFoundError(f"the question {request.question} has no chart of its {part}")
-    return PART_CHARTS[part](question)
+    return file_chart(question, part)
+
+
+def _estimates_source(result: SurveyResult, request: EstimatesRequest) -> str:
+    question = result.question(request.question)
+    epsilon = format_epsilon(question.question.channel.epsilon)
+    return figure_source(result.survey, result.now, question.n_asked, epsilon)
+
+
+def figure_source(
+    survey: PublishedSurvey, now: datetime, n: int | None = None, epsilon: str = ""
+) -> str:
+    """Return the line under a figure: number of reports, survey, date, and randomization."""
+    reports = f"n = {n:,} · " if n is not None else ""
+    privacy = f" (ε\N{NO-BREAK SPACE}{epsilon})" if epsilon else ""
+    return (
+        f"{reports}{survey.definition.title}, {now:%b %Y} · "
+        f"randomized on respondents’ devices{privacy}"
+    )
 
 
 ESTIMATES = Analysis(
@@ -124,6 +145,7 @@ ESTIMATES = Analysis(
     row_type=EstimateRow,
     template="research/dashboard.html",
     chart=_estimates_chart,
+    source=_estimates_source,
     workbook=estimates_workbook,
     level_only=False,
 )

@@ -6,12 +6,15 @@ Charts are Vega-Lite specifications.
 from __future__ import annotations
 
 import json
+import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from survey.errors import NotFoundError
+from survey.errors import DesignError, NotFoundError
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey
 
@@ -21,7 +24,10 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 ROW_PIXELS = 40
 """Height of a table's row, so that each dot is level with its figures."""
 
-BAR_PIXELS = 24
+BAR_PIXELS = 16
+FILE_PLOT_PIXELS, FILE_ROW_PIXELS = 200, 26
+"""Height of a file's plot that fits the figure's usual ratio, and the least height of its rows."""
+
 PLOT_PIXELS = 240
 LABEL_PIXELS = 176
 MARGIN = {"left": 186, "top": 5, "right": 24, "bottom": 44}
@@ -31,12 +37,17 @@ CACHE_SIZE = 512
 """Rendered charts that are kept in memory: those of a long survey, light and dark."""
 
 MEASURED_LABEL_PIXELS = 144
-"""Longest label as measured without the reader's font, which may be a fifth wider."""
+"""Longest line of a label as measured without the reader's font, which may be a fifth wider."""
+
+LABEL_PADDING, LABEL_LINE_PIXELS = 10, 16
+LABEL_CHARACTERS = 20
+"""Characters in a line of a label."""
 
 FONT = "system-ui, sans-serif"
 ACCENT = "#0a5069"
 INK = "#1d2327"
 RULE = "#c9d1d6"
+QUIET = "#4a555c"
 
 
 class ChartRow(Protocol):
@@ -72,15 +83,16 @@ OPTION_AXIS = {
         "title": None,
         "ticks": False,
         "domain": False,
-        "labelPadding": 10,
+        "labelPadding": LABEL_PADDING,
         "labelLimit": MEASURED_LABEL_PIXELS,
+        "labelExpr": "split(datum.label, '\\n')",
         "minExtent": LABEL_PIXELS,
         "maxExtent": LABEL_PIXELS,
     },
 }
 """The vertical axis: one row per option, in the survey's order."""
 
-PERCENT_AXIS = {
+PERCENT_AXIS: dict[str, Any] = {
     "scale": {"domain": [0, 1]},
     "axis": {"format": "%", "title": None, "values": [0, 0.25, 0.5, 0.75, 1]},
 }
@@ -93,7 +105,8 @@ def chart_point(
     estimate = row.estimate or 0.0
     outside = "below" if estimate < low else "above" if estimate > high else "no"
     return {
-        "option": label,
+        # Long labels wrap: a label that is cut off can look like another one.
+        "option": "\n".join(textwrap.wrap(label, LABEL_CHARACTERS)) or label,
         "dot": min(max(estimate, low), high),
         "low": row.conf_low,
         "high": row.conf_high,
@@ -117,12 +130,24 @@ def dot_chart(title: str, data: list[dict[str, Any]], scale: dict[str, Any]) -> 
     }
 
 
-def bar_layer() -> dict[str, Any]:
-    """Return a layer of bars behind the dots of a histogram."""
+def bar_layer(axis: dict[str, Any]) -> dict[str, Any]:
+    """Return a layer of bars behind the dots of shares."""
     return {
         "mark": {"type": "bar", "height": BAR_PIXELS, "opacity": 0.2, "aria": False},
-        "encoding": {"x": _quantity("dot", PERCENT_AXIS)},
+        "encoding": {"x": _quantity("dot", axis)},
     }
+
+
+def with_values(chart: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart of dots for a file: lower rows, and values in words at the right edge."""
+    labels = [point["option"] for point in chart["data"]["values"]]
+    n_lines = max((label.count("\n") + 1 for label in labels), default=1)
+    least = max(FILE_ROW_PIXELS, LABEL_LINE_PIXELS * n_lines + 2)
+    step = max(min(FILE_PLOT_PIXELS // max(len(labels), 1), ROW_PIXELS), least)
+    mark = {"type": "text", "align": "left", "fontSize": 13, "color": INK, "aria": False}
+    place = {"value": PLOT_PIXELS + 12}
+    layer = {"mark": mark, "encoding": {"x": place, "text": {"field": "value"}}}
+    return {**chart, "height": {"step": step}, "layer": [*chart["layer"], layer]}
 
 
 def interval_layer(axis: dict[str, Any], direction: str = "x") -> dict[str, Any]:
@@ -230,25 +255,153 @@ FORMATS: Mapping[str, str] = {
 
 PNG_SCALE = 3.0
 TITLE_CHARACTERS = 62
+FOOTER_CHARACTERS = 100
+FOOTER_LINE_PIXELS = 15
 
 TEST_SUBTITLE = "TEST: reports of a test run"
 
 
-def chart_file(survey: PublishedSurvey, specification: dict[str, Any], file_format: str) -> bytes:
-    """Return a chart as a file: with a title and a white background, and TEST for a test run.
+class FigureSize(NamedTuple):
+    """Width in pixels, and how many dots of a PNG make up one of these pixels."""
 
+    width: int
+    png_scale: float
+
+
+RATIO = 9 / 16
+"""Height of a figure as a fraction of its width; figures of many answers are higher."""
+
+FIGURE_SIZES: Mapping[str, FigureSize] = {
+    "small": FigureSize(640, 1.0),
+    "large": FigureSize(1200, 1.0),
+    "print": FigureSize(643, 300 / 96),
+}
+"""Sizes of figures: 640 x 360, 1200 x 675, and 170 mm wide with 300 dots per inch."""
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """What a link can change about a figure: title, footnote, and size."""
+
+    title: str = ""
+    footnote: str = ""
+    size: str = "large"
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> FigureOptions:
+        """Parse a link's query. Raises DesignError for an unknown size or a text too long."""
+        size = query.get("size", "") or cls.size
+        texts = {name: query.get(name, "").strip() for name in ("title", "footnote")}
+        if size not in FIGURE_SIZES:
+            raise DesignError(f"size = {size[:40]!r} must be one of {', '.join(FIGURE_SIZES)}")
+        for name, text in texts.items():
+            if len(text) > MAX_FIGURE_TEXT:
+                raise DesignError(
+                    f"{name} must be at most {MAX_FIGURE_TEXT} characters long (found {len(text)})"
+                )
+        return cls(size=size, **texts)
+
+
+MAX_FIGURE_TEXT = 300
+
+
+def chart_file(
+    survey: PublishedSurvey,
+    specification: dict[str, Any],
+    file_format: str,
+    options: FigureOptions,
+    source: str = "",
+) -> bytes:
+    """Return a chart as a file with title, subtitle and source; TEST for a test run.
+
+    A chart's description has the form "what it shows: question". The question is the title.
     Raises NotFoundError for an unknown format.
     """
     if file_format not in FORMATS:
         raise NotFoundError(
             f"there is no figure .{file_format}; the formats are {', '.join(FORMATS)}"
         )
-    lines = textwrap.wrap(specification["description"], TITLE_CHARACTERS)
-    title = {"text": lines, "anchor": "start", "frame": "group", "fontSize": 14, "offset": 12}
+    shown, _, question = specification["description"].partition(": ")
+    subtitle = [*textwrap.wrap(shown, FOOTER_CHARACTERS)]
     if survey.is_test_run:
-        title |= {"subtitle": TEST_SUBTITLE, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
-    titled = {**specification, "background": "#ffffff", "padding": 16, "title": title}
-    return convert(titled, file_format)
+        subtitle.insert(0, TEST_SUBTITLE)
+    footer = [
+        line
+        for text in (options.footnote, source)
+        for line in textwrap.wrap(text, FOOTER_CHARACTERS)
+    ]
+    chart = {key: part for key, part in specification.items() if key not in ("$schema", "config")}
+    has_options = specification.get("encoding", {}).get("y") == OPTION_AXIS
+    left = LABEL_PIXELS + LABEL_PADDING if has_options else 0
+    framed = {
+        "$schema": specification["$schema"],
+        "description": specification["description"],
+        "background": "#ffffff",
+        "padding": 24,
+        "spacing": 16,
+        "title": {
+            "text": textwrap.wrap(options.title or question or shown, TITLE_CHARACTERS),
+            "subtitle": subtitle,
+            "anchor": "start",
+            "fontSize": 18,
+            "subtitleFontSize": 13,
+            "subtitlePadding": 6,
+            "offset": 16,
+            "color": INK,
+            "subtitleColor": QUIET,
+        },
+        "vconcat": [chart, *([_footer(footer, left)] if footer else [])],
+        "config": specification["config"],
+    }
+    if file_format == "json":
+        return convert(framed, "json")
+    size = FIGURE_SIZES[options.size]
+    svg = fit_width(convert(framed, "svg").decode(), size.width)
+    return convert_svg(svg, file_format, size.png_scale)
+
+
+def _footer(lines: list[str], left: int) -> dict[str, Any]:
+    """Return the lines below a chart, `left` pixels to the left of its axis."""
+    mark = {"type": "text", "align": "left", "baseline": "top", "x": -left, "y": 0, "fontSize": 11}
+    return {
+        "data": {"values": [{"lines": lines}]},
+        "mark": {**mark, "lineHeight": FOOTER_LINE_PIXELS, "color": QUIET},
+        "encoding": {"text": {"field": "lines"}},
+        "width": 1,
+        "height": FOOTER_LINE_PIXELS * len(lines),
+    }
+
+
+SVG_WIDTH = re.compile(r'(?<=\s)width="([\d.]+)"')
+SVG_HEIGHT = re.compile(r'(?<=\s)height="([\d.]+)"')
+
+
+def fit_width(svg: str, width: int) -> str:
+    """Return an SVG scaled to a width, at least as high as `RATIO` of it, on white."""
+    natural_width, natural_height = (
+        float(match[1]) for match in (SVG_WIDTH.search(svg), SVG_HEIGHT.search(svg)) if match
+    )
+    height = max(round(width * RATIO), math.ceil(natural_height * width / natural_width))
+    inner = SVG_HEIGHT.sub(f'height="{height}"', SVG_WIDTH.sub(f'width="{width}"', svg, 1), 1)
+    inner = inner.replace("<svg ", '<svg preserveAspectRatio="xMinYMin meet" ', 1)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}"><rect width="100%" height="100%" fill="#ffffff"/>'
+        f"{inner}</svg>"
+    )
+
+
+def convert_svg(svg: str, file_format: str, png_scale: float) -> bytes:
+    """Return an SVG as svg, png or pdf."""
+    if file_format == "svg":
+        return svg.encode("utf-8")
+    import vl_convert
+
+    if file_format == "png":
+        png: bytes = vl_convert.svg_to_png(svg, scale=png_scale)
+        return png
+    pdf: bytes = vl_convert.svg_to_pdf(svg)
+    return pdf
 
 
 def convert(specification: dict[str, Any], file_format: str, png_scale: float = PNG_SCALE) -> bytes:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 
 import pytest
+from PIL import Image
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.results.charts import FORMATS
 from survey.results.estimates.result import ResultCache
+from survey.results.number_format import share_texts
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.conftest import TODAY
+from tests.conftest import SMALL, TODAY
 from tests.surveys import EVERY_TYPE
 from tests.web.researchers import sign_in
 
@@ -45,18 +48,57 @@ def test_a_chart_can_be_downloaded_in_every_format(reader, small):
 def test_the_specification_has_the_numbers_of_the_table(reader, store, small):
     question = ResultCache(store).result(small).questions[0]
     specification = json.loads(reader.get(address(question.question, "json")).data)
-    points = specification["data"]["values"]
+    points = points_of(specification)
     assert [point["dot"] for point in points] == [
         min(max(row.estimate, 0), 1) for row in question.shares
     ]
     assert [point["low"] for point in points] == [row.conf_low for row in question.shares]
-    assert question.question.text in " ".join(specification["title"]["text"])
+    values = [
+        "{} ({})".format(*share_texts(row.estimate, row.conf_low, row.conf_high))
+        for row in question.shares
+    ]
+    assert [point["value"] for point in points] == values
+    assert specification["title"]["text"] == [question.question.text]
+    assert specification["title"]["subtitle"] == ["Estimated shares with 95% intervals"]
+    (line,) = specification["vconcat"][1]["data"]["values"][0]["lines"]
+    assert line.startswith("n = 3,000 · A small survey, ")
+    assert line.endswith("· randomized on respondents’ devices (ε\N{NO-BREAK SPACE}1.792)")
+
+
+def points_of(specification) -> list[dict]:
+    return specification["vconcat"][0]["data"]["values"]
+
+
+def test_a_figure_has_the_size_title_and_footnote_that_its_link_asks_for(reader, small):
+    question = small.definition.questions[0]
+    for size, expected in (("small", (640, 360)), ("", (1200, 675)), ("print", (2009, 1131))):
+        png = reader.get(address(question, "png"), query_string={"size": size}).data
+        assert Image.open(io.BytesIO(png)).size == pytest.approx(expected, abs=2), size
+    texts = {"title": "My own title", "footnote": "A footnote & more"}
+    svg = reader.get(address(question, "svg"), query_string=texts).text
+    assert "My own title" in svg
+    assert "A footnote &amp; more" in svg
+    assert question.text not in re.sub(r'aria-label="[^"]*"', "", svg)
+    for query in ({"size": "huge"}, {"title": "x" * 301}):
+        assert reader.get(address(question, "svg"), query_string=query).status_code == 422
+
+
+def test_long_labels_wrap_in_figures_and_none_is_cut(client, researcher, store):
+    labels = ["I was pressed by my direct manager to stay", "I was pressed by my deputy manager"]
+    toml = SMALL.replace('"Never"', f'"{labels[0]}"').replace('"Once"', f'"{labels[1]}"')
+    survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, survey, 3000)
+    sign_in(client)
+    svg = client.get(address(survey.definition.questions[1], "svg")).text
+    assert "…" not in svg
+    words = " ".join(re.findall(r">([^<>]+)<", svg))
+    assert all(label in words for label in labels)
 
 
 def test_a_figure_has_the_intervals_of_its_page(reader, small):
     question = small.definition.questions[0]
     default, wider = (
-        json.loads(reader.get(address(question, "json") + query).data)["data"]["values"]
+        points_of(json.loads(reader.get(address(question, "json") + query).data))
         for query in ("", "?level=0.99")
     )
     assert all(narrow["low"] >= wide["low"] for narrow, wide in zip(default, wider, strict=True))
@@ -84,8 +126,14 @@ def test_every_figure_linked_from_the_results_page_exists(client, researcher, st
     survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 6000)
     sign_in(client)
-    page = client.get(f"/research/surveys/{survey.slug}/1").text
-    figures = re.findall(r'href="([^"]+/figures/[^"]+\.svg)"', page)
-    assert len(figures) > 3
-    assert page.count('<figure class="chart"') == len(figures)
+    figures = []
+    for question in survey.definition.questions:
+        page = client.get(f"/research/surveys/{survey.slug}/1/questions/{question.id}").text
+        found = re.findall(r'formaction="([^"]+/figures/[^"]+\.svg)"', page)
+        assert page.count('<div class="bars">') == len(found) > 0
+        figures += found
     assert {client.get(path).status_code for path in figures} == {200}
+    overview = client.get(f"/research/surveys/{survey.slug}/1").text
+    downloads = re.findall(r'href="([^"]+/figures/[^"]+\.png)"', overview)
+    assert len(downloads) == len(survey.definition.questions)
+    assert {client.get(path).status_code for path in downloads} == {200}

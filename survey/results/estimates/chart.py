@@ -16,9 +16,12 @@ from survey.results.charts import (
     bar_layer,
     chart_point,
     dot_chart,
+    dot_layer,
     fixed_chart_svg,
     has_numbers,
+    interval_layer,
     value_axis,
+    with_values,
 )
 from survey.results.estimates.result import QuestionResult
 from survey.results.estimates.table import EstimateRow, row_label
@@ -38,7 +41,7 @@ def histogram_chart(result: QuestionResult) -> dict[str, Any]:
         f"{result.question.text}"
     )
     chart = dot_chart(title, _share_points(result, result.spread), PERCENT_AXIS)
-    return {**chart, "layer": [bar_layer(), *chart["layer"]]}
+    return {**chart, "layer": [bar_layer(PERCENT_AXIS), *chart["layer"]]}
 
 
 def middle_chart(result: QuestionResult) -> dict[str, Any]:
@@ -52,6 +55,7 @@ def middle_chart(result: QuestionResult) -> dict[str, Any]:
     low, high = grid.values[0], grid.values[-1]
     data = [
         chart_point(row, row.statistic.capitalize(), result.describe(row), low, high)
+        | {"value": f"{result.number_format(row).text(row.estimate)} ({_ends(result, row)})"}
         for row in result.middles
         if row.estimate is not None
     ]
@@ -63,9 +67,21 @@ def middle_chart(result: QuestionResult) -> dict[str, Any]:
 def _share_points(result: QuestionResult, rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
     return [
         chart_point(row, row.option_label, result.describe(row), 0.0, 1.0)
+        | {"value": _value(*share_texts(row.estimate, row.conf_low, row.conf_high))}
         for row in rows
         if row.estimate is not None
     ]
+
+
+def _value(value: str, interval: str) -> str:
+    return f"{value} ({interval})" if value else interval
+
+
+def _ends(result: QuestionResult, row: EstimateRow) -> str:
+    """Return the interval of a mean or median in words."""
+    formatter = result.number_format(row)
+    low, high = (formatter.number(end or 0.0) for end in (row.conf_low, row.conf_high))
+    return f"only {high}" if row.conf_low == row.conf_high else f"{low} to {high}"
 
 
 PART_CHARTS: Mapping[str, Callable[[QuestionResult], dict[str, Any]]] = {
@@ -74,6 +90,21 @@ PART_CHARTS: Mapping[str, Callable[[QuestionResult], dict[str, Any]]] = {
     "spread": histogram_chart,
 }
 """The charts of a question by the name of their part in links."""
+
+
+def file_chart(result: QuestionResult, part: str) -> dict[str, Any]:
+    """Return the chart of a part for a file: like on its page, with the figures beside the dots."""
+    if part == "middle":
+        return with_values(middle_chart(result))
+    rows = result.shares if part == "shares" else result.spread
+    answers, opt_outs = _ordered(result, rows)
+    chart, end = PART_CHARTS[part](result), _axis_end(rows)
+    n_steps = round(end / AXIS_STEP)
+    axis = {**PERCENT_AXIS["axis"], "values": [AXIS_STEP * i for i in range(n_steps + 1)]}
+    scale = {"scale": {"domain": [0, end]}, "axis": axis}
+    points = _share_points(result, [*answers, *opt_outs])
+    layers = [bar_layer(scale), interval_layer(scale), dot_layer(scale)]
+    return with_values({**chart, "data": {"values": points}, "layer": layers})
 
 
 def has_chart(result: QuestionResult, part: str) -> bool:
@@ -135,18 +166,10 @@ def share_bars(
 ) -> Bars:
     """Return the chart of shares or histogram cells that are shown.
 
-    More than two answers without an order are sorted by their estimates. Answers come before
-    opt-outs. The axis ends at the largest upper end, rounded up to a multiple of 25 points.
+    Answers come before opt-outs.
     """
-    question = result.question
-    ids = {question.opt_out, question.not_applicable} - {""}
-    answers = [row for row in rows if row.option_id not in ids]
-    is_sorted = rows is result.shares and not question.kind.is_ordered and len(answers) > 2
-    if is_sorted:
-        answers.sort(key=lambda row: -(row.estimate or 0.0))
-    largest = max((row.estimate or 0.0 for row in answers), default=0.0)
-    end = max((row.conf_high or 0.0 for row in rows), default=1.0)
-    end = min(max(AXIS_STEP * math.ceil(end / AXIS_STEP - 1e-9), AXIS_STEP), 1.0)
+    answers, opt_outs = _ordered(result, rows)
+    largest, end = max((row.estimate or 0.0 for row in answers), default=0.0), _axis_end(rows)
 
     def bar(row: EstimateRow) -> Bar:
         true_share = true_shares.get(row.option_id)
@@ -159,13 +182,34 @@ def share_bars(
             None if true_share is None else _position(true_share, 0.0, end),
             percent(true_share),
             is_leading=rows is result.shares and row.estimate == largest and row in answers,
-            is_opt_out=row.option_id in ids,
+            is_opt_out=row in opt_outs,
         )
 
-    opt_outs = [row for row in rows if row.option_id in ids]
     n_steps = round(end / AXIS_STEP)
     ticks = [(100 * i / n_steps, percent(AXIS_STEP * i)) for i in range(n_steps + 1)]
     return Bars(tuple(map(bar, [*answers, *opt_outs])), tuple(ticks))
+
+
+Rows = list[EstimateRow]
+
+
+def _ordered(result: QuestionResult, rows: Sequence[EstimateRow]) -> tuple[Rows, Rows]:
+    """Return the rows of answers and those of opt-outs, in the order of a chart.
+
+    More than two answers without an order are sorted by their estimates.
+    """
+    question = result.question
+    ids = {question.opt_out, question.not_applicable} - {""}
+    answers = [row for row in rows if row.option_id not in ids]
+    if rows is result.shares and not question.kind.is_ordered and len(answers) > 2:
+        answers.sort(key=lambda row: -(row.estimate or 0.0))
+    return answers, [row for row in rows if row.option_id in ids]
+
+
+def _axis_end(rows: Sequence[EstimateRow]) -> float:
+    """Return the largest upper end of an interval, rounded up to a multiple of `AXIS_STEP`."""
+    end = max((row.conf_high or 0.0 for row in rows), default=1.0)
+    return min(max(AXIS_STEP * math.ceil(end / AXIS_STEP - 1e-9), AXIS_STEP), 1.0)
 
 
 def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
@@ -181,12 +225,11 @@ def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
     def bar(row: EstimateRow) -> Bar:
         formatter = result.number_format(row)
         start, end = row.conf_low or low, row.conf_high or high
-        ends = f"{formatter.number(start)} to {formatter.number(end)}"
         true_value = true_mean if row.statistic == "mean" else None
         return Bar(
             row_label(row),
             "" if row.estimate is None else formatter.text(row.estimate),
-            f"only {formatter.number(end)}" if start == end else ends,
+            _ends(result, row),
             None if row.estimate is None else _position(row.estimate, low, high),
             _position(start, low, high),
             _position(end, low, high),

@@ -28,7 +28,7 @@ from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.groups import list_groups
 from survey.results.joint_counts import list_variables
 from survey.results.number_format import format_p_value, number_format, points
-from survey.results.question_statistics import Answer, truth_labels
+from survey.results.question_statistics import Answer, answer_name, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
     MAX_PREDICTORS,
@@ -195,7 +195,10 @@ DIFFERENCE = Analysis(
     compute=lambda cache, *arguments: compute_difference(cache.store, *arguments),
     row_type=DifferenceRow,
     template="research/difference.html",
-    form=lambda cache, survey, _: {"groups": list_groups(cache.store, survey)},
+    form=lambda cache, survey, _: {
+        "groups": list_groups(cache.store, survey),
+        "group_name": lambda group: difference_table.group_name(group, survey),
+    },
     context=_difference_context,
     sentences=difference_table,
     chart=_difference_chart,
@@ -239,7 +242,10 @@ def _regression_form(
     outcome = next((question for question in questions if question.id == request.question), None)
     baselines: list[Answer] = []
     if outcome is not None:
-        baselines = [(f"{outcome.id}:{id_}", label) for id_, label in truth_labels(outcome)]
+        baselines = [
+            (f"{outcome.id}:{id_}", answer_name(label, outcome))
+            for id_, label in truth_labels(outcome)
+        ]
         baselines.insert(0, baselines.pop(default_baseline(outcome)))
     return {
         "candidates": questions,

@@ -52,6 +52,11 @@ def question_columns(survey: PublishedSurvey, question: PublishedQuestion) -> di
     return {"survey_id": survey.slug, "survey_version": survey.version, "question_id": question.id}
 
 
+def answer_name(label: str, question: PublishedQuestion) -> str:
+    """Name an answer together with its question: a label such as "Yes" says nothing alone."""
+    return f"“{label}” to “{question.text}”"
+
+
 def answer_columns(prefix: str, answer: Answer) -> dict[str, Any]:
     """Return the columns that name an answer in the row of an export."""
     return {f"{prefix}_id": answer[0], f"{prefix}_label": answer[1]}

@@ -90,6 +90,14 @@ def test_groups_by_an_answer_are_compared_by_joint_inversion(reader, two_links):
     assert "joint inversion" in reader.get(f"{PAGE}/difference?{by_answer}").text
 
 
+def test_closed_menus_name_the_question_with_the_answer(reader, two_links):
+    page = reader.get(f"{PAGE}/difference").text
+    assert page.count(">“Yes” to “Did you fall asleep at work?”</option>") == 2
+    assert page.count(">group “north”</option>") == 2
+    page = reader.get(f"{PAGE}/regression?question=pressure").text
+    assert ">“Often” to “Did anybody press you to stay longer?”</option>" in page
+
+
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [

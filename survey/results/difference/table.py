@@ -22,6 +22,7 @@ from survey.results.number_format import (
 from survey.results.question_statistics import (
     Answer,
     answer_columns,
+    answer_name,
     find_question,
     question_columns,
     truth_labels,
@@ -253,11 +254,17 @@ GROUP_CAVEATS = {
 }
 
 
+def group_name(group: Group, survey: PublishedSurvey) -> str:
+    """Return the name of a group, with its question if an answer defines it."""
+    if group.kind == ANSWER:
+        return answer_name(group.label, find_question(survey, group.name))
+    return group.label
+
+
 def group_phrase(group: Group, survey: PublishedSurvey) -> str:
     """Return a phrase for the members of a group."""
     if group.kind == ANSWER:
-        text = find_question(survey, group.name).text
-        return f"those who answered “{group.label}” to “{text}”"
+        return f"those who answered {group_name(group, survey)}"
     if group.kind == VERSION:
         return f"respondents of {group.label}"
     return f"respondents of the {group.label}"

@@ -18,17 +18,20 @@ from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import METHODS, CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow, page_rows
 from survey.results.difference import table as difference_table
-from survey.results.difference.compute import DifferenceRequest, compute_difference
+from survey.results.difference.compute import (
+    DifferenceRequest,
+    comparable_groups,
+    compute_difference,
+)
 from survey.results.difference.table import DifferenceResult, DifferenceRow, difference_chart
 from survey.results.estimates.chart import PART_CHARTS, file_chart, has_chart
 from survey.results.estimates.compute import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
-from survey.results.groups import list_groups
 from survey.results.joint_counts import list_variables
 from survey.results.number_format import format_p_value, number_format, points
-from survey.results.question_statistics import Answer, answer_name, truth_labels
+from survey.results.question_statistics import Answer, answer_name, find_question, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
     MAX_PREDICTORS,
@@ -168,6 +171,17 @@ CROSSTAB = Analysis(
 )
 
 
+def _difference_form(
+    cache: ResultCache, survey: PublishedSurvey, request: DifferenceRequest
+) -> Context:
+    question = find_question(survey, request.question) if request.question else None
+    return {
+        "question": question,
+        "groups": comparable_groups(cache.store, survey, question) if question else {},
+        "group_name": lambda group: difference_table.group_name(group, survey),
+    }
+
+
 def _difference_context(result: DifferenceResult) -> Context:
     has_chart = has_numbers(result.share_rows)
     return {
@@ -195,10 +209,7 @@ DIFFERENCE = Analysis(
     compute=lambda cache, *arguments: compute_difference(cache.store, *arguments),
     row_type=DifferenceRow,
     template="research/difference.html",
-    form=lambda cache, survey, _: {
-        "groups": list_groups(cache.store, survey),
-        "group_name": lambda group: difference_table.group_name(group, survey),
-    },
+    form=_difference_form,
     context=_difference_context,
     sentences=difference_table,
     chart=_difference_chart,

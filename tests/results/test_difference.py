@@ -7,7 +7,11 @@ import pytest
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import conditional_difference, crosstab, difference, independence
-from survey.results.difference.compute import DifferenceRequest, compute_difference
+from survey.results.difference.compute import (
+    DifferenceRequest,
+    comparable_groups,
+    compute_difference,
+)
 from survey.results.difference.table import caveats, difference_chart, paper_sentences
 from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
@@ -73,6 +77,26 @@ def test_groups_by_an_answer_are_estimated_by_joint_inversion(store, two_groups)
     expected = conditional_difference(table, [0, 1])
     np.testing.assert_array_equal([row.estimate for row in result.rows], expected.estimate)
     np.testing.assert_array_equal([row.conf_low for row in result.rows], expected.conf_low)
+
+
+def test_every_group_that_is_offered_can_be_compared(store):
+    kinds = ["choice", "sets", "coins", "bits", "subsets", "hours", "mood"]
+    survey = published_kinds(store, kinds)
+    fill(store, survey, 300, "north", 1)
+    fill(store, survey, 200, "south", 2)
+    offered = {}
+    for question in survey.definition.questions:
+        groups = comparable_groups(store, survey, question)
+        offered[question.id] = list(groups)
+        for members in groups.values():
+            first, second = members[:2]
+            assert between(store, survey, question.id, first.id, second.id).groups[0] == first
+    by_answer = [
+        "Groups",
+        *(f"Answers to “{name}?”" for name in ("choice", "coins", "subsets", "mood")),
+    ]
+    assert offered["hours"] == offered["bits"] == offered["sets"] == ["Groups"]
+    assert offered["coins"] == [heading for heading in by_answer if "coins" not in heading]
 
 
 def test_versions_are_compared_through_their_own_channels(store, small):

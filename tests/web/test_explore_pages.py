@@ -90,8 +90,19 @@ def test_groups_by_an_answer_are_compared_by_joint_inversion(reader, two_links):
     assert "joint inversion" in reader.get(f"{PAGE}/difference?{by_answer}").text
 
 
+def test_a_number_is_offered_no_groups_by_answer(reader, store):
+    survey = published_kinds(store, ["hours", "choice"])
+    fill(store, survey, 300)
+    page = f"/research/surveys/{survey.slug}/explore/difference?question="
+    assert "a mean cannot be compared" in reader.get(f"{page}hours").text
+    fill(store, survey, 300, "north", seed=6)
+    text = reader.get(f"{page}hours").text
+    assert 'value="link:north"' in text
+    assert 'value="answer:' not in text
+
+
 def test_closed_menus_name_the_question_with_the_answer(reader, two_links):
-    page = reader.get(f"{PAGE}/difference").text
+    page = reader.get(f"{PAGE}/difference?question=pressure").text
     assert page.count(">“Yes” to “Did you fall asleep at work?”</option>") == 2
     assert page.count(">group “north”</option>") == 2
     page = reader.get(f"{PAGE}/regression?question=pressure").text

@@ -10,6 +10,7 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
+from survey.estimator.tables.crosstab import PairDesign
 from survey.estimator.trust.suppression import decide, least_precise
 from survey.estimator.trust.worst_case import conditional_worst_case
 from survey.mechanism import SubsetSelection
@@ -20,7 +21,14 @@ from survey.results.crosstab.compute import pair_design
 from survey.results.difference.table import DifferenceResult
 from survey.results.display_status import SUPPRESSED, decide_disclosures
 from survey.results.estimates.compute import question_mean
-from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
+from survey.results.groups import (
+    ANSWER,
+    VERSION,
+    Group,
+    find_group,
+    list_groups,
+    tallies_by_link,
+)
 from survey.results.joint_counts import joint_counts
 from survey.results.question_statistics import (
     defines_groups,
@@ -74,6 +82,30 @@ def compute_difference(
     return _between_samples(survey, question, groups, samples, options)
 
 
+def comparable_groups(
+    store: Store, survey: PublishedSurvey, question: PublishedQuestion
+) -> dict[str, Sequence[Group]]:
+    """Return the groups between which a question can be compared, under their headings."""
+    groups = {
+        heading: [group for group in members if _is_comparable(store, survey, question, group)]
+        for heading, members in list_groups(store, survey).items()
+    }
+    return {heading: members for heading, members in groups.items() if len(members) > 1}
+
+
+def _is_comparable(
+    store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
+) -> bool:
+    try:
+        if group.kind == ANSWER:
+            _answer_design(survey, question, group.name)
+        if group.kind == VERSION:
+            _counterpart(store, survey, question, group)
+    except (ChannelError, CountsError):
+        return False
+    return True
+
+
 class Sample(NamedTuple):
     """The reports of one group to a question: how many include it, and their counts."""
 
@@ -95,6 +127,14 @@ def _version_sample(
     store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
 ) -> Sample:
     """Return the reports of another version to the same question, with that version's channel."""
+    version, counterpart = _counterpart(store, survey, question, group)
+    return _sample(version, counterpart, store.tally(version.key))
+
+
+def _counterpart(
+    store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
+) -> tuple[PublishedSurvey, PublishedQuestion]:
+    """Return another version and its question; CountsError if its shares do not compare."""
     version = find_survey(store, survey.slug, int(group.name))
     if not has_question(version, question.id):
         raise CountsError(f"{group.label} does not ask {question.id}")
@@ -104,7 +144,7 @@ def _version_sample(
             f"{question.id} has other options in {group.label}: shares of different lists of "
             "options cannot be compared"
         )
-    return _sample(version, counterpart, store.tally(version.key))
+    return version, counterpart
 
 
 def _sample(survey: PublishedSurvey, question: PublishedQuestion, tally: Tally) -> Sample:
@@ -174,18 +214,10 @@ def _by_answer(
     options: IntervalOptions,
 ) -> DifferenceResult:
     """Compare groups defined by an answer: by joint inversion, never by filtering reports."""
-    if question.kind.is_numeric:
-        raise CountsError(f"{question.id} is a number: compare its mean between groups or versions")
-    place, base_place = question_index(survey, question.id), question_index(survey, groups[0].name)
-    if place == base_place:
-        raise CountsError(f"{question.id} cannot be split by its own answers")
-    if not defines_groups(question):
-        raise ChannelError(
-            f"each report to {question.id} names several options: compare it between groups or "
-            "versions"
-        )
-    design = pair_design(question, survey.definition.questions[base_place])
-    counts = joint_counts(store, survey, place, base_place)
+    base_id = groups[0].name
+    design = _answer_design(survey, question, base_id)
+    places = question_index(survey, question.id), question_index(survey, base_id)
+    counts = joint_counts(store, survey, *places)
     answers = [group.option for group in groups]
     n = int(counts.sum())
     result = DifferenceResult(survey, question, groups, (n, n), options)
@@ -197,3 +229,22 @@ def _by_answer(
         return replace(result, shares=estimator.conditional_difference(table, answers))
     except NoBaseError:
         return result
+
+
+def _answer_design(
+    survey: PublishedSurvey, question: PublishedQuestion, base_id: str
+) -> PairDesign:
+    """Return the design that relates a question to the one whose answers define the groups.
+
+    Raises CountsError and ChannelError if reports do not determine shares in these groups.
+    """
+    if question.kind.is_numeric:
+        raise CountsError(f"{question.id} is a number: compare its mean between groups or versions")
+    if question.id == base_id:
+        raise CountsError(f"{question.id} cannot be split by its own answers")
+    if not defines_groups(question):
+        raise ChannelError(
+            f"each report to {question.id} names several options: compare it between groups or "
+            "versions"
+        )
+    return pair_design(question, find_question(survey, base_id))

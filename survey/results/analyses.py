@@ -260,6 +260,8 @@ def _regression_form(
         baselines.insert(0, baselines.pop(default_baseline(outcome)))
     return {
         "candidates": questions,
+        "outcome": outcome,
+        "predictors": [question for question in questions if question != outcome],
         "baselines": baselines,
         "group": GROUP if has_groups(cache.store, survey) else "",
         "max_predictors": MAX_PREDICTORS,

@@ -166,7 +166,7 @@ def every_kind(store):
     ("name", "predictors", "error", "reason"),
     [
         ("choice", [], CountsError, "at least one predictor"),
-        ("choice", ["choice"], CountsError, "cannot be a predictor of itself"),
+        ("choice", ["choice"], CountsError, "it cannot be a predictor"),
         ("choice", ["mood", "mood"], CountsError, "Choose each predictor once"),
         ("choice", ["link"], CountsError, "one group"),
         ("choice", ["none"], NotFoundError, 'no question "none"'),

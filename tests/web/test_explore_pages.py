@@ -248,11 +248,15 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
 @pytest.mark.parametrize(
     ("query", "field", "words"),
     [
-        ("question=fell_asleep", "predictors", "Choose at least one predictor"),
+        (
+            "question=fell_asleep&against=fell_asleep:no",
+            "predictors",
+            "Choose at least one predictor",
+        ),
         (
             "question=fell_asleep&predictor=fell_asleep",
             "predictors",
-            "fell_asleep cannot be a predictor of itself",
+            "fell_asleep is the outcome, so it cannot be a predictor: choose other predictors",
         ),
         (
             "question=fell_asleep&predictor=pressure&against=fell_asleep:often",
@@ -274,6 +278,15 @@ def test_invalid_regressions_are_rejected_beside_their_field(
     assert f'<a href="#{field}">{words}</a>' in response.text
     error = rf'id="{field}\b.{{,120}}<span class="unseen">Error: </span>{re.escape(words)}</p>'
     assert re.search(error, response.text, re.DOTALL)
+
+
+def test_the_outcome_is_not_offered_as_its_own_predictor(reader, two_links):
+    def offered(query):
+        return re.findall(r'name="predictor" value="(\w+)"', reader.get(PAGE + query).text)
+
+    assert offered("/regression") == []
+    assert offered("/regression?question=fell_asleep") == ["link", "pressure"]
+    assert offered("/regression?question=pressure&predictor=pressure") == ["link", "fell_asleep"]
 
 
 def test_a_regression_on_an_unknown_question_is_not_found(reader, two_links):

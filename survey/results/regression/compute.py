@@ -62,6 +62,11 @@ class RegressionRequest(Request):
         )
 
     @property
+    def is_complete(self) -> bool:
+        """Whether predictors were chosen, or could be: the form with an outcome has a baseline."""
+        return super().is_complete and bool(self.predictors or self.against)
+
+    @property
     def query(self) -> dict[str, Any]:
         """The query of a link that repeats this request."""
         predictors = list(self.predictors)
@@ -166,7 +171,9 @@ def _check_predictors(
 ) -> None:
     ids = [question.id for question in predictors]
     if outcome.id in ids:
-        raise CountsError(f"{outcome.id} cannot be a predictor of itself")
+        raise CountsError(
+            f"{outcome.id} is the outcome, so it cannot be a predictor: choose other predictors"
+        )
     if len(set(ids)) < len(ids):
         raise CountsError("Choose each predictor once")
     if not ids and not by_group:

@@ -164,7 +164,10 @@ CROSSTAB = Analysis(
         "methods": METHODS,
         "variables": [variable.question for variable in list_variables(survey)],
     },
-    context=lambda result: {"rows": page_rows(result)},
+    context=lambda result: {
+        "rows": page_rows(result),
+        "null_statement": crosstab_table.null_statement(result),
+    },
     sentences=crosstab_table,
     workbook=crosstab_workbook,
     error_field="second",
@@ -188,6 +191,7 @@ def _difference_context(result: DifferenceResult) -> Context:
         "group_phrases": [
             difference_table.group_phrase(group, result.survey) for group in result.groups
         ],
+        "null_statement": difference_table.null_statement(result),
         "chart": chart_svg(difference_chart(result)) if has_chart else "",
         "mean_text": number_format(result.question, "mean").text,
         "mean_difference": lambda value: difference_table.format_mean_difference(result, value),
@@ -271,6 +275,7 @@ def _regression_form(
 
 def _regression_context(result: RegressionResult) -> Context:
     return {
+        "null_statement": regression_sentences.null_statement(result),
         "odds_ratio": regression_sentences.format_odds_ratio,
         "interval": regression_sentences.format_interval,
         "p_value": format_p_value,

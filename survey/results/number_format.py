@@ -108,6 +108,15 @@ def share_interval(low: float | None, high: float | None) -> str:
     return percent_range(low, high)
 
 
+def covers_everything(low: float | None, high: float | None) -> bool:
+    """Return whether the interval of a share, as it is printed, excludes nothing.
+
+    >>> covers_everything(0.004, 1.0), covers_everything(0.0, 0.99)
+    (True, False)
+    """
+    return percent(low) == "0%" and percent(high) == "100%"
+
+
 def describe_share(estimate: float | None, low: float | None, high: float | None) -> str:
     """Describe an estimated share and its interval in words.
 

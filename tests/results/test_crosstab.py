@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -153,7 +154,11 @@ def test_two_questions_of_two_answers_have_their_correlation(store, monkeypatch)
     names = [f"{question.id}.{question.options[0].id}" for question in survey.definition.questions]
     result = cross(store, survey, names)
     assert result.phi.estimate == phi(result.table).estimate
-    assert "φ = " in paper_sentences(result)[-1]
+    is_zero_possible = result.phi.conf_low < 0 < result.phi.conf_high
+    assert is_zero_possible
+    assert not any("φ = " in sentence for sentence in paper_sentences(result))
+    shown = replace(result, phi=replace(result.phi, conf_low=0.1, conf_high=0.3))
+    assert "interval 0.10 to 0.30" in paper_sentences(shown)[-1]
     assert cross(store, survey, names, IntervalOptions(level=0.8)).phi.level == 0.8
 
 

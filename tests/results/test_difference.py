@@ -12,7 +12,12 @@ from survey.results.difference.compute import (
     comparable_groups,
     compute_difference,
 )
-from survey.results.difference.table import caveats, difference_chart, paper_sentences
+from survey.results.difference.table import (
+    caveats,
+    difference_chart,
+    null_statement,
+    paper_sentences,
+)
 from survey.results.joint_counts import joint_counts
 from survey.results.request import IntervalOptions
 from tests.conftest import SMALL
@@ -67,6 +72,20 @@ def test_sentences_name_the_groups_and_each_kind_of_group_has_its_own_caveat(sto
     )
     assert any("joint inversion" in text for text in caveats(by_answer))
     assert by_answer.test is None
+
+
+def test_only_a_difference_that_is_shown_gets_a_sentence_for_a_paper(store, small):
+    for seed, group in enumerate(("north", "south")):
+        add_people(store, small, 2000, group, SHARES, seed)
+    alike = between(store, small, "fell_asleep", "link:north", "link:south")
+    assert all(row.conf_low <= 0 <= row.conf_high for row in alike.rows)
+    assert paper_sentences(alike) == []
+    largest = max(max(-row.conf_low, row.conf_high) for row in alike.rows)
+    assert null_statement(alike) == (
+        "These responses do not show a difference between respondents of the group “north” and "
+        f"respondents of the group “south”. Differences of up to {100 * largest:.0f} percentage "
+        "points remain possible."
+    )
 
 
 def test_groups_by_an_answer_are_estimated_by_joint_inversion(store, two_groups):
@@ -192,7 +211,7 @@ def test_every_kind_of_question_is_compared_between_groups(store):
         visible = [row for row in result.rows if row.estimate is not None]
         assert all(row.conf_low <= row.conf_high for row in visible)
         assert caveats(result)
-        assert bool(paper_sentences(result)) == bool(visible)
+        assert bool(visible) == (bool(paper_sentences(result)) or bool(null_statement(result)))
 
 
 def test_numbers_and_sets_of_options_cannot_be_compared_by_an_answer(store):

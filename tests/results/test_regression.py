@@ -16,7 +16,12 @@ from survey.results.regression.compute import (
     compute_regression,
     regression_questions,
 )
-from survey.results.regression.sentences import caveats, format_odds_ratio, paper_sentences
+from survey.results.regression.sentences import (
+    caveats,
+    format_odds_ratio,
+    null_statement,
+    paper_sentences,
+)
 from survey.results.request import IntervalOptions
 from tests.cases import each_case
 from tests.parquet.reports import fill
@@ -112,6 +117,8 @@ def test_sentences_and_caveats_name_the_method(store, small):
     assert "6,000 reports" in model
     assert "The estimated odds of “Yes” against “No” were" in first
     assert any("bias odds ratios towards 1" in text for text in caveats(result))
+    penalized = regress(store, small, "fell_asleep", ["pressure"], penalty="firth")
+    assert "by Firth’s penalized likelihood" in paper_sentences(penalized)[0]
 
 
 def test_undetermined_coefficients_are_flagged_and_explained(store, small):
@@ -133,7 +140,6 @@ def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     assert all(math.isfinite(row.odds_ratio) for row in penalized.rows)
     assert {row.method[-15:] for row in penalized.rows} == {"Firth's penalty"}
     assert any("more than the responses do" in text for text in caveats(penalized))
-    assert "by Firth’s penalized likelihood" in paper_sentences(penalized)[0]
 
 
 def test_a_penalty_with_many_coefficients_or_another_name_is_rejected(store, small, monkeypatch):
@@ -201,18 +207,21 @@ def test_odds_ratios_have_three_significant_digits():
     assert SHARES.sum() == pytest.approx(1)
 
 
-def test_sentences_state_open_intervals_and_whether_a_difference_was_shown(store, small):
+def test_sentences_are_about_differences_that_were_shown_and_state_open_intervals(store, small):
     add_people(store, small, 6000)
     result = regress(store, small, "fell_asleep", ["pressure"])
     place = next(i for i, row in enumerate(result.rows) if row.predictor_id)
-    columns = {
-        name: np.full(len(result.rows), value)
-        for name, value in (("conf_low", -0.5), ("conf_high", math.inf), ("p_value", 0.2))
-    }
-    is_open = replace(result, fit=replace(result.fit, **columns))
-    sentence = paper_sentences(is_open)[1]
-    assert "(95% confidence interval: above 0.607; p = 0.2" in sentence
-    assert sentence.endswith("), so a difference was not shown.")
+
+    def changed(**columns):
+        arrays = {name: np.full(len(result.rows), value) for name, value in columns.items()}
+        return replace(result, fit=replace(result.fit, **arrays))
+
+    is_unclear = changed(conf_low=-0.5, conf_high=math.inf, p_value=0.2)
+    assert paper_sentences(is_unclear) == []
+    assert "do not show that the odds differ" in null_statement(is_unclear)
+    is_open = changed(conf_low=0.5, conf_high=math.inf, p_value=0.002)
+    assert "(95% confidence interval: above 1.65; p = 0.002)." in paper_sentences(is_open)[1]
+    assert null_statement(is_open) == ""
     assert is_open.rows[place].conf_high is None
     assert any("“Above” and “below”" in text for text in caveats(is_open))
     assert not any("“Above” and “below”" in text for text in caveats(result))

@@ -11,6 +11,7 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
 from survey.results.joint_counts import joint_channel
 from survey.results.number_format import (
+    covers_everything,
     describe_share,
     format_p_value,
     not_enough,
@@ -18,6 +19,7 @@ from survey.results.number_format import (
     percent_range,
 )
 from survey.results.question_statistics import answer_columns, truth_labels
+from survey.results.significance import significance_limit
 from survey.store import PublishedSurvey
 
 SHADES = 8
@@ -123,12 +125,29 @@ def paper_sentences(result: CrosstabResult) -> list[str]:
     if result.is_suppressed:
         return []
     largest = max(result.rows, key=lambda row: row.estimate or 0.0)
-    sentences = [_share_sentence(result, largest)]
-    if result.test is not None:
+    is_limited = not covers_everything(largest.conf_low, largest.conf_high)
+    sentences = [_share_sentence(result, largest)] if is_limited else []
+    if result.test is not None and _is_related(result.test, result.table.level):
         sentences.append(independence_sentence(result, result.test))
-    if result.phi is not None:
-        sentences.append(phi_sentence(result, result.phi))
+    if result.phi is not None and not result.phi.conf_low <= 0 <= result.phi.conf_high:
+        sentences.append(_phi_sentence(result, result.phi))
     return sentences
+
+
+def null_statement(result: CrosstabResult) -> str:
+    """State that no relation was shown; empty if one was, or if there is no test."""
+    test = result.test
+    if test is None or _is_related(test, result.table.level):
+        return ""
+    return (
+        "These responses do not show that the answers to the two questions are related "
+        f"(χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)}). This is no "
+        "evidence that they are unrelated."
+    )
+
+
+def _is_related(test: Independence, level: float) -> bool:
+    return test.p_value < significance_limit(level)
 
 
 def caveats(result: CrosstabResult) -> list[str]:
@@ -185,18 +204,16 @@ def terminal_lines(result: CrosstabResult) -> list[str]:
 
 
 def independence_sentence(result: CrosstabResult, test: Independence) -> str:
-    """Return the result of the test of independence as a sentence for a paper."""
+    """Return the relation that the test of independence shows as a sentence for a paper."""
     first, second = (question.text for question in result.questions)
-    is_significant = test.p_value < 1 - result.table.level
-    verb = "were related" if is_significant else "were not shown to be related"
     return (
-        f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
+        f"The answers to “{first}” and “{second}” were related (Pearson’s test of the randomized "
         f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)}; "
         f"likelihood ratio G² = {test.g_squared:.1f}, {format_p_value(test.g_p_value)})."
     )
 
 
-def phi_sentence(result: CrosstabResult, phi: Phi) -> str:
+def _phi_sentence(result: CrosstabResult, phi: Phi) -> str:
     """Return the correlation of two questions with two answers each as a sentence for a paper."""
     first, second = (
         f"“{truth_labels(question)[0][1]}” to “{question.text}”" for question in result.questions

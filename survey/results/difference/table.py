@@ -29,6 +29,7 @@ from survey.results.question_statistics import (
     truth_values,
 )
 from survey.results.request import IntervalOptions
+from survey.results.significance import is_finding, significance_limit
 from survey.store import PublishedSurvey
 
 
@@ -207,26 +208,59 @@ def difference_chart(result: DifferenceResult) -> dict[str, Any]:
 
 
 def paper_sentences(result: DifferenceResult) -> list[str]:
-    """Return sentences for a paper; none about suppressed figures."""
-    sentences = []
-    rows = [row for row in result.share_rows if row.p_value is not None]
-    if rows:
-        sentences.append(_share_sentence(result, min(rows, key=lambda row: row.p_value or 0.0)))
-    if result.test is not None:
+    """Return sentences for a paper, about differences that the responses show."""
+    sentences = [_share_sentence(result, row) for row in _findings(result, result.share_rows)[:1]]
+    if result.test is not None and result.test.p_value < significance_limit(result.options.level):
         sentences.append(_test_sentence(result, result.test))
-    means = [row for row in result.mean_rows if row.p_value is not None]
+    means = _findings(result, result.mean_rows)
     return sentences + [_mean_sentence(result, row) for row in means]
+
+
+def null_statement(result: DifferenceResult) -> str:
+    """State that no difference was shown, and how large it may be; empty if one was shown."""
+    share, mean = _largest_possible(result.share_rows), _largest_possible(result.mean_rows)
+    possible = [
+        f"{points(share)} percentage points" if share else "",
+        f"{format_mean_difference(result, mean)} between the means" if mean else "",
+    ]
+    if paper_sentences(result) or not any(possible):
+        return ""
+    first, second = _group_phrases(result)
+    return (
+        f"These responses do not show a difference between {first} and {second}. Differences of "
+        f"up to {' and of up to '.join(filter(None, possible))} remain possible."
+    )
+
+
+def _findings(result: DifferenceResult, rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
+    """Return the rows whose difference is shown although all of them were tested."""
+    tested = [row for row in rows if row.p_value is not None]
+    limit = significance_limit(result.options.level, _count_tests(rows))
+    shown = [row for row in tested if is_finding(row.p_value, row.conf_low, row.conf_high, limit)]
+    return sorted(shown, key=lambda row: row.p_value or 0.0)
+
+
+def _count_tests(rows: Sequence[DifferenceRow]) -> int:
+    """Return the number of tests; the shares of two answers have the same one."""
+    tested = sum(row.p_value is not None for row in rows)
+    return tested if tested > 2 else 1
+
+
+def _largest_possible(rows: Sequence[DifferenceRow]) -> float | None:
+    """Return the end of the intervals that is farthest from 0; None without an estimate."""
+    ends = [end for row in rows if row.p_value is not None for end in (row.conf_low, row.conf_high)]
+    return max((abs(end) for end in ends if end is not None), default=None)
 
 
 def caveats(result: DifferenceResult) -> list[str]:
     """Return the caveats that belong beside the figures."""
     texts = [GROUP_CAVEATS[result.groups[0].kind]]
-    rows = [row for row in result.share_rows if row.p_value is not None]
-    if len(rows) > 2:
+    n_tests = _count_tests(result.share_rows)
+    if n_tests > 1:
         # Rounded down: a limit rounded up would promise too much.
-        limit = math.floor(round(1e4 * (1 - result.options.level) / len(rows), 6)) / 1e4
+        limit = math.floor(1e4 * significance_limit(result.options.level, n_tests)) / 1e4
         texts.append(
-            f"Each interval and p-value is for one answer alone. Among {len(rows)} answers, one "
+            f"Each interval and p-value is for one answer alone. Among {n_tests} answers, one "
             f"may differ by chance: to allow for all of them, require p below {limit:g}."
         )
     rows = [*result.share_rows, *result.mean_rows]
@@ -288,11 +322,9 @@ def _share_sentence(result: DifferenceResult, row: DifferenceRow) -> str:
 
 
 def _test_sentence(result: DifferenceResult, test: Independence) -> str:
-    is_significant = test.p_value < 1 - result.options.level
     first, second = _group_phrases(result)
-    verb = "differed" if is_significant else "were not shown to differ"
     return (
-        f"The answers to “{result.question.text}” {verb} between {first} and {second} (Pearson’s "
+        f"The answers to “{result.question.text}” differed between {first} and {second} (Pearson’s "
         f"test of the randomized reports, χ²({test.df}) = {test.statistic:.1f}, "
         f"{format_p_value(test.p_value)})."
     )

@@ -15,6 +15,7 @@ from survey.results.crosstab.table import (
     CrosstabRow,
     caveats,
     independence_sentence,
+    null_statement,
 )
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS, EstimateRow
@@ -110,7 +111,11 @@ def crosstab_methods_sheet(result: CrosstabResult) -> list[tuple[str, str]]:
             "randomization.",
         ),
         ("Suppression", SUPPRESSION),
-        *([] if test is None else [("Test", independence_sentence(result, test))]),
+        *(
+            []
+            if test is None
+            else [("Test", null_statement(result) or independence_sentence(result, test))]
+        ),
         ("Limits", " ".join([*caveats(result), LIMITS])),
     ]
 

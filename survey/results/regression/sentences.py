@@ -7,6 +7,7 @@ from itertools import groupby
 
 from survey.results.number_format import format_p_value
 from survey.results.regression.table import GROUP, NOT_DETERMINED, RegressionResult, RegressionRow
+from survey.results.significance import is_finding, significance_limit
 
 MAX_SENTENCES = 4
 
@@ -27,12 +28,36 @@ INTERVALS = {
 
 
 def paper_sentences(result: RegressionResult) -> list[str]:
-    """Return sentences for a paper, smallest p-values first; none about suppressed figures."""
-    rows = [row for row in result.rows if row.predictor_id and row.p_value is not None]
-    if result.fit is None or not result.fit.converged or not rows:
+    """Return sentences for a paper about the clearest differences that the responses show."""
+    findings = sorted(_findings(result), key=lambda row: row.p_value or 0.0)[:MAX_SENTENCES]
+    if not findings:
         return []
-    smallest_p = sorted(rows, key=lambda row: row.p_value or 0.0)[:MAX_SENTENCES]
-    return [_model_sentence(result), *(_coefficient_sentence(result, row) for row in smallest_p)]
+    return [_model_sentence(result), *(_coefficient_sentence(result, row) for row in findings)]
+
+
+def null_statement(result: RegressionResult) -> str:
+    """State that no odds ratio was shown to differ from 1; empty if one was."""
+    if not _tested_rows(result) or _findings(result):
+        return ""
+    return (
+        "These responses do not show that the odds differ by any of the predictors. This is no "
+        "evidence that they are equal: every odds ratio within the intervals remains possible."
+    )
+
+
+def _tested_rows(result: RegressionResult) -> list[RegressionRow]:
+    if result.fit is None or not result.fit.converged:
+        return []
+    return [row for row in result.rows if row.predictor_id and row.p_value is not None]
+
+
+def _findings(result: RegressionResult) -> list[RegressionRow]:
+    """Return the coefficients that are shown to differ from 0 although all were tested."""
+    rows = _tested_rows(result)
+    limit = significance_limit(result.options.level, max(len(rows), 1))
+    return [
+        row for row in rows if is_finding(row.p_value, row.conf_low, row.conf_high, limit, equal=1)
+    ]
 
 
 def caveats(result: RegressionResult) -> list[str]:
@@ -158,13 +183,11 @@ def _model_sentence(result: RegressionResult) -> str:
 
 
 def _coefficient_sentence(result: RegressionResult, row: RegressionRow) -> str:
-    is_significant = (row.p_value or 0.0) < 1 - row.conf_level
-    conclusion = "" if is_significant else ", so a difference was not shown"
     return (
         f"The estimated odds of “{row.option_label}” against “{row.against_option_label}” were "
         f"{format_odds_ratio(row.odds_ratio)} times as high for {_comparison_phrase(result, row)} "
         f"({100 * row.conf_level:g}% confidence interval: {_interval_text(row)}; "
-        f"{format_p_value(row.p_value or 0.0)}){conclusion}."
+        f"{format_p_value(row.p_value or 0.0)})."
     )
 
 

@@ -30,7 +30,12 @@ from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.joint_counts import list_variables
-from survey.results.number_format import format_p_value, number_format, points
+from survey.results.number_format import (
+    covers_everything,
+    format_p_value,
+    number_format,
+    points,
+)
 from survey.results.question_statistics import Answer, answer_name, find_question, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
@@ -167,6 +172,7 @@ CROSSTAB = Analysis(
     context=lambda result: {
         "rows": page_rows(result),
         "null_statement": crosstab_table.null_statement(result),
+        "covers_everything": covers_everything,
     },
     sentences=crosstab_table,
     workbook=crosstab_workbook,
@@ -186,7 +192,7 @@ def _difference_form(
 
 
 def _difference_context(result: DifferenceResult) -> Context:
-    has_chart = has_numbers(result.share_rows)
+    has_chart = bool(result.chart_rows)
     return {
         "group_phrases": [
             difference_table.group_phrase(group, result.survey) for group in result.groups
@@ -197,12 +203,13 @@ def _difference_context(result: DifferenceResult) -> Context:
         "mean_difference": lambda value: difference_table.format_mean_difference(result, value),
         "points": points,
         "unit_text": difference_table.unit_text(result),
+        "excludes_nothing": result.excludes_nothing,
         "p_value": format_p_value,
     }
 
 
 def _difference_chart(result: DifferenceResult, request: DifferenceRequest) -> Chart:
-    if not has_numbers(result.share_rows):
+    if not result.chart_rows:
         raise NotFoundError(f"the question {request.question} has no chart of differences")
     return difference_chart(result)
 
@@ -244,6 +251,7 @@ WEIGHTING = Analysis(
     row_type=WeightingRow,
     template="research/weighting.html",
     form=_weighting_form,
+    context=lambda _: {"covers_everything": covers_everything},
     sentences=weighting_table,
     error_field="margins",
     errors=(DesignError, CountsError, ChannelError),
@@ -278,6 +286,7 @@ def _regression_context(result: RegressionResult) -> Context:
         "null_statement": regression_sentences.null_statement(result),
         "odds_ratio": regression_sentences.format_odds_ratio,
         "interval": regression_sentences.format_interval,
+        "ANY_VALUE": regression_sentences.ANY_VALUE,
         "p_value": format_p_value,
         "predictor_label": regression_sentences.predictor_label,
         "predictor_text": lambda name: regression_sentences.predictor_text(result, name),

@@ -7,6 +7,7 @@ import io
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 
 from survey.results.difference.compute import DifferenceRequest, compute_difference
@@ -137,6 +138,25 @@ def test_a_suppressed_difference_has_no_number_on_its_page_or_in_its_files(reade
     rows = rows_of(reader.get(f"{PAGE}/difference/difference.csv?{LINKS}"))
     assert {(row["estimate"], row["estimate_a"], row["p_value"]) for row in rows} == {("", "", "")}
     assert reader.get(f"{PAGE}/difference/figure.svg?{LINKS}").status_code == 404
+
+
+def test_an_interval_that_excludes_nothing_is_replaced_by_a_flag(reader, store, small, monkeypatch):
+    nobody = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    add_people(store, small, 1500, shares=nobody)
+    groups = "a=answer:pressure:never&b=answer:pressure:often"
+    page = reader.get(f"{PAGE}/difference?question=fell_asleep&{groups}").text
+    assert "any difference is possible" in page
+    assert "100 to 100" not in page
+    weights = "by=answer:pressure&unit=percent&margins=Never,50%0AOnce,40%0AOften,10"
+    page = reader.get(f"{PAGE}/weighting?question=fell_asleep&{weights}").text
+    assert page.count("any share is possible") == 3
+    survey = published_kinds(store, ["bits", "long_bits"])
+    fill(store, survey, 300)
+    monkeypatch.setattr("survey.results.crosstab.compute.disclosure", lambda *_tables: "show")
+    table = f"/research/surveys/{survey.slug}/explore?first=bits.a&second=long_bits.o0"
+    page = reader.get(table).text
+    assert "any share is possible" in page
+    assert "0 to 100%" not in page
 
 
 def test_the_margins_field_has_a_line_for_each_category(reader, two_links):

@@ -107,13 +107,28 @@ class DifferenceResult:
         """The row of the mean, if the answers are numbers or scores."""
         if not truth_values(self.question) or self.by_answer:
             return []
-        numbers = _mean_numbers(self.means, truth_values(self.question))
+        numbers = _mean_numbers(self.means, _mean_reach(self.question))
         return [self._row("mean", ("", ""), self.means_disclosure, numbers)]
 
     @property
     def rows(self) -> list[DifferenceRow]:
         """All rows in the order of the CSV."""
         return [*self.share_rows, *self.mean_rows]
+
+    @property
+    def chart_rows(self) -> list[DifferenceRow]:
+        """The rows of shares with an estimate and an interval that excludes something."""
+        return [
+            row
+            for row in self.share_rows
+            if row.estimate is not None and not self.excludes_nothing(row)
+        ]
+
+    def excludes_nothing(self, row: DifferenceRow) -> bool:
+        """Return whether the interval contains all possible differences, as it is printed."""
+        reach = _mean_reach(self.question) if row.statistic == "mean" else 1.0
+        low, high = row.conf_low or 0.0, row.conf_high or 0.0
+        return low <= -PRINTED_AS_WHOLE * reach and high >= PRINTED_AS_WHOLE * reach
 
     def _row(
         self, statistic: str, answer: Answer, disclosure: Disclosure, numbers: dict[str, Any]
@@ -132,6 +147,9 @@ class DifferenceResult:
             **(NO_NUMBERS if disclosure == SUPPRESSED else numbers),
         )
 
+
+PRINTED_AS_WHOLE = 0.995
+"""Part of a range from which an end is printed as the end of the range, in whole points."""
 
 NUMBERS = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
 """Columns that have the same name in the results of both estimators."""
@@ -158,10 +176,15 @@ def _share_numbers(shares: Difference | None, place: int) -> dict[str, Any]:
     }
 
 
-def _mean_numbers(means: MeanDifference | None, values: Sequence[float | None]) -> dict[str, Any]:
+def _mean_reach(question: PublishedQuestion) -> float:
+    """Return the largest possible difference of two means."""
+    values = [value for value in truth_values(question) if value is not None]
+    return max(values) - min(values)
+
+
+def _mean_numbers(means: MeanDifference | None, reach: float) -> dict[str, Any]:
     if means is None:
-        numbers = [value for value in values if value is not None]
-        return _unknown_numbers(max(numbers) - min(numbers))
+        return _unknown_numbers(reach)
     return {
         "estimate_a": means.mean_a,
         "estimate_b": means.mean_b,
@@ -184,7 +207,7 @@ def chart_title(result: DifferenceResult) -> str:
 
 def difference_chart(result: DifferenceResult) -> dict[str, Any]:
     """Return a Vega-Lite chart of differences and intervals; 0 is in the middle of the axis."""
-    rows = result.share_rows
+    rows = result.chart_rows
     ends = [abs(end) for row in rows for end in (row.conf_low, row.conf_high) if end is not None]
     axis_end = next(end for end in AXIS_ENDS if end >= max(ends, default=0.0))
     data = [

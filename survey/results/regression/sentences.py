@@ -11,6 +11,9 @@ from survey.results.significance import is_finding, significance_limit
 
 MAX_SENTENCES = 4
 
+ANY_VALUE = "any value is possible"
+"""The text for an interval without ends, which replaces the estimate."""
+
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 1e6
 """Odds ratios beyond these are shown as less or more than the limit."""
 
@@ -81,8 +84,8 @@ def caveats(result: RegressionResult) -> list[str]:
     if result.fit and any(" to " not in _interval_text(row) for row in result.rows):
         texts.append(
             "“Above” and “below” mark intervals with one end. On the other side, the responses do "
-            "not limit the odds ratio, or only beyond a factor of a million. “Any value” means "
-            "that neither side has a limit."
+            "not limit the odds ratio, or only beyond a factor of a million. “Any value is "
+            "possible” means that neither side has a limit."
         )
     if result.fit is not None and result.fit.penalty == "firth":
         texts.append(
@@ -131,9 +134,9 @@ def format_interval(low: float | None, high: float | None) -> str:
     """Format an interval of odds ratios; an end that is None is open.
 
     >>> [format_interval(*ends) for ends in ((0.5, 2), (None, 2), (0.5, None), (None, None))]
-    ['0.5 to 2', 'below 2', 'above 0.5', 'any value']
+    ['0.5 to 2', 'below 2', 'above 0.5', 'any value is possible']
     >>> [format_interval(*ends) for ends in ((1e-9, 2), (2e6, None), (None, 1e-9), (1e-9, 2e6))]
-    ['below 2', 'above 1,000,000', 'below 0.000001', 'any value']
+    ['below 2', 'above 1,000,000', 'below 0.000001', 'any value is possible']
     """
     has_low = low is not None and low >= SMALLEST_RATIO
     has_high = high is not None and high <= LARGEST_RATIO
@@ -143,7 +146,7 @@ def format_interval(low: float | None, high: float | None) -> str:
         return f"{first} to {second}"
     if has_low:
         return f"above {first}"
-    return f"below {second}" if has_high else "any value"
+    return f"below {second}" if has_high else ANY_VALUE
 
 
 def _interval_text(row: RegressionRow) -> str:

@@ -173,6 +173,47 @@ def test_the_pdf_is_tagged_for_screen_readers(reader):
     assert pdf.pages[0].mediabox.width == pytest.approx(595.28, abs=1)
 
 
+WORD = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung"
+LONG_ANSWERS = (
+    SMALL.replace("Never", "Nobody pressed me to stay longer than I had agreed to at any time")
+    .replace("Once", "An answer that needs a whole sentence, as answers in real surveys often do")
+    .replace("Often", WORD)
+)
+LONG_TYPES = EVERY_TYPE.replace("I was ill", WORD).replace(
+    'unit = "hours"', f'unit = "{WORD[:40]}"'
+)
+
+
+@prints
+@pytest.mark.web
+@pytest.mark.parametrize("toml", [LONG_ANSWERS, LONG_TYPES], ids=["answers", "types"])
+def test_no_table_of_the_pdf_runs_beyond_the_margin(client, researcher, store, monkeypatch, toml):
+    import weasyprint
+
+    def boxes_beyond(page: str, style: str) -> bytes:
+        document = weasyprint.HTML(string=page).render(stylesheets=[weasyprint.CSS(string=style)])
+        for sheet in document.pages:
+            box = sheet._page_box
+            edge = box.content_box_x() + box.width + 0.5
+            beyond.extend(
+                (cell.element_tag, getattr(cell, "text", ""))
+                for cell in box.descendants()
+                if right(cell) > edge
+            )
+        return b"%PDF"
+
+    def right(box) -> float:
+        return box.position_x + (box.width if isinstance(box.width, float) else 0)
+
+    beyond: list[str] = []
+    survey = publish(store, load(toml.encode(), "s.toml", Caps(survey=40)), TODAY)
+    add_released(store, survey, 12_000)
+    assert sign_in(client).status_code == 302
+    monkeypatch.setattr("survey.research.downloads.to_pdf", boxes_beyond)
+    assert client.get(f"{OF_SURVEY}/report.pdf").status_code == 200
+    assert beyond == []
+
+
 @prints
 @pytest.mark.long
 def test_no_question_is_split_between_two_pages(reader, store):

@@ -82,10 +82,21 @@ def count_missing_responses(
     if "answered" in needed:
         needed["answered"] = max(needed["answered"], needed["shares"])
     return dict.fromkeys(PARTS, 0) | {
-        part: rounded_up(math.ceil(max(n - n_asked, 0) * draw_factor))
-        for part, n in needed.items()
-        if n <= LARGEST_N
+        part: count_missing(n, n_asked, 1 / draw_factor) for part, n in needed.items()
     }
+
+
+def count_missing(needed: float, n: float, asked: float = 1.0) -> int:
+    """Return about how many more responses raise n to a needed number; 0 if no number suffices.
+
+    `asked` is the probability that a respondent is asked, so that a response adds to n.
+
+    >>> count_missing(1_000, 816), count_missing(1_000, 816, 1 / 2)
+    (190, 370)
+    """
+    if needed > LARGEST_N or not asked:
+        return 0
+    return rounded_up(math.ceil(round(max(needed - n, 0) / asked, 6)))
 
 
 def worst_cases(question: PublishedQuestion) -> Mapping[str, WorstCase]:

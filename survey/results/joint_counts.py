@@ -74,6 +74,24 @@ def find_variable(survey: PublishedSurvey, name: str) -> Variable:
     return variables[name]
 
 
+def ask_probability(survey: PublishedSurvey, names: Sequence[str]) -> float:
+    """Return the probability that a respondent is asked all these questions or options.
+
+    Of G groups of questions a respondent gets d, so m of them with the probability
+    d/G (d-1)/(G-1) ... (d-m+1)/(G-m+1). Options may be sampled in addition.
+    """
+    definition = survey.definition
+    by_name = {variable.question.id: variable for variable in list_variables(survey)}
+    options = [by_name[name] for name in names if name in by_name and by_name[name].bits]
+    ids = {definition.questions[option.place].id for option in options} | set(names)
+    m = sum(not ids.isdisjoint(group) for group in definition.groups)
+    G, d = len(definition.groups), definition.drawn
+    drawn = math.prod((d - i) / (G - i) for i in range(m))
+    return drawn * math.prod(
+        option.bits.sampled / option.bits.m for option in options if option.bits
+    )
+
+
 def _option_variables(
     place: int, question: PublishedQuestion, channel: TickChannel
 ) -> Iterator[Variable]:

@@ -140,6 +140,40 @@ def test_a_suppressed_difference_has_no_number_on_its_page_or_in_its_files(reade
     assert reader.get(f"{PAGE}/difference/figure.svg?{LINKS}").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "?first=fell_asleep&second=pressure",
+        "/difference?question=fell_asleep&a=answer:pressure:never&b=answer:pressure:once",
+        "/weighting?question=fell_asleep&by=answer:pressure&margins=Never,50%0AOnce,40%0AOften,10",
+        "/regression?question=fell_asleep&predictor=pressure",
+    ],
+)
+def test_the_announced_number_of_responses_is_fixed_and_suffices(reader, store, small, page):
+    def announced():
+        text = " ".join(reader.get(PAGE + page).text.split())
+        number = re.search("appears after about ([0-9,]+) more responses", text)
+        return int(number[1].replace(",", "")) if number else 0
+
+    add_people(store, small, 30, seed=1)
+    first = announced()
+    assert first > 50
+    add_people(store, small, 30, seed=2)
+    # Numbers are rounded up to two digits.
+    assert 0 <= first - announced() - 30 + first / 10 <= first / 5
+    add_people(store, small, announced(), seed=3)
+    assert "Not enough responses" not in reader.get(PAGE + page).text
+    assert announced() == 0
+
+
+def test_groups_state_how_many_more_responses_each_needs(reader, store, small):
+    add_people(store, small, 3000, "north")
+    add_people(store, small, 30, "south")
+    text = " ".join(reader.get(f"{PAGE}/difference?{LINKS}").text.split())
+    assert re.search("appears after about [0-9,]+ more responses of group “south”", text)
+    assert "responses of group “north”" not in text
+
+
 def test_an_interval_that_excludes_nothing_is_replaced_by_a_flag(reader, store, small, monkeypatch):
     nobody = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
     add_people(store, small, 1500, shares=nobody)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from survey.estimator import Crosstab, Disclosure, Independence, Phi, reports_needed
-from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import FLAGS, SUPPRESSED, numbers_at
-from survey.results.joint_counts import joint_channel
+from survey.results.display_status import FLAGS, SUPPRESSED, count_missing, numbers_at
+from survey.results.joint_counts import ask_probability, joint_channel
 from survey.results.number_format import (
     covers_everything,
     describe_share,
@@ -65,10 +64,10 @@ class CrosstabResult:
         return self.disclosure == SUPPRESSED
 
     @property
-    def n_needed(self) -> int:
-        """The number of reports from which the table is shown; 0 if no number suffices."""
-        n_needed = reports_needed(self.table)
-        return n_needed if n_needed <= LARGEST_N else 0
+    def missing(self) -> int:
+        """About how many more responses the table needs; 0 if no number suffices."""
+        asked = ask_probability(self.survey, [question.id for question in self.questions])
+        return count_missing(reports_needed(self.table), self.table.n, asked)
 
     @property
     def rows(self) -> list[CrosstabRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from survey import estimator
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
 from survey.estimator.tables.crosstab import PairDesign
-from survey.estimator.trust.suppression import decide, least_precise
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide, least_precise
 from survey.estimator.trust.worst_case import conditional_worst_case
 from survey.mechanism import SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
@@ -19,7 +20,7 @@ from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import pair_design
 from survey.results.difference.table import DifferenceResult
-from survey.results.display_status import SUPPRESSED, decide_disclosures
+from survey.results.display_status import SUPPRESSED, count_missing, decide_disclosures, worst_cases
 from survey.results.estimates.compute import question_mean
 from survey.results.groups import (
     ANSWER,
@@ -29,7 +30,7 @@ from survey.results.groups import (
     list_groups,
     tallies_by_link,
 )
-from survey.results.joint_counts import joint_counts
+from survey.results.joint_counts import ask_probability, joint_counts
 from survey.results.question_statistics import (
     defines_groups,
     find_question,
@@ -161,7 +162,12 @@ def _between_samples(
 ) -> DifferenceResult:
     """Compare groups whose members are known exactly."""
     n = samples[0].n_asked, samples[1].n_asked
-    result = DifferenceResult(survey, question, groups, n, options)
+    missing = [
+        (group, number)
+        for group, sample in zip(groups, samples, strict=True)
+        for number in _missing(survey, sample)
+    ]
+    result = DifferenceResult(survey, question, groups, n, options, missing=tuple(missing))
     if all(n) and not question.kind.is_numeric:
         (question_a, n_a, counts_a), (question_b, n_b, counts_b) = samples
         channels = question_a.channel, question_b.channel
@@ -174,6 +180,18 @@ def _between_samples(
         result = replace(result, means=means, means_disclosure=_decide(samples, "mean"))
     has_shares = result.shares_disclosure != SUPPRESSED
     return replace(result, test=_test(samples) if has_shares else None)
+
+
+def _missing(survey: PublishedSurvey, sample: Sample) -> list[int]:
+    """Return about how many more responses show the shares or the mean of a group, unless shown."""
+    cases = worst_cases(sample.question)
+    needed = min(
+        (cases[part].required_n(HIDDEN_MARGIN) for part in ("shares", "mean") if part in cases),
+        default=math.inf,
+    )
+    if sample.n_asked >= needed:
+        return []
+    return [count_missing(needed, sample.n_asked, ask_probability(survey, [sample.question.id]))]
 
 
 def _decide(samples: Sequence[Sample], part: str) -> estimator.Disclosure:
@@ -220,10 +238,13 @@ def _by_answer(
     counts = joint_counts(store, survey, *places)
     answers = [group.option for group in groups]
     n = int(counts.sum())
-    result = DifferenceResult(survey, question, groups, (n, n), options)
+    case = conditional_worst_case(design)
+    asked = ask_probability(survey, [question.id, base_id])
+    missing = groups[0], count_missing(case.required_n(HIDDEN_MARGIN), n, asked)
+    result = DifferenceResult(survey, question, groups, (n, n), options, missing=(missing,))
     if not n:
         return result
-    result = replace(result, shares_disclosure=decide(conditional_worst_case(design), n))
+    result = replace(result, shares_disclosure=decide(case, n))
     try:
         table = estimator.crosstab(counts, design.channels, level=options.level)
         return replace(result, shares=estimator.conditional_difference(table, answers))

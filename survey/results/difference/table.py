@@ -68,7 +68,9 @@ class DifferenceResult:
     """The answers of two groups to a question, the decisions about them, and Pearson's test.
 
     `n` is the number of reports of each group; for groups by an answer, the number of reports
-    that include both questions, because nobody knows who belongs to which group.
+    that include both questions, because nobody knows who belongs to which group. `missing` lists
+    the groups with too few reports, and about how many more responses they need (0: no number
+    suffices); for groups by an answer, only the first group, with the number for both together.
     """
 
     survey: PublishedSurvey
@@ -81,6 +83,7 @@ class DifferenceResult:
     means: MeanDifference | None = None
     means_disclosure: Disclosure = SUPPRESSED
     test: Independence | None = None
+    missing: tuple[tuple[Group, int], ...] = ()
 
     @property
     def by_answer(self) -> bool:

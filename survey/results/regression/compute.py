@@ -11,13 +11,22 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, CountsError, FieldError
-from survey.estimator.trust.suppression import decide, least_precise
-from survey.estimator.trust.worst_case import joint_regression_worst_case, regression_worst_case
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide, least_precise
+from survey.estimator.trust.worst_case import (
+    WorstCase,
+    joint_regression_worst_case,
+    regression_worst_case,
+)
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels, pair_design
-from survey.results.display_status import SUPPRESSED
+from survey.results.display_status import SUPPRESSED, count_missing
 from survey.results.groups import tallies_by_link
-from survey.results.joint_counts import CombinationCounts, count_combinations, joint_channel
+from survey.results.joint_counts import (
+    CombinationCounts,
+    ask_probability,
+    count_combinations,
+    joint_channel,
+)
 from survey.results.question_statistics import (
     defines_groups,
     find_question,
@@ -133,7 +142,8 @@ def compute_regression(
             "choose fewer predictors, or predictors with fewer options"
         )
     baseline = _baseline_index(outcome, request.baseline)
-    decision = _decide_disclosure(questions, counts)
+    cases = _worst_cases(questions, counts)
+    decision = least_precise(decide(case, of_case) for case, of_case in cases)
     terms = _list_terms(predictors, counts.groups if by_group else ())
     answers = len(truth_labels(outcome))
     parameters = (answers - 1) * len(terms)
@@ -147,7 +157,8 @@ def compute_regression(
     if decision != SUPPRESSED:
         fit = _fit(questions, counts, baseline, options, request.penalty)
     n = int(counts.times.sum())
-    return RegressionResult(survey, outcome, baseline, terms, fit, n, decision, options)
+    missing = _count_missing(survey, questions, cases, n)
+    return RegressionResult(survey, outcome, baseline, terms, fit, n, decision, options, missing)
 
 
 def _check_question(survey: PublishedSurvey, question_id: str) -> PublishedQuestion:
@@ -268,31 +279,48 @@ def _list_joint_responses(
     return responses
 
 
-def _decide_disclosure(
+def _worst_cases(
     questions: Sequence[PublishedQuestion], counts: CombinationCounts
-) -> estimator.Disclosure:
-    """Decide about all coefficients together, by the least precise one.
+) -> list[tuple[WorstCase, float]]:
+    """Return the worst case of each coefficient, and of how many reports it is estimated.
 
-    Groups are compared with the first one: two of n_0 and n_g reports are as precise as two of n/2
-    reports each, n = 4/(1/n_0 + 1/n_g).
+    All coefficients are shown or none. Groups are compared with the first one: two of n_0 and n_g
+    reports are as precise as two of n/2 reports each, n = 4/(1/n_0 + 1/n_g).
     """
     outcome, *predictors = (crosstab_channels([question])[0] for question in questions)
     terms = [len(truth_labels(question)) - 1 for question in questions]
     parameters = terms[0] * (1 + sum(terms[1:]) + len(counts.groups) - 1)
     n = int(counts.times.sum())
-    cases = [
-        joint_regression_worst_case(design, parameters)
-        if len(design.channels) == 1
-        else regression_worst_case(outcome, predictor, parameters)
+    cases: list[tuple[WorstCase, float]] = [
+        (
+            joint_regression_worst_case(design, parameters)
+            if len(design.channels) == 1
+            else regression_worst_case(outcome, predictor, parameters),
+            n,
+        )
         for predictor, design in zip(
             predictors, (pair_design(questions[0], other) for other in questions[1:]), strict=True
         )
     ]
-    decisions = [decide(case, n) for case in cases]
     if len(counts.groups) > 1:
         by_group = np.bincount(counts.group, counts.times, len(counts.groups))
-        if not by_group.all():
-            return SUPPRESSED
         case = regression_worst_case(outcome, None, parameters)
-        decisions += [decide(case, 4 / (1 / by_group[0] + 1 / size)) for size in by_group[1:]]
-    return least_precise(decisions)
+        # A group without reports makes its comparison as good as one of no reports.
+        cases += [(case, 4 / (1 / by_group[0] + 1 / size) if size else 0) for size in by_group[1:]]
+    return cases
+
+
+def _count_missing(
+    survey: PublishedSurvey,
+    questions: Sequence[PublishedQuestion],
+    cases: Sequence[tuple[WorstCase, float]],
+    n: int,
+) -> int:
+    """Return about how many more responses show every coefficient, if groups grow alike."""
+    needed = max(
+        case.required_n(HIDDEN_MARGIN) * n / of_case if of_case else math.inf
+        for case, of_case in cases
+    )
+    return count_missing(
+        needed, n, ask_probability(survey, [question.id for question in questions])
+    )

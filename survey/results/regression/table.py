@@ -82,7 +82,10 @@ INTERCEPT = Term("", ("", ""), ("", ""))
 
 @dataclass(frozen=True)
 class RegressionResult:
-    """The coefficients of a regression; all are shown or none."""
+    """The coefficients of a regression; all are shown or none.
+
+    `missing` is about how many more responses they need while they are suppressed.
+    """
 
     survey: PublishedSurvey
     question: PublishedQuestion
@@ -92,6 +95,7 @@ class RegressionResult:
     n: int
     disclosure: Disclosure
     options: IntervalOptions
+    missing: int = 0
 
     @property
     def is_suppressed(self) -> bool:

@@ -8,13 +8,13 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import CountsError, DesignError, NoBaseError, NotFoundError
-from survey.estimator.trust.suppression import decide, least_precise
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide, least_precise
 from survey.estimator.trust.worst_case import standardized_worst_case
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels, pair_design
-from survey.results.display_status import SUPPRESSED
+from survey.results.display_status import SUPPRESSED, count_missing
 from survey.results.groups import tallies_by_link
-from survey.results.joint_counts import joint_counts
+from survey.results.joint_counts import ask_probability, joint_counts
 from survey.results.number_format import not_enough
 from survey.results.question_statistics import (
     defines_groups,
@@ -113,8 +113,22 @@ def _by_group(
         counts, list(population), question.channel, n=n_asked_by_group, level=options.level
     )
     decision = estimator.disclosure(unweighted, weighted)
+    needed, asked = (
+        estimator.reports_needed(unweighted, weighted),
+        ask_probability(survey, [question.id]),
+    )
+    missing = count_missing(needed, n_asked, asked)
     return WeightingResult(
-        survey, question, BY_GROUP, composition, unweighted, weighted, n_asked, decision, options
+        survey,
+        question,
+        BY_GROUP,
+        composition,
+        unweighted,
+        weighted,
+        n_asked,
+        decision,
+        options,
+        missing,
     )
 
 
@@ -151,11 +165,13 @@ def _by_answer(
     ]
     case = standardized_worst_case(design, np.array(population))
     decision = least_precise([decide(case, n), estimator.disclosure(unweighted)])
+    needed = max(case.required_n(HIDDEN_MARGIN), estimator.reports_needed(unweighted))
+    missing = count_missing(needed, n, ask_probability(survey, [question.id, base.id]))
     try:
         table = estimator.crosstab(counts, design.channels, level=options.level)
         weighted = estimator.standardized_shares(table, list(population))
     except NoBaseError:
         weighted = None
     return WeightingResult(
-        survey, question, by, composition, unweighted, weighted, n, decision, options
+        survey, question, by, composition, unweighted, weighted, n, decision, options, missing
     )

@@ -58,7 +58,10 @@ class CategoryShare(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightingResult:
-    """Weighted and unweighted shares of a question; all are shown or none."""
+    """Weighted and unweighted shares of a question; all are shown or none.
+
+    `missing` is about how many more responses they need while they are suppressed.
+    """
 
     survey: PublishedSurvey
     question: PublishedQuestion
@@ -69,6 +72,7 @@ class WeightingResult:
     n: int
     disclosure: Disclosure
     options: IntervalOptions
+    missing: int = 0
 
     @property
     def is_suppressed(self) -> bool:

@@ -143,8 +143,9 @@ class Gate:
         researcher = self._sessions.current()
         if not researcher.is_admin:
             return self._store.roles(researcher.key)
-        slugs = [survey.slug for survey in self._store.surveys()]
-        return dict.fromkeys([*slugs, *(draft.slug for draft in self._store.drafts())], "owner")
+        slugs = [survey.slug for survey in self._store.survey_heads()]
+        slugs += [draft.slug for draft in self._store.draft_heads()]
+        return dict.fromkeys(slugs, "owner")
 
     def role(self, slug: str) -> Role | None:
         """Return the researcher's role in a survey or draft, None if they are no member."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from survey.errors import NotFoundError, SettingsError
 from survey.settings import check_database
-from survey.store.drafts import Draft
+from survey.store.drafts import Draft, DraftHead
 from survey.store.interface import Snapshot, Store
 from survey.store.people import (
     ROLES,
@@ -33,7 +33,15 @@ from survey.store.releases import (
 )
 from survey.store.schema import TABLES, Table
 from survey.store.sealed_reports import Batch, PrivateKeys, SealingKey
-from survey.store.surveys import GRACE, INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
+from survey.store.surveys import (
+    GRACE,
+    INCOMPLETE_COPY,
+    Plan,
+    PublishedSurvey,
+    Schedule,
+    State,
+    SurveyHead,
+)
 from survey.store.transactions import Row, StoredReport
 
 __all__ = [
@@ -51,6 +59,7 @@ __all__ = [
     "ChosenReports",
     "ColleagueLink",
     "Draft",
+    "DraftHead",
     "LastBlock",
     "LoginSession",
     "Member",
@@ -69,6 +78,7 @@ __all__ = [
     "State",
     "Store",
     "StoredReport",
+    "SurveyHead",
     "Table",
     "Tally",
     "UnusedLink",

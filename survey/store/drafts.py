@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import date
 
@@ -17,26 +17,33 @@ MAX_REVISIONS = 200
 """Newest revisions of a draft that are stored; older ones are deleted."""
 
 REVISIONS = "SELECT key, revision, who, at, content FROM draft "
+REVISION_HEADS = "SELECT key, revision, who, at FROM draft "
 NEWEST = "revision = (SELECT max(revision) FROM draft AS other WHERE other.key = draft.key) "
 
 
 @dataclass(frozen=True)
-class Draft:
-    """One revision of an unpublished survey.
+class DraftHead:
+    """One revision of an unpublished survey without its content.
 
-    `content` is JSON; `author` saved it, at a second since 1970.
+    `author` saved it, at a second since 1970.
     """
 
     key: int
     revision: int
     author: str
     at: int
-    content: str = field(repr=False)
 
     @property
     def slug(self) -> str:
         """The slug of the draft's team; its test runs have longer slugs, which nobody guesses."""
         return f"{TEST_RUN_PREFIX}{self.key}"
+
+
+@dataclass(frozen=True)
+class Draft(DraftHead):
+    """One revision of an unpublished survey; `content` is JSON."""
+
+    content: str = field(repr=False)
 
 
 class Drafts(Transactions):
@@ -63,6 +70,15 @@ class Drafts(Transactions):
     def drafts(self) -> list[Draft]:
         """Return the newest revision of every draft, most recently saved first."""
         rows = self._rows(f"{REVISIONS}WHERE {NEWEST}ORDER BY at DESC, key DESC")
+        return [Draft(*row) for row in rows]
+
+    def draft_heads(self) -> list[DraftHead]:
+        """Return the newest revision of every draft, without its content."""
+        return [DraftHead(*row) for row in self._rows(f"{REVISION_HEADS}WHERE {NEWEST}")]
+
+    def newest_drafts(self, keys: Sequence[int]) -> list[Draft]:
+        """Return the newest revision of each of these drafts that exists."""
+        rows = self._rows_of_keys(f"{REVISIONS}WHERE {NEWEST}AND key IN", keys)
         return [Draft(*row) for row in rows]
 
     def save_draft(self, before: Draft, content: str, author: str, at: int) -> Draft:

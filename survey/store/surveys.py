@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Literal
@@ -41,6 +41,13 @@ INCOMPLETE_COPY = (
 SURVEYS = (
     "SELECT key, slug, version, sha256, state, changed, definition, opens, closes, most "
     "FROM survey LEFT JOIN schedule ON schedule.survey = survey.key "
+)
+HEADS = (
+    "SELECT key, slug, version, state, changed, opens, closes, most, release.number, release.n, "
+    "plan.n FROM survey JOIN release ON release.survey = survey.key "
+    "LEFT JOIN schedule ON schedule.survey = survey.key "
+    "LEFT JOIN plan ON plan.survey = survey.key "
+    "WHERE version = (SELECT max(version) FROM survey AS other WHERE other.slug = survey.slug)"
 )
 
 
@@ -100,6 +107,25 @@ class PublishedSurvey:
         return self.state == "open" and closes is not None and today > closes
 
 
+@dataclass(frozen=True)
+class SurveyHead:
+    """The newest version of a survey without its definition, as a list of surveys needs it.
+
+    `n_planned` is the planned number of reports, 0 if unknown; `release` is the number of the
+    newest release, and `n_released` the number of all reports released so far.
+    """
+
+    key: int
+    slug: str
+    version: int
+    state: State
+    changed: date
+    schedule: Schedule
+    release: int
+    n_released: int
+    n_planned: int
+
+
 NO_LIMITS = Schedule()
 
 
@@ -152,6 +178,15 @@ class Surveys(Transactions):
     def surveys(self) -> list[PublishedSurvey]:
         """Return every version of every survey, by slug, newest version first."""
         return list(map(_survey, self._rows(SURVEYS + "ORDER BY slug, version DESC")))
+
+    def survey_heads(self) -> list[SurveyHead]:
+        """Return the newest version of every survey and test run, without definitions."""
+        return list(map(_head, self._rows(HEADS)))
+
+    def canonical_definitions(self, surveys: Sequence[int]) -> dict[int, bytes]:
+        """Return the canonical bytes of the definitions of these versions, by key."""
+        rows = self._rows_of_keys("SELECT key, definition FROM survey WHERE key IN", surveys)
+        return {int(key): definition for key, definition in rows}
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
         """Return all versions of a survey, newest first; none if there is no such survey."""
@@ -276,9 +311,20 @@ def _set_schedule(transaction: Transaction, survey: int, schedule: Schedule) -> 
     transaction.execute(SCHEDULE.insert, [survey, *days, schedule.maximum])
 
 
-def _survey(row: Row) -> PublishedSurvey:
-    key, slug, version, sha256, state, changed, definition, opens, closes, maximum = row
+def _schedule(opens: str | None, closes: str | None, maximum: int | None) -> Schedule:
     first, last = (date.fromisoformat(day) if day else None for day in (opens, closes))
-    schedule = Schedule(first, last, maximum or 0)
+    return Schedule(first, last, maximum or 0)
+
+
+def _survey(row: Row) -> PublishedSurvey:
+    key, slug, version, sha256, state, changed, definition, *schedule = row
     day = date.fromisoformat(changed)
-    return PublishedSurvey(key, slug, version, sha256, state, day, definition, schedule)
+    return PublishedSurvey(key, slug, version, sha256, state, day, definition, _schedule(*schedule))
+
+
+def _head(row: Row) -> SurveyHead:
+    key, slug, version, state, changed, *schedule, release, n_released, n_planned = row
+    day = date.fromisoformat(changed)
+    return SurveyHead(
+        key, slug, version, state, day, _schedule(*schedule), release, n_released, n_planned or 0
+    )

@@ -16,6 +16,9 @@ from survey.errors import ReportError
 Values = Sequence[int | str | bytes]
 Row = tuple[Any, ...]
 
+MAX_KEYS = 500
+"""Maximum number of keys in one query; databases limit the number of values."""
+
 REGISTRY = 0
 """The key of no survey. Locking it admits one writer at a time to surveys, people and drafts."""
 
@@ -117,6 +120,14 @@ class Transactions(ABC):
         """Return every row of a single query."""
         with self._lookup() as transaction:
             return transaction.rows(statement, values)
+
+    def _rows_of_keys(self, query: str, keys: Sequence[int]) -> list[Row]:
+        """Return the rows of a query that ends in `key IN`, for any number of keys."""
+        rows: list[Row] = []
+        for start in range(0, len(keys), MAX_KEYS):
+            part = keys[start : start + MAX_KEYS]
+            rows += self._rows(f"{query} ({', '.join('?' * len(part))})", part)
+        return rows
 
     def _row(self, statement: str, values: Values = ()) -> Row | None:
         """Return the first row of a single query, or None."""

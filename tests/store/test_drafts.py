@@ -37,6 +37,9 @@ def test_a_draft_has_a_team_and_every_save_is_a_revision(store, ada, draft):
     assert store.draft(draft.key, 3) is None
     second_draft = store.add_draft("{}", "ada@example.org", 30, {})
     assert [row.key for row in store.drafts()] == [second_draft.key, draft.key]
+    heads = {(head.key, head.revision, head.author, head.at) for head in store.draft_heads()}
+    assert heads == {(second_draft.key, 1, "ada@example.org", 30), (1, 2, "ben@example.org", 20)}
+    assert store.newest_drafts([draft.key, 99]) == [after]
 
 
 def test_a_save_never_overwrites_an_unseen_revision_of_a_draft(store, draft):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from operator import attrgetter
 
 import pytest
 
@@ -12,10 +13,10 @@ from survey.errors import ConflictError, NotFoundError, SettingsError, StoreBusy
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from survey.store import Schedule, find_survey, open_store
+from survey.store import Plan, Schedule, SurveyHead, find_survey, open_store, transactions
 from tests.conftest import SMALL, TODAY
 from tests.store.databases import ERRORS
-from tests.store.reports import add, report
+from tests.store.reports import add, publish_pending, random_reports, report
 
 LATER = TODAY + timedelta(days=1)
 
@@ -59,6 +60,30 @@ def test_a_changed_definition_becomes_the_next_version(store, small):
         (1, "superseded", LATER),
     ]
     assert store.surveys() == store.versions("small")
+
+
+def test_lists_have_the_newest_version_of_each_survey_with_its_plan_and_released_reports(
+    store, small, monkeypatch
+):
+    add(store, small, random_reports(50))
+    publish_pending(store, small)
+    add(store, small, [report(1)])
+    store.set_schedule(small.key, Schedule(closes=LATER, maximum=400))
+    store.set_plan(small.key, Plan(300))
+    other = SMALL.replace('slug = "small"', 'slug = "other"')
+    other = publish(store, load(other.encode(), "s.toml", Caps()), TODAY)
+    head = SurveyHead(small.key, "small", 1, "open", TODAY, Schedule(None, LATER, 400), 1, 50, 300)
+    other_head = SurveyHead(other.key, "other", 1, "open", TODAY, Schedule(), 0, 0, 0)
+    assert sorted(store.survey_heads(), key=attrgetter("key")) == [head, other_head]
+    changed = load(SMALL.replace("Two questions", "Two short questions").encode(), "s.toml", Caps())
+    second = publish(store, changed, LATER)
+    assert {(s.slug, s.version) for s in store.survey_heads()} == {("small", 2), ("other", 1)}
+    monkeypatch.setattr(transactions, "MAX_KEYS", 1)
+    assert store.canonical_definitions([second.key, other.key, 99]) == {
+        second.key: second.canonical,
+        other.key: other.canonical,
+    }
+    assert store.canonical_definitions([]) == {}
 
 
 def test_simultaneous_publishing_leaves_no_gap_and_no_duplicate(store, settings):

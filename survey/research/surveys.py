@@ -1,4 +1,4 @@
-"""Researchers' surveys: the list, publishing a definition, and the collection of reports.
+"""Researchers' surveys: publishing a definition, and the collection of reports.
 
 Collection has links, invitations, dates, releases, closing and deletion.
 """
@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from flask import Response, flash, redirect, render_template, request, url_for
+from flask import Response, flash, redirect, render_template, url_for
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.invitations import (
@@ -30,7 +30,6 @@ from survey.errors import ClosedError, ConflictError, DefinitionError, DesignErr
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.conversion import draft_from
-from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import parse
 from survey.questionnaire.privacy_loss import (
     Questions,
@@ -59,6 +58,7 @@ from survey.research.forms import (
     PublishForm,
     ScheduleForm,
 )
+from survey.research.home import HomePage
 from survey.results.charts import FORMATS
 from survey.results.estimates.table import describe_estimate, row_label
 from survey.results.exports.csv import links_csv
@@ -79,12 +79,12 @@ STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """The list of surveys, the upload of a definition, results, and all templates' variables."""
+    """The home page, the upload of a definition, and the variables of all templates."""
     stylesheet_hash, stylesheet = static_file(STYLESHEET, "text/css; charset=utf-8")
     pages = _SurveyPages(workspace)
     routes = [
         Route("GET", "/assets/<version>/research.css", "anybody", stylesheet, "asset"),
-        Route("GET", "/", "researcher", pages.surveys),
+        Route("GET", "/", "researcher", HomePage(workspace).surveys),
         Route("GET POST", "/publish", "researcher", pages.publish),
     ]
     section = Section("research", "/research", routes)
@@ -111,25 +111,6 @@ def sections(workspace: Workspace) -> list[Section]:
 
 
 class _SurveyPages(Pages):
-    def surveys(self) -> str:
-        """List the researcher's surveys and drafts."""
-        store, roles, archived = self._store, self._gate.roles(), self._store.archived_slugs()
-        surveys = [survey for survey in store.surveys() if survey.slug in roles]
-        shows_archive = "archived" in request.args
-        listed = [
-            survey
-            for survey in surveys
-            if not survey.is_test_run and (survey.slug in archived) == shows_archive
-        ]
-        drafts = [draft for draft in store.drafts() if draft.slug in roles]
-        return render_template(
-            "research/surveys.html",
-            surveys=[(survey, store.n_released(survey.key)) for survey in listed],
-            drafts=[(draft, DraftContent.from_json(draft.content)) for draft in drafts],
-            shows_archive=shows_archive,
-            n_archived=len({survey.slug for survey in surveys} & archived),
-        )
-
     def publish(self) -> Any:
         """Publish a definition file, or list its mistakes.
 

@@ -16,15 +16,17 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
 from survey.collect.publication import close, publish
-from survey.questionnaire.loading import load
+from survey.questionnaire.drafts.conversion import draft_from
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import load, parse
 from survey.respondent_texts import LANGUAGES, say
 from survey.settings import Caps
-from survey.store import Store
+from survey.store import Plan, Store
 from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
-from tests.conftest import PASSWORD, SMALL, TODAY, long_unless, wait_until
+from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY, long_unless, wait_until
 from tests.results.populations import add_people, shares_by_first_answer
 from tests.surveys import EVERY_TYPE, SAMPLED, SKIPS, WORKPLACE
 
@@ -344,6 +346,41 @@ def test_respondents_pages_pass_the_accessibility_rules(serve, store, researcher
     for path in CORE:
         assert page.goto(f"{url}/research/surveys/{path}").status == 200
         look(page, f"research-core-{path.replace('/', '-')}")
+
+
+@pytest.mark.parametrize("width", long_unless([390], [320, 390, 1280]))
+def test_the_home_page_fits_and_passes_the_accessibility_rules_in_light_and_dark(
+    serve, store, researcher, new_device, look, width
+):
+    device = new_device(viewport={"width": width, "height": 800}, is_mobile=width < 1000)
+    device.context.add_init_script(AXE_SCRIPT)
+    page = sign_in(device, url := serve())
+    owner = {store.researcher(EMAIL).key: "owner"}
+
+    def look_at(name: str, address: str) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.goto(f"{url}/research/{address}")
+            look(page, f"home-{name}-{scheme}")
+
+    look_at("empty", "")
+    for number in range(30):
+        toml = LONG.replace('slug = "small"', f'slug = "ward-{number}"')
+        title = "استبيان حول ظروف العمل في المستشفيات" if number % 3 else f"Ward {number}"
+        survey = load(toml.encode(), "s.toml", Caps())
+        survey = survey if number % 5 == 0 else survey.model_copy(update={"title": title})
+        published = publish(store, survey, TODAY)
+        store.set_plan(published.key, Plan(2_000))
+    add_released(store, published, 50)
+    for content in (DraftContent.new("", ""), draft_from(parse(LONG.encode(), "s.toml"))):
+        store.add_draft(content.to_json(), EMAIL, 1_795_000_000, owner)
+    look_at("list", "")
+    look_at("search", "?q=ward&sort=title")
+    look_at("nothing", "?q=nothing&state=draft")
+    page.goto(f"{url}/research/")
+    page.get_by_label("Title or short name").fill("ward 27")
+    page.get_by_label("Title or short name").press("Enter")
+    expect(page.locator(".surveys h2")).to_have_text(["Ward 27"])
 
 
 @pytest.mark.long

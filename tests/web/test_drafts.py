@@ -718,7 +718,7 @@ def test_a_survey_is_archived_and_restored(ada, store, small):
     collect = "/research/surveys/small/collect"
     send(ada, "/research/surveys/small/archive", page=collect)
     assert "A small survey" not in ada.get("/research/").text
-    assert "A small survey" in ada.get("/research/?archived=1").text
+    assert "A small survey" in ada.get("/research/?state=archived").text
     send(ada, "/research/surveys/small/archive", page=collect)
     assert "A small survey" in ada.get("/research/").text
 

@@ -58,7 +58,7 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
     counts = {
         "page": set(re.findall(r"([\d,]+) released responses", client.get(RESULTS).text)),
-        "list": set(re.findall(r'<td class="number">([\d,]+)</td>', client.get("/research/").text)),
+        "list": set(re.findall(r'<p class="progress">([\d,]+)', client.get("/research/").text)),
         "csv": counts_in_csv(client.get(f"{RESULTS}/estimates.csv").text),
         "xlsx": counts_in_workbook(client.get(f"{RESULTS}/estimates.xlsx").data),
         "microdata": {count_reports(send(client, f"{RESULTS}/microdata", form="csv"))},

@@ -7,18 +7,21 @@ only for the rows of the page that is shown, and once for the titles of a search
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
+from time import monotonic
 from typing import Generic, TypeVar
 
 from flask import render_template, request, url_for
 
 from survey.collect.release import utc_today
 from survey.disclosure import is_full
+from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire import is_test_run
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.definition import Definition
@@ -27,11 +30,21 @@ from survey.questionnaire.drafts.draft import DraftContent
 from survey.research.access import Pages, Workspace
 from survey.research.builder.draft_editor import progress
 from survey.research.forms import whole_number
+from survey.results.plan.question_design import QuestionDesign
+from survey.results.plan.survey_design import SurveyDesign
 from survey.settings import Caps
 from survey.store import ROLES, DraftHead, Role, SurveyHead, team_slug
 
 ROWS_PER_PAGE = 25
 MAX_QUERY = 200
+
+MARGIN_SECONDS = 0.1
+"""After this time, a page leaves out the margins of its other rows; the next visit computes them.
+
+They take 10 milliseconds or more for a long survey when a release has added responses."""
+
+CACHED_MARGINS = 2_048
+"""Typical margins that are cached: they change only when a release adds responses."""
 
 STATES: Mapping[str, str] = {
     "all": "All",
@@ -139,6 +152,7 @@ class Row:
     address: str
     next_step: NextStep | None
     definition: Definition | None = None
+    margins: str = ""
     summary: DraftSummary | None = None
 
 
@@ -307,6 +321,7 @@ class HomePage(Pages):
         summaries = self._summaries.get([entry for entry in entries if entry.is_draft])
         keys = [entry.head.key for entry in entries if not entry.is_draft]
         definitions = self._store.canonical_definitions(keys)
+        deadline = monotonic() + MARGIN_SECONDS
         for entry in entries:
             head = entry.head
             if isinstance(head, DraftHead) and (summary := summaries.get(head.key)):
@@ -316,7 +331,9 @@ class HomePage(Pages):
             elif isinstance(head, SurveyHead) and (canonical := definitions.get(head.key)):
                 definition = read_definition(canonical)
                 address = url_for("results.dashboard", slug=head.slug, version=head.version)
-                yield Row(entry, definition.title, address, survey_step(entry, head), definition)
+                step = survey_step(entry, head)
+                margins = margins_text(head, definition) if monotonic() < deadline else ""
+                yield Row(entry, definition.title, address, step, definition, margins)
 
 
 def listed_state(survey: SurveyHead, today: date) -> str:
@@ -368,6 +385,31 @@ def progress_text(survey: SurveyHead) -> str:
     if goal:
         return f"{survey.n_released:,} of {goal:,} responses"
     return f"{survey.n_released:,} responses"
+
+
+def margins_text(survey: SurveyHead, definition: Definition) -> str:
+    """Return the planned margins of an open survey, now and at its target; empty without a plan."""
+    n, goal = survey.n_released, survey.n_planned
+    if survey.state != "open" or not n or not goal:
+        return ""
+    now, then = (_typical_margin(definition.canonical, count) for count in (n, max(goal, n)))
+    if math.isnan(now):
+        return ""
+    at_target = f", ±{_points(then)} at the target" if n < goal else ""
+    return f"Typical margin: ±{_points(now)} points now{at_target}"
+
+
+@lru_cache(maxsize=CACHED_MARGINS)
+def _typical_margin(canonical: bytes, n: int) -> float:
+    """Return the typical margin of a definition with n responses, as its plan computes it."""
+    definition = read_definition(canonical)
+    asked = max(n * definition.drawn // len(definition.groups), 1)
+    questions = tuple(QuestionDesign.of(item, None, asked) for item in definition.questions)
+    return SurveyDesign(questions, definition.groups, definition.drawn, n).typical_margin
+
+
+def _points(margin: float) -> str:
+    return rounded(100 * margin, decimals=1, digits=1)
 
 
 def closing_text(survey: SurveyHead, today: date) -> str:

@@ -18,6 +18,7 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load, parse
 from survey.research import home
+from survey.results.plan.survey_design import present_design
 from survey.settings import Caps
 from survey.store import Plan, Schedule, Store, StoredReport
 from tests.conftest import EMAIL, SMALL, hashed_password
@@ -89,11 +90,29 @@ def test_a_row_tells_the_progress_the_dates_and_the_next_step(ada, store):
         "Latest results: release 1 Response limit reached : Full",
         "Later": f"Later not open yet later, version 1 {loss} No responses released yet, 400 "
         "planned Opens tomorrow Share the link : Later",
-        "Planned": f"Planned open planned, version 1 {loss} 100 of 100 responses Closes today "
+        "Planned": f"Planned open planned, version 1 {loss} 100 of 100 responses "
+        "Typical margin: ±13.2 points now Closes today "
         "Latest results: release 1 Close the survey : Planned",
         "Plain": f"Plain open plain, version 1 {loss} 75 responses No closing date "
         "Latest results: release 1 Read the results : Plain",
     }
+
+
+def test_the_margins_are_those_of_the_plan_and_never_delay_the_list(ada, store, monkeypatch):
+    for slug in ("one", "two"):
+        survey = add_survey(store, slug, slug)
+        store.set_plan(survey.key, Plan(400))
+        add_pending(store, survey, 50)
+        publish_pending(store, survey, 25)
+    now, then = (
+        present_design(list(SURVEY.questions), survey.definition.groups, 2, n).typical_margin
+        for n in (50, 400)
+    )
+    margins = f"Typical margin: ±{100 * now:.1f} points now, ±{100 * then:.1f} at the target"
+    assert ada.get(HOME).text.count(margins) == 2
+    clock = iter((0, 0, home.MARGIN_SECONDS))
+    monkeypatch.setattr(home, "monotonic", lambda: next(clock))
+    assert ada.get(HOME).text.count(margins) == 1
 
 
 def test_the_next_step_of_a_draft_is_what_keeps_it_from_being_published(ada, store):

@@ -376,15 +376,14 @@ def survey_step(entry: Entry, survey: SurveyHead) -> NextStep | None:
 
 
 def progress_text(survey: SurveyHead) -> str:
-    """Return how many responses are released, of how many if a plan or a limit says so."""
-    goal = survey.n_planned or survey.schedule.maximum
-    if not survey.n_released:
-        return (
-            f"No responses released yet, {goal:,} planned" if goal else "No responses released yet"
-        )
-    if goal:
-        return f"{survey.n_released:,} of {goal:,} responses"
-    return f"{survey.n_released:,} responses"
+    """Return how many responses are released, and the planned number or the limit."""
+    n, planned, limit = survey.n_released, survey.n_planned, survey.schedule.maximum
+    if n and planned:
+        return f"{n:,} of {planned:,} responses"
+    released = f"{n:,} responses" if n else "No responses released yet"
+    if planned:
+        return f"{released}, {planned:,} planned"
+    return f"{released}, limit {limit:,}" if limit else released
 
 
 def margins_text(survey: SurveyHead, definition: Definition) -> str:

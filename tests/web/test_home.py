@@ -86,10 +86,10 @@ def test_a_row_tells_the_progress_the_dates_and_the_next_step(ada, store):
     loss = "Privacy loss ε 3.584 (weak)"
     assert rows(ada.get(HOME).text) == {
         "Over": f"Over closed over, version 1 {loss} No responses released yet Closed on {day}",
-        "Full": f"Full open full, version 1 {loss} 75 of 100 responses Closes tomorrow "
+        "Full": f"Full open full, version 1 {loss} 75 responses, limit 100 Closes tomorrow "
         "Latest results: release 1 Response limit reached : Full",
-        "Later": f"Later not open yet later, version 1 {loss} No responses released yet, 400 "
-        "planned Opens tomorrow Share the link : Later",
+        "Later": f"Later not open yet later, version 1 {loss} No responses released yet, limit "
+        "400 Opens tomorrow Share the link : Later",
         "Planned": f"Planned open planned, version 1 {loss} 100 of 100 responses "
         "Typical margin: ±13.2 points now Closes today "
         "Latest results: release 1 Close the survey : Planned",
@@ -216,7 +216,11 @@ def test_the_list_and_its_search_have_only_surveys_of_the_researcher_s_teams(
     sign_in(client, "ben@example.org")
     for query in ("", "?q=small", "?q=m", "?sort=title"):
         assert "A small survey" not in client.get(HOME + query).text
+    store.add_draft(DraftContent.new("Ours", "ours").to_json(), EMAIL, 0, {ben: "viewer"})
+    store.add_draft(DraftContent.new("Theirs", "theirs").to_json(), EMAIL, 0, {})
     page = client.get(HOME).text
-    assert titles(page) == ["Mine"]
-    assert "Share the link" not in page
-    assert '<span class="quiet">1</span>' in page
+    assert titles(page) == ["Mine", "Ours"]
+    assert 'class="next"><a' not in page
+    assert re.findall(r'<span class="quiet">(\d+)</span></a>', page) == ["2", "1", "1"]
+    store.set_role("mine", ben, "editor")
+    assert "Share the link" in client.get(HOME).text

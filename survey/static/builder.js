@@ -90,7 +90,8 @@ function writeLive(live) {
     if (place instanceof HTMLAnchorElement) {
       const picture = place.querySelector("img");
       place.hidden = text === "";
-      if (text && picture && place.getAttribute("href") !== text) {
+      const isBroken = picture?.complete && picture.naturalWidth === 0;
+      if (text && picture && (place.getAttribute("href") !== text || isBroken)) {
         place.href = text;
         picture.src = text;
       }

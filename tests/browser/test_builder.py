@@ -252,6 +252,24 @@ def test_the_chart_of_a_question_is_loaded_once_the_question_is_saved(
     assert picture.evaluate("image => image.naturalWidth") > 0
 
 
+def test_a_chart_that_failed_to_load_widens_no_page_and_is_requested_again(
+    serve, store, researcher, new_device
+):
+    page = started_draft(new_device(**test_looks.DESK), serve())
+    page.route("**/tradeoff.svg*", lambda route: route.fulfill(status=503))
+    page.get_by_label("Type").select_option("multiple_choice")
+    wait_saved(page)
+    write(page, "Answer 1", "Children")
+    with page.expect_response("**/tradeoff.svg*"):
+        write(page, "Answer 2", "Noise")
+    width = page.evaluate("document.scrollingElement.scrollWidth")
+    assert width == test_looks.DESK["viewport"]["width"]
+    page.unroute("**/tradeoff.svg*")
+    write(page, "Help below the question", "Select all that apply.")
+    picture = page.locator("#live-chart img")
+    wait_until(lambda: picture.evaluate("image => image.naturalWidth") > 0)
+
+
 @pytest.mark.long
 def test_a_conflict_is_shown_during_editing_and_nothing_is_overwritten(
     serve, store, researcher, new_device

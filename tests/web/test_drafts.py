@@ -65,7 +65,7 @@ def add_question(client, slug: str, kind: str, page: int = 1) -> str:
     """Add a question and return the address of its edit form."""
     response = do(client, slug, f"question-add {page}", type=kind)
     assert response.status_code == 302
-    return response.location
+    return response.location.partition("?")[0]
 
 
 def fields(page) -> dict[str, str]:
@@ -313,7 +313,7 @@ def test_buttons_add_move_and_remove_options(ada, store):
         options = next(content_of(store, slug).questions)["options"]
         return [item["label"].get("en", "") for item in options]
 
-    assert save(ada, path, do="option-down 0").location.endswith("#options")
+    assert "did=option-down&place=1" in save(ada, path, do="option-down 0").location
     assert labels() == ["B", "A", "C"]
     save(ada, path, do="option-up 2")
     assert labels() == ["B", "C", "A"]
@@ -325,6 +325,75 @@ def test_buttons_add_move_and_remove_options(ada, store):
         "c",
         "a",
     ]
+
+
+def press_undo(client, page):
+    """Press the Undo button of a page, and return the page that follows."""
+    form = page.text[page.text.index('<form class="undo"') :].partition("</form>")[0]
+    data = dict(re.findall(r'name="(\w+)"[^>]*? value="([^"]*)"', form))
+    action = re.search(r'action="([^"]*)"', form)[1]
+    return client.post(action, data=data, follow_redirects=True)
+
+
+@pytest.mark.parametrize(
+    ("action", "notice"),
+    [
+        ("question-add 1", "Question added."),
+        ("question-copy {0}", "Question duplicated."),
+        ("question-remove {0}", "Question removed."),
+        ("question-down {0}", "Question moved."),
+        ("question-down {1}", "Question moved."),
+        ("page-add 0", "Page added."),
+        ("page-up {page}", "Page moved."),
+        ("page-remove {page}", "Page removed."),
+    ],
+)
+def test_every_change_of_the_outline_can_be_undone(ada, store, action, notice):
+    slug = begin(ada)
+    add_two_questions(ada, slug)
+    do(ada, slug, "page-add 0")
+    last_page = content_of(store, slug).pages[-1].key
+    add_question(ada, slug, "number", last_page)
+    before = content_of(store, slug)
+    keys = [question["key"] for question in before.questions]
+    response = do(ada, slug, action.format(*keys, page=last_page), type="yes_no")
+    page = ada.get(response.location)
+    assert notice in page.text
+    assert content_of(store, slug).pages != before.pages
+    assert "The change was undone." in press_undo(ada, page).text
+    assert content_of(store, slug).pages == before.pages
+    # Pressed twice, it undoes nothing else.
+    assert "have changed again" in press_undo(ada, page).text
+    assert content_of(store, slug).pages == before.pages
+
+
+def test_undo_restores_translations_and_keeps_texts_written_since(ada, store):
+    slug = begin(ada)
+    add_two_questions(ada, slug)
+    questions = list(content_of(store, slug).questions)
+    night, often = (f"{DRAFTS}/{slug}/questions/{question['key']}" for question in questions)
+    translation = send(
+        ada, f"{DRAFTS}/{slug}/languages", page=f"{DRAFTS}/{slug}/languages", language="es"
+    )
+    name = f"question-{questions[1]['key']}-option-{questions[1]['options'][0]['key']}"
+    save(ada, translation.location, **{name: "Nunca"})
+    page = ada.get(save(ada, often, do="option-remove 0", text="How often now?").location)
+    assert "Answer removed." in page.text
+    save(ada, often, help="In the last month")
+    press_undo(ada, page)
+    restored = list(content_of(store, slug).questions)[1]
+    assert restored["options"][0]["label"] == {"en": "Never", "es": "Nunca"}
+    assert [option["id"] for option in restored["options"]] == ["never", "sometimes", "always"]
+    assert (restored["text"]["en"], restored["help"]["en"]) == (
+        "How often now?",
+        "In the last month",
+    )
+    page = ada.get(do(ada, slug, f"question-remove {questions[1]['key']}").location)
+    save(ada, night, text="Do you work at all?")
+    press_undo(ada, page)
+    first, second = content_of(store, slug).questions
+    assert first["text"] == {"en": "Do you work at all?"}
+    assert second == restored
 
 
 def test_the_second_of_two_editors_sees_the_conflict_and_loses_nothing(ada, ben, store):

@@ -118,6 +118,54 @@ def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
     return without.with_page(replace(target, questions=extended))
 
 
+def undo(content: DraftContent, before: DraftContent, after: DraftContent) -> DraftContent:
+    """Undo what the change from `before` to `after` added, removed or moved.
+
+    Texts edited since then stay. Raises DesignError if the same list has changed again.
+    """
+    if _outline(before) != _outline(after):
+        if _outline(content) != _outline(after):
+            raise DesignError("the pages or questions have changed again since then")
+        pages = {page.key: page for page in content.pages}
+        questions = {question["key"]: question for question in content.questions}
+        restored = tuple(
+            DraftPage(
+                page.key,
+                pages.get(page.key, page).title,
+                tuple(questions.get(question["key"], question) for question in page.questions),
+            )
+            for page in before.pages
+        )
+        content = replace(content, pages=restored)
+        if content.survey["together"] == after.survey["together"]:
+            together = {"together": before.survey["together"]}
+            content = replace(content, survey={**content.survey, **together})
+    old = {question["key"]: question["options"] for question in before.questions}
+    new = {question["key"]: _keys(question["options"]) for question in after.questions}
+
+    def restore_options(question: Question) -> Question:
+        key = question["key"]
+        if key not in old or key not in new or _keys(old[key]) == new[key]:
+            return question
+        if _keys(question["options"]) != new[key]:
+            raise DesignError("the answers of this question have changed again since then")
+        options = {option["key"]: option for option in question["options"]}
+        restored = tuple(options.get(option["key"], option) for option in old[key])
+        return {**question, "options": restored}
+
+    return content.map_pages(
+        lambda page: replace(page, questions=tuple(map(restore_options, page.questions)))
+    )
+
+
+def _outline(content: DraftContent) -> list[tuple[int, list[int]]]:
+    return [(page.key, _keys(page.questions)) for page in content.pages]
+
+
+def _keys(parts: Sequence[Mapping[str, Any]]) -> list[int]:
+    return [part["key"] for part in parts]
+
+
 def ask_some(content: DraftContent, n: int) -> DraftContent:
     """Ask each respondent n questions, chosen at random."""
     if n < 1:

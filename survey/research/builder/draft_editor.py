@@ -127,6 +127,16 @@ class Drafts:
         opened = self.change(slug, email, write)
         return Saved(opened, *results[0])
 
+    def undo(self, slug: str, email: str, revision: int) -> OpenDraft:
+        """Undo what the change after a revision added, removed or moved."""
+        revisions = [self._store.draft(draft_key(slug), n) for n in (revision, revision + 1)]
+        before, after = (
+            DraftContent.from_json(draft.content) if draft else None for draft in revisions
+        )
+        if before is None or after is None:
+            raise NotFoundError("the earlier revision is no longer stored")
+        return self.change(slug, email, lambda content: edits.undo(content, before, after))
+
     def sheet_at(self, slug: str, sheet: Sheet, revision: int) -> Values | None:
         """Return a sheet's values in a revision; None if the revision or the part is gone."""
         draft = self._store.draft(draft_key(slug), revision)
@@ -139,6 +149,54 @@ def _values(sheet: Sheet, content: DraftContent) -> Values | None:
         return sheet.values(content)
     except NotFoundError:
         return None
+
+
+CHANGES: Mapping[str, str] = {
+    "question-add": "Question added.",
+    "question-copy": "Question duplicated.",
+    "question-up": "Question moved.",
+    "question-down": "Question moved.",
+    "question-remove": "Question removed.",
+    "page-add": "Page added.",
+    "page-up": "Page moved.",
+    "page-down": "Page moved.",
+    "page-remove": "Page removed. Its questions moved to the page beside it.",
+    "option-add": "Answer added.",
+    "option-up": "Answer moved.",
+    "option-down": "Answer moved.",
+    "option-remove": "Answer removed.",
+}
+"""The buttons whose change can be undone, and the notice of the page that follows."""
+
+
+@dataclass(frozen=True)
+class LastChange:
+    """The change that led to a page, which the page offers to undo.
+
+    `action` is the button, `place` the key or row that keeps the focus, and `before` the revision
+    before the change. Without such a change, `text` is empty.
+    """
+
+    action: str
+    place: int
+    before: int
+
+    @classmethod
+    def of_request(cls) -> LastChange:
+        """Return the change that the address of the page names."""
+        query = request.args
+        place, before = (whole_number(query.get(name, ""), -1) for name in ("place", "undo"))
+        return cls(query.get("did", ""), place, before)
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The arguments of the page's address."""
+        return {"did": self.action, "place": self.place, "undo": self.before}
+
+    @property
+    def text(self) -> str:
+        """The notice."""
+        return CHANGES.get(self.action, "")
 
 
 MakeForm = Callable[[DraftContent, DraftCheck, Values, Any], forms.SheetForm]
@@ -299,8 +357,6 @@ class _EditorPages(DraftPages):
         if request.form.get("do") in ("autosave", "look") and "language" in mine:
             # While a researcher types, the field holds half a language tag.
             mine["language"] = base["language"]
-        if "options" in mine:
-            mine["options"] = forms.options_after(mine["options"], request.form.get("do", ""))
         return self._receive(slug, sheet, page, form, mine, revision)
 
     def _receive(
@@ -326,11 +382,35 @@ class _EditorPages(DraftPages):
             form = page.form(content, check_draft(content, self._caps), saved.merge.values, None)
             form.revision.data = str(saved.opened.draft.revision)
             return self._render(slug, page, content, form, saved), 409
+        if do.startswith("option-") and "options" in mine:
+            query = self._change_options(slug, sheet, form, mine, saved)
+            return redirect(url_for(page.endpoint, slug=slug, **page.variables, **query))
         _flash_merge(saved, form)
-        anchor = "options" if do.startswith("option-") else None
         if do == "done":
             return redirect(url_for("drafts.outline", slug=slug))
-        return redirect(url_for(page.endpoint, slug=slug, **page.variables, _anchor=anchor))
+        return redirect(url_for(page.endpoint, slug=slug, **page.variables))
+
+    def _change_options(
+        self, slug: str, sheet: Sheet, form: forms.SheetForm, mine: Values, saved: Saved
+    ) -> dict[str, Any]:
+        """Apply the button of a row after the form was saved, so that undoing it keeps the texts.
+
+        Return the arguments of the address of the page that follows.
+        """
+        action, _, number = request.form["do"].partition(" ")
+        place, before = whole_number(number, -1), saved.opened.draft.revision
+        options = forms.options_after(form.options.data, action, place)
+        if "options" not in saved.merge.theirs:
+            values = {**mine, "options": options}
+            saved = self._drafts.save(slug, self._gate.researcher().email, sheet, values, before)
+        if not saved.is_saved or saved.opened.draft.revision != before + 1:
+            flash(
+                "Nothing was changed: someone else changed the answers. Check them, then try again."
+            )
+            return {}
+        steps = {"option-up": -1, "option-down": 1}
+        place = len(options) - 1 if action == "option-add" else place + steps.get(action, 0)
+        return LastChange(action, place, before).query
 
     def _render(
         self,
@@ -356,6 +436,7 @@ class _EditorPages(DraftPages):
             plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
             design=_design(draft_check, content) if isinstance(form, forms.PlanForm) else None,
             topics=list(content.topics),
+            change=LastChange.of_request(),
             **page.variables,
         )
 

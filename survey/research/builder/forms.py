@@ -238,28 +238,27 @@ def values_of(form: SheetForm, base: Values) -> dict[str, Any]:
     """Return the values that were sent, and the old ones where the form has no field."""
     values: dict[str, Any] = {}
     for name, field in fields_of(form).items():
-        values[name] = _rows(field.data) if name == "options" else _value(field.data)
+        values[name] = nonempty_rows(field.data) if name == "options" else _value(field.data)
     return {name: values.get(name, value) for name, value in base.items()}
 
 
-def options_after(options: tuple[Row, ...], do: str) -> tuple[Row, ...]:
-    """Return the options after a button of the rows was pressed, if it was one of these.
+def options_after(entries: Sequence[Row], action: str, place: int) -> tuple[Row, ...]:
+    """Return the options after a button of a row was pressed; the place counts empty rows too.
 
-    >>> [row["key"] for row in options_after(({"key": 1}, {"key": 2}), "option-up 1")]
-    [2, 1]
+    >>> entries = [{"key": "", "id": "", "label": label} for label in ("A", "", "C")]
+    >>> [row["label"] for row in options_after(entries, "option-up", 2)]
+    ['A', 'C']
+    >>> [row["label"] for row in options_after(entries, "option-remove", 2)]
+    ['A']
     """
-    action, _, number = do.partition(" ")
-    rows, i = list(options), whole_number(number, -1)
-    if action == "option-add":
-        rows.append({"key": 0, "id": "", "label": ""})
-    if not 0 <= i < len(options):
-        return tuple(rows)
+    rows = list(entries)
     if action == "option-remove":
-        del rows[i]
+        rows[place : place + 1] = []
     step = {"option-up": -1, "option-down": 1}.get(action, 0)
-    if step and 0 <= i + step < len(rows):
-        rows[i], rows[i + step] = rows[i + step], rows[i]
-    return tuple(rows)
+    if step and 0 <= place < len(rows) and 0 <= place + step < len(rows):
+        rows[place], rows[place + step] = rows[place + step], rows[place]
+    added = ({"key": 0, "id": "", "label": ""},) if action == "option-add" else ()
+    return (*nonempty_rows(rows), *added)
 
 
 def pad_options(options: tuple[Row, ...]) -> list[Row]:
@@ -268,7 +267,7 @@ def pad_options(options: tuple[Row, ...]) -> list[Row]:
     return [*options, *empty]
 
 
-def _rows(entries: list[Row]) -> tuple[Row, ...]:
+def nonempty_rows(entries: Sequence[Row]) -> tuple[Row, ...]:
     """Return the rows that have a key, an id or a label."""
     rows = []
     for entry in entries:

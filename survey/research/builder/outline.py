@@ -29,7 +29,7 @@ from survey.research.builder.design import (
     with_better_mechanism,
     with_ranges,
 )
-from survey.research.builder.draft_editor import DraftPages
+from survey.research.builder.draft_editor import CHANGES, DraftPages, LastChange
 from survey.research.builder.feedback import total_sentences
 from survey.research.builder.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
 from survey.research.builder.plan import parse_plan, plan_fields
@@ -64,6 +64,7 @@ CONFIRMATIONS: Mapping[str, str] = {
     "ask-some": "Saved. Questions per person: {key}.",
     "ask-all": "Saved. Each person is asked all questions.",
     "standard-level": "Saved. The weak questions now have the standard privacy level.",
+    "undo": "The change was undone.",
     "use-design": "Saved. The draft now uses this design.",
     "use-mechanism": "Saved. The question now uses this mechanism.",
     "use-ranges": "Saved. The question now asks for ranges. Check their wording.",
@@ -161,6 +162,7 @@ class _OutlinePages(DraftPages):
             },
             total_sentences=total_sentences(draft_check, self._caps),
             protection=self._protection(opened, draft_check),
+            change=LastChange.of_request(),
         )
 
     def edit(self, slug: str) -> Any:
@@ -177,31 +179,47 @@ class _OutlinePages(DraftPages):
         return self._apply(slug, action, whole_number(key))
 
     def _apply(self, slug: str, action: str, key: int) -> Any:
-        researcher, new_key = self._gate.researcher(), [0]
+        email, new_key = self._gate.researcher().email, [0]
+        unchanged: list[DraftContent] = []
 
         def change(content: DraftContent) -> DraftContent:
+            unchanged[:] = [content]
             content, new_key[0] = self._edit(content, action, key)
             return content
 
+        query: dict[str, Any] = {}
         try:
-            self._drafts.change(slug, researcher.email, change)
+            if action == "undo":
+                opened = self._drafts.undo(slug, email, key)
+            else:
+                opened = self._drafts.change(slug, email, change)
+                if action in CHANGES and opened.content not in unchanged:
+                    query = LastChange(action, key, opened.draft.revision - 1).query
+                    query["_anchor"] = _anchor_after(action, key, unchanged[0], opened.content)
         except (DesignError, NotFoundError) as error:
             flash(f"Nothing was changed: {error}.")
         else:
             if action in CONFIRMATIONS:
                 flash(CONFIRMATIONS[action].format(key=key))
-        return redirect(self._address_after(slug, action, key, new_key[0]))
+        return redirect(self._address_after(slug, action, key, new_key[0], query))
 
-    def _address_after(self, slug: str, action: str, key: int, new_key: int) -> str:
+    def _address_after(
+        self, slug: str, action: str, key: int, new_key: int, query: Mapping[str, Any]
+    ) -> str:
         """Return the address of the page to show after a button was pressed."""
+        question = whole_number(request.form.get("question", ""))
+        if action == "undo" and any(
+            other["key"] == question for other in self._drafts.open(slug).content.questions
+        ):
+            return url_for("drafts.question", slug=slug, key=question, _anchor="options")
         if new_key or action in QUESTION_EDITS:
-            return url_for("drafts.question", slug=slug, key=new_key or key)
+            query = {**query, "_anchor": None}
+            return url_for("drafts.question", slug=slug, key=new_key or key, **query)
         if action == "use-design":
             return url_for("drafts.plan", slug=slug, _anchor="design")
         if action in PROTECTION_EDITS:
             return url_for("drafts.outline", slug=slug, _anchor="protection")
-        anchor = f"{action.partition('-')[0]}-{key}" if key and action in EDITS else None
-        return url_for("drafts.outline", slug=slug, _anchor=anchor)
+        return url_for("drafts.outline", slug=slug, **query)
 
     def _edit(self, content: DraftContent, action: str, key: int) -> tuple[DraftContent, int]:
         """Return the draft after a button was pressed, and the key of a question that it added."""
@@ -264,6 +282,18 @@ class _OutlinePages(DraftPages):
         self._log.write("deleted a draft", slug, title)
         flash(f"The draft of {title} was deleted.")
         return redirect(url_for("research.surveys"))
+
+
+def _anchor_after(action: str, key: int, before: DraftContent, after: DraftContent) -> str | None:
+    """Return where the outline opens; None if the button that was pressed keeps the focus."""
+    if action == "page-add":
+        return f"page-{after.pages[-1].key}"
+    if action != "question-remove":
+        return None
+    keys = [question["key"] for question in before.questions]
+    place = keys.index(key)
+    neighbors = [*keys[place + 1 : place + 2], *keys[max(place - 1, 0) : place]]
+    return f"question-{neighbors[0]}" if neighbors else None
 
 
 def begin_draft(

@@ -2,7 +2,7 @@
  * Saves drafts automatically, and shows the effects of an edit while the researcher types.
  *
  * Every page works without this script. It sends only the form on the page, only to the page's own
- * address, and changes only texts. It stops if a save would overwrite another person's changes.
+ * address, and changes only texts and the number of answers. It stops if a save would overwrite another person's changes.
  */
 
 const LOOK_MS = 150;
@@ -189,6 +189,61 @@ function watch(sheet) {
     }
   }
   addSlider(sheet);
+  extendOptions(sheet);
+}
+
+/**
+ * Let Enter in an answer, and the button below the answers, lead to the next one.
+ *
+ * @param {HTMLFormElement} sheet
+ */
+function extendOptions(sheet) {
+  const list = sheet.querySelector("ol.options");
+  if (!list) return;
+  const rows = () => [...list.children];
+  /** @param {Element | undefined} row */
+  const focusRow = (row) => {
+    const label = row?.querySelector("input:not([type=hidden])");
+    if (label instanceof HTMLInputElement) label.focus();
+  };
+  const addRow = () => {
+    const last = list.lastElementChild;
+    const added = last?.cloneNode(true);
+    if (!last || !(added instanceof Element)) return;
+    const place = rows().length;
+    added.classList.remove("wrong");
+    for (const part of added.querySelectorAll("p.error")) part.remove();
+    for (const part of added.querySelectorAll("*")) {
+      for (const name of ["id", "name", "for"]) {
+        const old = part.getAttribute(name);
+        if (old) part.setAttribute(name, old.replace(/^options-\d+/, `options-${place}`));
+      }
+      part.removeAttribute("aria-describedby");
+      part.removeAttribute("autofocus");
+      if (part instanceof HTMLInputElement) part.value = "";
+      if (part instanceof HTMLButtonElement) part.value = part.value.replace(/\d+$/, `${place}`);
+      const text = part.lastChild;
+      if (text instanceof Text) text.data = text.data.replace(/\d+$/, `${place + 1}`);
+    }
+    last.after(added);
+    focusRow(added);
+  };
+  list.addEventListener("keydown", (event) => {
+    const input = event.target;
+    const isLabel = input instanceof HTMLInputElement && input.name.endsWith("-label");
+    if (!(event instanceof KeyboardEvent) || event.key !== "Enter" || !isLabel) return;
+    if (event.isComposing) return;
+    event.preventDefault();
+    const next = rows()[rows().findIndex((row) => row.contains(input)) + 1];
+    if (next) focusRow(next);
+    else addRow();
+  });
+  sheet.addEventListener("click", (event) => {
+    const button = event.target;
+    if (!(button instanceof HTMLButtonElement) || button.value !== "option-add") return;
+    event.preventDefault();
+    addRow();
+  });
 }
 
 /** @type {Record<string, [number, number, number]>} */

@@ -252,6 +252,42 @@ def test_the_chart_of_a_question_is_loaded_once_the_question_is_saved(
     assert picture.evaluate("image => image.naturalWidth") > 0
 
 
+def focused_name(page: Page) -> str:
+    return page.evaluate(
+        "(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()"
+    )
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_the_new_answer_has_the_focus(serve, store, researcher, new_device, has_script):
+    page = sign_in(new_device(java_script_enabled=has_script), serve())
+    page.get_by_role("link", name="New survey", exact=True).click()
+    write(page, "Title", "Draft")
+    press(page, "Create draft")
+    page.get_by_label("New question").select_option("single_choice")
+    press(page, "Add a question to page 1")
+    for number, label in enumerate(("Never", "Once", "Often"), 1):
+        write(page, f"Answer {number}", label)
+    if has_script:
+        page.get_by_label("Answer 2", exact=True).press("Enter")
+        assert focused_name(page) == "Answer 3"
+        page.keyboard.press("Enter")
+        page.keyboard.type("Daily")
+        assert focused_name(page) == "Answer 4"
+        page.get_by_role("button", name="Add an answer").click()
+    else:
+        write(page, "Help below the question", "Choose one.")
+        press(page, "Add an answer")
+        write(page, "Answer 4", "Daily")
+        press(page, "Add an answer")
+    expect(page.locator(":focus")).to_have_attribute("name", "options-4-label")
+    page.keyboard.type("Always")
+    press(page, "Remove answer 1")
+    expect(page.locator(":focus")).to_have_text("Undo")
+    options = next(DraftContent.from_json(store.drafts()[0].content).questions)["options"]
+    assert [item["label"]["en"] for item in options] == ["Once", "Often", "Daily", "Always"]
+
+
 def test_a_chart_that_failed_to_load_widens_no_page_and_is_requested_again(
     serve, store, researcher, new_device
 ):

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.edits import add_question
 from survey.questionnaire.loading import parse
 from tests import surveys
 from tests.browser import test_looks
@@ -283,9 +284,37 @@ def test_the_new_answer_has_the_focus(serve, store, researcher, new_device, has_
     expect(page.locator(":focus")).to_have_attribute("name", "options-4-label")
     page.keyboard.type("Always")
     press(page, "Remove answer 1")
-    expect(page.locator(":focus")).to_have_text("Undo")
+    expect(page.locator(":focus")).to_have_text("Remove answer 1")
+    expect(page.get_by_role("status").filter(has_text="Answer removed.")).to_be_in_viewport()
     options = next(DraftContent.from_json(store.drafts()[0].content).questions)["options"]
     assert [item["label"]["en"] for item in options] == ["Once", "Often", "Daily", "Always"]
+
+
+def test_a_question_moves_to_any_place_in_one_step_and_keeps_the_focus(
+    serve, store, researcher, new_device
+):
+    url = serve()
+    draft = DraftContent.new("Draft", "draft")
+    for _ in range(60):
+        draft, _key = add_question(draft, 1, "yes_no")
+    begun = store.add_draft(draft.to_json(), EMAIL, 0, {store.researcher(EMAIL).key: "owner"})
+    page = sign_in(new_device(), url, f"/research/drafts/{begun.slug}")
+    *_, last = draft.questions
+    place = page.locator(f"#question-{last['key']} select")
+    place.select_option("1")
+    with page.expect_navigation():
+        page.locator(f"[value='question-move {last['key']}']").click()
+    expect(page.get_by_role("status")).to_have_text("Question moved.")
+    expect(place).to_be_focused()
+
+    def order() -> list[str]:
+        content = DraftContent.from_json(store.drafts()[0].content)
+        return [question["id"] for question in content.questions]
+
+    ids = [question["id"] for question in draft.questions]
+    assert order() == [ids[-1], *ids[:-1]]
+    press(page, "Undo")
+    assert order() == ids
 
 
 def test_a_chart_that_failed_to_load_widens_no_page_and_is_requested_again(

@@ -343,6 +343,7 @@ def press_undo(client, page):
         ("question-remove {0}", "Question removed."),
         ("question-down {0}", "Question moved."),
         ("question-down {1}", "Question moved."),
+        ("question-move {2}", "Question moved."),
         ("page-add 0", "Page added."),
         ("page-up {page}", "Page moved."),
         ("page-remove {page}", "Page removed."),
@@ -356,7 +357,7 @@ def test_every_change_of_the_outline_can_be_undone(ada, store, action, notice):
     add_question(ada, slug, "number", last_page)
     before = content_of(store, slug)
     keys = [question["key"] for question in before.questions]
-    response = do(ada, slug, action.format(*keys, page=last_page), type="yes_no")
+    response = do(ada, slug, action.format(*keys, page=last_page), type="yes_no", place="1")
     page = ada.get(response.location)
     assert notice in page.text
     assert content_of(store, slug).pages != before.pages
@@ -365,6 +366,31 @@ def test_every_change_of_the_outline_can_be_undone(ada, store, action, notice):
     # Pressed twice, it undoes nothing else.
     assert "have changed again" in press_undo(ada, page).text
     assert content_of(store, slug).pages == before.pages
+
+
+def test_a_question_moves_to_any_place_on_any_page(ada, store):
+    slug = begin(ada)
+    add_two_questions(ada, slug)
+    do(ada, slug, "page-add 0")
+    do(ada, slug, "page-add 0")
+    first, second = (question["key"] for question in content_of(store, slug).questions)
+    _, middle, last = (page.key for page in content_of(store, slug).pages)
+
+    def order() -> list[list[int]]:
+        pages = content_of(store, slug).pages
+        return [[question["key"] for question in page.questions] for page in pages]
+
+    do(ada, slug, f"question-move {first}", place=f"page {last}")
+    assert order() == [[second], [], [first]]
+    do(ada, slug, f"question-move {second}", place="2")
+    assert order() == [[], [], [first, second]]
+    do(ada, slug, f"question-move {second}", place="1")
+    assert order() == [[], [], [second, first]]
+    for place in ("", "0", "3", "page 77", f"page {last}", "9" * 5000):
+        refused = do(ada, slug, f"question-move {first}", place=place)
+        assert "choose a place from 1 to 2" in ada.get(refused.location).text
+    do(ada, slug, f"question-move {second}", place=f"page {middle}")
+    assert order() == [[], [second], [first]]
 
 
 def test_undo_restores_translations_and_keeps_texts_written_since(ada, store):

@@ -118,6 +118,33 @@ def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
     return without.with_page(replace(target, questions=extended))
 
 
+def place_question(content: DraftContent, key: int, target: str) -> DraftContent:
+    """Move a question to a place in the order of all questions, or to an empty page ("page 3").
+
+    It comes to stand on the page of the question that has this place now.
+    """
+    question, order = content.question(key), [other["key"] for other in content.questions]
+    empty = {f"page {page.key}": page.key for page in content.pages if not page.questions}
+    place = int(target) - 1 if target.isascii() and target.isdecimal() and len(target) < 9 else -1
+    if target not in empty and not 0 <= place < len(order):
+        raise DesignError(f"choose a place from 1 to {len(order)}")
+    neighbor, page_key = (0, empty[target]) if target in empty else (order[place], 0)
+    if neighbor == key:
+        return content
+    is_behind = place > order.index(key)
+
+    def move(page: DraftPage) -> DraftPage:
+        questions = [question] if page.key == page_key else []
+        for other in page.questions:
+            if other["key"] == neighbor:
+                questions += [other, question] if is_behind else [question, other]
+            elif other["key"] != key:
+                questions.append(other)
+        return replace(page, questions=tuple(questions))
+
+    return content.map_pages(move)
+
+
 def undo(content: DraftContent, before: DraftContent, after: DraftContent) -> DraftContent:
     """Undo what the change from `before` to `after` added, removed or moved.
 

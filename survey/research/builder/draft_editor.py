@@ -156,6 +156,7 @@ CHANGES: Mapping[str, str] = {
     "question-copy": "Question duplicated.",
     "question-up": "Question moved.",
     "question-down": "Question moved.",
+    "question-move": "Question moved.",
     "question-remove": "Question removed.",
     "page-add": "Page added.",
     "page-up": "Page moved.",

@@ -230,6 +230,8 @@ class _OutlinePages(DraftPages):
             )
         if action == "question-copy":
             return edits.duplicate_question(content, key)
+        if action == "question-move":
+            return edits.place_question(content, key, request.form.get("place", "")), 0
         if action == "use-design":
             return self._with_design(content, key), 0
         if action in QUESTION_EDITS:

@@ -327,6 +327,27 @@ def test_buttons_add_move_and_remove_options(ada, store):
     ]
 
 
+def test_pasted_lines_become_answers(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "single_choice")
+
+    def labels():
+        options = next(content_of(store, slug).questions)["options"]
+        return [item["label"].get("en", "") for item in options]
+
+    pasted = "Never\r\n  Once or twice \r\n\r\nغالبًا\r\n"
+    page = ada.get(save(ada, path, do="option-paste", pasted=pasted, **rows("Daily")).location)
+    assert labels() == ["Daily", "Never", "Once or twice", "غالبًا"]
+    assert "pasted" not in {name for name, text in fields(page).items() if text}
+    press_undo(ada, page)
+    assert labels() == ["Daily"]
+    # Saving the question adds them too; saving automatically must not add them again and again.
+    save(ada, path, do="autosave", pasted="Weekly")
+    assert labels() == ["Daily"]
+    save(ada, path, pasted="Weekly")
+    assert labels() == ["Daily", "Weekly"]
+
+
 def press_undo(client, page):
     """Press the Undo button of a page, and return the page that follows."""
     form = page.text[page.text.index('<form class="undo"') :].partition("</form>")[0]

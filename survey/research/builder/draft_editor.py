@@ -166,6 +166,7 @@ CHANGES: Mapping[str, str] = {
     "option-up": "Answer moved.",
     "option-down": "Answer moved.",
     "option-remove": "Answer removed.",
+    "option-paste": "Answers added.",
 }
 """The buttons whose change can be undone, and the notice of the page that follows."""
 
@@ -358,6 +359,8 @@ class _EditorPages(DraftPages):
         if request.form.get("do") in ("autosave", "look") and "language" in mine:
             # While a researcher types, the field holds half a language tag.
             mine["language"] = base["language"]
+        if request.form.get("do") in ("save", "done"):
+            mine = _with_pasted(form, mine)
         return self._receive(slug, sheet, page, form, mine, revision)
 
     def _receive(
@@ -366,7 +369,7 @@ class _EditorPages(DraftPages):
         sheet: Sheet,
         page: Page,
         form: forms.SheetForm,
-        mine: Values,
+        mine: dict[str, Any],
         revision: int,
     ) -> Any:
         """Save what was sent, or only return the feedback on it."""
@@ -392,7 +395,7 @@ class _EditorPages(DraftPages):
         return redirect(url_for(page.endpoint, slug=slug, **page.variables))
 
     def _change_options(
-        self, slug: str, sheet: Sheet, form: forms.SheetForm, mine: Values, saved: Saved
+        self, slug: str, sheet: Sheet, form: forms.SheetForm, mine: dict[str, Any], saved: Saved
     ) -> dict[str, Any]:
         """Apply the button of a row after the form was saved, so that undoing it keeps the texts.
 
@@ -400,7 +403,10 @@ class _EditorPages(DraftPages):
         """
         action, _, number = request.form["do"].partition(" ")
         place, before = whole_number(number, -1), saved.opened.draft.revision
-        options = forms.options_after(form.options.data, action, place)
+        if action == "option-paste":
+            options = _with_pasted(form, mine)["options"]
+        else:
+            options = forms.options_after(form.options.data, action, place)
         if "options" not in saved.merge.theirs:
             values = {**mine, "options": options}
             saved = self._drafts.save(slug, self._gate.researcher().email, sheet, values, before)
@@ -410,7 +416,8 @@ class _EditorPages(DraftPages):
             )
             return {}
         steps = {"option-up": -1, "option-down": 1}
-        place = len(options) - 1 if action == "option-add" else place + steps.get(action, 0)
+        is_added = action in ("option-add", "option-paste")
+        place = len(options) - 1 if is_added else place + steps.get(action, 0)
         return LastChange(action, place, before).query
 
     def _render(
@@ -533,6 +540,12 @@ def _question_form(
     forms.add_conditions(form, content, draft_check, values)
     forms.add_companions(form, content, values)
     return form
+
+
+def _with_pasted(form: forms.SheetForm, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with the answers that were pasted below the rows."""
+    text = form.pasted.data if "pasted" in form else ""
+    return {**values, "options": forms.pasted_options(values["options"], text)} if text else values
 
 
 def _label(form: forms.SheetForm, name: str) -> str:

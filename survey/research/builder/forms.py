@@ -84,6 +84,7 @@ class QuestionForm(SheetForm):
     topic = StringField("Topic", [LINE])
     type = SelectField("Type", choices=choices(TYPE_NAMES))
     options = FieldList(FormField(OptionForm))
+    pasted = TextAreaField("Several answers", [PASSAGE])
     low = StringField(FIELD_NAMES["low"], [LINE])
     high = StringField(FIELD_NAMES["high"], [LINE])
     step = StringField(FIELD_NAMES["step"], [LINE])
@@ -117,6 +118,8 @@ class QuestionForm(SheetForm):
         other_fields = {field for other in KINDS.values() for field in other.fields}
         for field in other_fields - set(kind.fields):
             del self[field]
+        if "options" not in kind.fields:
+            del self.pasted
         mechanisms = {name: MECHANISM_NAMES[name] for name in kind.mechanisms}
         self.mechanism.choices = choices({"": "Standard", **mechanisms})
         design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[kind.mechanism]
@@ -259,6 +262,17 @@ def options_after(entries: Sequence[Row], action: str, place: int) -> tuple[Row,
         rows[place], rows[place + step] = rows[place + step], rows[place]
     added = ({"key": 0, "id": "", "label": ""},) if action == "option-add" else ()
     return (*nonempty_rows(rows), *added)
+
+
+def pasted_options(options: Sequence[Row], text: str) -> tuple[Row, ...]:
+    """Return the options with one more for each line of a text; rows without a text give way.
+
+    >>> [row["label"] for row in pasted_options([{"label": "A"}, {"label": ""}], "B\\n\\n C ")]
+    ['A', 'B', 'C']
+    """
+    lines = [line.strip() for line in plain(text).splitlines()]
+    added = [{"key": 0, "id": "", "label": line} for line in lines if line]
+    return (*(row for row in options if row["label"] or not added), *added)
 
 
 def pad_options(options: tuple[Row, ...]) -> list[Row]:

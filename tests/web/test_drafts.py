@@ -192,7 +192,8 @@ def test_weak_protection_is_rejected_with_the_nearest_allowed_value(ada):
 
 def test_a_page_without_questions_has_a_clear_error_message(ada):
     slug = begin(ada)
-    assert "This page has no questions; add one" in ada.get(f"{DRAFTS}/{slug}").text
+    do(ada, slug, "page-add 0")
+    assert "This page has no questions; add one or remove" in ada.get(f"{DRAFTS}/{slug}").text
 
 
 def test_invalid_text_is_saved_in_the_draft(ada, store):
@@ -346,6 +347,23 @@ def test_pasted_lines_become_answers(ada, store):
     assert labels() == ["Daily"]
     save(ada, path, pasted="Weekly")
     assert labels() == ["Daily", "Weekly"]
+
+
+def test_a_new_draft_and_a_new_question_show_no_errors(ada):
+    slug = begin(ada)
+    outline = ada.get(f"{DRAFTS}/{slug}").text
+    assert "This survey has no questions yet." in outline
+    assert 'class="error"' not in outline
+    path = add_question(ada, slug, "single_choice")
+    question = ada.get(path).text
+    assert 'class="error"' not in question
+    assert 'class="mistakes none"' in question
+    outline = ada.get(f"{DRAFTS}/{slug}").text
+    assert "Not written yet" in outline
+    assert 'class="error"' not in outline
+    # The checklist before publication still lists what is missing.
+    assert "Question is missing" in ada.get(f"{DRAFTS}/{slug}/publish").text
+    assert save(ada, path, do="autosave", text="How often?").json["elsewhere"]
 
 
 def press_undo(client, page):

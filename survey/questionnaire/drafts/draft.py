@@ -43,6 +43,13 @@ EMPTY_QUESTION: Question = {
     **dict.fromkeys(("ask_question", "mechanism", "parameters", "way", "value"), ""),
 }
 
+
+def is_blank(question: Question) -> bool:
+    """Return whether a question is as it was added: its mistakes are no news then."""
+    own = ("key", "id", "type")
+    return {**question, **dict.fromkeys(own)} == {**EMPTY_QUESTION, **dict.fromkeys(own)}
+
+
 AUTOMATIC = "auto"
 """As `questions_per_person`: ask as many questions as keep a whole report from being weak.
 

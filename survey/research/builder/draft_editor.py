@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import DraftCheck, check_draft
-from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent, Question
+from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent, Question, is_blank
 from survey.questionnaire.drafts.edits import (
     LanguageSheet,
     Merge,
@@ -482,8 +482,11 @@ class _EditorPages(DraftPages):
         self, form: forms.SheetForm, draft_check: DraftCheck, content: DraftContent, page: Page
     ) -> list[str]:
         if "key" in page.variables:
-            mistakes = [m for m in draft_check.of_question(page.variables["key"]) if not m.language]
-            return mark_fields(form, mistakes)
+            key = page.variables["key"]
+            is_new = any(q["key"] == key and is_blank(q) for q in content.questions)
+            if is_new and request.method != "POST":
+                return []
+            return mark_fields(form, [m for m in draft_check.of_question(key) if not m.language])
         if isinstance(form, forms.PlanForm):
             return mark_fields(form, list(parse_plan(content.plan).mistakes))
         if isinstance(form, forms.SurveyForm):

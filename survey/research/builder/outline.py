@@ -16,7 +16,7 @@ from survey.errors import DefinitionError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import draft_from
-from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.draft import DraftContent, is_blank
 from survey.questionnaire.drafts.draft import slug as slug_of
 from survey.questionnaire.drafts.edits import PageSheet
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion
@@ -163,6 +163,7 @@ class _OutlinePages(DraftPages):
             total_sentences=total_sentences(draft_check, self._caps),
             protection=self._protection(opened, draft_check),
             change=LastChange.of_request(),
+            is_blank=is_blank,
         )
 
     def edit(self, slug: str) -> Any:

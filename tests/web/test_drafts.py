@@ -366,6 +366,28 @@ def test_a_new_draft_and_a_new_question_show_no_errors(ada):
     assert save(ada, path, do="autosave", text="How often?").json["elsewhere"]
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "caution"),
+    [
+        ("1", ""),
+        ("0.3", "Too wide: above ±15 points."),
+        ("0.05", "Impossible to estimate with 500 "),
+    ],
+)
+def test_margins_without_use_are_flagged(ada, epsilon, caution):
+    slug = begin(ada)
+    save(ada, f"{DRAFTS}/{slug}/plan", n="500")
+    path = add_question(ada, slug, "yes_no")
+    texts = {"text": "Do you?", "way": "epsilon", "value": epsilon}
+    live = save(ada, path, do="autosave", **texts).json["live"]
+    assert live["caution"].startswith(caution)
+    assert bool(live["caution"]) == bool(caution)
+    assert bool(live["margins"]) == (not caution.startswith("Impossible"))
+    plan = ada.get(f"{DRAFTS}/{slug}/plan").text
+    flags = re.findall(r'<span class="error">([^<]*)</span>', plan)
+    assert flags == [live["caution"]] * bool(caution)
+
+
 def press_undo(client, page):
     """Press the Undo button of a page, and return the page that follows."""
     form = page.text[page.text.index('<form class="undo"') :].partition("</form>")[0]

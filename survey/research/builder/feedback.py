@@ -47,6 +47,7 @@ class QuestionFeedback:
     chance: str = ""
     bounds: str = ""
     margins: str = ""
+    caution: str = ""
     reports: str = ""
     needed_epsilon: str = ""
     mechanism: str = ""

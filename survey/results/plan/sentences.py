@@ -20,6 +20,7 @@ from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (
     SHARES,
     mean_margin,
+    planned_margin,
     plans_mean,
     required_design,
     required_responses,
@@ -32,19 +33,28 @@ from survey.results.question_statistics import opt_outs
 ALL = Fraction(1)
 """The share of respondents asked a question if the survey does not sample questions."""
 
+WIDE_MARGIN, USELESS_MARGIN = 0.15, 0.4
+"""Above the first, a margin says little about a share or a mean. Above the second, an interval
+covers more than four fifths of all possible values: intervals end at 0 and 1, so that no margin
+exceeds .5."""
+
 LARGEST_NUMERATOR = 1_000
 """Up to this numerator, epsilon is also given as the logarithm of a fraction."""
 
 
 @dataclass(frozen=True)
 class QuestionPlan:
-    """A question's plan, one sentence each; `p` is the truth probability if there is only one."""
+    """A question's plan, one sentence each; `p` is the truth probability if there is only one.
+
+    `caution` is empty if the margin at the planned number of responses is useful.
+    """
 
     p: float | None
     epsilon: str
     chance: str
     bounds: str
     margins: str
+    caution: str
     reports: str
     needed_epsilon: str
 
@@ -86,6 +96,7 @@ def question_plan(
         chance=_chance(published),
         bounds=_bounds(published),
         margins=_margins(published, responses),
+        caution=_caution(published, responses),
         reports=_required_reports(published, margin, share),
         needed_epsilon=_required_setting(question, published, responses, margin),
     )
@@ -171,6 +182,8 @@ def _margins(question: PublishedQuestion, responses: Responses) -> str:
             " This margin refers to the people who answer; the plan assumes that "
             f"{PLANNED_NO_ANSWER:.0%} do not."
         )
+    if planned_margin(question, n) > USELESS_MARGIN:
+        return ""
     if plans_mean(question):
         margin = _in_unit(question, mean_margin(question, n))
         return (
@@ -182,6 +195,21 @@ def _margins(question: PublishedQuestion, responses: Responses) -> str:
         f"With {responses}, the margin of error is ±{middle} points for a share near 50% and "
         f"±{rare} points for one near 10%.{condition}"
     )
+
+
+def _caution(question: PublishedQuestion, responses: Responses) -> str:
+    """Return a warning about a margin that is too wide at the planned number of responses."""
+    margin = planned_margin(question, responses.to_question)
+    more = "" if responses.share == ALL else ", ask each person more questions"
+    remedy = f"Plan more responses{more} or choose a weaker privacy level."
+    if margin > USELESS_MARGIN:
+        return (
+            f"Impossible to estimate with {responses}: an interval would cover more than four "
+            f"fifths of all possible values. {remedy}"
+        )
+    unit = "% of the range" if plans_mean(question) else " points"
+    wide = f"{100 * WIDE_MARGIN:.0f}{unit}"
+    return f"Too wide: above ±{wide}. {remedy}" if margin > WIDE_MARGIN else ""
 
 
 def _required_reports(question: PublishedQuestion, margin: float, share: Fraction) -> str:

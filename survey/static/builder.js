@@ -271,6 +271,8 @@ function addSlider(sheet) {
     const range = RANGES[way.value];
     slider.hidden = !range;
     value.disabled = !range;
+    const place = value.closest(".field");
+    if (place instanceof HTMLElement) place.hidden = !range;
     if (!range) return;
     [slider.min, slider.max, slider.step] = range.map(String);
     const [numerator, denominator = "1"] = value.value.split("/");

@@ -388,6 +388,24 @@ def test_margins_without_use_are_flagged(ada, epsilon, caution):
     assert flags == [live["caution"]] * bool(caution)
 
 
+@pytest.mark.parametrize(("level", "suspicion"), [("0.5", 16), ("0.8", 20), ("1.7", 38)])
+def test_a_named_privacy_level_states_its_risk_and_its_cost(ada, store, level, suspicion):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    # A value that belongs to the way chosen before does not count.
+    save(ada, path, text="Do you?", way="truth_probability", value="3/4", prefer_not_to_say="")
+    live = save(ada, path, do="autosave", way=f"epsilon {level}").json["live"]
+    question = next(content_of(store, slug).questions)
+    assert (question["way"], question["value"]) == ("epsilon", level)
+    assert f"a suspicion of 10% becomes at most {suspicion}%" in live["bounds"]
+    assert live["reports"].endswith("; without randomization, 385.")
+    assert fields(ada.get(path))["way"] == f"epsilon {level}"
+    # A value typed beside the level is exact.
+    save(ada, path, value="1.25")
+    assert fields(ada.get(path))["way"] == "epsilon"
+    assert next(content_of(store, slug).questions)["value"] == "1.25"
+
+
 def press_undo(client, page):
     """Press the Undo button of a page, and return the page that follows."""
     form = page.text[page.text.index('<form class="undo"') :].partition("</form>")[0]

@@ -56,6 +56,15 @@ WAY_NAMES: Mapping[str, str] = {
 }
 """The names of the ways to state the privacy; "" is the standard level."""
 
+LEVEL_NAMES: Mapping[str, str] = {
+    "0.5": "Very strong",
+    "0.8": "Strong",
+    "": "Standard",
+    "1.7": "Moderate",
+    "2.9": "Weak",
+}
+"""The named privacy levels by epsilon, from the strongest; "" is the standard level, ln 3."""
+
 PATTERNS: Mapping[str, str] = {
     "^[a-z][a-z0-9_]*$": "is not an id: use lowercase letters a to z, digits and _, "
     "starting with a letter",

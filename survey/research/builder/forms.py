@@ -6,7 +6,9 @@ A draft may be wrong while it is edited, so these fields refuse only what is too
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from flask_wtf import FlaskForm
@@ -32,8 +34,14 @@ from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts.check import DraftCheck
 from survey.questionnaire.drafts.draft import DraftContent, Question
 from survey.questionnaire.drafts.edits import Values
-from survey.questionnaire.drafts.form_messages import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
+from survey.questionnaire.drafts.form_messages import (
+    FIELD_NAMES,
+    LEVEL_NAMES,
+    MECHANISM_NAMES,
+    WAY_NAMES,
+)
 from survey.questionnaire.kinds import KINDS, kind_of
+from survey.questionnaire.privacy_loss import odds_in_words
 from survey.research.forms import WholeNumberField, whole_number
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
@@ -124,12 +132,38 @@ class QuestionForm(SheetForm):
         self.mechanism.choices = choices({"": "Standard", **mechanisms})
         design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[kind.mechanism]
         ways = [way for way in PRIVACY if way in design.ways]
-        if self.way.data not in PRIVACY:
+        levels = [f"{LEVEL}{epsilon}" for epsilon in LEVEL_NAMES if epsilon]
+        if self.way.data not in (*PRIVACY, *levels):
             self.way.data = ""
-        elif self.way.data not in ways:
+        elif self.way.data in PRIVACY and self.way.data not in ways:
             ways.append(self.way.data)
-        self.way.choices = choices({way: WAY_NAMES.get(way, way) for way in ("", *ways)})
+        if self.way.data == "epsilon" and self.value.data in LEVEL_NAMES:
+            self.way.data = f"{LEVEL}{self.value.data}"
+        self.way.choices = [
+            *(_level_choice(name) for name in LEVEL_NAMES if not name or "epsilon" in ways),
+            *(SelectChoice(way, WAY_NAMES.get(way, way), optgroup="Exact value") for way in ways),
+        ]
         return self
+
+
+LEVEL = "epsilon "
+"""Prefix of the named privacy levels among the choices; the rest of the choice is the epsilon."""
+
+
+def _level_choice(epsilon: str) -> SelectChoice:
+    if not epsilon:
+        return SelectChoice("", WAY_NAMES[""], optgroup="Privacy levels")
+    odds = odds_in_words(Fraction(math.exp(float(epsilon))))
+    label = f"{LEVEL_NAMES[epsilon]} (ε {epsilon}): odds factor of at most {odds}"
+    return SelectChoice(f"{LEVEL}{epsilon}", label, optgroup="Privacy levels")
+
+
+def _without_level(values: dict[str, Any], base: Values) -> dict[str, Any]:
+    """Return the way and value that a named level stands for; a value typed beside it prevails."""
+    way, _, level = str(values["way"]).partition(" ")
+    was_chosen = (base["way"], base["value"]) == (way, level)
+    typed = values["value"] if was_chosen else ""
+    return {**values, "way": way, "value": typed or level} if level else values
 
 
 class SurveyForm(SheetForm):
@@ -242,6 +276,7 @@ def values_of(form: SheetForm, base: Values) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, field in fields_of(form).items():
         values[name] = nonempty_rows(field.data) if name == "options" else _value(field.data)
+    values = _without_level(values, base) if "way" in values else values
     return {name: values.get(name, value) for name, value in base.items()}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from survey.estimator.core.arguments import LARGEST_N
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.planning.expected_margin import PLANNED_NO_ANSWER
 from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import WeightTable
@@ -18,6 +19,7 @@ from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (
+    LEVEL,
     SHARES,
     mean_margin,
     planned_margin,
@@ -217,7 +219,20 @@ def _required_reports(question: PublishedQuestion, margin: float, share: Fractio
     n = required_responses(question, margin)
     if n is None or n / share > LARGEST_N:
         return f"At this epsilon, no number of responses gives {goal}."
-    return f"For {goal}, about {math.ceil(n / share):,} responses are needed."
+    cost = f"For {goal}, about {math.ceil(n / share):,} responses are needed"
+    if plans_mean(question):
+        return f"{cost}."
+    plain = _required_without_randomization(question, margin)
+    return f"{cost}; without randomization, {math.ceil(plain / share):,}."
+
+
+def _required_without_randomization(question: PublishedQuestion, margin: float) -> int:
+    """Return how many responses a share of 50% needs if nothing is randomized: (z/m)^2/4.
+
+    If people may decline, only those who answer count: that many responses/(1 - declined).
+    """
+    n = (normal_quantile(LEVEL) / margin) ** 2 / 4
+    return math.ceil(n / (1 - PLANNED_NO_ANSWER) if opt_outs(question) else n)
 
 
 def _required_setting(

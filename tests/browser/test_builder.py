@@ -317,6 +317,37 @@ def test_a_question_moves_to_any_place_in_one_step_and_keeps_the_focus(
     assert order() == ids
 
 
+WITHOUT_DIRECTION = """
+() => {
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const lost = [];
+  while (texts.nextNode()) {
+    const { data, parentElement } = texts.currentNode;
+    const isIsolated = parentElement.closest("bdi, [dir], option, [id^=live-]");
+    if (/[\\u0600-\\u06ff]/.test(data) && !isIsolated) lost.push(data.trim());
+  }
+  return lost;
+}
+"""
+
+
+def test_texts_from_right_to_left_have_their_own_direction(serve, store, researcher, new_device):
+    draft = DraftContent.new("العمل ليلاً", "night")
+    for text in ("هل تعمل ليلاً؟", "هل تنام جيداً؟"):
+        draft, key = add_question(draft, 1, "yes_no")
+        question = {**draft.question(key), "text": {"en": text}}
+        draft = draft.with_question(key, question)
+    options = ({"key": 9, "id": "", "label": {"en": "أبدا"}},)
+    condition = {"ask_question": "q1", "ask_options": ("yes",), "options": options}
+    draft = draft.with_question(key, {**draft.question(key), **condition})
+    begun = store.add_draft(draft.to_json(), EMAIL, 0, {store.researcher(EMAIL).key: "owner"})
+    url = serve()
+    page = sign_in(new_device(), url, f"/research/drafts/{begun.slug}")
+    for path in ("", f"/questions/{key}", "/plan", "/publish", "/try", "/languages"):
+        page.goto(f"{url}/research/drafts/{begun.slug}{path}")
+        assert page.evaluate(WITHOUT_DIRECTION) == [], path
+
+
 def test_a_chart_that_failed_to_load_widens_no_page_and_is_requested_again(
     serve, store, researcher, new_device
 ):

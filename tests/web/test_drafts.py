@@ -181,13 +181,13 @@ def test_every_error_appears_beside_its_field_and_on_the_checklist(ada):
     assert "Question is missing" in checklist
 
 
-def test_weak_protection_is_rejected_with_the_nearest_allowed_value(ada):
+def test_weak_protection_is_rejected_with_the_maximum(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="Do you?", way="epsilon", value="99")
     page = ada.get(path).text
     assert 'id="value-error"' in page
-    assert re.search(r"the nearest allowed value is epsilon \d\.\d+", page)
+    assert re.search(r"With 3 answers the maximum is \d\.\d+<", page)
 
 
 def test_a_page_without_questions_has_a_clear_error_message(ada):
@@ -1018,7 +1018,7 @@ def test_the_number_of_questions_is_merged_like_other_fields(ada, ben, store):
     clash = save(ada, texts, opened=opened, questions_per_person="")
     assert clash.status_code == 409
     assert "wrote in the meantime:</b>" in clash.text
-    assert "<q>1 of 2, factor 3 (strong)</q>" in clash.text
+    assert '<q dir="auto">1 of 2, factor 3 (strong)</q>' in clash.text
     assert number() == "1"
     # A number that no longer fits stays in the form and is reported.
     save(ada, texts, questions_per_person="2")

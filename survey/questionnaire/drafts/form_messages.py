@@ -83,6 +83,11 @@ def form_message(text: str, field: str = "") -> str:
     'choose “By epsilon” under “Privacy level”: “Exponential: by utilities” requires it'
     >>> form_message("epsilon = 99 is too weak; the nearest allowed value is epsilon = 4.6")
     'epsilon 99 is too weak; the nearest allowed value is epsilon 4.6'
+    >>> form_message(
+    ...     "epsilon = 8 is too weak for 3 options: truth probability is at most 0.99 and epsilon "
+    ...     "at most 8; the nearest allowed value is epsilon = 5.288"
+    ... )
+    'with 3 answers the maximum is 5.288'
     """
     if field in ("options", "ask_options") and (message := _count_message(text, field)):
         return message
@@ -163,6 +168,15 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r'^mechanism "(?P<design>[^"]*)" does not exist for a \w+ question; '
         r"available: (?P<names>[a-z_, ]+)$",
         _unknown_mechanism,
+    ),
+    (
+        r"^(?P<way>epsilon|truth_probability|keep_probability) = \S+ is too weak for "
+        r"(?:(?P<options>[\d,]+) options|a grid of (?P<points>[\d,]+) points): .*; "
+        r"the nearest allowed value is (?P=way) = (?P<maximum>\S+)$",
+        lambda match: (
+            f"with {match['options'] or match['points']} "
+            f"{'answers' if match['options'] else 'values'} the maximum is {match['maximum']}"
+        ),
     ),
     (r"^mechanism (\w+): ", lambda match: f"“{MECHANISM_NAMES.get(match[1], match[1])}”: "),
     (r"\bparameters\.(\w+)", r"the parameter \1"),

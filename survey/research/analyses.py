@@ -51,6 +51,7 @@ from survey.results.charts import (
     has_intervals,
     has_numbers,
 )
+from survey.results.combinations import GROUP_HEADINGS, first_groups
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
@@ -113,6 +114,7 @@ def sections(workspace: Workspace) -> list[Section]:
         picture(f"{version}/<over>/model-chart-<look>.svg", SMALL_GROUPS, views.chart),
         picture(f"{version}/<over>/model-figure.<kind>", SMALL_GROUPS, views.figure),
         page(explore, CROSSTAB),
+        Route("GET", f"{explore}/show", "viewer", views.explore),
         file(f"{explore}/crosstab.csv", CROSSTAB),
         file(f"{explore}/crosstab.xlsx", CROSSTAB, "xlsx"),
         page(f"{explore}/difference", DIFFERENCE),
@@ -231,6 +233,23 @@ class _AnalysisPages(Pages):
             raise NotFoundError(f"there is no chart in {look}: choose one of {', '.join(PALETTES)}")
         _, specification = self._chart(view)
         return Response(analysis.svg(specification, look), content_type=FORMATS["svg"])
+
+    def explore(self, slug: str) -> Any:
+        """Redirect to the table or comparison of a question by another one or by groups."""
+        names = ("first", "second", "method", "level", "version")
+        query: dict[str, Any] = {
+            name: request.args[name] for name in names if request.args.get(name)
+        }
+        survey = find_survey(self._store, slug, whole_number(query.get("version", "")) or None)
+        # Groups are compared for a whole question, also if one of its options was chosen.
+        question, by = query.get("first", "").partition(".")[0], query.get("second", "")
+        if not question or by not in GROUP_HEADINGS:
+            return redirect(url_for("results.crosstab", slug=slug, **query))
+        a, b = first_groups(self._store, survey, question, by)
+        for name in ("first", "second", "method"):
+            query.pop(name, None)
+        query |= {"question": question, "a": a.id, "b": b.id}
+        return redirect(url_for("results.difference", slug=slug, **query))
 
     def weighting_upload(self, slug: str) -> Any:
         """Read margins from a file and put them into the link."""

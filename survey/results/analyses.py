@@ -14,6 +14,7 @@ from survey.errors import ChannelError, CountsError, DesignError, NotFoundError,
 from survey.mechanism.composition import format_epsilon
 from survey.results import small_groups
 from survey.results.charts import chart_svg, has_numbers
+from survey.results.combinations import GROUP_HEADINGS, list_combinations
 from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import METHODS, CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow, page_rows
@@ -29,6 +30,7 @@ from survey.results.estimates.compute import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
+from survey.results.groups import list_groups
 from survey.results.joint_counts import list_variables
 from survey.results.number_format import (
     covers_everything,
@@ -159,16 +161,25 @@ ESTIMATES = Analysis(
 )
 
 
+def _crosstab_form(
+    cache: ResultCache, survey: PublishedSurvey, request: CrosstabRequest
+) -> Context:
+    groups = list_groups(cache.store, survey)
+    return {
+        "methods": METHODS,
+        "variables": [variable.question for variable in list_variables(survey)],
+        "bys": {name: text for name, text in GROUP_HEADINGS.items() if text in groups},
+        "combinations": [] if request.is_complete else list_combinations(cache.store, survey),
+    }
+
+
 CROSSTAB = Analysis(
     name="crosstab",
     parse=lambda query, _path: CrosstabRequest.parse(query),
     compute=lambda cache, *arguments: compute_crosstab(cache.store, *arguments),
     row_type=CrosstabRow,
     template="research/crosstab.html",
-    form=lambda _cache, survey, _request: {
-        "methods": METHODS,
-        "variables": [variable.question for variable in list_variables(survey)],
-    },
+    form=_crosstab_form,
     context=lambda result: {
         "rows": page_rows(result),
         "null_statement": crosstab_table.null_statement(result),

@@ -437,9 +437,9 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-collect-wrong")
     page.goto(f"{url}/research/surveys/heat/explore")
     look(page, "research-explore")
-    for label in ("Rows", "Columns"):
+    for label, place in (("Question", 1), ("By question or group", 2)):
         options = page.get_by_label(label).locator("option")
-        value = options.nth({"Rows": 1, "Columns": 2}[label]).get_attribute("value")
+        value = options.nth(place).get_attribute("value")
         page.get_by_label(label).select_option(value)
     page.get_by_role("button", name="Show").click()
     look(page, "research-explore-table")

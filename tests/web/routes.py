@@ -37,7 +37,11 @@ CROSSTAB = {"first": "fell_asleep", "second": "pressure"}
 PARAMETERS: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(TREND_ENDPOINTS, TREND),
     **dict.fromkeys(
-        ("results.crosstab", "results.crosstab_csv", "results.crosstab_xlsx"), CROSSTAB
+        (
+            *("results.crosstab", "results.crosstab_csv", "results.crosstab_xlsx"),
+            "results.explore",
+        ),
+        CROSSTAB,
     ),
     "api.crosstab": CROSSTAB,
     "api.crosstab_xlsx": CROSSTAB,

@@ -50,7 +50,7 @@ def names_of(small) -> str:
 def test_the_page_asks_for_two_questions(reader, small):
     page = reader.get(PAGE)
     assert page.status_code == 200
-    assert "Choose two questions" in page.text
+    assert "Choose a question, and another one or groups" in page.text
     for question in small.definition.questions:
         assert page.text.count(f">{question.text}</option>") == 2
 

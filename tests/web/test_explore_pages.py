@@ -423,3 +423,56 @@ def test_a_difference_of_means_has_the_unit_of_the_question(reader, store, kind,
     link = f"/research/surveys/{survey.slug}/explore/difference"
     page = reader.get(f"{link}?question={kind}&a=link:north&b=link:south").text
     assert words in " ".join(page.split())
+
+
+def test_the_server_picks_a_table_or_a_comparison(reader, two_links):
+    def target(query):
+        response = reader.get(f"{PAGE}/show?{query}")
+        assert response.status_code == 302
+        assert reader.get(response.location).status_code == 200
+        address = urlsplit(response.location)
+        return address.path, {name: text for name, (text,) in parse_qs(address.query).items()}
+
+    first = "first=fell_asleep&level=0.9&version=1"
+    assert target(f"{first}&second=pressure&method=em") == (
+        PAGE,
+        {
+            "first": "fell_asleep",
+            "second": "pressure",
+            "method": "em",
+            "level": "0.9",
+            "version": "1",
+        },
+    )
+    assert target(f"{first}&second=groups&method=em") == (
+        f"{PAGE}/difference",
+        {
+            "question": "fell_asleep",
+            "a": "link:north",
+            "b": "link:south",
+            "level": "0.9",
+            "version": "1",
+        },
+    )
+    assert target(f"{first}&second=") == (
+        PAGE,
+        {"first": "fell_asleep", "level": "0.9", "version": "1"},
+    )
+    assert target(f"{first}&second=&_external=1&slug=x&_scheme=ftp")[0] == PAGE
+    assert reader.get(f"{PAGE}/show?first=fell_asleep&second=versions").status_code == 404
+
+
+def test_explore_lists_what_can_be_shown_and_what_needs_more_responses(reader, store, small):
+    add_people(store, small, 60, "north", seed=1)
+    page = " ".join(reader.get(PAGE).text.split())
+    number = re.search("Nothing yet. After about ([0-9,]+) more responses:", page)
+    add_people(store, small, int(number[1].replace(",", "")), "north", seed=2)
+    add_people(store, small, 60, "south", seed=3)
+    page = " ".join(reader.get(PAGE).text.split())
+    shown, later = page.split("What can be shown now")[1].split("<details>")
+    assert "second=" in shown
+    for link in re.findall(r'href="([^"]+show[^"]+)"', shown):
+        answer = reader.get(link.replace("&amp;", "&"), follow_redirects=True)
+        assert answer.status_code == 200
+        assert "Not enough responses" not in answer.text
+    assert "more responses" in later

@@ -89,6 +89,7 @@ PARTS = [
 NOT_200 = {
     "accounts.authentication_code": 302,  # no client has passed only the first step
     "results.newest": 302,
+    "results.explore": 302,
     "respond.sent": 204,
 }
 """Status of each accessible page whose status is not 200."""

@@ -50,6 +50,7 @@ MINIMUM_ROLES = {
     "results.trend_chart": "viewer",
     "results.trend_figure": "viewer",
     "results.crosstab": "viewer",
+    "results.explore": "viewer",
     "results.crosstab_csv": "viewer",
     "results.difference": "viewer",
     "results.difference_csv": "viewer",

@@ -165,7 +165,7 @@ def _between_samples(
     missing = [
         (group, number)
         for group, sample in zip(groups, samples, strict=True)
-        for number in _missing(survey, sample)
+        for number in missing_in_group(survey, sample.question, sample.n_asked)
     ]
     result = DifferenceResult(survey, question, groups, n, options, missing=tuple(missing))
     if all(n) and not question.kind.is_numeric:
@@ -182,16 +182,18 @@ def _between_samples(
     return replace(result, test=_test(samples) if has_shares else None)
 
 
-def _missing(survey: PublishedSurvey, sample: Sample) -> list[int]:
-    """Return about how many more responses show the shares or the mean of a group, unless shown."""
-    cases = worst_cases(sample.question)
+def missing_in_group(
+    survey: PublishedSurvey, question: PublishedQuestion, n_asked: int
+) -> list[int]:
+    """Return about how many more responses show a group's shares or mean; empty if shown."""
+    cases = worst_cases(question)
     needed = min(
         (cases[part].required_n(HIDDEN_MARGIN) for part in ("shares", "mean") if part in cases),
         default=math.inf,
     )
-    if sample.n_asked >= needed:
+    if n_asked >= needed:
         return []
-    return [count_missing(needed, sample.n_asked, ask_probability(survey, [sample.question.id]))]
+    return [count_missing(needed, n_asked, ask_probability(survey, [question.id]))]
 
 
 def _decide(samples: Sequence[Sample], part: str) -> estimator.Disclosure:

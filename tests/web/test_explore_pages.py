@@ -476,3 +476,16 @@ def test_explore_lists_what_can_be_shown_and_what_needs_more_responses(reader, s
         assert answer.status_code == 200
         assert "Not enough responses" not in answer.text
     assert "more responses" in later
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "?first=fell_asleep&second=pressure",
+        f"/difference?{LINKS}",
+        f"/weighting?{BY_LINK}{MARGINS}",
+        "/regression?question=fell_asleep&predictor=pressure",
+    ],
+)
+def test_headings_of_researchers_texts_follow_their_own_direction(reader, two_links, page):
+    assert '<h2 id="table" dir="auto">' in reader.get(PAGE + page).text

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
+from survey.results.estimates.chart import middle_bars
 from survey.results.estimates.findings import MAX_FINDINGS, Finding, key_findings
 from survey.results.estimates.result import ResultCache
 from survey.settings import Caps
@@ -71,6 +74,15 @@ def test_a_finding_about_numbers_is_the_mean_with_its_unit(results):
             f"{mean.conf_low:.1f} to {mean.conf_high:.1f}",
         )
     ]
+
+
+def test_an_interval_that_ends_at_zero_is_drawn_to_zero(results):
+    """Zero is in the middle of this ruler, not at its start."""
+    result = results(HOURS.replace("low = 0", "low = -10"), 6000).question("hours")
+    mean = replace(result.mean, estimate=1.0, conf_low=0.0, conf_high=2.0)
+    parts = {**result.parts, "mean": replace(result.parts["mean"], rows=(mean,))}
+    bar = middle_bars(replace(result, parts=parts)).bars[0]
+    assert (bar.low, bar.dot, bar.high) == (50, 55, 60)
 
 
 def test_suppressed_results_are_no_findings(results):

@@ -224,7 +224,8 @@ def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
 
     def bar(row: EstimateRow) -> Bar:
         formatter = result.number_format(row)
-        start, end = row.conf_low or low, row.conf_high or high
+        start = low if row.conf_low is None else row.conf_low
+        end = high if row.conf_high is None else row.conf_high
         true_value = true_mean if row.statistic == "mean" else None
         return Bar(
             row_label(row),

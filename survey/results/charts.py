@@ -228,7 +228,7 @@ def has_intervals(rows: Iterable[ChartRow]) -> bool:
 
 def chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
     """Render a chart to SVG in the colours of a palette."""
-    return render_svg(json.dumps({**specification, "config": config(PALETTES[palette])}))
+    return render_svg(_renderable({**specification, "config": config(PALETTES[palette])}))
 
 
 def fixed_chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
@@ -406,15 +406,27 @@ def convert_svg(svg: str, file_format: str, png_scale: float) -> bytes:
 
 def convert(specification: dict[str, Any], file_format: str, png_scale: float = PNG_SCALE) -> bytes:
     """Return a Vega-Lite specification in one of `FORMATS`."""
-    text = json.dumps(specification, ensure_ascii=False, indent=2)
     if file_format == "json":
-        return text.encode("utf-8")
-    if file_format == "svg":
-        return render_svg(text).encode("utf-8")
-    import vl_convert
+        return json.dumps(specification, ensure_ascii=False, indent=2).encode("utf-8")
+    return convert_svg(render_svg(_renderable(specification)), file_format, png_scale)
 
-    if file_format == "png":
-        png: bytes = vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=png_scale)
-        return png
-    pdf: bytes = vl_convert.vegalite_to_pdf(text, vl_version=VEGA_LITE)
-    return pdf
+
+NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot contain (XML 1.0, production 2)."""
+
+
+def _renderable(specification: dict[str, Any]) -> str:
+    """Return a specification as JSON that can be rendered.
+
+    The renderer ends the whole process at a character that SVG cannot contain, and a link's title
+    may have one.
+    """
+
+    def replaced(part: Any) -> Any:
+        if isinstance(part, str):
+            return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", part)
+        if isinstance(part, Mapping):
+            return {key: replaced(item) for key, item in part.items()}
+        return [replaced(item) for item in part] if isinstance(part, (list, tuple)) else part
+
+    return json.dumps(replaced(specification), ensure_ascii=False)

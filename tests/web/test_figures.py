@@ -79,6 +79,9 @@ def test_a_figure_has_the_size_title_and_footnote_that_its_link_asks_for(reader,
     assert "My own title" in svg
     assert "A footnote &amp; more" in svg
     assert question.text not in re.sub(r'aria-label="[^"]*"', "", svg)
+    # The renderer would end the process at characters that SVG cannot contain.
+    hostile = reader.get(address(question, "png"), query_string={"title": "a\x01b\ufffe\x0b"})
+    assert hostile.data.startswith(FILE_STARTS["png"])
     for query in ({"size": "huge"}, {"title": "x" * 301}):
         assert reader.get(address(question, "svg"), query_string=query).status_code == 422
 

@@ -168,7 +168,8 @@ def margin_split(result: Proportions) -> MarginSplit:
     randomization, for generalized randomized response [x p(1-p) + (1-x) q(1-q)]/D^2, where x is the
     estimate clipped to [0, 1]. The square of the margin is divided like the variance, because
     variances add and margins do not. Tables use the largest randomization variance that the other
-    answers could cause.
+    answers could cause. Options that the device selects at random are part of the randomization:
+    without it, all n people would answer about every option.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -183,7 +184,9 @@ def margin_split(result: Proportions) -> MarginSplit:
     if result.target == "respondents":
         sampling = np.zeros_like(sampling)
     randomization = np.maximum(result.moments.randomization(x), 0.0)
-    return _split(result, randomization / (sampling + randomization))
+    # SE^2 = [x(1-x) + randomization]/reports; without randomization it would be x(1-x)/n.
+    asked = np.minimum(result.reports / result.n, 1.0)
+    return _split(result, 1 - asked * sampling / (sampling + randomization))
 
 
 @checked_arguments

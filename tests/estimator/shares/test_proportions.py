@@ -19,6 +19,7 @@ from scipy.stats import multinomial
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Proportions, debias, margin_split, norm_sub, proportions
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, from_ratio, grr
+from survey.mechanism.multiple_choice import sampled_options
 from survey.mechanism.randomized_response import warner
 from tests.cases import each_case
 
@@ -295,6 +296,18 @@ def test_the_parts_of_a_margin_have_squares_that_add_up() -> None:
     alone = margin_split(proportions([700, 1300], channel, target="respondents"))
     assert alone.sampling.tolist() == [0, 0]
     np.testing.assert_allclose(alone.randomization, alone.margin)
+
+
+def test_selecting_options_at_random_is_part_of_the_randomization() -> None:
+    channel = sampled_options(6, 6, 0, 2)
+    n, share = 15_000, 0.5
+    asked, selected = np.full(6, n // 6), np.full(6, n // 12)
+    result = proportions([*asked, *selected], channel)
+    assert result.n == n
+    # Without randomization: z sqrt(share (1 - share)/n).
+    np.testing.assert_allclose(
+        margin_split(result).sampling, 1.96 * math.sqrt(share * (1 - share) / n), rtol=0.01
+    )
 
 
 def test_answers_without_randomization_have_a_margin_of_sampling_only() -> None:

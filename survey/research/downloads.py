@@ -21,8 +21,9 @@ from survey.methods import interval_anchor, mechanism_anchor, references, symbol
 from survey.parquet import export_reports
 from survey.questionnaire.privacy_loss import report_strength
 from survey.research.access import Pages, Route, Section, Workspace, static_file
-from survey.results.charts import is_clipped
-from survey.results.estimates.chart import page_charts
+from survey.results.charts import has_intervals
+from survey.results.estimates.chart import middle_bars, share_bars
+from survey.results.estimates.findings import key_findings
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.methods import (
@@ -226,8 +227,10 @@ class _ReportPages(Pages):
             result=result,
             query=options_to_query(result.options),
             closed=result.survey.state != "open",
-            charts={question.question.id: page_charts(question) for question in result.questions},
-            is_clipped=is_clipped,
+            findings=key_findings(result),
+            share_bars=share_bars,
+            middle_bars=middle_bars,
+            has_intervals=has_intervals,
             record=record,
             read_at=_read_at(result),
             statement=methods_statement(result),

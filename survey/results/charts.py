@@ -9,7 +9,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -214,11 +214,6 @@ def config(palette: Palette) -> dict[str, Any]:
 def has_numbers(rows: Iterable[ChartRow]) -> bool:
     """Return whether any of these rows is shown."""
     return any(row.estimate is not None for row in rows)
-
-
-def is_clipped(rows: Sequence[ChartRow]) -> bool:
-    """Return whether a share lies outside the axis and is drawn at its end."""
-    return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 
 
 def has_intervals(rows: Iterable[ChartRow]) -> bool:

@@ -37,7 +37,6 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.loading import load
-from survey.results.charts import is_clipped
 from survey.results.estimates.chart import histogram_chart, middle_chart, part_svg
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.result import (
@@ -689,13 +688,6 @@ def test_impossible_reports_are_reported_as_inconsistent():
 
 def test_a_scale_names_the_answers_of_its_scores(result):
     assert find_question(result, "mood").notes == ["Scores: 0 = 0, 6 = 6."]
-
-
-def test_a_share_drawn_at_the_end_of_its_axis_is_explained(result):
-    row = find_question(result, "choice").shares[0]
-    assert is_clipped([replace(row, estimate=-0.01)])
-    assert is_clipped([replace(row, estimate=1.01)])
-    assert not is_clipped([replace(row, estimate=0.0), replace(row, estimate=None)])
 
 
 @each_case("name", sorted(set(QUESTIONS) - {"pay", "since"}))

@@ -15,6 +15,7 @@ from survey.errors import MissingPartError
 from survey.methods import sections, topics
 from survey.questionnaire.loading import load
 from survey.research.downloads import to_pdf
+from survey.results.estimates.chart import share_bars
 from survey.results.estimates.result import ResultCache
 from survey.results.number_format import percent
 from survey.settings import Caps
@@ -135,7 +136,12 @@ def test_the_report_has_the_dashboards_figures_and_the_methods(reader, store, sm
             assert f"{row.option_label} {percent(row.estimate)} " in text
     for phrase in (small.sha256, "3,000 released reports", "p = 0.75", "epsilon = 1.792"):
         assert phrase in text
-    assert page.text.count("<svg") == 2
+    # A bar in each row, and an axis below each table.
+    widths = re.findall(r'<rect class="share[^"]*" width="([\d.]+)%"', page.text)
+    questions = ResultCache(store).result(small).questions
+    bars = [bar for part in questions for bar in share_bars(part, part.shares).bars]
+    assert widths == [str(bar.dot) for bar in bars]
+    assert page.text.count("<svg") == len(bars) + len(questions)
 
 
 def test_a_report_uses_the_options_of_its_link(reader):

@@ -118,11 +118,6 @@ def part_svg(result: QuestionResult, part: str) -> str:
     return fixed_chart_svg(PART_CHARTS[part](result)) if has_chart(result, part) else ""
 
 
-def page_charts(result: QuestionResult) -> dict[str, str]:
-    """Return the charts of a question as SVG for a page, by part; empty strings if suppressed."""
-    return {part: part_svg(result, part) for part in PART_CHARTS}
-
-
 AXIS_STEP = 0.25
 """Axes of shares end at a multiple of this share, so that small shares do not look like none."""
 
@@ -138,6 +133,7 @@ class Bar(NamedTuple):
     truth_value  the true value in words
     is_leading   whether it is the largest share of an answer
     is_opt_out   whether it stands for no answer, such as "prefer not to say"
+    option_id    id of the answer; empty for a statistic
     """
 
     label: str
@@ -150,6 +146,7 @@ class Bar(NamedTuple):
     truth_value: str = ""
     is_leading: bool = False
     is_opt_out: bool = False
+    option_id: str = ""
 
 
 class Bars(NamedTuple):
@@ -183,6 +180,7 @@ def share_bars(
             percent(true_share),
             is_leading=rows is result.shares and row.estimate == largest and row in answers,
             is_opt_out=row in opt_outs,
+            option_id=row.option_id,
         )
 
     n_steps = round(end / AXIS_STEP)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +17,16 @@ from survey import demo
 from survey.cli.server import demo as command
 from survey.demo import SHIFTS, simulate
 from survey.questionnaire.privacy_loss import odds_in_words
-from survey.results.analyses import CROSSTAB, DIFFERENCE, REGRESSION
+from survey.results.analyses import CROSSTAB, DIFFERENCE, REGRESSION, Analysis
+from survey.results.combinations import list_combinations
+from survey.results.difference.compute import comparable_groups
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import ResultCache
 from survey.results.plan.survey_design import survey_plan
+from survey.results.regression.compute import regression_questions
+from survey.results.regression.table import GROUP
 from survey.results.request import DEFAULT_OPTIONS
-from survey.store import open_store
+from survey.store import PublishedSurvey, open_store
 from tests.conftest import ROOT, TODAY
 
 N_RESPONDENTS = next(option.default for option in command.params if option.name == "respondents")
@@ -147,6 +152,60 @@ def test_the_demo_shows_every_estimate_and_its_example_analyses(tmp_path):
     figures = demo_figures(tmp_path, seed=1)
     print(figures)
     assert figures.are_complete, figures
+
+
+def answer_to(analysis: Analysis, cache: ResultCache, survey: PublishedSurvey, **query: str) -> Any:
+    """Return the result of a link to an analysis."""
+    request = analysis.parse(MultiDict(query), {})
+    return analysis.compute(cache, survey, request, DEFAULT_OPTIONS)
+
+
+def first_comparisons(cache: ResultCache, survey: PublishedSurvey) -> Iterator[tuple[str, Any]]:
+    """Yield each question compared between the shifts, and by the answers to each other one."""
+    for question in survey.definition.questions:
+        for groups in comparable_groups(cache.store, survey, question).values():
+            by: dict[str, list[str]] = {}
+            for group in groups:
+                by.setdefault("link" if group.kind == "link" else group.name, []).append(group.id)
+            for name, (a, b, *_) in by.items():
+                result = answer_to(DIFFERENCE, cache, survey, question=question.id, a=a, b=b)
+                yield f"{question.id} by {name}", result
+
+
+@pytest.mark.slow
+def test_explore_shows_most_of_the_demo_and_the_associations_with_the_shift(store):
+    survey = demo.prepare(store, TODAY)
+    n = N_RESPONDENTS - N_PENDING * len(SHIFTS)
+    assert sum(demo.respond(store, survey, n, np.random.default_rng(1))) == n
+    cache = ResultCache(store)
+    combinations = list_combinations(store, survey)
+    comparisons = dict(first_comparisons(cache, survey))
+    outcomes = [question.id for question in regression_questions(survey)]
+    regressions = [
+        answer_to(REGRESSION, cache, survey, question=outcome, predictor=predictor)
+        for outcome in outcomes
+        for predictor in (*outcomes, GROUP)
+        if predictor != outcome
+    ]
+    tables = [
+        answer_to(CROSSTAB, cache, survey, first=first, second=second)
+        for first, second in itertools.combinations(outcomes, 2)
+    ]
+    shown = {
+        "combinations": (sum(not item.missing for item in combinations), len(combinations)),
+        "tables": (sum(not table.is_suppressed for table in tables), len(tables)),
+        "comparisons": (
+            sum(not result.is_suppressed for result in comparisons.values()),
+            len(comparisons),
+        ),
+        "regressions": (sum(not result.is_suppressed for result in regressions), len(regressions)),
+    }
+    print(shown)
+    for name, (n_shown, n_possible) in shown.items():
+        assert n_shown >= 0.7 * n_possible > 10, (name, shown)
+    for name in ("injured", "sick_at_work", "bullied", "unpaid_overtime", "satisfaction"):
+        rows = comparisons[f"{name} by link"].rows
+        assert min(row.p_value for row in rows) < 0.001, name
 
 
 @pytest.mark.web  # 20 simulations take half a minute

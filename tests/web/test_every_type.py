@@ -23,7 +23,7 @@ from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
 from survey.results.exports.csv import to_csv
 from survey.settings import Caps
-from tests.conftest import ROOT, TODAY
+from tests.conftest import ROOT, TODAY, wait_until
 
 DEFINITION = """
 slug = "every-type"
@@ -225,8 +225,9 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
     """
     survey = publish(store, load(definition.encode(), "every.toml", Caps()), TODAY)
     answers = people()
+    url = serve(SURVEY_RELEASE_EVERY="1")
     run = subprocess.run(
-        [node, str(ROOT / "tests/web/respond_many.mjs"), f"{serve()}/s/every-type"],
+        [node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/every-type"],
         input=json.dumps(answers),
         capture_output=True,
         text=True,
@@ -235,6 +236,7 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) == len(answers) == 6366
     close(store, "every-type", TODAY)
+    wait_until(lambda: store.n_released(survey.key) == len(answers))
     rows = csv.DictReader(io.StringIO(to_csv(ResultCache(store).result(survey).rows)))
     return {
         (row["question_id"], row["option_id"], row["base"]): row

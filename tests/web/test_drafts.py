@@ -328,6 +328,72 @@ def test_buttons_add_move_and_remove_options(ada, store):
     ]
 
 
+def write_questions(client, slug: str, text: str, page: int = 1):
+    outline = client.get(f"{DRAFTS}/{slug}")
+    revision = re.search(r'name="revision" value="(\d+)"', outline.text)[1]
+    data = {"csrf_token": token(outline), "revision": revision, "written": text}
+    return client.post(f"{DRAFTS}/{slug}/pages/{page}/questions", data=data), data
+
+
+def test_several_questions_are_written_at_once_and_undone_together(ada, store):
+    slug = begin(ada)
+    text = "Hurt <b>at work</b>?\r\nHow often?\r\n- Never\r\n  * Once \r\n\r\n–\r\nهل تنام؟\r\n"
+    response, data = write_questions(ada, slug, text)
+    questions = list(content_of(store, slug).questions)
+    assert [question["text"]["en"] for question in questions] == [
+        *("Hurt <b>at work</b>?", "How often?", "هل تنام؟")
+    ]
+    assert [KINDS[question["type"]].label for question in questions] == [
+        *("Yes or no", "One of several answers", "Yes or no")
+    ]
+    labels = [[option["label"]["en"] for option in question["options"]] for question in questions]
+    assert labels == [[], ["Never", "Once"], []]
+    assert [option["id"] for option in questions[1]["options"]] == ["never", "once"]
+    assert len({question["id"] for question in questions}) == 3
+    page = ada.get(response.location)
+    assert "<b>at work</b>" not in page.text
+    # Pressed twice, the form adds nothing, and the text stays.
+    again = ada.post(f"{DRAFTS}/{slug}/pages/1/questions", data=data)
+    assert again.status_code == 422
+    assert "check it, then press again" in again.text
+    assert "* Once" in again.text
+    assert len(list(content_of(store, slug).questions)) == 3
+    press_undo(ada, page)
+    assert not list(content_of(store, slug).questions)
+
+
+def test_a_list_of_questions_that_cannot_be_added_says_why_and_keeps_the_text(ada, store):
+    slug = begin(ada)
+    for text, message in (
+        ("\n- Never\nHow often?", "Line 1 is an answer: write its question on the line above"),
+        (" \n", "Write at least one question"),
+        ("Why?\n" * 201, "The draft would have 201 questions; at most 200"),
+    ):
+        response, _ = write_questions(ada, slug, text)
+        assert response.status_code == 422
+        assert message in html.unescape(response.text), text
+        assert text.strip() in response.text
+        assert not list(content_of(store, slug).questions), text
+    assert write_questions(ada, slug, "Why?", page=99)[0].status_code == 422
+
+
+def test_saving_a_question_leads_to_a_next_one_of_its_type_once(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "scale")
+    opened = fields(ada.get(path))
+    response = save(ada, path, do="next", text="How well?")
+    first, second = content_of(store, slug).questions
+    assert first["text"] == {"en": "How well?"}
+    assert second["type"] == "scale"
+    assert f"/questions/{second['key']}?" in response.location
+    page = ada.get(response.location)
+    assert "Question added." in page.text
+    assert re.search(r"<textarea[^>]* autofocus[^>]* name=\"text\"", page.text)
+    # Pressed twice, the button leads to the question that is not written yet.
+    save(ada, path, do="next", opened=opened, text="How well?")
+    assert len(list(content_of(store, slug).questions)) == 2
+
+
 def test_pasted_lines_become_answers(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")

@@ -78,6 +78,7 @@ MINIMUM_ROLES = {
     "drafts.outline": "viewer",
     "drafts.edit": "editor",
     "drafts.page": "editor",
+    "drafts.write_questions": "editor",
     "drafts.delete": "owner",
     "drafts.question": "editor",
     "drafts.texts": "editor",

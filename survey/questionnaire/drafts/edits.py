@@ -24,7 +24,7 @@ from survey.questionnaire.drafts.draft import (
     Texts,
     free_identifier,
 )
-from survey.questionnaire.kinds import KINDS, kind_of
+from survey.questionnaire.kinds import KINDS, LIST_KIND, kind_of
 from survey.questionnaire.kinds.base import NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.texts import SURVEY_TEXTS
 
@@ -73,6 +73,50 @@ def add_question(content: DraftContent, page_key: int, kind: str) -> tuple[Draft
     page = content.page(page_key)
     extended = content.with_page(replace(page, questions=(*page.questions, question)))
     return replace(extended, last_key=key), key
+
+
+ANSWER_MARKS = ("-", "*", "•", "–")
+"""Marks in front of an answer in a written list of questions."""
+
+
+def add_written_questions(content: DraftContent, page_key: int, text: str) -> DraftContent:
+    """Add questions written one per line, each followed by lines with its answers after a hyphen.
+
+    A question without answers becomes a yes/no question. Raises DesignError for answers without a
+    question, and for more questions than a survey can have.
+    """
+    page, last_key = content.page(page_key), content.last_key
+    used, questions = _question_ids(content), list[Question]()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.strip()
+        if not words.strip("".join(ANSWER_MARKS)):
+            continue
+        last_key += 1
+        if not words.startswith(ANSWER_MARKS):
+            identifier = free_identifier("q1", used)
+            used.add(identifier)
+            own = {"key": last_key, "id": identifier, "text": _in_own(content, words)}
+            questions.append({**EMPTY_QUESTION, **own})
+        elif questions:
+            label = _in_own(content, words[1:].strip())
+            options = (*questions[-1]["options"], {"key": last_key, "id": "", "label": label})
+            questions[-1] = {**questions[-1], "type": LIST_KIND.type, "options": options}
+        else:
+            raise DesignError(f"line {number} is an answer: write its question on the line above")
+    if not questions:
+        raise DesignError("write at least one question")
+    n_questions = sum(1 for _ in content.questions) + len(questions)
+    if n_questions > MAX_QUESTIONS:
+        raise DesignError(f"the draft would have {n_questions} questions; at most {MAX_QUESTIONS}")
+    extended = content.with_page(replace(page, questions=(*page.questions, *questions)))
+    extended = replace(extended, last_key=last_key)
+    for question in questions:
+        extended = with_ids(extended, question["key"])
+    return extended
+
+
+def _in_own(content: DraftContent, text: str) -> Texts:
+    return {content.own_language: text}
 
 
 def duplicate_question(content: DraftContent, key: int) -> tuple[DraftContent, int]:

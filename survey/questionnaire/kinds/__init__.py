@@ -69,6 +69,9 @@ Question = Annotated[BaseQuestion, PlainValidator(_parse)]
 DEFAULT_KIND: Kind = KINDS["yes_no"]
 """The type of a new question."""
 
+LIST_KIND: Kind = KINDS["single_choice"]
+"""The type of a new question whose answers are given with it."""
+
 _UNKNOWN = Kind()
 
 
@@ -80,6 +83,7 @@ def kind_of(form: Mapping[str, Any]) -> Kind:
 __all__ = [
     "DEFAULT_KIND",
     "KINDS",
+    "LIST_KIND",
     "QUESTION_KEYS",
     "BaseQuestion",
     "Kind",

@@ -153,6 +153,7 @@ def _values(sheet: Sheet, content: DraftContent) -> Values | None:
 
 CHANGES: Mapping[str, str] = {
     "question-add": "Question added.",
+    "questions-write": "Questions added.",
     "question-copy": "Question duplicated.",
     "question-up": "Question moved.",
     "question-down": "Question moved.",
@@ -359,7 +360,7 @@ class _EditorPages(DraftPages):
         if request.form.get("do") in ("autosave", "look") and "language" in mine:
             # While a researcher types, the field holds half a language tag.
             mine["language"] = base["language"]
-        if request.form.get("do") in ("save", "done"):
+        if request.form.get("do") in ("save", "done", "next"):
             mine = _with_pasted(form, mine)
         return self._receive(slug, sheet, page, form, mine, revision)
 
@@ -390,9 +391,36 @@ class _EditorPages(DraftPages):
             query = self._change_options(slug, sheet, form, mine, saved)
             return redirect(url_for(page.endpoint, slug=slug, **page.variables, **query))
         _flash_merge(saved, form)
+        if do == "next" and isinstance(sheet, QuestionSheet):
+            return redirect(self._next_question(slug, sheet.key))
         if do == "done":
             return redirect(url_for("drafts.outline", slug=slug))
         return redirect(url_for(page.endpoint, slug=slug, **page.variables))
+
+    def _next_question(self, slug: str, key: int) -> str:
+        """Add a question of the same type to the page of a question; return its address.
+
+        A question of the page that is not written yet is used: the button may be pressed twice.
+        """
+        new_key = [0]
+
+        def add(content: DraftContent) -> DraftContent:
+            page = next(p for p in content.pages if any(q["key"] == key for q in p.questions))
+            blank = (q["key"] for q in page.questions if is_blank(q) and q["key"] != key)
+            new_key[0] = next(blank, 0)
+            if new_key[0]:
+                return content
+            kind = content.question(key)["type"]
+            content, new_key[0] = edits.add_question(content, page.key, kind)
+            return content
+
+        try:
+            opened = self._change(slug, add)
+        except DesignError as error:
+            flash(f"No question was added: {error}.")
+            return url_for("drafts.outline", slug=slug)
+        change = LastChange("question-add", new_key[0], opened.draft.revision - 1)
+        return url_for("drafts.question", slug=slug, key=new_key[0], **change.query)
 
     def _change_options(
         self, slug: str, sheet: Sheet, form: forms.SheetForm, mine: dict[str, Any], saved: Saved

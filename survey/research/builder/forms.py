@@ -246,6 +246,15 @@ class PublishDraftForm(SheetForm):
     submit = SubmitField("Publish survey")
 
 
+class WrittenQuestionsForm(SheetForm):
+    """Several questions with their answers, as a text."""
+
+    written = TextAreaField(
+        "Questions and answers", [DataRequired("Write at least one question"), PASSAGE]
+    )
+    submit = SubmitField("Add these questions")
+
+
 class LanguageForm(FlaskForm):  # type: ignore[misc]
     """A language to add."""
 

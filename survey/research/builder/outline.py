@@ -31,7 +31,14 @@ from survey.research.builder.design import (
 )
 from survey.research.builder.draft_editor import CHANGES, DraftPages, LastChange
 from survey.research.builder.feedback import total_sentences
-from survey.research.builder.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
+from survey.research.builder.forms import (
+    TYPE_NAMES,
+    DoForm,
+    NewDraftForm,
+    PageForm,
+    WrittenQuestionsForm,
+    plain,
+)
 from survey.research.builder.plan import parse_plan, plan_fields
 from survey.research.forms import PublishForm, whole_number
 from survey.store import Draft, Role, find_survey
@@ -88,6 +95,7 @@ def routes(workspace: Workspace) -> list[Route]:
         Route("GET", "/<slug>", "viewer", pages.outline),
         Route("POST", "/<slug>/edit", "editor", pages.edit),
         Route("POST", "/<slug>/pages/<int:key>", "editor", pages.page),
+        Route("POST", "/<slug>/pages/<int:key>/questions", "editor", pages.write_questions),
         Route("POST", "/<slug>/delete", "owner", pages.delete),
     ]
 
@@ -142,6 +150,9 @@ class _OutlinePages(DraftPages):
 
     def outline(self, slug: str) -> str:
         """Show all questions in order, with their mistakes and the privacy loss."""
+        return self._outline(slug, WrittenQuestionsForm(formdata=None))
+
+    def _outline(self, slug: str, written: WrittenQuestionsForm, written_page: int = 0) -> str:
         opened = self._drafts.open(slug)
         draft_check = check_draft(opened.content, self._caps)
         return render_template(
@@ -151,6 +162,8 @@ class _OutlinePages(DraftPages):
             draft_check=draft_check,
             types=TYPE_NAMES,
             form=DoForm(formdata=None),
+            written=written,
+            written_page=written_page or opened.content.pages[-1].key,
             titles={
                 page.key: PageForm(
                     formdata=None,
@@ -256,6 +269,31 @@ class _OutlinePages(DraftPages):
         if not 0 <= place < len(plan.designs):
             raise NotFoundError("the plan has no such design")
         return apply_design(content, draft_check, plan.designs[place])
+
+    def write_questions(self, slug: str, key: int) -> Any:
+        """Add several questions at the end of a page."""
+        form, email = WrittenQuestionsForm(), self._gate.researcher().email
+        if form.validate_on_submit():
+            text, newest = plain(form.written.data), self._drafts.open(slug).draft.revision
+            try:
+                if whole_number(form.revision.data or "") != newest:
+                    # Pressed twice, or on an outdated page.
+                    raise DesignError(
+                        "the draft changed after you opened this page: check it, then press again"
+                    )
+                opened = self._drafts.change(
+                    slug, email, lambda content: edits.add_written_questions(content, key, text)
+                )
+            except (DesignError, NotFoundError) as error:
+                message = str(error)
+                form.written.errors = [f"{message[:1].upper()}{message[1:]}"]
+            else:
+                change = LastChange("questions-write", key, opened.draft.revision - 1)
+                anchor = f"page-{key}"
+                return redirect(
+                    url_for("drafts.outline", slug=slug, **change.query, _anchor=anchor)
+                )
+        return self._outline(slug, form, key), 422
 
     def page(self, slug: str, key: int) -> Any:
         """Save the title of a page."""

@@ -23,7 +23,7 @@ from survey import api, errors, research, respond
 from survey.hosts import SLUGS, Host, Hosts
 from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
-from survey.security import API, headers
+from survey.security import API, Framing, framing_headers, headers
 from survey.settings import Settings
 from survey.store import Store, open_store
 
@@ -33,6 +33,13 @@ UNEXPECTED = "an unexpected error"
 
 IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reports.stylesheet")
 """Files whose addresses contain the hash of their content."""
+
+FRAMING: Mapping[str, Framing] = {
+    "drafts.preview": "frames",
+    "drafts.question": "frames",
+    "drafts.preview_page": "framed",
+}
+"""The pages with a preview of a draft in a frame, and the preview."""
 
 RETRY_SECONDS = range(5, 16)
 """Values of Retry-After: a random one for each client, so that they do not all return at once."""
@@ -106,7 +113,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     client = respond.Client.load()
     respond.init_app(app, store, settings, client)
     results = ResultCache(store)
-    research.init_app(app, store, results, settings)
+    research.init_app(app, store, results, settings, client.preview)
     api.init_app(app, store, results, settings)
     app.add_url_rule("/", "home", lambda: _home(client))
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
@@ -126,6 +133,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
                 for_respondents=app.hosts.kind(request) is Host.RESPONDENTS,
                 onion_url=app.hosts.onion_url(request) if is_page else "",
             )
+            | framing_headers(FRAMING.get(request.endpoint or "", ""), request.host)
         )
         return response
 

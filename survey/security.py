@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from typing import Literal
 from urllib.parse import quote
 
 from survey.errors import CrossSiteError
@@ -29,17 +30,49 @@ API = "/api/"
 """Prefix of the addresses for programs."""
 
 
-def content_security_policy(form_action: str, collector: str = "") -> str:
+def content_security_policy(
+    form_action: str,
+    collector: str = "",
+    *,
+    connect: str = "'self'",
+    ancestors: str = "'none'",
+    frames: str = "",
+) -> str:
     """Return the policy of a page that sends forms to `form_action` and requests to a collector.
 
-    All pages may also send requests to their own server; "" means that there is no other collector.
+    All pages may also send requests to their own server, unless `connect` says otherwise; "" means
+    that there is no other collector. `ancestors` may show the page in a frame, and the page may
+    show `frames`; "" means none.
     """
-    connect = f"'self' {collector}".rstrip()
+    sources = f"{connect} {collector}".rstrip()
     return (
-        f"default-src 'none'; script-src 'self'; connect-src {connect}; style-src 'self'; "
-        f"img-src 'self' data:; form-action {form_action}; base-uri 'none'; "
-        "frame-ancestors 'none'; require-trusted-types-for 'script'"
+        f"default-src 'none'; script-src 'self'; connect-src {sources}; style-src 'self'; "
+        f"img-src 'self' data:; {f'frame-src {frames}; ' if frames else ''}"
+        f"form-action {form_action}; base-uri 'none'; "
+        f"frame-ancestors {ancestors}; require-trusted-types-for 'script'"
     )
+
+
+PREVIEW_FILES = "/client/"
+"""The only addresses to which the preview of a draft may send requests: the shipped files."""
+
+Framing = Literal["", "frames", "framed"]
+"""Whether a page shows a frame, or is shown in one; both from the same origin only."""
+
+
+def framing_headers(framing: Framing, host: str) -> dict[str, str]:
+    """Return the headers of the builder's pages that show a preview, and of the preview itself.
+
+    The preview has no address to which it could send a report, whatever its scripts do.
+    """
+    if framing == "frames":
+        policy = content_security_policy("'self'", frames="'self'")
+        return {"Content-Security-Policy": policy}
+    if framing == "framed":
+        files = f"{host}{PREVIEW_FILES}"
+        policy = content_security_policy("'none'", connect=files, ancestors="'self'")
+        return {"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
+    return {}
 
 
 def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
+from survey.questionnaire.drafts.preview import Preview
 from survey.research import accounts, analyses, builder, downloads, surveys, team
 from survey.research.access import Workspace
 from survey.research.forms import MAX_UPLOAD_BYTES
@@ -15,11 +18,20 @@ from survey.store import Store
 __all__ = ["MAX_UPLOAD_BYTES", "init_app"]
 
 
-def init_app(app: Flask, store: Store, results: ResultCache, settings: Settings) -> None:
-    """Add the researchers' pages to the application; a CSRF token protects each form."""
+def init_app(
+    app: Flask,
+    store: Store,
+    results: ResultCache,
+    settings: Settings,
+    preview_page: Callable[[Preview], bytes],
+) -> None:
+    """Add the researchers' pages to the application; a CSRF token protects each form.
+
+    `preview_page` returns the respondents' page with the preview of a draft.
+    """
     csrf = CSRFProtect(app)
     # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
-    workspace = Workspace(store, results, settings)
+    workspace = Workspace(store, results, settings, preview_page)
     parts = (accounts, team, builder, surveys, analyses, downloads)
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

@@ -31,6 +31,7 @@ from flask_wtf.csrf import CSRFError
 
 from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
 from survey.questionnaire.definition import Definition
+from survey.questionnaire.drafts.preview import Preview
 from survey.research.credentials import Passwords, Sessions, Throttle
 from survey.results.estimates.result import ResultCache
 from survey.security import check_same_origin
@@ -295,9 +296,16 @@ class Log:
 class Workspace:
     """A store with everything the researchers' pages need to work on it."""
 
-    def __init__(self, store: Store, results: ResultCache, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        results: ResultCache,
+        settings: Settings,
+        preview_page: Callable[[Preview], bytes],
+    ) -> None:
         self.store, self.results = store, results
         self.settings = settings
+        self.preview_page = preview_page
         self.passwords = Passwords(settings.password_cost)
         self.throttle = Throttle(store, settings.secret)
         self.sessions = Sessions(store, self.passwords)

@@ -17,6 +17,7 @@ import minify
 from flask import Response, request
 from jinja2 import Environment, FileSystemLoader
 
+from survey.questionnaire.drafts.preview import Preview
 from survey.respondent_texts import LANGUAGES, device_texts, say
 from survey.security import respondent_headers
 from survey.version import __version__
@@ -43,6 +44,9 @@ SCRIPTS = ("opening.js", "main.js")
 """The modules that the page runs, in this order; they import the others."""
 
 MANIFEST_FORMAT = 1
+
+NO_COLLECTOR = "preview:"
+"""The collector of a preview; `preview.js` answers its requests within the page."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,24 @@ class Client:
     @cached_property
     def page(self) -> bytes:
         """The page of every survey; it lists each file with its hash."""
+        return self._page(self.collector)
+
+    def preview(self, preview: Preview) -> bytes:
+        """Return the page of a draft, with the same files; no server has its collector's address.
+
+        The page contains the definition, because the draft has no address on any server.
+        """
+        return self._page(NO_COLLECTOR, preview)
+
+    def _page(self, collector: str, preview: Preview | None = None) -> bytes:
         template = Environment(
             loader=FileSystemLoader(PACKAGE / "templates" / "respond"), autoescape=True
         ).get_template(INDEX)
         names = sorted(name for name in self.files if name.endswith(".js"))
         page = template.render(
             version=self.version,
-            collector=self.collector,
+            collector=collector,
+            preview=preview,
             # Inline, because each file costs another request on a slow connection.
             icon=self.files[ICON].decode("utf-8"),
             style=self._reference(STYLE),

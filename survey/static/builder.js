@@ -137,6 +137,7 @@ function watch(sheet) {
         revision.value = String(answer.revision);
         lastSaved = Math.max(lastSaved, edit);
         if (edit === edits) showStatus("Saved");
+        showPreview();
       } else {
         showStatus(
           `Not saved: ${answer.who} also changed ${answer.clashes.join(", ")}. Press Save to compare.`,
@@ -246,6 +247,25 @@ function extendOptions(sheet) {
   });
 }
 
+/** The narrowest window in which the preview fits beside the question. */
+const BESIDE = "(min-width: 60rem)";
+
+/** Show the saved question beside its form as respondents see it, where there is room. */
+function showPreview() {
+  const link = document.getElementById("preview");
+  const page = link?.dataset.page;
+  if (!link || !page || !window.matchMedia(BESIDE).matches) return;
+  const shown = document.querySelector("iframe.preview");
+  const frame = document.createElement("iframe");
+  frame.className = "preview beside";
+  frame.title = "Preview of this question";
+  frame.loading = "lazy";
+  frame.src = page;
+  // A frame that is new, not navigated, adds no step to the history of the page.
+  if (shown) shown.replaceWith(frame);
+  else link.closest("p")?.after(frame);
+}
+
 /** @type {Record<string, [number, number, number]>} */
 const RANGES = {
   truth_probability: [0.01, 0.99, 0.005],
@@ -293,3 +313,4 @@ function addSlider(sheet) {
 }
 
 if (form) watch(form);
+showPreview();

@@ -60,6 +60,7 @@ FILES = {
     "research.asset": "survey/static/research.css",
     "reports.stylesheet": "survey/static/report.css",
     "drafts.script": "survey/static/builder.js",
+    "drafts.preview_script": "survey/static/preview.js",
 }
 """Files whose address contains their hash."""
 

@@ -55,6 +55,17 @@ SOMETIMES = {
 IMMUTABLE = ("/client/", "/research/assets/")
 
 
+FRAMES = re.compile(r"/research/drafts/[^/]+/(preview|questions/\d+)")
+FRAMED = re.compile(r"/research/drafts/[^/]+/preview/page")
+"""The only pages that show a frame, and the only one that can be shown in one."""
+
+FRAMED_POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src {}/client/; style-src 'self'; "
+    "img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; "
+    "require-trusted-types-for 'script'"
+)
+
+
 def check_headers(response: Any, *, https: bool = False, for_respondents: bool = False) -> None:
     """Check that a response has each expected header once, with its exact value."""
     path = response.request.path
@@ -62,6 +73,14 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
     expected["Content-Security-Policy"] = POLICY.format(
         "'self'" if path.startswith("/research") and not for_respondents else "'none'"
     )
+    if not for_respondents and response.status_code != 405:
+        if FRAMES.fullmatch(path):
+            expected["Content-Security-Policy"] = POLICY.format("'self'").replace(
+                "form-action", "frame-src 'self'; form-action"
+            )
+        if FRAMED.fullmatch(path):
+            expected["Content-Security-Policy"] = FRAMED_POLICY.format(response.request.host)
+            expected["X-Frame-Options"] = "SAMEORIGIN"
     if path.startswith(IMMUTABLE) and response.status_code == 200:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from survey.research.access import Route, Section, Workspace, static_file
-from survey.research.builder import draft_editor, outline, publication
+from survey.research.builder import draft_editor, outline, preview, publication
 
-SCRIPT = Path(__file__).resolve().parents[2] / "static" / "builder.js"
+STATIC = Path(__file__).resolve().parents[2] / "static"
+JAVASCRIPT = "text/javascript; charset=utf-8"
 
 DRAFT_PAGES = (
     ("drafts.outline", "Questions"),
+    ("drafts.preview", "Preview"),
     ("drafts.texts", "Texts and settings"),
     ("drafts.plan", "Plan"),
     ("drafts.languages", "Languages"),
@@ -24,9 +26,13 @@ DRAFT_PAGES = (
 
 def sections(workspace: Workspace) -> list[Section]:
     """The builder's pages and the template variables they use."""
-    digest, script = static_file(SCRIPT, "text/javascript; charset=utf-8")
-    address = "/assets/<version>/builder.js"
-    routes = [Route("GET", address, "anybody", script, "script")]
+    digest, script = static_file(STATIC / "builder.js", JAVASCRIPT)
+    preview_digest, preview_script = static_file(STATIC / "preview.js", JAVASCRIPT)
+    routes = [
+        Route("GET", "/assets/<version>/builder.js", "anybody", script, "script"),
+        Route("GET", "/assets/<version>/preview.js", "anybody", preview_script, "preview_script"),
+    ]
+    routes += preview.routes(workspace, preview_digest)
     for part in (outline, draft_editor, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)

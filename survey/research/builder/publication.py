@@ -110,7 +110,7 @@ class _PublicationPages(DraftPages):
 
     def _obstacles(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
         """Return the points that prevent publishing."""
-        points = [_point(slug, mistake) for mistake in draft_check.mistakes]
+        points = [point_of(slug, mistake) for mistake in draft_check.mistakes]
         plan = url_for("drafts.plan", slug=slug)
         points += [Point(mistake.text, plan) for mistake in planned.mistakes]
         if draft_check.survey is not None:
@@ -190,7 +190,7 @@ RECOMMENDED_TEXTS = {
 }
 
 
-def _point(slug: str, mistake: Mistake) -> Point:
+def point_of(slug: str, mistake: Mistake) -> Point:
     """Return a mistake with the page where it is fixed, under the label of its field."""
     form: type[SheetForm] = SurveyForm
     if mistake.question is not None:

@@ -73,6 +73,7 @@ MINIMUM_ROLES = {
     "team.log": "owner",
     "drafts.script": "anybody",
     "drafts.preview_script": "anybody",
+    "drafts.bank": "editor",
     "drafts.preview": "viewer",
     "drafts.preview_page": "viewer",
     "drafts.new": "researcher",

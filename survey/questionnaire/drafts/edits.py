@@ -135,6 +135,40 @@ def duplicate_question(content: DraftContent, key: int) -> tuple[DraftContent, i
     return replace(content.map_pages(add_copy), last_key=new_key), new_key
 
 
+def add_copy(
+    content: DraftContent, page_key: int, question: Question, language: str
+) -> tuple[DraftContent, int]:
+    """Add a copy of another survey's question at the end of a page; return the draft and its key.
+
+    The copy has the texts in the languages of the draft. A text that is missing in the draft's own
+    language stays in that of the other survey, `language`, until somebody translates it. A
+    condition on another question is left out.
+    """
+    _check_room(sum(1 for _ in content.questions), "questions")
+    own, page = content.own_language, content.page(page_key)
+    tags = {own, *content.languages}
+
+    def adapt(texts: Texts) -> Texts:
+        known = {tag: text for tag, text in texts.items() if tag in tags}
+        return known if own in known or language not in texts else {**known, own: texts[language]}
+
+    key = content.last_key + 1
+    copy: dict[str, Any] = {
+        **question,
+        **{name: adapt(question[name]) for name in QUESTION_TEXTS},
+        "key": key,
+        "id": free_identifier(str(question["id"]) or "q1", _question_ids(content)),
+        "options": tuple(
+            {**option, "key": key + place, "label": adapt(option["label"])}
+            for place, option in enumerate(question["options"], 1)
+        ),
+        "ask_question": "",
+        "ask_options": (),
+    }
+    extended = content.with_page(replace(page, questions=(*page.questions, copy)))
+    return replace(extended, last_key=key + len(question["options"])), key
+
+
 def remove_question(content: DraftContent, key: int) -> DraftContent:
     """Remove a question; raises NotFoundError if there is none."""
     id_ = str(content.question(key)["id"])

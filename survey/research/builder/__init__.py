@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.research.access import Route, Section, Workspace, static_file
-from survey.research.builder import draft_editor, outline, preview, publication
+from survey.research.builder import bank, draft_editor, outline, preview, publication
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 JAVASCRIPT = "text/javascript; charset=utf-8"
@@ -33,7 +33,7 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("GET", "/assets/<version>/preview.js", "anybody", preview_script, "preview_script"),
     ]
     routes += preview.routes(workspace, preview_digest)
-    for part in (outline, draft_editor, publication):
+    for part in (outline, draft_editor, bank, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

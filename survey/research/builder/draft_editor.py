@@ -154,6 +154,7 @@ def _values(sheet: Sheet, content: DraftContent) -> Values | None:
 CHANGES: Mapping[str, str] = {
     "question-add": "Question added.",
     "questions-write": "Questions added.",
+    "question-from": "Question added.",
     "question-copy": "Question duplicated.",
     "question-up": "Question moved.",
     "question-down": "Question moved.",

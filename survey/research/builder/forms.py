@@ -19,6 +19,7 @@ from wtforms import (
     Form,
     FormField,
     HiddenField,
+    RadioField,
     SelectChoice,
     SelectField,
     SelectMultipleField,
@@ -26,7 +27,7 @@ from wtforms import (
     SubmitField,
     TextAreaField,
 )
-from wtforms.validators import DataRequired, InputRequired, Length, NumberRange
+from wtforms.validators import InputRequired, Length, NumberRange, ValidationError
 from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 
 from survey.collect.simulation import MAX_SIMULATED
@@ -57,12 +58,20 @@ def choices(names: Mapping[str, str]) -> list[SelectChoice]:
 
 
 class NewDraftForm(FlaskForm):  # type: ignore[misc]
-    """The title of a new survey."""
+    """The title of a new survey, and the template to start from; "" is an empty survey."""
 
-    title = StringField(
-        "Title", [DataRequired("Enter a title; you can change it later"), Length(max=300)]
-    )
+    template = RadioField("Start from", default="")
+    title = StringField("Title", [Length(max=300)])
     submit = SubmitField("Create draft")
+
+    def __init__(self, templates: Mapping[str, str], **options: Any) -> None:
+        super().__init__(**options)
+        self.template.choices = choices({"": "An empty survey", **templates})
+
+    def validate_title(self, field: StringField) -> None:
+        """Require a title of an empty survey; a template has one."""
+        if not self.template.data and not plain(field.data or ""):
+            raise ValidationError("Enter a title; you can change it later")
 
 
 class DoForm(FlaskForm):  # type: ignore[misc]

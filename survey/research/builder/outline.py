@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from flask import flash, redirect, render_template, request, url_for
@@ -23,6 +23,7 @@ from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion
 from survey.questionnaire.loading import parse, source_of
 from survey.questionnaire.validation import check
 from survey.research.access import Route, Workspace
+from survey.research.builder.bank import TEMPLATES, BankPages, template
 from survey.research.builder.design import (
     apply_design,
     propose,
@@ -78,7 +79,7 @@ CONFIRMATIONS: Mapping[str, str] = {
 }
 """The confirmation of each button whose effect is not visible on the page that follows."""
 
-ON_NEWEST = ("question-add", "question-copy", "page-add", "use-design")
+ON_NEWEST = ("question-add", "question-from", "question-copy", "page-add", "use-design")
 """Buttons that need the newest draft: pressed twice, they would add twice or use another design."""
 
 TWICE_SECONDS = 10
@@ -101,17 +102,32 @@ def routes(workspace: Workspace) -> list[Route]:
 
 
 class _OutlinePages(DraftPages):
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._bank = BankPages(workspace)
+
     def new(self) -> Any:
         """Create a draft from a title."""
-        form = NewDraftForm()
+        form = NewDraftForm(TEMPLATES)
         if form.validate_on_submit():
-            title = plain(form.title.data) or "Untitled survey"
-            return self._begin(DraftContent.new(title, slug_of(title)))
+            title = plain(form.title.data or "")
+            if not form.template.data:
+                return self._begin(DraftContent.new(title, slug_of(title)))
+            content = template(form.template.data)
+            title = title or content.title
+            texts = {
+                "title": {content.own_language: title},
+                "slug": self._free_slug(slug_of(title)),
+            }
+            return self._begin(replace(content, survey={**content.survey, **texts}))
         return self._new_page(form), 422 if form.errors else 200
 
     def _new_page(self, form: NewDraftForm, upload: PublishForm | None = None, **more: Any) -> str:
         upload = upload or PublishForm(formdata=None)
-        return render_template("research/builder/new.html", form=form, upload=upload, **more)
+        templates = {name: template(name) for name in TEMPLATES}
+        return render_template(
+            "research/builder/new.html", form=form, upload=upload, templates=templates, **more
+        )
 
     def from_file(self) -> Any:
         """Create a draft from a definition file, or list the mistakes in the file."""
@@ -123,7 +139,7 @@ class _OutlinePages(DraftPages):
                 return self._begin(draft_from(definition))
             except DefinitionError as error:
                 mistakes = error.mistakes
-        return self._new_page(NewDraftForm(formdata=None), form, mistakes=mistakes), 422
+        return self._new_page(NewDraftForm(TEMPLATES, formdata=None), form, mistakes=mistakes), 422
 
     def from_survey(self, slug: str) -> Any:
         """Create a draft from the newest version, of the next version or of a copy."""
@@ -138,11 +154,12 @@ class _OutlinePages(DraftPages):
         return self._begin(content, team)
 
     def _free_slug(self, slug: str) -> str:
-        """Return a short name that no survey and no draft has."""
+        """Return a short name, numbered if a survey or a draft already has it."""
         used = {survey.slug for survey in self._store.surveys()}
         drafts = (DraftContent.from_json(draft.content) for draft in self._store.drafts())
         used |= {str(content.survey["slug"]) for content in drafts}
-        return next(name for n in count(2) if (name := f"{slug}-{n}") not in used)
+        names = chain([slug], (f"{slug}-{n}" for n in count(2)))
+        return next(name for name in names if name not in used)
 
     def _begin(self, content: DraftContent, team: Mapping[int, Role] | None = None) -> Any:
         draft = begin_draft(self._workspace, content, team)
@@ -242,6 +259,9 @@ class _OutlinePages(DraftPages):
             return edits.add_question(
                 content, key, kind if kind in TYPE_NAMES else DEFAULT_KIND.type
             )
+        if action == "question-from":
+            copied, language = self._bank.question(request.form.get("source", ""))
+            return edits.add_copy(content, key, copied, language)
         if action == "question-copy":
             return edits.duplicate_question(content, key)
         if action == "question-move":

@@ -32,9 +32,19 @@ async function send(sheet, action) {
 /**
  * @param {HTMLFormElement} sheet
  * @param {Record<string, string>} errors  by field name
+ * @param {Record<string, {label: string, action: string}>} remedies  by field name
  */
-function writeErrors(sheet, errors) {
-  for (const old of sheet.querySelectorAll("p.error")) old.remove();
+function writeErrors(sheet, errors, remedies) {
+  for (const old of sheet.querySelectorAll("p.error, p.nearest")) old.remove();
+  for (const [name, { label, action }] of Object.entries(remedies)) {
+    const button = document.createElement("button");
+    Object.assign(button, { className: "button second", name: "do", value: action });
+    button.textContent = label;
+    const line = document.createElement("p");
+    line.className = "nearest";
+    line.append(button);
+    sheet.querySelector(`.field [name="${name}"]`)?.closest(".field")?.after(line);
+  }
   for (const input of sheet.querySelectorAll("[name]")) {
     const text = errors[input.getAttribute("name") ?? ""];
     const place = input.closest(".field, .tick");
@@ -82,6 +92,19 @@ function writeSummary(sheet, elsewhere, errors) {
   summary.classList.toggle("none", entries.length === 0);
 }
 
+/**
+ * Pass the limits of the slider on; they depend on the number of answers.
+ *
+ * @param {HTMLFormElement} sheet
+ * @param {Record<string, [number, number]>} limits
+ */
+function writeLimits(sheet, limits) {
+  const value = sheet.elements.namedItem("value");
+  if (!(value instanceof HTMLInputElement)) return;
+  value.dataset.limits = JSON.stringify(limits);
+  sheet.dispatchEvent(new Event("limits"));
+}
+
 /** @param {Record<string, string>} live */
 function writeLive(live) {
   for (const [name, text] of Object.entries(live)) {
@@ -125,7 +148,8 @@ function watch(sheet) {
       }
       if (edit >= lastShown) {
         lastShown = edit;
-        writeErrors(sheet, answer.errors);
+        writeErrors(sheet, answer.errors, answer.remedies);
+        writeLimits(sheet, answer.limits);
         writeSummary(sheet, answer.elsewhere, answer.errors);
         // The server draws the chart from the saved question, so a draft that is not saved has none.
         const { chart, ...texts } = answer.live;
@@ -266,11 +290,14 @@ function showPreview() {
   else link.closest("p")?.after(frame);
 }
 
-/** @type {Record<string, [number, number, number]>} */
-const RANGES = {
-  truth_probability: [0.01, 0.99, 0.005],
-  keep_probability: [0.01, 0.99, 0.005],
-  epsilon: [0.05, 8, 0.05],
+/** The steps of the slider by way to state privacy. @type {Record<string, number>} */
+const STEPS = { truth_probability: 0.005, keep_probability: 0.005, epsilon: 0.05 };
+
+/** The slider's limits while the server knows none. @type {Record<string, [number, number]>} */
+const WIDEST = {
+  truth_probability: [0.01, 0.99],
+  keep_probability: [0.01, 0.99],
+  epsilon: [0.05, 8],
 };
 
 /**
@@ -288,13 +315,19 @@ function addSlider(sheet) {
   value.after(slider);
 
   const follow = () => {
-    const range = RANGES[way.value];
-    slider.hidden = !range;
-    value.disabled = !range;
+    const step = STEPS[way.value];
+    slider.hidden = !step;
+    value.disabled = !step;
     const place = value.closest(".field");
-    if (place instanceof HTMLElement) place.hidden = !range;
-    if (!range) return;
-    [slider.min, slider.max, slider.step] = range.map(String);
+    if (place instanceof HTMLElement) place.hidden = !step;
+    if (!step) return;
+    /** @type {Record<string, [number, number]>} */
+    const limits = JSON.parse(value.dataset.limits || "{}");
+    const [low, high] = limits[way.value] ?? WIDEST[way.value];
+    // All multiples of the step within the limits.
+    slider.step = String(step);
+    slider.min = (Math.ceil(low / step) * step).toFixed(3);
+    slider.max = (Math.floor(high / step) * step).toFixed(3);
     const [numerator, denominator = "1"] = value.value.split("/");
     const number = Number(numerator) / Number(denominator);
     if (Number.isFinite(number) && value.value.trim()) slider.value = String(number);
@@ -303,8 +336,9 @@ function addSlider(sheet) {
     value.value = String(Number(Number(slider.value).toFixed(3)));
   });
   value.addEventListener("input", follow);
+  sheet.addEventListener("limits", follow);
   way.addEventListener("change", () => {
-    if (RANGES[way.value] && !value.value.trim()) {
+    if (STEPS[way.value] && !value.value.trim()) {
       value.value = way.value === "epsilon" ? "1" : "0.6";
     }
     follow();

@@ -123,6 +123,54 @@ def test_a_survey_is_created_and_published_without_scripts(ada, store):
     assert store.roles(store.researcher(EMAIL).key) == {"night-work": "owner"}
 
 
+def button(page, label: str) -> str:
+    """Return the action of the button with a label."""
+    return html.unescape(re.search(rf'name="do" value="([^"]*)">{re.escape(label)}<', page.text)[1])
+
+
+def test_a_wrong_range_offers_a_button_with_the_nearest_valid_value(ada, store):
+    slug = begin(ada)
+    ranges = {
+        "number": ({"low": "0", "high": "30", "step": "7"}, "Use 28?", ("0", "28", "7")),
+        "date": (
+            {"low": "2026-10-01", "high": "2026-11-01", "step": "7"},
+            "Use 29 October 2026?",
+            ("2026-10-01", "2026-10-29", "7"),
+        ),
+    }
+    for kind, (typed, label, expected) in ranges.items():
+        path = add_question(ada, slug, kind)
+        page = ada.get(save(ada, path, text="How many?", **typed).location)
+        assert "is not a whole number of steps" in page.text
+        assert "nearest allowed value" not in page.text, kind
+        looked = save(ada, path, do="look").json
+        assert looked["remedies"] == {"high": {"label": label, "action": button(page, label)}}
+        assert save(ada, path, do=button(page, label), help="Kept").status_code == 302
+        question = list(content_of(store, slug).questions)[-1]
+        assert tuple(question[name] for name in ("low", "high", "step")) == expected
+        assert question["help"]["en"] == "Kept"
+        assert check_draft(content_of(store, slug), Caps()).mistakes == (), kind
+
+
+def test_a_value_that_is_too_weak_names_the_maximum_and_the_slider_ends_there(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    page = ada.get(save(ada, path, text="Asleep?", way="epsilon", value="8").location)
+    assert "With 3 answers the maximum is 5.288" in page.text
+    limits = json.loads(html.unescape(re.search(r'data-limits="([^"]*)"', page.text)[1]))
+    assert limits["epsilon"] == [0.001, 5.288]
+    assert limits["truth_probability"] == [0.334, 0.99]
+    alone = save(ada, path, do="look", prefer_not_to_say="").json
+    assert alone["limits"]["epsilon"] == [0.001, 4.595]
+    save(ada, path, do=button(page, "Use 5.288?"))
+    question = next(iter(content_of(store, slug).questions))
+    assert (question["way"], question["value"]) == ("epsilon", "5.288")
+    # A made-up button changes no other field.
+    save(ada, path, do="nearest type=number text=x low=<b>")
+    question = next(iter(content_of(store, slug).questions))
+    assert (question["type"], question["text"]["en"]) == ("yes_no", "Asleep?")
+
+
 def test_publishing_a_draft_twice_publishes_one_survey(ada, store):
     slug = begin(ada)
     add_two_questions(ada, slug)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,8 +16,15 @@ from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.definition import Survey, groups_of
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
-from survey.questionnaire.drafts.draft import AUTOMATIC, EMPTY_QUESTION, DraftContent
+from survey.questionnaire.drafts.draft import (
+    AUTOMATIC,
+    EMPTY_PLAN,
+    EMPTY_QUESTION,
+    EMPTY_SURVEY,
+    DraftContent,
+)
 from survey.questionnaire.drafts.form_messages import form_message
+from survey.questionnaire.drafts.preview import only_question
 from survey.questionnaire.error_messages import Place
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
@@ -39,7 +47,8 @@ class Mistake:
     """A mistake, and the form field that has to change.
 
     `question` and `page` are keys in the draft, None for a mistake of the whole survey; `language`
-    names a translation, "" means the survey's own language.
+    names a translation, "" means the survey's own language. `nearest` holds the nearest valid
+    values by form field, if there are any.
     """
 
     text: str
@@ -47,6 +56,7 @@ class Mistake:
     question: int | None = None
     page: int | None = None
     language: str = ""
+    nearest: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,7 +198,77 @@ def _mistakes(error: DefinitionError, content: DraftContent) -> Iterator[Mistake
     for place, (_, text) in zip(places, error.mistakes, strict=True):
         # The loader's words decide which field is meant, so they are translated afterwards.
         mistake = _locate(place, text, content)
-        yield replace(mistake, text=form_message(mistake.text, mistake.field))
+        yield replace(
+            mistake,
+            text=form_message(mistake.text, mistake.field),
+            nearest=nearest_values(mistake.text),
+        )
+
+
+GRID_FIELDS = ("low", "high", "step")
+
+
+def nearest_values(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the form fields and values that a loader's message suggests; empty if it has none.
+
+    >>> nearest_values("high = 9 is wrong; the nearest allowed value is step = 2 with high = 8")
+    (('step', '2'), ('high', '8'))
+    >>> nearest_values("epsilon = 99 is too weak; the nearest allowed value is epsilon = 4.6")
+    (('value', '4.6'),)
+    """
+    _, _, suggestion = text.partition("; the nearest allowed value is ")
+    pairs = re.findall(r"(\w+) = (\S+)(?: with | and |$)", suggestion)
+    fields = {**dict.fromkeys(PRIVACY, "value"), **dict(zip(GRID_FIELDS, GRID_FIELDS, strict=True))}
+    if not all(name in fields for name, _ in pairs):
+        return ()  # parameters, which share a field
+    return tuple((fields[name], value) for name, value in pairs)
+
+
+EXTREMES: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(PRIVACY, ("0.001", "0.999")),
+    "epsilon": ("0.001", "1000"),
+}
+"""For each way to state privacy, values below and above all that can be published."""
+
+
+def privacy_limits(content: DraftContent, key: int, caps: Caps) -> dict[str, list[float]]:
+    """Return the smallest and the largest value that a question allows, by way to state privacy.
+
+    A way is missing if the question's mechanism does not have it, or while the question has other
+    mistakes.
+    """
+    # The limits do not depend on the texts that change while a researcher writes.
+    text = {"text": {content.own_language: "?"}, "help": {}, "topic": {}, "way": "", "value": ""}
+    alone = only_question(content, key).with_question(key, {**content.question(key), **text})
+    survey = {**EMPTY_SURVEY, "language": content.own_language}
+    return _privacy_limits(replace(alone, survey=survey, plan=EMPTY_PLAN).to_json(), key, caps)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _privacy_limits(text: str, key: int, caps: Caps) -> dict[str, list[float]]:
+    limits, alone = {}, DraftContent.from_json(text)
+    for way, extremes in EXTREMES.items():
+        found = [_nearest_allowed(alone, key, way, value, caps) for value in extremes]
+        if all(found):
+            limits[way] = [float(Fraction(value)) for value in found]
+    return limits
+
+
+def _nearest_allowed(content: DraftContent, key: int, way: str, value: str, caps: Caps) -> str:
+    """Return the allowed value nearest to one, or "" if there is none."""
+    question = {**content.question(key), "way": way, "value": value}
+    definition = definition_from(content.with_question(key, question))
+    language = content.own_language
+    try:
+        raw = with_default_texts(in_language(definition, language, language), language)
+        _QUESTION.validate_python(raw["pages"][0]["questions"][0], context=caps)
+    except ValidationError as error:
+        messages = [entry["msg"] for entry in error.errors(include_url=False, include_input=False)]
+        nearest = dict(nearest_values(messages[0])) if len(messages) == 1 else {}
+        return nearest["value"] if set(nearest) == {"value"} else ""
+    except (TypeError, ValueError):  # an invalid language
+        return ""
+    return value
 
 
 def _locate(place: Place, text: str, content: DraftContent) -> Mistake:

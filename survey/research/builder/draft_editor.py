@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.check import DraftCheck, check_draft
+from survey.questionnaire.drafts.check import DraftCheck, check_draft, privacy_limits
 from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent, Question, is_blank
 from survey.questionnaire.drafts.edits import (
     LanguageSheet,
@@ -37,10 +37,12 @@ from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
 from survey.research.builder.design import DesignPanel, design_panel
 from survey.research.builder.feedback import (
+    NearestValues,
     draw_choices,
     errors_of,
     mark_fields,
     question_feedback,
+    remedies_of,
     sampling_sentences,
     total_sentences,
 )
@@ -361,8 +363,12 @@ class _EditorPages(DraftPages):
         if request.form.get("do") in ("autosave", "look") and "language" in mine:
             # While a researcher types, the field holds half a language tag.
             mine["language"] = base["language"]
-        if request.form.get("do") in ("save", "done", "next"):
+        do = request.form.get("do", "")
+        if do in ("save", "done", "next"):
             mine = _with_pasted(form, mine)
+        if do.startswith("nearest "):
+            nearest = NearestValues.parse(do).values
+            mine |= {name: value for name, value in nearest if name in mine}
         return self._receive(slug, sheet, page, form, mine, revision)
 
     def _receive(
@@ -473,6 +479,7 @@ class _EditorPages(DraftPages):
             plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
             design=_design(draft_check, content) if isinstance(form, forms.PlanForm) else None,
             topics=list(content.topics),
+            limits=self._limits(page, content),
             change=LastChange.of_request(),
             **page.variables,
         )
@@ -490,6 +497,8 @@ class _EditorPages(DraftPages):
         elsewhere = self._mark(form, draft_check, content, page)
         response: dict[str, Any] = {
             "errors": errors_of(form),
+            "remedies": remedies_of(form),
+            "limits": self._limits(page, content),
             "elsewhere": elsewhere,
             "live": self._feedback(slug, page, content, draft_check),
         }
@@ -506,6 +515,12 @@ class _EditorPages(DraftPages):
             key, planned = page.variables["key"], parse_plan(content.plan)
             return question_feedback(slug, key, draft_check, planned, self._caps).form
         return asdict(total_sentences(draft_check, self._caps))
+
+    def _limits(self, page: Page, content: DraftContent) -> dict[str, list[float]]:
+        """Return the limits of the slider of a question's privacy; empty on other pages."""
+        key = page.variables.get("key", 0)
+        exists = any(question["key"] == key for question in content.questions)
+        return privacy_limits(content, key, self._caps) if exists else {}
 
     def _mark(
         self, form: forms.SheetForm, draft_check: DraftCheck, content: DraftContent, page: Page

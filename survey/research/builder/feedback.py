@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
 from flask import url_for
@@ -11,8 +12,9 @@ from survey.estimator import joint_precision
 from survey.mechanism import SubsetSelection
 from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.questionnaire.definition import joint_mistake
-from survey.questionnaire.drafts.check import DraftCheck, Mistake
+from survey.questionnaire.drafts.check import GRID_FIELDS, DraftCheck, Mistake
 from survey.questionnaire.drafts.draft import AUTOMATIC
+from survey.questionnaire.drafts.form_messages import FIELD_NAMES
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
     Questions,
@@ -231,6 +233,48 @@ def _described_ratio(questions: Questions) -> str:
     return f"factor {odds_in_words(questions.ratio)} ({report_strength(questions)})"
 
 
+@dataclass(frozen=True)
+class NearestValues:
+    """The nearest valid values of a wrong field, which one button applies."""
+
+    values: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, action: str) -> NearestValues:
+        """Parse the value of the button: `nearest low=1 step=2`; ignore anything else."""
+        pairs = (part.partition("=") for part in action.split()[1:])
+        allowed = ("value", *GRID_FIELDS)
+        return cls(tuple((name, value[:40]) for name, _, value in pairs if name in allowed))
+
+    @property
+    def action(self) -> str:
+        """The value of the button."""
+        return " ".join(["nearest", *(f"{name}={value}" for name, value in self.values)])
+
+    @property
+    def label(self) -> str:
+        """The text of the button.
+
+        >>> NearestValues((("high", "2026-10-29"),)).label
+        'Use 29 October 2026?'
+        >>> NearestValues((("step", "2"), ("high", "30"))).label
+        'Use step 2 and highest 30?'
+        """
+        texts = [_value_text(value) for _, value in self.values]
+        if len(texts) > 1:
+            names = (FIELD_NAMES.get(name, name).lower() for name, _ in self.values)
+            texts = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
+        return f"Use {' and '.join(texts)}?"
+
+
+def _value_text(value: str) -> str:
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        return value
+    return f"{day.day} {day:%B} {day.year}"
+
+
 def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:
     """Add mistakes to their fields; return those without a field, for the top of the page."""
     fields, elsewhere = fields_of(form), []
@@ -244,7 +288,12 @@ def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:
         if field is None or mistake.field == "options":
             elsewhere.append(mistake.text)
         else:
-            field.errors = [*field.errors, mistake_sentence(field.label.text, mistake.text)]
+            text = mistake.text
+            if mistake.nearest:
+                # A button beside the field applies these values.
+                text = text.partition("; the nearest allowed value is ")[0]
+                field.nearest = NearestValues(mistake.nearest)
+            field.errors = [*field.errors, mistake_sentence(field.label.text, text)]
     return elsewhere
 
 
@@ -255,6 +304,15 @@ def mistake_sentence(name: str, text: str) -> str:
     ('Title is empty', 'Enter one')
     """
     return f"{name} {text}" if text.startswith(VERBS) else text[:1].upper() + text[1:]
+
+
+def remedies_of(form: SheetForm) -> dict[str, dict[str, str]]:
+    """Return the button beside each field that has nearest valid values, for the page's script."""
+    return {
+        name: {"label": field.nearest.label, "action": field.nearest.action}
+        for name, field in fields_of(form).items()
+        if hasattr(field, "nearest")
+    }
 
 
 def errors_of(form: SheetForm) -> dict[str, Any]:

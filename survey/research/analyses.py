@@ -108,7 +108,6 @@ def sections(workspace: Workspace) -> list[Section]:
             for over in OVER
         ),
         file(f"{version}/<over>.csv", TREND),
-        picture(f"{version}/<over>-chart-<look>.svg", TREND, views.chart),
         picture(f"{version}/<over>-figure.<kind>", TREND, views.figure),
         file(f"{version}/<over>/model.csv", SMALL_GROUPS),
         picture(f"{version}/<over>/model-chart-<look>.svg", SMALL_GROUPS, views.chart),
@@ -349,7 +348,6 @@ class _AnalysisPages(Pages):
             "chosen": request_,
             "trend": result,
             "result": result.total,
-            "has_chart": has_numbers(result.rows),
             "parts": {name: PART_LABELS[name] for name in question_parts(question)},
             "lengths": PERIOD_CHOICES.get(view.survey.definition.bucket, {}),
             "query": options_to_query(view.options),

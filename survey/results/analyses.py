@@ -57,9 +57,10 @@ from survey.results.small_groups import (
     compute_small_groups,
     small_groups_chart,
 )
+from survey.results.trend.chart import group_panels, line_panels, trend_chart
 from survey.results.trend.compute import compute_trend
 from survey.results.trend.request import TrendRequest
-from survey.results.trend.table import TrendResult, trend_chart
+from survey.results.trend.table import TrendResult
 from survey.results.weighting import table as weighting_table
 from survey.results.weighting.compute import (
     compute_weighting,
@@ -333,9 +334,12 @@ def _compute_trend(
 
 def _trend_context(result: TrendResult) -> Context:
     model = compute_small_groups(result) if result.groups else None
+    panels = group_panels if result.request.over == "links" else line_panels
+    charts: Context = {"panels": panels(result) if has_numbers(result.rows) else None}
     if model is None:
-        return {"model": None}
+        return {**charts, "model": None}
     return {
+        **charts,
         "model": model,
         "model_spread": small_groups.spread_sentences(model),
         "model_outliers": small_groups.outlier_sentences(model),

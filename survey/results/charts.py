@@ -221,6 +221,16 @@ def has_intervals(rows: Iterable[ChartRow]) -> bool:
     return any(row.conf_low is not None for row in rows)
 
 
+AXIS_STEP = 0.25
+"""Axes of shares end at a multiple of this share, so that small shares do not look like none."""
+
+
+def axis_end(rows: Iterable[ChartRow]) -> float:
+    """Return the largest upper end of an interval, rounded up to a multiple of `AXIS_STEP`."""
+    end = max((row.conf_high or 0.0 for row in rows), default=1.0)
+    return min(max(AXIS_STEP * math.ceil(end / AXIS_STEP - 1e-9), AXIS_STEP), 1.0)
+
+
 def chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
     """Render a chart to SVG in the colours of a palette."""
     return render_svg(_renderable({**specification, "config": config(PALETTES[palette])}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -25,6 +26,7 @@ from survey.results.groups import (
     split_by_period,
     split_by_week,
 )
+from survey.results.trend.chart import Mark, group_panels, line_panels, trend_chart
 from survey.results.trend.compute import (
     ALL_GROUPS,
     combine_results,
@@ -33,7 +35,7 @@ from survey.results.trend.compute import (
     version_results,
 )
 from survey.results.trend.request import TrendRequest
-from survey.results.trend.table import question_parts, trend_chart
+from survey.results.trend.table import question_parts
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
 from tests.conftest import SMALL, TODAY, long_unless
@@ -260,3 +262,81 @@ def test_a_closed_survey_promises_no_more_responses(small, state):
     closed = SurveyResult(replace(small, state=state), tally([20, 30, 10]), NOW)
     result = combine("versions", [("version 1", closed)], FIRST, "")
     assert result.groups[0].suppression_text == "Not enough responses."
+
+
+def over_days(small, counts_by_day):
+    tallies = {("", day): tally(counts) for day, counts in counts_by_day.items()}
+    results = period_results(results_of(small, split_by_period(tallies)))
+    return combine("trend", results, SECOND, "shares", date(2026, 12, 31))
+
+
+DAYS = {
+    "2026-11-02": [900, 700, 400],
+    "2026-11-04": [20, 30, 10],
+    "2026-11-12": [800, 800, 400],
+    "2026-11-22": [600, 900, 500],
+}
+
+
+def test_points_stand_at_their_dates_and_estimates_and_no_line_leads_over_a_gap(small):
+    result = over_days(small, DAYS)
+    chart = line_panels(result)
+    # 20 days between the insets of 4%: the third day of data is 10 days after the first.
+    assert [group.name for group in result.groups] == list(DAYS)
+    for column, panel in enumerate(chart.panels):
+        assert [point.x for point in panel.points] == [4.0, 50.0, 96.0]
+        rows = [result.groups[key].rows[column] for key in (0, 2, 3)]
+        end = max(row.conf_high for group in result.groups[2:] for row in group.rows)
+        scale = 0.5 if end <= 0.5 else 0.75
+        for point, row in zip(panel.points, rows, strict=True):
+            for place, number in (
+                (point.y, row.estimate),
+                (point.low, row.conf_low),
+                (point.high, row.conf_high),
+            ):
+                assert place == pytest.approx(100 - 100 * min(max(number / scale, 0), 1), abs=0.01)
+        assert [len(run) for run in panel.runs] == [1, 2]
+        assert panel.lines == [f"50,{panel.runs[1][0].y:g} 96,{panel.runs[1][1].y:g}"]
+        assert panel.bands[0].split()[0] == f"50,{panel.runs[1][0].high:g}"
+        assert panel.bands[0].split()[-1] == f"50,{panel.runs[1][0].low:g}"
+        assert [(gap.x, gap.key) for gap in panel.gaps] == [(13.2, 1)]
+    assert chart.gaps == ("2026-11-04: not enough responses.",)
+
+
+def test_marks_stand_at_their_dates_and_only_within_the_axis(small):
+    marks = [Mark(date(2026, 11, day), number) for number, day in enumerate((1, 7, 22, 30), 1)]
+    chart = line_panels(over_days(small, DAYS), marks)
+    assert chart.marks == ((27.0, "2"), (96.0, "3"))
+
+
+def test_labels_on_the_axis_of_time_leave_room_for_each_other(small):
+    days = {f"2026-11-{day:02d}": [900, 700, 400] for day in range(1, 29)}
+    chart = line_panels(over_days(small, days))
+    places = [place for place, _ in chart.x_ticks]
+    assert [text for _, text in chart.x_ticks][:: len(places) - 1] == ["2026-11-01", "2026-11-28"]
+    assert min(b - a for a, b in itertools.pairwise(places)) > 27
+    labels = [point.x for point in chart.panels[0].points if point.label]
+    assert len(labels) > 3
+    assert labels[-1] == 96.0
+    assert min(b - a for a, b in itertools.pairwise(labels)) > 8
+
+
+def test_each_answer_has_a_panel_of_bars_and_all_panels_have_the_same_axis(small):
+    every = SurveyResult(small, add_tallies(LINKS.values()), NOW)
+    groups = link_results(every, results_of(small, split_by_link(LINKS)))
+    result = combine("links", groups, SECOND, "shares")
+    panels = group_panels(result)
+    assert [panel.label for panel in panels] == ["Never", "Once", "Often"]
+    for column, panel in enumerate(panels):
+        assert panel.bars.ticks == panels[0].bars.ticks
+        end = {"50%": 0.5, "75%": 0.75}[panel.bars.ticks[-1][1]]
+        *shown, suppressed = panel.bars.bars
+        for bar, group in zip(shown, result.groups, strict=False):
+            row = group.rows[column]
+            assert (bar.dot, bar.low, bar.high) == tuple(
+                pytest.approx(100 * number / end, abs=0.01)
+                for number in (row.estimate, row.conf_low, row.conf_high)
+            )
+        assert panel.bars.reference == shown[0].dot
+        assert (suppressed.is_missing, suppressed.interval[:10]) == (True, "Not enough")
+    assert max(bar.high for panel in panels for bar in panel.bars.bars) > 50

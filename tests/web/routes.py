@@ -30,7 +30,7 @@ REGRESSION = {"question": "fell_asleep", "predictor": "pressure"}
 TREND = {"question": "fell_asleep"}
 TREND_ENDPOINTS = (
     *("results.links", "results.trend", "results.versions"),
-    *("results.trend_csv", "results.trend_chart", "results.trend_figure"),
+    *("results.trend_csv", "results.trend_figure"),
     *("results.small_groups_csv", "results.small_groups_chart", "results.small_groups_figure"),
 )
 CROSSTAB = {"first": "fell_asleep", "second": "pressure"}

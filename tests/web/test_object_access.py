@@ -47,7 +47,6 @@ MINIMUM_ROLES = {
     "results.trend": "viewer",
     "results.versions": "viewer",
     "results.trend_csv": "viewer",
-    "results.trend_chart": "viewer",
     "results.trend_figure": "viewer",
     "results.crosstab": "viewer",
     "results.explore": "viewer",

@@ -144,7 +144,7 @@ def test_a_link_reproduces_its_view(reader, daily):
     assert "99% intervals" in page
     links = [html.unescape(link) for link in re.findall(r'(?:href|src|srcset)="([^"]+)"', page)]
     assert f"{BASE}/1/trend.csv?{query}" in links
-    assert f"{BASE}/1/trend-chart-dark.svg?{query}" in links
+    assert f"{BASE}/1/trend-figure.svg?{query}" in links
     other_query = query.replace("&level=0.99", "")
     assert f"{BASE}/1/trend?{other_query}" in links
     assert f"{BASE}/1/links?question={question}&level=0.99" in links
@@ -154,18 +154,27 @@ def test_a_link_reproduces_its_view(reader, daily):
 
 
 @pytest.mark.parametrize("over", ["links", "trend", "versions"])
-def test_the_chart_exists_in_both_colour_schemes_and_every_format(reader, daily, over):
+def test_every_answer_has_a_panel_and_the_figure_exists_in_every_format(reader, daily, over):
     page = reader.get(f"{BASE}/1/{over}").text
-    images = [html.unescape(link) for link in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
-    assert len(images) == 2
-    light, dark = (
-        reader.get(address) for address in sorted(images, key=lambda link: "dark" in link)
-    )
-    assert light.text.startswith("<svg")
-    assert light.text != dark.text
+    captions = re.findall(r'<figcaption dir="auto">(.*?)</figcaption>', page)
+    assert captions == ["Yes", "No", "Prefer not to say"]
     figures = [html.unescape(link) for link in re.findall(r'href="([^"]+-figure\.[^"]+)"', page)]
     assert len(figures) == len(FORMATS)
     assert {reader.get(address).status_code for address in figures} == {200}
+
+
+def test_panels_escape_the_texts_of_a_hostile_definition(reader, store):
+    hostile = '<script>alert(1)</script>\\" onload=\\"x'
+    text = SMALL.replace('label = "Never"', f'label = "{hostile}"')
+    text = text.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
+    survey = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+    for day in DAYS:
+        add_released(store, survey, 900, stratum="north", day=day)
+    for over in ("links", "trend", "versions"):
+        page = reader.get(f"{BASE}/1/{over}?question=pressure").text
+        assert "&lt;script&gt;alert(1)" in page
+        assert "<script>" not in page
+        assert 'onload="' not in page
 
 
 def test_model_based_estimates_are_beside_direct_ones_on_page_in_file_and_figure(
@@ -251,7 +260,7 @@ def test_versions_are_side_by_side_with_their_changes(reader, store, small):
         ("trend?per=year", 422, "per = 'year' must be one of"),
         ("links?level=2", 422, "level = 2 must be from"),
         ("others.csv", 404, "there is no page others"),
-        ("links-chart-pink.svg", 404, "there is no chart in pink"),
+        ("links/model-chart-pink.svg", 404, "there is no chart in pink"),
         ("links-figure.gif", 404, "there is no figure .gif"),
     ],
 )

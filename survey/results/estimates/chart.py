@@ -6,13 +6,14 @@ Files are Vega-Lite charts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from survey.results.charts import (
+    AXIS_STEP,
     PERCENT_AXIS,
+    axis_end,
     bar_layer,
     chart_point,
     dot_chart,
@@ -73,6 +74,14 @@ def _share_points(result: QuestionResult, rows: Sequence[EstimateRow]) -> list[d
     ]
 
 
+def row_texts(result: QuestionResult, row: EstimateRow) -> tuple[str, str]:
+    """Return the estimate of a row and its interval in words."""
+    if row.statistic == "share":
+        return share_texts(row.estimate, row.conf_low, row.conf_high)
+    formatter = result.number_format(row)
+    return "" if row.estimate is None else formatter.text(row.estimate), _ends(result, row)
+
+
 def _value(value: str, interval: str) -> str:
     return f"{value} ({interval})" if value else interval
 
@@ -98,7 +107,7 @@ def file_chart(result: QuestionResult, part: str) -> dict[str, Any]:
         return with_values(middle_chart(result))
     rows = result.shares if part == "shares" else result.spread
     answers, opt_outs = _ordered(result, rows)
-    chart, end = PART_CHARTS[part](result), _axis_end(rows)
+    chart, end = PART_CHARTS[part](result), axis_end(rows)
     n_steps = round(end / AXIS_STEP)
     axis = {**PERCENT_AXIS["axis"], "values": [AXIS_STEP * i for i in range(n_steps + 1)]}
     scale = {"scale": {"domain": [0, end]}, "axis": axis}
@@ -118,8 +127,6 @@ def part_svg(result: QuestionResult, part: str) -> str:
     return fixed_chart_svg(PART_CHARTS[part](result)) if has_chart(result, part) else ""
 
 
-AXIS_STEP = 0.25
-"""Axes of shares end at a multiple of this share, so that small shares do not look like none."""
 
 
 class Bar(NamedTuple):
@@ -134,6 +141,7 @@ class Bar(NamedTuple):
     is_leading   whether it is the largest share of an answer
     is_opt_out   whether it stands for no answer, such as "prefer not to say"
     option_id    id of the answer; empty for a statistic
+    is_missing   whether nothing is shown; `interval` then says why
     """
 
     label: str
@@ -147,13 +155,18 @@ class Bar(NamedTuple):
     is_leading: bool = False
     is_opt_out: bool = False
     option_id: str = ""
+    is_missing: bool = False
 
 
 class Bars(NamedTuple):
-    """A page's chart: bars and an axis with labels by position."""
+    """A page's chart: bars and an axis with labels by position.
+
+    `reference` is the position of a line with which the bars are compared; None without one.
+    """
 
     bars: tuple[Bar, ...]
     ticks: tuple[tuple[float, str], ...]
+    reference: float | None = None
 
 
 def share_bars(
@@ -166,26 +179,30 @@ def share_bars(
     Answers come before opt-outs.
     """
     answers, opt_outs = _ordered(result, rows)
-    largest, end = max((row.estimate or 0.0 for row in answers), default=0.0), _axis_end(rows)
+    largest, end = max((row.estimate or 0.0 for row in answers), default=0.0), axis_end(rows)
 
     def bar(row: EstimateRow) -> Bar:
         true_share = true_shares.get(row.option_id)
         return Bar(
             row.option_label,
             *share_texts(row.estimate, row.conf_low, row.conf_high),
-            None if row.estimate is None else _position(row.estimate, 0.0, end),
-            _position(row.conf_low or 0.0, 0.0, end),
-            _position(row.conf_high or 0.0, 0.0, end),
-            None if true_share is None else _position(true_share, 0.0, end),
+            None if row.estimate is None else axis_position(row.estimate, 0.0, end),
+            axis_position(row.conf_low or 0.0, 0.0, end),
+            axis_position(row.conf_high or 0.0, 0.0, end),
+            None if true_share is None else axis_position(true_share, 0.0, end),
             percent(true_share),
             is_leading=rows is result.shares and row.estimate == largest and row in answers,
             is_opt_out=row in opt_outs,
             option_id=row.option_id,
         )
 
+    return Bars(tuple(map(bar, [*answers, *opt_outs])), tuple(percent_ticks(end)))
+
+
+def percent_ticks(end: float) -> list[tuple[float, str]]:
+    """Return the places of an axis from 0 to a share, in per cent of the axis, with labels."""
     n_steps = round(end / AXIS_STEP)
-    ticks = [(100 * i / n_steps, percent(AXIS_STEP * i)) for i in range(n_steps + 1)]
-    return Bars(tuple(map(bar, [*answers, *opt_outs])), tuple(ticks))
+    return [(100 * i / n_steps, percent(AXIS_STEP * i)) for i in range(n_steps + 1)]
 
 
 Rows = list[EstimateRow]
@@ -204,12 +221,6 @@ def _ordered(result: QuestionResult, rows: Sequence[EstimateRow]) -> tuple[Rows,
     return answers, [row for row in rows if row.option_id in ids]
 
 
-def _axis_end(rows: Sequence[EstimateRow]) -> float:
-    """Return the largest upper end of an interval, rounded up to a multiple of `AXIS_STEP`."""
-    end = max((row.conf_high or 0.0 for row in rows), default=1.0)
-    return min(max(AXIS_STEP * math.ceil(end / AXIS_STEP - 1e-9), AXIS_STEP), 1.0)
-
-
 def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
     """Return mean and median on a ruler from the smallest to the largest answer.
 
@@ -221,19 +232,17 @@ def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
     low, high = grid.values[0], grid.values[-1]
 
     def bar(row: EstimateRow) -> Bar:
-        formatter = result.number_format(row)
         start = low if row.conf_low is None else row.conf_low
         end = high if row.conf_high is None else row.conf_high
         true_value = true_mean if row.statistic == "mean" else None
         return Bar(
             row_label(row),
-            "" if row.estimate is None else formatter.text(row.estimate),
-            _ends(result, row),
-            None if row.estimate is None else _position(row.estimate, low, high),
-            _position(start, low, high),
-            _position(end, low, high),
-            None if true_value is None else _position(true_value, low, high),
-            "" if true_value is None else formatter.text(true_value),
+            *row_texts(result, row),
+            None if row.estimate is None else axis_position(row.estimate, low, high),
+            axis_position(start, low, high),
+            axis_position(end, low, high),
+            None if true_value is None else axis_position(true_value, low, high),
+            "" if true_value is None else result.number_format(row).text(true_value),
         )
 
     formatter = number_format(result.question, "median")
@@ -244,7 +253,7 @@ def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
     return Bars(tuple(map(bar, shown)), ticks)
 
 
-def _position(value: float, low: float, high: float) -> float:
+def axis_position(value: float, low: float, high: float) -> float:
     """Return a place on the axis in per cent; values outside are drawn at its ends."""
     share = (value - low) / (high - low) if high > low else 0.5
     return round(100 * min(max(share, 0.0), 1.0), 2)

@@ -1,0 +1,398 @@
+"""Charts of one question in several groups: small multiples with one panel for each answer.
+
+A page draws `GroupPanels` as lists and `LinePanels` as SVG; files are Vega-Lite charts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from survey.results.charts import (
+    OPTION_AXIS,
+    PALETTES,
+    PERCENT_AXIS,
+    PLOT_PIXELS,
+    SCHEMA,
+    axis_end,
+    chart_point,
+    config,
+    dot_layer,
+    interval_layer,
+    value_axis,
+)
+from survey.results.estimates.chart import Bar, Bars, axis_position, percent_ticks, row_texts
+from survey.results.estimates.table import EstimateRow, row_label
+from survey.results.groups import first_day
+from survey.results.number_format import number_format
+from survey.results.trend.request import PART_LABELS
+from survey.results.trend.table import TrendGroup, TrendResult
+
+
+class GroupPanel(NamedTuple):
+    """One answer or statistic: a bar for each group."""
+
+    label: str
+    bars: Bars
+
+
+def group_panels(result: TrendResult) -> list[GroupPanel]:
+    """Return a panel for each answer with a bar for each group, all on the same axis.
+
+    The first group is that of all respondents: its estimate is the reference line of each panel.
+    A suppressed group keeps its line and says why it has no bar.
+    """
+    low, high = _axis_range(result)
+
+    def bar(group: TrendGroup, row: EstimateRow, *, is_total: bool) -> Bar:
+        if row.conf_low is None or row.conf_high is None:
+            return Bar(group.name, "", group.suppression_text, None, 0.0, 0.0, is_missing=True)
+        value, interval = row_texts(group.result, row)
+        return Bar(
+            group.name,
+            value,
+            interval,
+            None if row.estimate is None else axis_position(row.estimate, low, high),
+            axis_position(row.conf_low, low, high),
+            axis_position(row.conf_high, low, high),
+            is_leading=is_total,
+        )
+
+    panels = []
+    for place, column in enumerate(result.columns):
+        bars = tuple(
+            bar(group, group.rows[place], is_total=number == 0)
+            for number, group in enumerate(result.groups)
+        )
+        panels.append(GroupPanel(row_label(column), Bars(bars, tuple(_ticks(result)), bars[0].dot)))
+    return panels
+
+
+class Point(NamedTuple):
+    """An estimate in a line panel; positions are per cent of the plot from its top left corner.
+
+    `label` is the estimate in words if there is room for it, `text` the tooltip, `key` the place
+    of the group's line in the table.
+    """
+
+    x: float
+    y: float
+    low: float
+    high: float
+    text: str
+    label: str
+    key: int
+
+
+class Gap(NamedTuple):
+    """A group without an estimate: its place, and why nothing is shown."""
+
+    x: float
+    text: str
+    key: int
+
+
+class LinePanel(NamedTuple):
+    """One answer or statistic over time: runs of points without a gap between them."""
+
+    label: str
+    runs: tuple[tuple[Point, ...], ...]
+    gaps: tuple[Gap, ...]
+    summary: str
+
+    @property
+    def points(self) -> list[Point]:
+        """The points of all runs."""
+        return [point for run in self.runs for point in run]
+
+    @property
+    def bands(self) -> list[str]:
+        """The corners of the area between the ends of the intervals, for each run."""
+        return [
+            _corners([*((p.x, p.high) for p in run), *((p.x, p.low) for p in reversed(run))])
+            for run in self.runs
+            if len(run) > 1
+        ]
+
+    @property
+    def lines(self) -> list[str]:
+        """The corners of the line through the points of each run."""
+        return [_corners((p.x, p.y) for p in run) for run in self.runs if len(run) > 1]
+
+
+class Mark(NamedTuple):
+    """A numbered note on a date, drawn as a line through every panel."""
+
+    day: date
+    number: int
+
+
+class LinePanels(NamedTuple):
+    """A panel for each answer, with common axes; ticks and marks have a position and a label."""
+
+    panels: tuple[LinePanel, ...]
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    marks: tuple[tuple[float, str], ...]
+    gaps: tuple[str, ...]
+
+
+INSET = 4.0
+"""Per cent of a plot's width to the left of its first point and to the right of its last."""
+
+CHARACTER_WIDTH = 2.7
+"""Per cent of a plot's width that a character needs where the plot is narrowest."""
+
+
+def line_panels(result: TrendResult, marks: Sequence[Mark] = ()) -> LinePanels:
+    """Return a panel for each answer over time or versions, all on the same axes.
+
+    Periods have places in proportion to their first days, versions have equal distances. A group
+    without an estimate interrupts the line. `marks` outside the axis are left out.
+    """
+    places = _places(result)
+    first, last = min(places), max(places)
+
+    def x(place: float) -> float:
+        return round(INSET + axis_position(place, first, last) * (1 - 2 * INSET / 100), 2)
+
+    xs = [x(place) for place in places]
+    names = [group.name for group in result.groups]
+    panels = tuple(_line_panel(result, place, xs) for place in range(len(result.columns)))
+    days = [(mark.day.toordinal(), str(mark.number)) for mark in marks]
+    is_dated = result.request.over == "trend"
+    return LinePanels(
+        panels,
+        tuple(_spaced(list(zip(xs, names, strict=True)))),
+        tuple((100 - place, text) for place, text in _ticks(result)),
+        tuple((x(day), text) for day, text in days if is_dated and first <= day <= last),
+        tuple(_gap_texts(result)),
+    )
+
+
+def _places(result: TrendResult) -> list[float]:
+    """Return the place of each group: days for periods, whole numbers for versions."""
+    return [
+        first_day(group.period).toordinal() if group.period else number
+        for number, group in enumerate(result.groups)
+    ]
+
+
+def _line_panel(result: TrendResult, column: int, xs: Sequence[float]) -> LinePanel:
+    low, high = _axis_range(result)
+    rows = [group.rows[column] for group in result.groups]
+    shown = [key for key, row in enumerate(rows) if row.estimate is not None]
+    values = {key: row_texts(result.groups[key].result, rows[key]) for key in shown}
+    words = {key: value or interval for key, (value, interval) in values.items()}
+    labelled = dict(_spaced([(xs[key], words[key]) for key in shown]))
+
+    def point(key: int) -> Point:
+        row, (value, interval) = rows[key], values[key]
+        figures = f"{value} ({interval})" if value else interval
+        estimate, start, end = (
+            100 - axis_position(number or 0.0, low, high)
+            for number in (row.estimate, row.conf_low, row.conf_high)
+        )
+        text = f"{result.groups[key].name}: {figures}"
+        return Point(xs[key], estimate, start, end, text, labelled.get(xs[key], ""), key)
+
+    runs = tuple(
+        tuple(point(key) for key in keys)
+        for is_shown, keys in groupby(range(len(rows)), key=lambda key: key in values)
+        if is_shown
+    )
+    gaps = tuple(
+        Gap(xs[key], f"{group.name}: {group.suppression_text}", key)
+        for key, group in enumerate(result.groups)
+        if key not in values
+    )
+    ends = [f"{words[key]} ({result.groups[key].name})" for key in dict.fromkeys(shown)]
+    summary = f"from {ends[0]} to {ends[-1]}" if len(ends) > 1 else "".join(ends)
+    return LinePanel(row_label(result.columns[column]), runs, gaps, summary)
+
+
+def _gap_texts(result: TrendResult) -> Iterator[str]:
+    """Yield why groups have no point, once for neighbours with the same reason."""
+    suppressed = [
+        (group.name, group.suppression_text)
+        for group in result.groups
+        if all(row.estimate is None for row in group.rows)
+    ]
+    for text, members in groupby(suppressed, key=lambda member: member[1]):
+        names = [name for name, _ in members]
+        listed = names if len(names) <= 3 else [names[0], "…", names[-1]]
+        yield f"{', '.join(listed)}: {text[0].lower()}{text[1:]}"
+
+
+def _spaced(labels: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Return the labels for which there is room, the first and the last before all others."""
+    chosen: list[tuple[float, str]] = []
+    for place, text in [*labels[-1:], *labels[:-1]]:
+        if all(
+            abs(place - other) >= CHARACTER_WIDTH * (len(text) + len(other_text)) / 2 + 1
+            for other, other_text in chosen
+        ):
+            chosen.append((place, text))
+    return sorted(chosen)
+
+
+def _corners(corners: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in corners)
+
+
+def _axis_range(result: TrendResult) -> tuple[float, float]:
+    """Return the ends of the axis; that of shares ends where the page's bars do."""
+    grid = result.question.grid
+    if result.request.part in ("mean", "median") and grid is not None:
+        return grid.values[0], grid.values[-1]
+    return 0.0, axis_end(result.rows)
+
+
+def _ticks(result: TrendResult) -> list[tuple[float, str]]:
+    """Return the places of the axis in per cent, with their labels."""
+    low, high = _axis_range(result)
+    if result.request.part not in ("mean", "median"):
+        return percent_ticks(high)
+    formatter = number_format(result.question, "median")
+    return [(place, formatter.number(low + place / 100 * (high - low))) for place in (0, 50, 100)]
+
+
+GROUP_PIXELS = 28
+PANEL_PIXELS = 120
+PANEL_WIDTH = 420
+"""Width of a file's panel over time in pixels."""
+
+DOT_SIZE = 40
+ORDINAL_PERIODS = 6
+"""Up to this many periods have equal distances on a file's axis, however far apart they are."""
+
+
+def trend_chart(result: TrendResult) -> dict[str, Any]:
+    """Return the chart of a file; links are lines of a panel, periods and versions run rightwards.
+
+    Suppressed groups have no dot, and no line leads over them.
+    """
+    panel = _links_panel(result) if result.request.over == "links" else _time_panel(result)
+    level = 100 * result.options.level
+    return {
+        "$schema": SCHEMA,
+        "description": f"{PART_LABELS[result.request.part]}, estimated, with {level:g}% intervals: "
+        f"{result.question.text}",
+        "background": None,
+        "data": {"values": list(_points(result))},
+        "facet": {
+            "field": "option",
+            "type": "nominal",
+            "sort": [row_label(row) for row in result.columns],
+            "header": {"title": None, "labelAnchor": "start", "labelFontWeight": "bold"},
+        },
+        "columns": 1,
+        "spacing": 16,
+        "spec": panel,
+        "config": config(PALETTES["light"]),
+    }
+
+
+def _points(result: TrendResult) -> Iterator[dict[str, Any]]:
+    low, high = _axis_range(result)
+    run = 0
+    for group in result.groups:
+        # Each gap begins a new run, so that no line leads over it.
+        run += all(row.estimate is None for row in group.rows)
+        for row in group.rows:
+            if row.estimate is not None:
+                description = f"{group.name}: {group.result.describe(row)}"
+                value, interval = row_texts(group.result, row)
+                yield {
+                    **chart_point(row, row_label(row), description, low, high),
+                    "group": group.name,
+                    "when": _position(group),
+                    "run": run,
+                    "value": f"{value} ({interval})" if value else interval,
+                    "label": value or interval,
+                }
+
+
+def _position(group: TrendGroup) -> str:
+    """Return the first day of a period, or the name of another group."""
+    return first_day(group.period).isoformat() if group.period else group.name
+
+
+def _estimate_axis(result: TrendResult) -> dict[str, Any]:
+    low, high = _axis_range(result)
+    if result.request.part in ("mean", "median"):
+        return value_axis(result.question, low, high)
+    values = [high * place / 100 for place, _ in _ticks(result)]
+    return {"scale": {"domain": [0, high]}, "axis": {**PERCENT_AXIS["axis"], "values": values}}
+
+
+def _links_panel(result: TrendResult) -> dict[str, Any]:
+    groups = {
+        "field": "group",
+        "type": "nominal",
+        # The domain lists every group, so that a suppressed group keeps its line.
+        "scale": {"domain": [group.name for group in result.groups]},
+        "axis": OPTION_AXIS["axis"],
+    }
+    mark = {"type": "text", "align": "left", "fontSize": 13, "aria": False}
+    values = {
+        "mark": mark,
+        "encoding": {"x": {"value": PLOT_PIXELS + 12}, "text": {"field": "value"}},
+    }
+    return {
+        "width": PLOT_PIXELS,
+        "height": {"step": GROUP_PIXELS},
+        "encoding": {"y": groups},
+        "layer": [
+            interval_layer(_estimate_axis(result)),
+            dot_layer(_estimate_axis(result), size=DOT_SIZE),
+            values,
+        ],
+    }
+
+
+def _time_panel(result: TrendResult) -> dict[str, Any]:
+    when: dict[str, Any] = {"field": "when", "axis": {"title": None, "labelOverlap": True}}
+    positions = [_position(group) for group in result.groups]
+    if result.request.over == "trend" and len(positions) > ORDINAL_PERIODS:
+        when |= {"type": "temporal", "timeUnit": "utcyearmonthdate", "scale": {"type": "utc"}}
+        when["axis"] |= {"format": "%-d %b %y", "tickCount": ORDINAL_PERIODS, "grid": False}
+    else:
+        when |= {"type": "ordinal", "scale": {"domain": positions}}
+        when["axis"] |= {"labelAngle": 0, "labelExpr": _label_expression(result)}
+    axis = _estimate_axis(result)
+    y = {"field": "dot", "type": "quantitative", **axis}
+    line = {
+        "mark": {"type": "line", "strokeWidth": 2, "aria": False},
+        "encoding": {"y": y, "detail": {"field": "run"}},
+    }
+    values = {
+        "transform": [{"filter": {"field": "when", "oneOf": _labelled(result)}}],
+        "mark": {"type": "text", "dx": 8, "align": "left", "fontSize": 13, "aria": False},
+        "encoding": {"y": y, "text": {"field": "label"}},
+    }
+    return {
+        "width": PANEL_WIDTH,
+        "height": PANEL_PIXELS,
+        "encoding": {"x": when},
+        "layer": [line, interval_layer(axis, "y"), dot_layer(axis, "y", DOT_SIZE), values],
+    }
+
+
+def _labelled(result: TrendResult) -> list[str]:
+    """Return the positions whose values a file prints: all of a few, otherwise the last."""
+    positions = [
+        _position(group)
+        for group in result.groups
+        if any(row.estimate is not None for row in group.rows)
+    ]
+    return positions if len(positions) <= ORDINAL_PERIODS else positions[-1:]
+
+
+def _label_expression(result: TrendResult) -> str:
+    """Label each position with its group's name instead of its first day."""
+    names = {_position(group): group.name for group in result.groups}
+    return f"{json.dumps(names)}[datum.value]"

@@ -56,6 +56,7 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
 from survey.results.estimates.result import QuestionResult, SurveyResult
+from survey.results.estimates.scale_bar import diverging_bar, has_diverging_bar
 from survey.results.exports.csv import to_csv
 from survey.results.exports.xlsx import XLSX
 from survey.results.number_format import percent_with_decimal
@@ -377,6 +378,8 @@ class _AnalysisPages(Pages):
             **self._simulated_truths(view.survey),
             "share_bars": share_bars,
             "middle_bars": middle_bars,
+            "has_diverging_bar": has_diverging_bar,
+            "diverging_bar": diverging_bar,
             "has_numbers": has_numbers,
             "has_intervals": has_intervals,
             "percent_with_decimal": percent_with_decimal,

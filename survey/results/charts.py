@@ -25,6 +25,9 @@ ROW_PIXELS = 40
 """Height of a table's row, so that each dot is level with its figures."""
 
 BAR_PIXELS = 16
+DOT_SIZE, END_PIXELS = 50, 14
+"""Area of a dot in square pixels, and the length of the line at each end of an interval."""
+
 FILE_PLOT_PIXELS, FILE_ROW_PIXELS = 200, 26
 """Height of a file's plot that fits the figure's usual ratio, and the least height of its rows."""
 
@@ -40,8 +43,8 @@ MEASURED_LABEL_PIXELS = 144
 """Longest line of a label as measured without the reader's font, which may be a fifth wider."""
 
 LABEL_PADDING, LABEL_LINE_PIXELS = 10, 16
-LABEL_CHARACTERS = 20
-"""Characters in a line of a label."""
+LABEL_CHARACTERS, PANEL_CHARACTERS = 20, 60
+"""Characters in a line of a label, and in a line of a panel's heading."""
 
 FONT = "system-ui, sans-serif"
 ACCENT = "#0a5069"
@@ -75,6 +78,27 @@ PALETTES: Mapping[str, Palette] = {
 }
 """Palettes by colour scheme; chart files always use the light one."""
 
+SHADES = 5
+"""Colours on each side of the middle of a scale."""
+
+SCALE_COLORS: Mapping[str, str] = {
+    "low-5": "#653201",
+    "low-4": "#8c4f19",
+    "low-3": "#b26f38",
+    "low-2": "#d89058",
+    "low-1": "#feb37b",
+    "middle": "#e6e8ea",
+    "high-1": "#80cfe9",
+    "high-2": "#5babc5",
+    "high-3": "#3389a1",
+    "high-4": "#0c677d",
+    "high-5": "#074656",
+}
+"""Colours of a scale from its lower to its upper end, as in the stylesheet's light colours.
+
+Each differs from its neighbours in lightness, so that it can be told apart in greyscale.
+"""
+
 OPTION_AXIS = {
     "field": "option",
     "type": "nominal",
@@ -105,8 +129,8 @@ def chart_point(
     estimate = row.estimate or 0.0
     outside = "below" if estimate < low else "above" if estimate > high else "no"
     return {
-        # Long labels wrap: a label that is cut off can look like another one.
-        "option": "\n".join(textwrap.wrap(label, LABEL_CHARACTERS)) or label,
+        "option": wrapped(label),
+        "panel": wrapped(label, PANEL_CHARACTERS),
         "dot": min(max(estimate, low), high),
         "low": row.conf_low,
         "high": row.conf_high,
@@ -125,7 +149,7 @@ def dot_chart(title: str, data: list[dict[str, Any]], scale: dict[str, Any]) -> 
         "background": None,
         "data": {"values": data},
         "encoding": {"y": OPTION_AXIS},
-        "layer": [interval_layer(scale), dot_layer(scale)],
+        "layer": [*interval_layers(scale), dot_layer(scale)],
         "config": config(PALETTES["light"]),
     }
 
@@ -150,15 +174,26 @@ def with_values(chart: dict[str, Any]) -> dict[str, Any]:
     return {**chart, "height": {"step": step}, "layer": [*chart["layer"], layer]}
 
 
-def interval_layer(axis: dict[str, Any], direction: str = "x") -> dict[str, Any]:
-    """Return a layer of intervals; estimates lie along the direction x or y."""
-    return {
-        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
-        "encoding": {direction: _quantity("low", axis), f"{direction}2": {"field": "high"}},
-    }
+def interval_layers(axis: dict[str, Any], direction: str = "x") -> list[dict[str, Any]]:
+    """Return the layers of intervals and of their ends; estimates lie along the direction x or y.
+
+    The ends are longer than a dot is wide, so that it never hides a narrow interval.
+    """
+    orient = "vertical" if direction == "x" else "horizontal"
+    end = {"type": "tick", "orient": orient, "thickness": 2, "size": END_PIXELS, "aria": False}
+    return [
+        {
+            "mark": {"type": "rule", "strokeWidth": 2, "aria": False},
+            "encoding": {direction: _quantity("low", axis), f"{direction}2": {"field": "high"}},
+        },
+        *(
+            {"mark": end, "encoding": {direction: _quantity(name, axis)}}
+            for name in ("low", "high")
+        ),
+    ]
 
 
-def dot_layer(axis: dict[str, Any], direction: str = "x", size: int = 90) -> dict[str, Any]:
+def dot_layer(axis: dict[str, Any], direction: str = "x", size: int = DOT_SIZE) -> dict[str, Any]:
     """Return a layer of dots, with triangles for estimates outside the axis."""
     below, above = ("left", "right") if direction == "x" else ("down", "up")
     shapes = {
@@ -209,6 +244,22 @@ def config(palette: Palette) -> dict[str, Any]:
             "domainColor": palette.rule,
         },
     }
+
+
+def facets(labels: Sequence[str]) -> dict[str, Any]:
+    """Return the panels of a chart, one for each label; long labels wrap in full."""
+    header = {"title": None, "labelAnchor": "start", "labelFontWeight": "bold", "labelLimit": 0}
+    return {
+        "field": "panel",
+        "type": "nominal",
+        "sort": [wrapped(label, PANEL_CHARACTERS) for label in labels],
+        "header": {**header, "labelExpr": "split(datum.value, '\\n')"},
+    }
+
+
+def wrapped(label: str, characters: int = LABEL_CHARACTERS) -> str:
+    """Return a label in lines: one that is cut off can look like another one."""
+    return "\n".join(textwrap.wrap(label, characters)) or label
 
 
 def has_numbers(rows: Iterable[ChartRow]) -> bool:
@@ -336,8 +387,6 @@ def chart_file(
         for line in textwrap.wrap(text, FOOTER_CHARACTERS)
     ]
     chart = {key: part for key, part in specification.items() if key not in ("$schema", "config")}
-    has_options = specification.get("encoding", {}).get("y") == OPTION_AXIS
-    left = LABEL_PIXELS + LABEL_PADDING if has_options else 0
     framed = {
         "$schema": specification["$schema"],
         "description": specification["description"],
@@ -355,7 +404,7 @@ def chart_file(
             "color": INK,
             "subtitleColor": QUIET,
         },
-        "vconcat": [chart, *([_footer(footer, left)] if footer else [])],
+        "vconcat": [chart, *([_footer(footer, _label_room(chart))] if footer else [])],
         "config": specification["config"],
     }
     if file_format == "json":
@@ -363,6 +412,14 @@ def chart_file(
     size = FIGURE_SIZES[options.size]
     svg = fit_width(convert(framed, "svg").decode(), size.width)
     return convert_svg(svg, file_format, size.png_scale)
+
+
+def _label_room(part: Any) -> int:
+    """Return the pixels between the left edge of a chart and its plot."""
+    if isinstance(part, Mapping):
+        own = part["minExtent"] + part.get("labelPadding", 0) if "minExtent" in part else 0
+        return max([own, *map(_label_room, part.values())])
+    return max(map(_label_room, part), default=0) if isinstance(part, (list, tuple)) else 0
 
 
 def _footer(lines: list[str], left: int) -> dict[str, Any]:

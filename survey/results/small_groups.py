@@ -16,12 +16,15 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.charts import (
     OPTION_AXIS,
     PALETTES,
+    PANEL_CHARACTERS,
     PERCENT_AXIS,
     PLOT_PIXELS,
     SCHEMA,
     config,
     dot_layer,
-    interval_layer,
+    facets,
+    interval_layers,
+    wrapped,
 )
 from survey.results.display_status import FLAGS, SUPPRESSED, decide_disclosures
 from survey.results.estimates.table import EstimateRow, row_label
@@ -307,12 +310,7 @@ def small_groups_chart(result: SmallGroupsResult) -> dict[str, Any]:
         f"{level:g}% intervals: {result.question.text}",
         "background": None,
         "data": {"values": list(_points(result))},
-        "facet": {
-            "field": "option",
-            "type": "nominal",
-            "sort": result.labels,
-            "header": {"title": None, "labelAnchor": "start", "labelFontWeight": "bold"},
-        },
+        "facet": facets(result.labels),
         "columns": 1,
         "spacing": 16,
         "spec": {
@@ -322,7 +320,7 @@ def small_groups_chart(result: SmallGroupsResult) -> dict[str, Any]:
                 "y": {
                     "field": "group",
                     "type": "nominal",
-                    "scale": {"domain": [group.name for group in result.groups]},
+                    "scale": {"domain": [wrapped(group.name) for group in result.groups]},
                     "axis": OPTION_AXIS["axis"],
                 }
             },
@@ -336,7 +334,7 @@ def _layers(kind: str) -> Iterator[dict[str, Any]]:
     """Yield the intervals and the dots of one kind of estimate."""
     is_model = kind == "model"
     for layer, mark in (
-        (interval_layer(PERCENT_AXIS), {}),
+        *((layer, {}) for layer in interval_layers(PERCENT_AXIS)),
         (dot_layer(PERCENT_AXIS, size=DOT_SIZE), {"filled": is_model, "strokeWidth": 2}),
     ):
         yield {
@@ -356,8 +354,8 @@ def _points(result: SmallGroupsResult) -> Iterator[dict[str, Any]]:
                 if estimate is None:
                     continue
                 yield {
-                    "option": label,
-                    "group": group.name,
+                    "panel": wrapped(label, PANEL_CHARACTERS),
+                    "group": wrapped(group.name),
                     "kind": kind,
                     "dot": min(max(estimate, 0.0), 1.0),
                     "low": low,

@@ -96,6 +96,7 @@ GROUPS = {"north": 0.8, "south": 1.0, "night shift on weekends and holidays": 1.
 PAGES: Mapping[str, str] = {
     "dashboard": "/1",
     "scale": "/1/questions/satisfied",
+    "scale-4": "/1/questions/recommend",
     "number": "/1/questions/overtime",
     "links": "/1/links?question=leaving",
     "links-mean": "/1/links?question=satisfied&part=mean",

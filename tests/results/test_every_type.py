@@ -589,7 +589,7 @@ def test_cell_rows_contain_the_estimates(seven_values):
 def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(seven_values):
     specification = histogram_chart(seven_values)
     marks = [layer["mark"]["type"] for layer in specification["layer"]]
-    assert marks == ["bar", "rule", "point"]
+    assert marks == ["bar", "rule", "tick", "tick", "point"]
     assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]
     assert len(specification["data"]["values"]) == 7
     assert part_svg(seven_values, "spread").startswith("<svg")

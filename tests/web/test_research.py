@@ -400,7 +400,7 @@ def bars_of(page: str) -> list[tuple[str, str, list[str]]]:
         (
             re.search(r'class="answer"[^>]*>([^<]*)', item)[1],
             " ".join(re.sub(r"<[^>]+>", " ", item[item.index('class="value">') + 14 :]).split()),
-            re.findall(r'<line class="end" x1="([\d.]+)%"', item),
+            re.findall(r'<rect class="end" x="([\d.]+)%"', item),
         )
         for item in re.findall(
             r"<li(?: class=\"[a-z]+\")?>\s*<span class=\"answer.*?</li>", page, re.S

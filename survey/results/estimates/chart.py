@@ -20,11 +20,12 @@ from survey.results.charts import (
     dot_layer,
     fixed_chart_svg,
     has_numbers,
-    interval_layer,
+    interval_layers,
     value_axis,
     with_values,
 )
 from survey.results.estimates.result import QuestionResult
+from survey.results.estimates.scale_bar import diverging_chart, has_diverging_bar
 from survey.results.estimates.table import EstimateRow, row_label
 from survey.results.number_format import number_format, percent, share_texts
 
@@ -112,8 +113,19 @@ def file_chart(result: QuestionResult, part: str) -> dict[str, Any]:
     axis = {**PERCENT_AXIS["axis"], "values": [AXIS_STEP * i for i in range(n_steps + 1)]}
     scale = {"scale": {"domain": [0, end]}, "axis": axis}
     points = _share_points(result, [*answers, *opt_outs])
-    layers = [bar_layer(scale), interval_layer(scale), dot_layer(scale)]
-    return with_values({**chart, "data": {"values": points}, "layer": layers})
+    layers = [bar_layer(scale), *interval_layers(scale), dot_layer(scale)]
+    chart = with_values({**chart, "data": {"values": points}, "layer": layers})
+    if part == "shares" and has_diverging_bar(result):
+        return diverging_chart(result, chart, mean_text(result))
+    return chart
+
+
+def mean_text(result: QuestionResult) -> str:
+    """Return the mean and its interval in words; empty if it is not shown."""
+    row = result.mean
+    if row is None or row.estimate is None:
+        return ""
+    return f"Mean: {_value(*row_texts(result, row))}"
 
 
 def has_chart(result: QuestionResult, part: str) -> bool:

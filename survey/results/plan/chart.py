@@ -26,7 +26,7 @@ from survey.results.charts import (
     config,
     convert,
     dot_layer,
-    interval_layer,
+    interval_layers,
 )
 from survey.results.number_format import percent
 from survey.results.plan.compute import LEVEL, SHARES, planned_margin, plans_mean, to_published
@@ -314,7 +314,7 @@ def _panel(grid: SimulatedGrid) -> list[Specification]:
         "scale": {"domain": list(ESTIMATE_RANGE), "nice": False},
         "axis": {"format": "%", "title": "Estimated share", "values": [-0.5, 0, 0.5, 1, 1.5]},
     }
-    estimates = [interval_layer(y, "y"), dot_layer(y, "y", 60)]
+    estimates = [*interval_layers(y, "y"), dot_layer(y, "y")]
     for layer in estimates:
         layer["mark"] |= {"color": ACCENT}
         layer["encoding"] |= {"x": x}

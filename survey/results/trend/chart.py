@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from survey.results.charts import (
+    LABEL_LINE_PIXELS,
     OPTION_AXIS,
     PALETTES,
     PERCENT_AXIS,
@@ -21,8 +22,10 @@ from survey.results.charts import (
     chart_point,
     config,
     dot_layer,
-    interval_layer,
+    facets,
+    interval_layers,
     value_axis,
+    wrapped,
 )
 from survey.results.estimates.chart import Bar, Bars, axis_position, percent_ticks, row_texts
 from survey.results.estimates.table import EstimateRow, row_label
@@ -160,7 +163,8 @@ def line_panels(result: TrendResult, marks: Sequence[Mark] = ()) -> LinePanels:
         return round(INSET + axis_position(place, first, last) * (1 - 2 * INSET / 100), 2)
 
     xs = [x(place) for place in places]
-    names = [group.name for group in result.groups]
+    # Several days that were released together have the name of their first here.
+    names = [group.name.partition("/")[0] for group in result.groups]
     panels = tuple(_line_panel(result, place, xs) for place in range(len(result.columns)))
     days = [(mark.day.toordinal(), str(mark.number)) for mark in marks]
     is_dated = result.request.over == "trend"
@@ -265,7 +269,15 @@ PANEL_PIXELS = 120
 PANEL_WIDTH = 420
 """Width of a file's panel over time in pixels."""
 
-DOT_SIZE = 40
+INSET_PIXELS = 16
+"""Room beside the first and the last date of a file, so that values do not cover the axis."""
+
+VALUE_PIXELS = 44
+"""Room for the numbers of a file's vertical axis."""
+
+MAX_LABELLED = 8
+"""Most periods whose values a file prints."""
+
 ORDINAL_PERIODS = 6
 """Up to this many periods have equal distances on a file's axis, however far apart they are."""
 
@@ -283,12 +295,7 @@ def trend_chart(result: TrendResult) -> dict[str, Any]:
         f"{result.question.text}",
         "background": None,
         "data": {"values": list(_points(result))},
-        "facet": {
-            "field": "option",
-            "type": "nominal",
-            "sort": [row_label(row) for row in result.columns],
-            "header": {"title": None, "labelAnchor": "start", "labelFontWeight": "bold"},
-        },
+        "facet": facets([row_label(row) for row in result.columns]),
         "columns": 1,
         "spacing": 16,
         "spec": panel,
@@ -298,7 +305,7 @@ def trend_chart(result: TrendResult) -> dict[str, Any]:
 
 def _points(result: TrendResult) -> Iterator[dict[str, Any]]:
     low, high = _axis_range(result)
-    run = 0
+    labelled, run = _labelled(result), 0
     for group in result.groups:
         # Each gap begins a new run, so that no line leads over it.
         run += all(row.estimate is None for row in group.rows)
@@ -308,11 +315,11 @@ def _points(result: TrendResult) -> Iterator[dict[str, Any]]:
                 value, interval = row_texts(group.result, row)
                 yield {
                     **chart_point(row, row_label(row), description, low, high),
-                    "group": group.name,
+                    "group": wrapped(group.name),
                     "when": _position(group),
                     "run": run,
                     "value": f"{value} ({interval})" if value else interval,
-                    "label": value or interval,
+                    "label": (value or interval) if _position(group) in labelled else "",
                 }
 
 
@@ -326,15 +333,18 @@ def _estimate_axis(result: TrendResult) -> dict[str, Any]:
     if result.request.part in ("mean", "median"):
         return value_axis(result.question, low, high)
     values = [high * place / 100 for place, _ in _ticks(result)]
-    return {"scale": {"domain": [0, high]}, "axis": {**PERCENT_AXIS["axis"], "values": values}}
+    axis = {**PERCENT_AXIS["axis"], "values": values}
+    return {"scale": {"domain": [0, high]}, "axis": axis}
 
 
 def _links_panel(result: TrendResult) -> dict[str, Any]:
+    names = [wrapped(group.name) for group in result.groups]
+    n_lines = max(name.count("\n") + 1 for name in names)
     groups = {
         "field": "group",
         "type": "nominal",
         # The domain lists every group, so that a suppressed group keeps its line.
-        "scale": {"domain": [group.name for group in result.groups]},
+        "scale": {"domain": names},
         "axis": OPTION_AXIS["axis"],
     }
     mark = {"type": "text", "align": "left", "fontSize": 13, "aria": False}
@@ -344,11 +354,11 @@ def _links_panel(result: TrendResult) -> dict[str, Any]:
     }
     return {
         "width": PLOT_PIXELS,
-        "height": {"step": GROUP_PIXELS},
+        "height": {"step": max(GROUP_PIXELS, LABEL_LINE_PIXELS * n_lines + 4)},
         "encoding": {"y": groups},
         "layer": [
-            interval_layer(_estimate_axis(result)),
-            dot_layer(_estimate_axis(result), size=DOT_SIZE),
+            *interval_layers(_estimate_axis(result)),
+            dot_layer(_estimate_axis(result)),
             values,
         ],
     }
@@ -358,38 +368,40 @@ def _time_panel(result: TrendResult) -> dict[str, Any]:
     when: dict[str, Any] = {"field": "when", "axis": {"title": None, "labelOverlap": True}}
     positions = [_position(group) for group in result.groups]
     if result.request.over == "trend" and len(positions) > ORDINAL_PERIODS:
-        when |= {"type": "temporal", "timeUnit": "utcyearmonthdate", "scale": {"type": "utc"}}
+        when |= {"type": "temporal", "timeUnit": "utcyearmonthdate"}
+        when["scale"] = {"type": "utc", "padding": INSET_PIXELS}
         when["axis"] |= {"format": "%-d %b %y", "tickCount": ORDINAL_PERIODS, "grid": False}
     else:
         when |= {"type": "ordinal", "scale": {"domain": positions}}
         when["axis"] |= {"labelAngle": 0, "labelExpr": _label_expression(result)}
     axis = _estimate_axis(result)
+    # The room for the numbers is fixed, so that the line below the figure begins where they do.
+    axis = {**axis, "axis": {**axis["axis"], "minExtent": VALUE_PIXELS}}
     y = {"field": "dot", "type": "quantitative", **axis}
     line = {
         "mark": {"type": "line", "strokeWidth": 2, "aria": False},
         "encoding": {"y": y, "detail": {"field": "run"}},
     }
     values = {
-        "transform": [{"filter": {"field": "when", "oneOf": _labelled(result)}}],
-        "mark": {"type": "text", "dx": 8, "align": "left", "fontSize": 13, "aria": False},
-        "encoding": {"y": y, "text": {"field": "label"}},
+        "mark": {"type": "text", "dy": -10, "fontSize": 13, "fontWeight": "bold", "aria": False},
+        "encoding": {"y": {**y, "field": "high"}, "text": {"field": "label"}},
     }
     return {
         "width": PANEL_WIDTH,
         "height": PANEL_PIXELS,
         "encoding": {"x": when},
-        "layer": [line, interval_layer(axis, "y"), dot_layer(axis, "y", DOT_SIZE), values],
+        "layer": [line, *interval_layers(axis, "y"), dot_layer(axis, "y"), values],
     }
 
 
 def _labelled(result: TrendResult) -> list[str]:
-    """Return the positions whose values a file prints: all of a few, otherwise the last."""
+    """Return the positions whose values a file prints: all of a few, otherwise both ends."""
     positions = [
         _position(group)
         for group in result.groups
         if any(row.estimate is not None for row in group.rows)
     ]
-    return positions if len(positions) <= ORDINAL_PERIODS else positions[-1:]
+    return positions if len(positions) <= MAX_LABELLED else [positions[0], positions[-1]]
 
 
 def _label_expression(result: TrendResult) -> str:

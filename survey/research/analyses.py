@@ -125,6 +125,7 @@ def sections(workspace: Workspace) -> list[Section]:
         file(f"{explore}/weighting/weighted.csv", WEIGHTING),
         page(f"{explore}/regression", REGRESSION),
         file(f"{explore}/regression/regression.csv", REGRESSION),
+        picture(f"{explore}/regression/figure.<kind>", REGRESSION, views.figure),
     ]
     return [Section("results", "/research/surveys/<slug>", routes)]
 

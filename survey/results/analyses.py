@@ -40,6 +40,7 @@ from survey.results.number_format import (
 )
 from survey.results.question_statistics import Answer, answer_name, find_question, truth_labels
 from survey.results.regression import sentences as regression_sentences
+from survey.results.regression.chart import forest_chart, forests
 from survey.results.regression.compute import (
     MAX_PREDICTORS,
     PENALTIES,
@@ -134,14 +135,12 @@ def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
 def _estimates_source(result: SurveyResult, request: EstimatesRequest) -> str:
     question = result.question(request.question)
     epsilon = format_epsilon(question.question.channel.epsilon)
-    return figure_source(result.survey, result.now, question.n_asked, epsilon)
+    return figure_source(result.survey, result.now, question.n_asked, epsilon=epsilon)
 
 
-def figure_source(
-    survey: PublishedSurvey, now: datetime, n: int | None = None, epsilon: str = ""
-) -> str:
-    """Return the line under a figure: number of reports, survey, date, and randomization."""
-    reports = f"n = {n:,} · " if n is not None else ""
+def figure_source(survey: PublishedSurvey, now: datetime, *n: int, epsilon: str = "") -> str:
+    """Return the line under a figure: numbers of reports, survey, date, and randomization."""
+    reports = f"n = {' and '.join(f'{number:,}' for number in n)} · " if n else ""
     privacy = f" (ε\N{NO-BREAK SPACE}{epsilon})" if epsilon else ""
     return (
         f"{reports}{survey.definition.title}, {now:%b %Y} · "
@@ -236,6 +235,9 @@ DIFFERENCE = Analysis(
     context=_difference_context,
     sentences=difference_table,
     chart=_difference_chart,
+    source=lambda result, _request: figure_source(
+        result.survey, datetime.now(UTC), *(result.n[:1] if result.by_answer else result.n)
+    ),
     error_field="b",
 )
 
@@ -302,9 +304,16 @@ def _regression_context(result: RegressionResult) -> Context:
         "p_value": format_p_value,
         "predictor_label": regression_sentences.predictor_label,
         "predictor_text": lambda name: regression_sentences.predictor_text(result, name),
+        "forests": forests(result),
         "tables": regression_sentences.rows_by_outcome(result),
         "rows_by_predictor": regression_sentences.rows_by_predictor,
     }
+
+
+def _regression_chart(result: RegressionResult, request: RegressionRequest) -> Chart:
+    if result.is_suppressed:
+        raise NotFoundError(f"the regression of {request.question} has no chart")
+    return forest_chart(result)
 
 
 REGRESSION = Analysis(
@@ -316,6 +325,8 @@ REGRESSION = Analysis(
     form=_regression_form,
     context=_regression_context,
     sentences=regression_sentences,
+    chart=_regression_chart,
+    source=lambda result, _request: figure_source(result.survey, datetime.now(UTC), result.n),
     error_field="predictors",
 )
 
@@ -348,6 +359,14 @@ def _trend_context(result: TrendResult) -> Context:
     }
 
 
+def _trend_source(result: TrendResult | SmallGroupsResult, request: TrendRequest) -> str:
+    # The first group of a comparison over links is the total.
+    has_total = isinstance(result, TrendResult) and request.over == "links"
+    groups = result.groups[:1] if has_total else result.groups
+    n = sum(group.result.n_asked for group in groups)
+    return figure_source(result.survey, datetime.now(UTC), n)
+
+
 TREND = Analysis(
     name="trend",
     parse=lambda query, path: TrendRequest.parse(query, path["over"]),
@@ -356,6 +375,7 @@ TREND = Analysis(
     template="research/trend.html",
     context=_trend_context,
     chart=_trend_chart,
+    source=_trend_source,
     level_only=False,
 )
 

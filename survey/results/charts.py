@@ -180,14 +180,14 @@ def interval_layers(axis: dict[str, Any], direction: str = "x") -> list[dict[str
     The ends are longer than a dot is wide, so that it never hides a narrow interval.
     """
     orient = "vertical" if direction == "x" else "horizontal"
-    end = {"type": "tick", "orient": orient, "thickness": 2, "size": END_PIXELS, "aria": False}
+    end = {"type": "tick", "orient": orient, "thickness": 2, "size": END_PIXELS, "opacity": 1}
     return [
         {
             "mark": {"type": "rule", "strokeWidth": 2, "aria": False},
             "encoding": {direction: _quantity("low", axis), f"{direction}2": {"field": "high"}},
         },
         *(
-            {"mark": end, "encoding": {direction: _quantity(name, axis)}}
+            {"mark": {**end, "aria": False}, "encoding": {direction: _quantity(name, axis)}}
             for name in ("low", "high")
         ),
     ]

@@ -51,7 +51,9 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(
         ("results.weighting", "results.weighting_upload", "results.weighting_csv"), WEIGHTING
     ),
-    **dict.fromkeys(("results.regression", "results.regression_csv"), REGRESSION),
+    **dict.fromkeys(
+        ("results.regression", "results.regression_csv", "results.regression_figure"), REGRESSION
+    ),
     "drafts.tradeoff": {"options": "3", "epsilon": "1", "n": "1000"},
 }
 """Query parameters by endpoint or by blueprint."""

@@ -46,7 +46,7 @@ FILES = ("respond.client_file", "reports.stylesheet", "respond.favicon", "report
 """Routes without a report, and the printed form of another page."""
 
 COSTLY = (
-    *("results.regression", "results.regression_csv"),
+    *("results.regression", "results.regression_csv", "results.regression_figure"),
     *("results.trend_figure", "results.difference_figure", "reports.report"),
     *("reports.methods", "reports.survey_methods", "results.weighting_csv"),
 )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import json
 import re
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
 
+from survey.results.charts import FORMATS
 from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.regression.compute import RegressionRequest, compute_regression
 from survey.results.request import IntervalOptions
@@ -293,6 +296,8 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
     assert "maximum likelihood through the randomization" in response.text
     rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
     assert [row["predictor_id"] for row in rows] == [row.predictor_id for row in result.rows]
+    values = re.findall(r'<span class="value"><b>([\d.,]+)</b>', response.text)
+    assert values == [f"{row.odds_ratio:.3g}" for row in result.rows if row.predictor_id]
     penalized = reader.get(f"{PAGE}/regression?{query}&penalty=firth").text
     assert '<option value="firth" selected>' in penalized
     assert "Firth’s penalized likelihood through the randomization" in penalized
@@ -341,6 +346,29 @@ def test_the_outcome_is_not_offered_as_its_own_predictor(reader, two_links):
     assert offered("/regression") == []
     assert offered("/regression?question=fell_asleep") == ["link", "pressure"]
     assert offered("/regression?question=pressure&predictor=pressure") == ["link", "fell_asleep"]
+
+
+def test_the_forest_plot_can_be_downloaded_in_every_format(reader, two_links):
+    query = "question=fell_asleep&predictor=pressure&predictor=link"
+    page = reader.get(f"{PAGE}/regression?{query}").text
+    links = [html.unescape(link) for link in re.findall(r'href="([^"]+/figure\.[^"]+)"', page)]
+    assert [link.partition("?")[0].rpartition(".")[2] for link in links] == list(FORMATS)
+    for link in links:
+        response = reader.get(link)
+        assert response.status_code == 200
+        assert response.content_type == FORMATS[link.partition("?")[0].rpartition(".")[2]]
+    chart = json.loads(reader.get(links[0]).text)
+    assert "n = 4,500" in json.dumps(chart, ensure_ascii=False)
+    assert reader.get(f"{PAGE}/regression/figure.gif?{query}").status_code == 404
+
+
+def test_a_suppressed_regression_has_no_figure(reader, store, small):
+    add_people(store, small, 60, "north", shares_by_first_answer(0.5), 1)
+    query = "question=fell_asleep&predictor=pressure"
+    assert "Not enough responses" in reader.get(f"{PAGE}/regression?{query}").text
+    response = reader.get(f"{PAGE}/regression/figure.svg?{query}")
+    assert response.status_code == 404
+    assert "the regression of fell_asleep has no chart" in response.text
 
 
 def test_a_regression_on_an_unknown_question_is_not_found(reader, two_links):

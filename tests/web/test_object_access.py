@@ -59,6 +59,7 @@ MINIMUM_ROLES = {
     "results.weighting_csv": "viewer",
     "results.regression": "viewer",
     "results.regression_csv": "viewer",
+    "results.regression_figure": "viewer",
     "results.crosstab_xlsx": "viewer",
     "collection.overview": "editor",
     "collection.qr_code": "editor",

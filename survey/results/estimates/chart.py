@@ -139,8 +139,6 @@ def part_svg(result: QuestionResult, part: str) -> str:
     return fixed_chart_svg(PART_CHARTS[part](result)) if has_chart(result, part) else ""
 
 
-
-
 class Bar(NamedTuple):
     """One answer or statistic in a page's chart. Positions are per cent of the axis.
 

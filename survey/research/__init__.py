@@ -8,7 +8,15 @@ from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
 from survey.questionnaire.drafts.preview import Preview
-from survey.research import accounts, analyses, builder, downloads, surveys, team
+from survey.research import (
+    accounts,
+    analyses,
+    builder,
+    downloads,
+    surveys,
+    team,
+    version_changes,
+)
 from survey.research.access import Workspace
 from survey.research.forms import MAX_UPLOAD_BYTES
 from survey.results.estimates.result import ResultCache
@@ -33,5 +41,5 @@ def init_app(
     # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace(store, results, settings, preview_page)
-    parts = (accounts, team, builder, surveys, analyses, downloads)
+    parts = (accounts, team, builder, surveys, analyses, version_changes, downloads)
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

@@ -34,7 +34,7 @@ from tests.conftest import EMAIL, hashed_password
 from tests.web.researchers import sign_in
 from tests.web.routes import Routes
 
-SECTIONS = ("results.", "collection.", "microdata.", "reports.", "respond.", "api.")
+SECTIONS = ("results.", "versions.", "collection.", "microdata.", "reports.", "respond.", "api.")
 """Routes about published surveys, with those of `PAGES`."""
 
 PAGES = (

@@ -6,6 +6,7 @@ The checklist shows mistakes to fix, points to check, and what cannot be changed
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +46,7 @@ from survey.research.builder.forms import (
 from survey.research.builder.outline import remove_draft
 from survey.research.builder.plan import DraftPlan, parse_plan
 from survey.research.forms import whole_number
+from survey.research.version_changes import changes_page
 from survey.results.charts import convert
 from survey.results.plan.chart import design_chart, survey_design_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Schedule
@@ -60,14 +62,15 @@ class Point:
 
 def routes(workspace: Workspace) -> list[Route]:
     """Declare the pages of test runs and of publication."""
-    pages = _TestRunPages(workspace)
+    pages, publication = _TestRunPages(workspace), _PublicationPages(workspace)
     return [
         Route("GET", "/<slug>/try", "editor", pages.test_run),
         Route("POST", "/<slug>/try/make", "editor", pages.make_test_run),
         Route("POST", "/<slug>/try/simulate", "editor", pages.add_test_responses),
         Route("GET", "/<slug>/tradeoff.svg", "viewer", pages.tradeoff),
         Route("GET", "/<slug>/design.svg", "viewer", pages.design),
-        Route("GET POST", "/<slug>/publish", "editor", _PublicationPages(workspace).publish),
+        Route("GET POST", "/<slug>/publish", "editor", publication.publish),
+        Route("GET", "/<slug>/changes", "viewer", publication.changes),
     ]
 
 
@@ -107,6 +110,20 @@ class _PublicationPages(DraftPages):
             next_version=version,
         )
         return page, 422 if form.errors else 200
+
+    def changes(self, slug: str) -> str:
+        """Show what the draft changes in the version that it replaces."""
+        opened = self._drafts.open(slug)
+        survey = check_draft(opened.content, self._caps).survey
+        name = str(opened.content.survey["slug"])
+        # Anybody can type the short name of a survey that they may not see.
+        versions = self._store.versions(name) if self._gate.allows(name, "viewer") else []
+        old = versions[0].definition if versions else None
+        new = None
+        if survey and versions:
+            with suppress(DefinitionError):  # the page Publish shows this mistake
+                new = freeze(survey, versions[0].version + 1)
+        return changes_page(opened.draft, old, new)
 
     def _obstacles(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
         """Return the points that prevent publishing."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from survey.errors import NotFoundError, SettingsError
 from survey.settings import check_database
-from survey.store.drafts import Draft, DraftHead
+from survey.store.drafts import MAX_COMMENT_LENGTH, MAX_COMMENTS, Comment, Draft, DraftHead
 from survey.store.interface import Snapshot, Store
 from survey.store.people import (
     ROLES,
@@ -20,6 +20,13 @@ from survey.store.people import (
     UnusedLink,
     draft_key,
     team_slug,
+)
+from survey.store.presentation import (
+    MAX_NOTE_LENGTH,
+    MAX_NOTES,
+    SERVER,
+    TeamLook,
+    TrendNote,
 )
 from survey.store.releases import (
     MAX_RELEASED,
@@ -47,10 +54,15 @@ from survey.store.transactions import Row, StoredReport
 __all__ = [
     "GRACE",
     "INCOMPLETE_COPY",
+    "MAX_COMMENTS",
+    "MAX_COMMENT_LENGTH",
+    "MAX_NOTES",
+    "MAX_NOTE_LENGTH",
     "MAX_RELEASED",
     "N_ASKED",
     "ROLES",
     "SCOPES",
+    "SERVER",
     "TABLES",
     "Action",
     "ApiToken",
@@ -58,6 +70,7 @@ __all__ = [
     "BlockColumn",
     "ChosenReports",
     "ColleagueLink",
+    "Comment",
     "Draft",
     "DraftHead",
     "LastBlock",
@@ -81,6 +94,8 @@ __all__ = [
     "SurveyHead",
     "Table",
     "Tally",
+    "TeamLook",
+    "TrendNote",
     "UnusedLink",
     "database_file",
     "draft_key",

@@ -9,15 +9,25 @@ from datetime import date
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import TEST_RUN_PREFIX
 from survey.store.people import Role, add_team, delete_team
-from survey.store.schema import DELETED, DRAFT
+from survey.store.schema import DELETED, DRAFT, DRAFT_COMMENT
 from survey.store.surveys import next_key
 from survey.store.transactions import REGISTRY, Transactions
 
 MAX_REVISIONS = 200
 """Newest revisions of a draft that are stored; older ones are deleted."""
 
+MAX_COMMENTS = 500
+"""Maximum number of comments on one draft, resolved ones included."""
+
+MAX_COMMENT_LENGTH = 2_000
+"""Maximum length of a comment in characters."""
+
 REVISIONS = "SELECT key, revision, who, at, content FROM draft "
 REVISION_HEADS = "SELECT key, revision, who, at FROM draft "
+COMMENTS = (
+    "SELECT number, draft, question, draft_comment.researcher, email, at, resolved, content "
+    "FROM draft_comment JOIN researcher ON researcher.key = draft_comment.researcher "
+)
 NEWEST = "revision = (SELECT max(revision) FROM draft AS other WHERE other.key = draft.key) "
 
 
@@ -44,6 +54,25 @@ class Draft(DraftHead):
     """One revision of an unpublished survey; `content` is JSON."""
 
     content: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment of a researcher on a question of a draft, or on the whole draft.
+
+    `question` is the question's key in the draft, 0 for the whole draft; a comment on a removed
+    question stays stored, because undoing the removal restores the question under the same key.
+    `author` is an e-mail address, `at` a second since 1970, `resolved` 0 or 1.
+    """
+
+    number: int
+    draft: int
+    question: int
+    researcher: int
+    author: str
+    at: int
+    resolved: int
+    text: str
 
 
 class Drafts(Transactions):
@@ -106,6 +135,7 @@ class Drafts(Transactions):
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             transaction.execute("DELETE FROM draft WHERE key = ?", [key])
+            transaction.execute("DELETE FROM draft_comment WHERE draft = ?", [key])
             slug = Draft(key, 0, "", 0, "").slug
             delete_team(transaction, slug)
             if published_as:
@@ -122,3 +152,45 @@ class Drafts(Transactions):
         """Return the slug of the survey that a draft was published as, empty if it was not."""
         row = self._row("SELECT slug FROM deleted WHERE kind = 'draft' AND key = ?", [key])
         return str(row[0]) if row else ""
+
+    def add_comment(self, draft: int, question: int, researcher: int, at: int, text: str) -> None:
+        """Add a comment to a draft, or to the question with a key.
+
+        Raises NotFoundError if the draft is gone, ConflictError if it has too many comments.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            if not transaction.row("SELECT 1 FROM draft WHERE key = ?", [draft]):
+                raise NotFoundError("this draft was published or deleted")
+            n = transaction.integer("SELECT count(*) FROM draft_comment WHERE draft = ?", [draft])
+            if n >= MAX_COMMENTS:
+                raise ConflictError(
+                    f"a draft can have {MAX_COMMENTS} comments; delete some of yours first"
+                )
+            number = transaction.integer("SELECT coalesce(max(number), 0) + 1 FROM draft_comment")
+            transaction.execute(
+                DRAFT_COMMENT.insert, [number, draft, question, researcher, at, 0, text]
+            )
+
+    def comments(self, draft: int) -> list[Comment]:
+        """Return the comments on a draft, oldest first."""
+        rows = self._rows(f"{COMMENTS}WHERE draft = ? ORDER BY number", [draft])
+        return [Comment(*row) for row in rows]
+
+    def resolve_comment(self, draft: int, number: int, *, resolved: bool) -> bool:
+        """Resolve a comment on a draft, or reopen it; return False if there is no such comment."""
+        return bool(
+            self._execute(
+                "UPDATE draft_comment SET resolved = ? WHERE draft = ? AND number = ?",
+                [int(resolved), draft, number],
+            )
+        )
+
+    def delete_comment(self, draft: int, number: int, researcher: int) -> bool:
+        """Delete a researcher's own comment; return False if they have no such comment."""
+        return bool(
+            self._execute(
+                "DELETE FROM draft_comment WHERE draft = ? AND number = ? AND researcher = ?",
+                [draft, number, researcher],
+            )
+        )

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from survey.store.drafts import Drafts
 from survey.store.people import People, Teams
+from survey.store.presentation import Presentation
 from survey.store.releases import Releases
 from survey.store.reports import Reports
 from survey.store.schema import Table, find_table
@@ -16,7 +17,7 @@ from survey.store.surveys import Surveys
 from survey.store.transactions import Row, Transaction
 
 
-class Store(Surveys, Reports, SealedReports, Releases, People, Teams, Drafts):
+class Store(Surveys, Reports, SealedReports, Releases, People, Teams, Drafts, Presentation):
     """All surveys, reports and accounts of an instance, in a database of either kind.
 
     Each method is one transaction. It raises StoreBusyError if the same call may work later,

@@ -273,7 +273,7 @@ Role = Literal["viewer", "editor", "owner"]
 ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 """The roles in a team; each includes the rights of those before it."""
 
-TEAM_TABLES = ("membership", "colleague_link", "archived")
+TEAM_TABLES = ("membership", "colleague_link", "archived", "trend_note", "team_look")
 """Tables with rows of all versions of a survey, by its slug."""
 
 

@@ -287,6 +287,37 @@ LOGIN_SESSION = Table(
     (_bytes("token_hash"), _RESEARCHER, _integer("started"), _integer("used")),
     key=("token_hash",),
 )
+DRAFT_COMMENT = Table(
+    "draft_comment",
+    (
+        _integer("number"),
+        _integer("draft"),
+        _integer("question"),
+        _RESEARCHER,
+        _integer("at"),
+        _integer("resolved", "CHECK (resolved IN (0, 1))"),
+        _text("content"),
+    ),
+    key=("number",),
+)
+# A note belongs to a day, or to a version of its survey; the other one is empty or 0.
+TREND_NOTE = Table(
+    "trend_note",
+    (
+        _text("slug"),
+        _integer("number"),
+        _text("day"),
+        _integer("version"),
+        _text("content"),
+    ),
+    key=("slug", "number"),
+)
+# The look of the whole server has an empty slug.
+TEAM_LOOK = Table(
+    "team_look",
+    (_text("slug"), _text("name"), _text("accent"), _bytes("logo")),
+    key=("slug",),
+)
 
 TABLES = {
     table.name: table
@@ -294,6 +325,7 @@ TABLES = {
         SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, SEEN, BLOCK, COUNTS, RELEASE,
         INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
         DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
+        DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

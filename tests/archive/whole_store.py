@@ -15,6 +15,7 @@ from survey.store import (
     Schedule,
     Snapshot,
     Store,
+    TeamLook,
 )
 from tests.store.reports import add, publish_pending, random_reports, report
 
@@ -43,6 +44,9 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_colleague_link(b"link", ColleagueLink(survey.slug, "viewer", 99, ada))
     drafts = [store.add_draft('{"a": 1}', "ada@example.org", 5, {ada: "owner"}) for _ in range(2)]
     store.delete_draft(drafts[0].key, date(2026, 11, 2))
+    store.add_comment(drafts[1].key, 0, ada, 5, "Shorter?")
+    store.add_trend_note(survey.slug, "2026-11-17", 0, "New shifts")
+    store.set_team_look(survey.slug, TeamLook("Work research", "plum", b"logo"))
     store.add_api_token(ApiToken(b"program", ada, "R", "surveys", 5))
     store.set_plan(survey.key, Plan(500, {"north": 30}))
     store.set_archived(survey.slug, archived=True)

@@ -10,7 +10,7 @@ from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from survey.store import TABLES, ApiToken, ColleagueLink, Plan, Schedule
+from survey.store import TABLES, ApiToken, ColleagueLink, Plan, Schedule, TeamLook, TrendNote
 from survey.store.drafts import MAX_REVISIONS
 from survey.store.people import TEAM_TABLES
 from survey.store.surveys import SURVEY_TABLES
@@ -90,6 +90,53 @@ def test_a_draft_is_deleted_with_its_team_and_its_key_is_not_reused(store, ada, 
     assert slugs == ["", "small", ""]
 
 
+def test_comments_are_stored_in_order_and_deleted_with_their_draft(store, ada, draft):
+    ben = store.add_researcher("ben@example.org", "hash").key
+    other = store.add_draft("{}", "ada@example.org", 10, {ada: "owner"})
+    for researcher, text in ((ada, "first"), (ben, "Ñandú\nsecond")):
+        store.add_comment(draft.key, 3, researcher, 20, text)
+    store.add_comment(other.key, 0, ada, 20, "elsewhere")
+    first, second = store.comments(draft.key)
+    assert (first.text, second.text) == ("first", "Ñandú\nsecond")
+    assert (second.author, second.question, second.at, second.resolved) == (
+        *("ben@example.org", 3, 20),
+        0,
+    )
+    assert store.resolve_comment(draft.key, first.number, resolved=True)
+    assert not store.resolve_comment(other.key, first.number, resolved=False)
+    assert [comment.resolved for comment in store.comments(draft.key)] == [1, 0]
+    assert not store.delete_comment(draft.key, second.number, ada)
+    assert not store.delete_comment(other.key, second.number, ben)
+    assert store.delete_comment(draft.key, second.number, ben)
+    store.delete_draft(draft.key, TODAY)
+    assert store.comments(draft.key) == []
+    assert len(store.comments(other.key)) == 1
+    with pytest.raises(NotFoundError):
+        store.add_comment(draft.key, 0, ada, 30, "too late")
+
+
+def test_notes_and_the_look_of_a_team_are_stored_and_limited(store, small, monkeypatch):
+    store.add_trend_note("small", "", 2, "New wording")
+    store.add_trend_note("small", "2026-11-17", 0, "Strike")
+    strike, wording = store.trend_notes("small")
+    assert (strike, wording.version) == (TrendNote(2, "2026-11-17", 0, "Strike"), 2)
+    assert store.trend_notes("other") == []
+    assert store.change_trend_note("small", TrendNote(2, "2026-11-18", 0, "Strike over"))
+    assert store.trend_notes("small")[0] == TrendNote(2, "2026-11-18", 0, "Strike over")
+    assert not store.change_trend_note("other", strike)
+    monkeypatch.setattr("survey.store.presentation.MAX_NOTES", 2)
+    with pytest.raises(ConflictError, match="can have 2 notes"):
+        store.add_trend_note("small", "2026-11-19", 0, "One more")
+    assert store.remove_trend_note("small", 2)
+    assert not store.remove_trend_note("small", 2)
+    assert store.team_look("small") is None
+    for look in (TeamLook("A", "plum", b"png"), TeamLook("B")):
+        store.set_team_look("small", look)
+        assert store.team_look("small") == look
+    store.set_team_look("small", TeamLook())
+    assert store.team_look("small") is None
+
+
 def test_a_plan_is_stored_for_a_published_version(store, small):
     assert store.plan(small.key) == Plan()
     store.set_plan(small.key, Plan(1_000, {"north": 40}))
@@ -152,6 +199,9 @@ def test_deleting_a_survey_deletes_all_its_rows_and_no_others(store, ada):
         publish_pending(store, survey, 25)
         add(store, survey, [report(100)])
     store.set_archived("small", archived=True)
+    for slug in ("small", "kept"):
+        store.add_trend_note(slug, "2026-11-17", 0, "Strike")
+        store.set_team_look(slug, TeamLook("Work", "plum", b"png"))
     store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))
     store.close_survey("small", TODAY)
     before = store.tally(remaining.key)
@@ -159,6 +209,8 @@ def test_deleting_a_survey_deletes_all_its_rows_and_no_others(store, ada):
     assert store.versions("small") == []
     assert store.tally(remaining.key) == before
     assert store.roles(ada) == {}
+    assert store.trend_notes("kept")
+    assert store.team_look("kept")
     with store.snapshot() as snapshot:
         for name in SURVEY_TABLES:
             keys = {row[0] for row in snapshot.rows(name, None, 10_000)}

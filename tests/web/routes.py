@@ -120,6 +120,7 @@ class Routes:
             "over": "links",
             "look": "light",
             "name": "main.js",
+            "number": 1,
         }
         if is_of_a_draft(rule):
             values["slug"] = self.draft(team or {self._maker.key: "owner"})

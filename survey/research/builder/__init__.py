@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.research.access import Route, Section, Workspace, static_file
-from survey.research.builder import bank, draft_editor, outline, preview, publication
+from survey.research.builder import bank, comments, draft_editor, outline, preview, publication
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 JAVASCRIPT = "text/javascript; charset=utf-8"
@@ -17,6 +17,7 @@ DRAFT_PAGES = (
     ("drafts.texts", "Texts and settings"),
     ("drafts.plan", "Plan"),
     ("drafts.languages", "Languages"),
+    ("drafts.comments", "Comments"),
     ("drafts.test_run", "Test run"),
     ("team.members", "Team"),
     ("drafts.publish", "Publish"),
@@ -33,7 +34,7 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("GET", "/assets/<version>/preview.js", "anybody", preview_script, "preview_script"),
     ]
     routes += preview.routes(workspace, preview_digest)
-    for part in (outline, draft_editor, bank, publication):
+    for part in (outline, draft_editor, bank, comments, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

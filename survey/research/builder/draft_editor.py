@@ -6,7 +6,7 @@ Saving merges the values with those that other editors saved in the meantime.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -49,7 +49,7 @@ from survey.research.builder.feedback import (
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
 from survey.results.plan.sentences import QuestionPlan, question_plan
-from survey.store import Draft, Store, draft_key
+from survey.store import Comment, Draft, Store, draft_key
 
 ATTEMPTS = 5
 """Attempts of a save while other saves come first."""
@@ -59,6 +59,12 @@ _LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
 
 BUILT_IN = {"en": "English", "es": "Español", "pt": "Português", "ar": "العربية"}
 """Languages into which the pages around a survey are translated."""
+
+
+WHOLE_DRAFT = 0
+"""The key of comments that are about no single question."""
+
+CommentsByQuestion = Mapping[int, Sequence[Comment]]
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,18 @@ class Drafts:
         if before is None or after is None:
             raise NotFoundError("the earlier revision is no longer stored")
         return self.change(slug, email, lambda content: edits.undo(content, before, after))
+
+    def comments(self, opened: OpenDraft) -> CommentsByQuestion:
+        """Return the comments on each question of a draft by its key, oldest first.
+
+        Comments on removed questions are left out: they return when the removal is undone.
+        """
+        keys = (WHOLE_DRAFT, *(question["key"] for question in opened.content.questions))
+        by_key: dict[int, list[Comment]] = {key: [] for key in keys}
+        for comment in self._store.comments(opened.draft.key):
+            if comment.question in by_key:
+                by_key[comment.question].append(comment)
+        return by_key
 
     def sheet_at(self, slug: str, sheet: Sheet, revision: int) -> Values | None:
         """Return a sheet's values in a revision; None if the revision or the part is gone."""
@@ -481,6 +499,7 @@ class _EditorPages(DraftPages):
             topics=list(content.topics),
             limits=self._limits(page, content),
             change=LastChange.of_request(),
+            comments=self._drafts.comments(opened),
             **page.variables,
         )
 

@@ -27,7 +27,7 @@ from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
-from survey.questionnaire.drafts.draft import DraftContent, TypedShares
+from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.research.access import Route, Workspace
 from survey.research.builder.design import propose
@@ -104,7 +104,7 @@ class _PublicationPages(DraftPages):
             draft_check=draft_check,
             form=form,
             obstacles=obstacles,
-            recommendations=self._recommendations(slug, opened.content),
+            recommendations=self._recommendations(slug, opened),
             total_sentences=total_sentences(draft_check, self._caps),
             protection=self._protection(opened, draft_check),
             next_version=version,
@@ -146,8 +146,9 @@ class _PublicationPages(DraftPages):
                 )
         return points
 
-    def _recommendations(self, slug: str, content: DraftContent) -> list[Point]:
+    def _recommendations(self, slug: str, opened: OpenDraft) -> list[Point]:
         """Return the points that are allowed but usually unintended."""
+        content, comments = opened.content, self._drafts.comments(opened)
         texts = url_for("drafts.texts", slug=slug)
         points = [
             Point(text, f"{texts}#{name}")
@@ -164,6 +165,10 @@ class _PublicationPages(DraftPages):
                 points.append(Point(f"{missing}; they are shown in {content.own_language}", where))
         if not self._store.test_runs(slug):
             points.append(Point("Not tested yet", url_for("drafts.test_run", slug=slug)))
+        if n := sum(not comment.resolved for part in comments.values() for comment in part):
+            are_open = "1 comment is open" if n == 1 else f"{n} comments are open"
+            text = f"{are_open}; publishing deletes all comments"
+            points.append(Point(text, url_for("drafts.comments", slug=slug)))
         return points
 
     def _next_version(self, draft_check: DraftCheck) -> int:

@@ -40,6 +40,7 @@ from survey.store.releases import (
 )
 from survey.store.schema import TABLES, Table
 from survey.store.sealed_reports import Batch, PrivateKeys, SealingKey
+from survey.store.shared_results import ResultLink, ValidResultLink
 from survey.store.surveys import (
     GRACE,
     INCOMPLETE_COPY,
@@ -82,6 +83,7 @@ __all__ = [
     "Release",
     "ReleaseContent",
     "Researcher",
+    "ResultLink",
     "Role",
     "Row",
     "Schedule",
@@ -97,6 +99,7 @@ __all__ = [
     "TeamLook",
     "TrendNote",
     "UnusedLink",
+    "ValidResultLink",
     "database_file",
     "draft_key",
     "find_survey",

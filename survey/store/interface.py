@@ -13,11 +13,12 @@ from survey.store.releases import Releases
 from survey.store.reports import Reports
 from survey.store.schema import Table, find_table
 from survey.store.sealed_reports import SealedReports
+from survey.store.shared_results import SharedResults
 from survey.store.surveys import Surveys
 from survey.store.transactions import Row, Transaction
 
 
-class Store(Surveys, Reports, SealedReports, Releases, People, Teams, Drafts, Presentation):
+class Store(Surveys, Reports, SealedReports, Releases, People, Teams, SharedResults, Drafts, Presentation):
     """All surveys, reports and accounts of an instance, in a database of either kind.
 
     Each method is one transaction. It raises StoreBusyError if the same call may work later,

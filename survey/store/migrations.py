@@ -153,7 +153,13 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         # The keeper seals the reports of the inbox; sent again, they are known by their ids.
         "INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox ORDER BY survey, id",
     ),
-    "m009_comments_notes_look": (schema.DRAFT_COMMENT, schema.TREND_NOTE, schema.TEAM_LOOK),
+    "m007_collaboration": (
+        schema.RESULT_LINK,
+        schema.PUBLIC_RESULTS,
+        schema.DRAFT_COMMENT,
+        schema.TREND_NOTE,
+        schema.TEAM_LOOK,
+    ),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
@@ -184,7 +190,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m009_comments_notes_look; run: survey migrate
+    survey.errors.StoreError: the database lacks m007_collaboration; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -197,7 +203,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m009_comments_notes_look
+this program knows steps up to m007_collaboration
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

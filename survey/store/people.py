@@ -273,7 +273,10 @@ Role = Literal["viewer", "editor", "owner"]
 ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 """The roles in a team; each includes the rights of those before it."""
 
-TEAM_TABLES = ("membership", "colleague_link", "archived", "trend_note", "team_look")
+TEAM_TABLES = (
+    *("membership", "colleague_link", "archived"),
+    *("result_link", "public_results", "trend_note", "team_look"),
+)
 """Tables with rows of all versions of a survey, by its slug."""
 
 
@@ -363,7 +366,7 @@ class Teams(Transactions):
         """Change a researcher's role in a team; None removes them from it.
 
         Also revokes the links they made that give more than the new role: they could return by
-        them. Raises ConflictError if the team would have no owner.
+        them, or read the results. Raises ConflictError if the team would have no owner.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
@@ -375,6 +378,10 @@ class Teams(Transactions):
                 "DELETE FROM colleague_link WHERE slug = ? AND maker = ? AND role = ?",
                 [(slug, researcher, higher) for higher in ROLES if _rank(higher) > _rank(role)],
             )
+            if role is None:
+                transaction.execute(
+                    "DELETE FROM result_link WHERE slug = ? AND maker = ?", [slug, researcher]
+                )
             if old == ("owner",) and role != "owner" and not _n_owners(transaction, slug):
                 raise ConflictError(f"{slug} needs an owner: make another member an owner first")
 

@@ -252,6 +252,18 @@ API_TOKEN = Table(
 )
 PLAN = Table("plan", (_SURVEY, _integer("n", "CHECK (n >= 0)"), _text("strata")), key=("survey",))
 ARCHIVED = Table("archived", (_text("slug"),), key=("slug",))
+RESULT_LINK = Table(
+    "result_link",
+    (
+        _bytes("token_hash"),
+        _text("slug"),
+        _text("label"),
+        _integer("expires"),
+        _integer("maker", "REFERENCES researcher (key)"),
+    ),
+    key=("token_hash",),
+)
+PUBLIC_RESULTS = Table("public_results", (_text("slug"),), key=("slug",))
 # Keys of surveys and drafts are never reused: a cached result or a bookmark of a deleted survey
 # must not show another one.
 DELETED = Table(
@@ -325,7 +337,7 @@ TABLES = {
         SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, SEEN, BLOCK, COUNTS, RELEASE,
         INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
         DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
-        DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
+        RESULT_LINK, PUBLIC_RESULTS, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

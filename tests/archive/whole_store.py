@@ -11,6 +11,7 @@ from survey.store import (
     ColleagueLink,
     Plan,
     PublishedSurvey,
+    ResultLink,
     Row,
     Schedule,
     Snapshot,
@@ -50,6 +51,8 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_api_token(ApiToken(b"program", ada, "R", "surveys", 5))
     store.set_plan(survey.key, Plan(500, {"north": 30}))
     store.set_archived(survey.slug, archived=True)
+    store.add_result_link(b"reader", ResultLink(survey.slug, "Ministry", 99, ada), 5)
+    store.set_public_results(survey.slug, public=True)
     store.add_action(Action(5, "ada@example.org", "published", survey.slug, "version 1"))
 
 

@@ -48,7 +48,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m004_accounts",
         "m005_workspace",
         "m006_sealing",
-        "m009_comments_notes_look",
+        "m007_collaboration",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

@@ -30,7 +30,7 @@ KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
 OLDER = ["m001", "m002", "m003", "m004", "m005", "m006"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
-    *("m005_workspace", "m006_sealing", "m009_comments_notes_look"),
+    *("m005_workspace", "m006_sealing", "m007_collaboration"),
 ]
 
 KILLED = """

@@ -206,7 +206,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m004_accounts",
             "m005_workspace",
             "m006_sealing",
-            "m009_comments_notes_look",
+            "m007_collaboration",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

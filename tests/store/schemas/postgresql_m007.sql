@@ -1,4 +1,4 @@
--- What `survey migrate` made of an empty PostgreSQL database when m009 was the newest step.
+-- What `survey migrate` made of an empty PostgreSQL database when m007 was the newest step.
 CREATE TABLE applied_migration (name text COLLATE "C" PRIMARY KEY);
 CREATE TABLE survey (
 key bigint PRIMARY KEY,
@@ -205,6 +205,16 @@ CREATE OR REPLACE FUNCTION refuse_a_deletion_before_the_reports() RETURNS trigge
 DELETE FROM inbox WHERE survey IN (SELECT key FROM survey WHERE substr(slug, 1, 6) = 'trial-');
 INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox ORDER BY survey, id;
 INSERT INTO applied_migration (name) VALUES ('m006_sealing');
+CREATE TABLE result_link (
+    token_hash bytea PRIMARY KEY,
+    slug text COLLATE "C" NOT NULL,
+    label text COLLATE "C" NOT NULL,
+    expires bigint NOT NULL,
+    maker bigint NOT NULL REFERENCES researcher (key)
+);
+CREATE TABLE public_results (
+    slug text COLLATE "C" PRIMARY KEY
+);
 CREATE TABLE draft_comment (
     number bigint PRIMARY KEY,
     draft bigint NOT NULL,
@@ -228,4 +238,4 @@ CREATE TABLE team_look (
     accent text COLLATE "C" NOT NULL,
     logo bytea NOT NULL
 );
-INSERT INTO applied_migration (name) VALUES ('m009_comments_notes_look');
+INSERT INTO applied_migration (name) VALUES ('m007_collaboration');

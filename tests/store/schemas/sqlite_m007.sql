@@ -1,4 +1,4 @@
--- What `survey migrate` made of an empty SQLite database when m009 was the newest step.
+-- What `survey migrate` made of an empty SQLite database when m007 was the newest step.
 BEGIN TRANSACTION;
 CREATE TABLE "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -12,7 +12,7 @@ INSERT INTO "_sqlite_migrations" VALUES(3,'survey','m003_schedules','2026-11-22 
 INSERT INTO "_sqlite_migrations" VALUES(4,'survey','m004_accounts','2026-11-22 00:00:00+00:00');
 INSERT INTO "_sqlite_migrations" VALUES(5,'survey','m005_workspace','2026-11-22 00:00:00+00:00');
 INSERT INTO "_sqlite_migrations" VALUES(6,'survey','m006_sealing','2026-11-24 00:00:00+00:00');
-INSERT INTO "_sqlite_migrations" VALUES(7,'survey','m009_comments_notes_look','2026-11-26 00:00:00+00:00');
+INSERT INTO "_sqlite_migrations" VALUES(7,'survey','m007_collaboration','2026-11-26 00:00:00+00:00');
 CREATE TABLE block (
         survey INTEGER NOT NULL REFERENCES survey (key),
         stratum TEXT NOT NULL,
@@ -200,6 +200,16 @@ CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
         BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END;
 DELETE FROM inbox WHERE survey IN (SELECT key FROM survey WHERE substr(slug, 1, 6) = 'trial-');
 INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox ORDER BY survey, id;
+CREATE TABLE result_link (
+    token_hash BLOB PRIMARY KEY,
+    slug TEXT NOT NULL,
+    label TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    maker INTEGER NOT NULL REFERENCES researcher (key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE public_results (
+    slug TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
 CREATE TABLE draft_comment (
     number INTEGER PRIMARY KEY,
     draft INTEGER NOT NULL,

@@ -1,0 +1,83 @@
+"""Links to results and public results, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.collect.publication import close
+from survey.errors import NotFoundError
+from survey.store import ResultLink
+from tests.conftest import TODAY
+
+NOW = 1_000
+
+
+@pytest.fixture
+def ada(store):
+    return store.add_researcher("ada@example.org", "hash").key
+
+
+def link(maker: int, *, expires: int = NOW + 10, label: str = "Ministry") -> ResultLink:
+    return ResultLink("small", label, expires, maker)
+
+
+def test_a_link_shows_the_results_of_its_survey_until_it_expires_or_is_revoked(store, small, ada):
+    store.add_result_link(b"one", link(ada), NOW)
+    store.add_result_link(b"two", link(ada, expires=NOW + 20), NOW)
+    assert store.slug_of_result_link(b"one", NOW + 9) == "small"
+    assert store.slug_of_result_link(b"one", NOW + 10) is None
+    assert store.slug_of_result_link(b"three", NOW) is None
+    assert [item.token_hash for item in store.result_links("small", NOW)] == [b"one", b"two"]
+    assert [item.maker for item in store.result_links("small", NOW + 10)] == ["ada@example.org"]
+    assert store.result_links("other", NOW) == []
+    assert not store.revoke_result_link("other", b"two")
+    assert store.slug_of_result_link(b"two", NOW) == "small"
+    assert store.revoke_result_link("small", b"two")
+    assert store.slug_of_result_link(b"two", NOW) is None
+    assert not store.revoke_result_link("small", b"two")
+
+
+def test_a_new_link_deletes_those_that_have_expired(store, small, ada, direct_access):
+    store.add_result_link(b"old", link(ada), NOW)
+    store.add_result_link(b"last", link(ada, expires=NOW + 11), NOW)
+    store.add_result_link(b"new", link(ada, expires=NOW + 99), NOW + 10)
+    rows = direct_access.run("SELECT token_hash FROM result_link ORDER BY expires")
+    assert [bytes(token_hash) for (token_hash,) in rows] == [b"last", b"new"]
+
+
+def test_a_researcher_who_leaves_the_team_loses_the_links_they_created(store, small, ada):
+    ben = store.add_researcher("ben@example.org", "hash").key
+    for researcher in (ada, ben):
+        store.set_role("small", researcher, "owner")
+    store.add_result_link(b"ada's", link(ada), NOW)
+    store.add_result_link(b"ben's", link(ben), NOW)
+    store.set_role("small", ben, "viewer")
+    assert store.slug_of_result_link(b"ben's", NOW) == "small"
+    store.set_role("small", ben, None)
+    assert store.slug_of_result_link(b"ben's", NOW) is None
+    assert store.slug_of_result_link(b"ada's", NOW) == "small"
+
+
+def test_results_are_public_until_they_are_switched_off(store, small):
+    assert not store.has_public_results("small")
+    for _ in range(2):
+        store.set_public_results("small", public=True)
+        assert store.has_public_results("small")
+    assert not store.has_public_results("other")
+    store.set_public_results("small", public=False)
+    assert not store.has_public_results("small")
+
+
+def test_a_deleted_survey_leaves_nothing_that_a_later_one_of_its_name_would_share(
+    store, small, ada, direct_access
+):
+    store.add_result_link(b"one", link(ada), NOW)
+    store.set_public_results("small", public=True)
+    close(store, "small", TODAY)
+    store.delete_survey("small", TODAY)
+    for table in ("result_link", "public_results"):
+        assert direct_access.run(f"SELECT * FROM {table}") == [], table
+    with pytest.raises(NotFoundError):
+        store.add_result_link(b"two", link(ada), NOW)
+    with pytest.raises(NotFoundError):
+        store.set_public_results("small", public=True)

@@ -18,7 +18,9 @@ from survey.store.surveys import Surveys
 from survey.store.transactions import Row, Transaction
 
 
-class Store(Surveys, Reports, SealedReports, Releases, People, Teams, SharedResults, Drafts, Presentation):
+class Store(
+    Surveys, Reports, SealedReports, Releases, People, Teams, SharedResults, Drafts, Presentation
+):
     """All surveys, reports and accounts of an instance, in a database of either kind.
 
     Each method is one transaction. It raises StoreBusyError if the same call may work later,

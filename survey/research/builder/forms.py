@@ -27,7 +27,7 @@ from wtforms import (
     SubmitField,
     TextAreaField,
 )
-from wtforms.validators import InputRequired, Length, NumberRange, ValidationError
+from wtforms.validators import DataRequired, InputRequired, Length, NumberRange, ValidationError
 from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 
 from survey.collect.simulation import MAX_SIMULATED

@@ -102,7 +102,7 @@ PARTS = [
     ("drafts",),
     ("reports",),
     ("research",),
-    ("results",),
+    ("results", "versions"),
     ("api",),
 ]
 NOT_200 = {

@@ -31,7 +31,7 @@ ORIGINS = (PUBLIC, RESEARCH, UNKNOWN, ONION)
 RESPONDENTS = {"respond", "home", "healthz"}
 RESEARCHERS = {
     *("accounts", "account", "tokens", "team", "people", "research", "drafts", "collection"),
-    *("lifecycle", "results", "microdata", "reports", "api", "home", "healthz"),
+    *("lifecycle", "results", "versions", "microdata", "reports", "api", "home", "healthz"),
 }
 """Parts of the application for each audience; on purpose, this repeats the application's table."""
 

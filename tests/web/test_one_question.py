@@ -134,7 +134,11 @@ def test_versions_are_listed_newest_first_and_a_question_links_to_its_versions(r
     publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
     page = reader.get(f"{BASE}/1?level=0.9").text
     nav = re.search(r'<nav class="reading" aria-label="Versions.*?</nav>', page, re.S)[0]
-    assert links_of(nav) == [f"{BASE}/2?level=0.9", f"{BASE}/1?level=0.9"]
+    assert links_of(nav) == [
+        f"{BASE}/2?level=0.9",
+        f"{BASE}/1?level=0.9",
+        "/research/surveys/small/changes?after=2",
+    ]
     assert "2 (open)" in nav
     assert "1 (superseded)" in nav
     assert "No figure combines responses" in text_of(page)

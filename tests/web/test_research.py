@@ -223,7 +223,7 @@ RETURNED_FORMS = ("invite", "schedule")
 @pytest.mark.security
 def test_csrf_every_unsafe_route_rejects_requests_without_a_token(app, signed_in, store, small):
     values = {"slug": "small", "version": 1, "researcher": 1, "token": "t"}
-    values |= {"key": 1, "language": "es"}
+    values |= {"key": 1, "language": "es", "number": 1}
     unsafe = [rule for rule in app.url_map.iter_rules() if "POST" in rule.methods]
     reports = [rule.rule for rule in unsafe if not rule.rule.startswith("/research/")]
     assert reports == ["/s/<survey:slug>/reports"]

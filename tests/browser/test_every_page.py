@@ -1,4 +1,4 @@
-"""Every page of researchers, at every width, in light and dark: nothing overflows, no rule fails."""
+"""Every page of researchers at every width, in light and dark: it fits, and no rule fails."""
 
 from __future__ import annotations
 

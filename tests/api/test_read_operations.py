@@ -248,7 +248,7 @@ def test_an_invalid_query_is_rejected_with_the_allowed_values(program, small):
         ("/crosstab", "first is missing"),
         ("/crosstab?first=pressure", "second is missing"),
         ("/crosstab?first=pressure&second=no", "its questions are fell_asleep, pressure"),
-        ("/crosstab?first=pressure&second=pressure", "needs two questions"),
+        ("/crosstab?first=pressure&second=pressure", "two different questions"),
         ("/crosstab?first=pressure&second=fell_asleep&level=1", "must be from 0.5"),
         ("/crosstab?first=pressure&second=fell_asleep&target=population", "unknown parameter"),
     ):

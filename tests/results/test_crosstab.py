@@ -104,10 +104,10 @@ def test_labels_of_dates_are_days_and_labels_of_numbers_have_a_unit(store):
 @pytest.mark.parametrize(
     ("names", "error", "words"),
     [
-        (["choice", "choice"], CountsError, "a cross-tab needs two questions"),
+        (["choice", "choice"], CountsError, "two different questions"),
         (["choice", "none"], NotFoundError, 'no question "none" to cross: choose one of choice'),
         (["choice", "long_bits"], NotFoundError, 'no question "long_bits" to cross'),
-        (["long_bits.o1", "long_bits.o2"], CountsError, "a cross-tab needs two questions"),
+        (["long_bits.o1", "long_bits.o2"], CountsError, "two different questions"),
         (["fine", "since"], CountsError, "cells is larger than 10,000"),
     ],
 )

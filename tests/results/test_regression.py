@@ -176,7 +176,7 @@ def every_kind(store):
         ("choice", ["mood", "mood"], CountsError, "Choose each predictor once"),
         ("choice", ["link"], CountsError, "one group"),
         ("choice", ["none"], NotFoundError, 'no question "none"'),
-        ("hours", ["choice"], ChannelError, "hours is a number"),
+        ("hours", ["choice"], ChannelError, "“hours.” is a number"),
         ("choice", ["sets"], ChannelError, "several options"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_higher_level_widens_every_interval_and_is_part_of_the_link(reader, st
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [
-        ("first=slept&second=slept", 422, "cross-tab needs two questions"),
+        ("first=slept&second=slept", 422, "two different questions"),
         ("first=none&second=slept", 404, ""),
         ("first=slept&second=pressed&level=2", 422, ""),
         ("first=slept&second=pressed&version=9", 404, ""),

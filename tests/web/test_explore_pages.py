@@ -315,12 +315,12 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
         (
             "question=fell_asleep&predictor=fell_asleep",
             "predictors",
-            "fell_asleep is the outcome, so it cannot be a predictor: choose other predictors",
+            "“Did you fall asleep at work?” is the outcome, so it cannot be a predictor",
         ),
         (
             "question=fell_asleep&predictor=pressure&against=fell_asleep:often",
             "against",
-            "fell_asleep has no answer &#39;often&#39;",
+            "“Did you fall asleep at work?” has no answer &#39;often&#39;",
         ),
         (
             "question=fell_asleep&predictor=pressure&penalty=x",

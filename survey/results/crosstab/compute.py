@@ -63,7 +63,7 @@ def compute_crosstab(
     report includes both, ChannelError for questions whose reports cannot be cross-tabulated.
     """
     first, second = (find_variable(survey, name) for name in (request.first, request.second))
-    _check_different(request, first.place, second.place)
+    _check_different(first.place, second.place)
     questions = first.question, second.question
 
     def count() -> Integers:
@@ -80,14 +80,14 @@ def crosstab_from_counts(
 ) -> CrosstabResult:
     """Cross-tabulate two questions with joint counts from `count(first place, second place)`."""
     places = [question_index(survey, name) for name in (request.first, request.second)]
-    _check_different(request, *places)
+    _check_different(*places)
     first, second = (survey.definition.questions[place] for place in places)
     return _compute(lambda: count(*places), survey, (first, second), request, options)
 
 
-def _check_different(request: CrosstabRequest, first: int, second: int) -> None:
+def _check_different(first: int, second: int) -> None:
     if first == second:
-        raise CountsError(f"{request.first} with itself: a cross-tab needs two questions")
+        raise CountsError("Choose two different questions")
 
 
 def _compute(

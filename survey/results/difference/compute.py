@@ -69,8 +69,8 @@ def compute_difference(
         raise CountsError(f"Groups A and B are both {first.label}: choose two different groups")
     if first.kind != second.kind or (first.kind == ANSWER and first.name != second.name):
         raise CountsError(
-            f"Group A ({first.label}) and group B ({second.label}) cannot be compared: choose two "
-            "groups, two versions, or two answers to the same question"
+            "Groups A and B cannot be compared: choose two groups, two versions, or two answers "
+            "to the same question"
         )
     groups = first, second
     if first.kind == ANSWER:
@@ -262,12 +262,14 @@ def _answer_design(
     Raises CountsError and ChannelError if reports do not determine shares in these groups.
     """
     if question.kind.is_numeric:
-        raise CountsError(f"{question.id} is a number: compare its mean between groups or versions")
+        raise CountsError(
+            f"“{question.text}” is a number: compare its mean between groups or versions"
+        )
     if question.id == base_id:
-        raise CountsError(f"{question.id} cannot be split by its own answers")
+        raise CountsError(f"“{question.text}” cannot be split by its own answers")
     if not defines_groups(question):
         raise ChannelError(
-            f"each report to {question.id} names several options: compare it between groups or "
+            f"each report to “{question.text}” names several options: compare it between groups or "
             "versions"
         )
     return pair_design(question, find_question(survey, base_id))

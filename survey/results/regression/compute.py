@@ -165,11 +165,11 @@ def _check_question(survey: PublishedSurvey, question_id: str) -> PublishedQuest
     question = find_question(survey, question_id)
     if not defines_groups(question):
         raise ChannelError(
-            f"{question_id} is a number, or names several options in each report: a regression "
+            f"“{question.text}” is a number, or names several options in each report: a regression "
             "needs questions with one answer of a list"
         )
     if len(truth_labels(question)) > MAX_ANSWERS:
-        raise CountsError(f"{question_id} has more than {MAX_ANSWERS} answers")
+        raise CountsError(f"“{question.text}” has more than {MAX_ANSWERS} answers")
     return question
 
 
@@ -182,9 +182,7 @@ def _check_predictors(
 ) -> None:
     ids = [question.id for question in predictors]
     if outcome.id in ids:
-        raise CountsError(
-            f"{outcome.id} is the outcome, so it cannot be a predictor: choose other predictors"
-        )
+        raise CountsError(f"“{outcome.text}” is the outcome, so it cannot be a predictor")
     if len(set(ids)) < len(ids):
         raise CountsError("Choose each predictor once")
     if not ids and not by_group:
@@ -206,7 +204,7 @@ def _baseline_index(question: PublishedQuestion, option_id: str) -> int:
     """Return the position of the answer that the others are compared with."""
     ids = [id_ for id_, _ in truth_labels(question)]
     if option_id and option_id not in ids:
-        raise FieldError("against", f"{question.id} has no answer {option_id[:60]!r}")
+        raise FieldError("against", f"“{question.text}” has no answer {option_id[:60]!r}")
     return ids.index(option_id) if option_id else default_baseline(question)
 
 

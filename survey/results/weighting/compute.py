@@ -74,7 +74,7 @@ def compute_weighting(
     population = parse_margins(request.margins, categories, request.unit)
     question = find_question(survey, request.question)
     if question.kind.is_numeric:
-        raise CountsError(f"{question.id} is a number: only shares of options can be weighted")
+        raise CountsError(f"“{question.text}” is a number: only shares of options can be weighted")
     if request.by == BY_GROUP:
         return _by_group(store, survey, question, population, options)
     return _by_answer(store, survey, question, request.by, population, options)
@@ -144,10 +144,10 @@ def _by_answer(
     base_place = question_index(survey, by.removeprefix(BY_ANSWER))
     base = survey.definition.questions[base_place]
     if place == base_place:
-        raise CountsError(f"{question.id} cannot be weighted to its own margins")
+        raise CountsError(f"“{question.text}” cannot be weighted to its own margins")
     if not defines_groups(question):
         raise CountsError(
-            f"each report to {question.id} names several options: weight it by groups only"
+            f"each report to “{question.text}” names several options: weight it by groups only"
         )
     design = pair_design(question, base)
     own_channel, base_channel = (crosstab_channels([member])[0] for member in (question, base))

@@ -237,7 +237,7 @@ class _AnalysisPages(Pages):
 
     def explore(self, slug: str) -> Any:
         """Redirect to the table or comparison of a question by another one or by groups."""
-        names = ("first", "second", "method", "level", "version")
+        names = ("first", "second", "method", "percent", "level", "version")
         query: dict[str, Any] = {
             name: request.args[name] for name in names if request.args.get(name)
         }
@@ -247,7 +247,7 @@ class _AnalysisPages(Pages):
         if not question or by not in GROUP_HEADINGS:
             return redirect(url_for("results.crosstab", slug=slug, **query))
         a, b = first_groups(self._store, survey, question, by)
-        for name in ("first", "second", "method"):
+        for name in ("first", "second", "method", "percent"):
             query.pop(name, None)
         query |= {"question": question, "a": a.id, "b": b.id}
         return redirect(url_for("results.difference", slug=slug, **query))

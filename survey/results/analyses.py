@@ -17,7 +17,7 @@ from survey.results.charts import chart_svg, has_numbers
 from survey.results.combinations import GROUP_HEADINGS, list_combinations
 from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import METHODS, CrosstabRequest, compute_crosstab
-from survey.results.crosstab.table import CrosstabRow, page_rows
+from survey.results.crosstab.table import CrosstabRow, page_rows, percent_table
 from survey.results.difference import table as difference_table
 from survey.results.difference.compute import (
     DifferenceRequest,
@@ -182,6 +182,7 @@ CROSSTAB = Analysis(
     form=_crosstab_form,
     context=lambda result: {
         "rows": page_rows(result),
+        "percent_table": percent_table,
         "null_statement": crosstab_table.null_statement(result),
         "covers_everything": covers_everything,
     },

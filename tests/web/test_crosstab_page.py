@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import os
 import re
@@ -10,10 +11,15 @@ import re
 import numpy as np
 import pytest
 
-from survey.estimator import crosstab
+from survey.estimator import conditional, crosstab
+from survey.estimator.tables.conditional import options_with_base
+from survey.estimator.tables.crosstab import PairDesign
+from survey.estimator.trust.suppression import HIDDEN_MARGIN
+from survey.estimator.trust.worst_case import conditional_worst_case
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import SHADES, caveats, null_statement, paper_sentences, shades
 from survey.results.joint_counts import joint_counts
+from survey.results.number_format import percent, share_interval
 from survey.results.request import IntervalOptions
 from survey.store import StoredReport
 from tests.store.reports import publish_pending
@@ -47,6 +53,111 @@ def names_of(small) -> str:
     return f"first={first}&second={second}"
 
 
+def joint_shares(page) -> str:
+    """Return the part of the page with the table of joint shares."""
+    return page.text.partition('aria-label="Estimated joint shares"')[2]
+
+
+def percents_of(page, name) -> list[list[str]]:
+    """Return the texts of the table of column or row per cent, line by line."""
+    region = page.text.partition(f'aria-label="Estimated {name} per cent"')[2].partition(
+        "</table>"
+    )[0]
+    lines = re.findall(r"<tr>(.*?)</tr>", region, re.DOTALL)
+    return [
+        [
+            " ".join(re.sub(r"<[^>]+>", " ", cell).split())
+            for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.DOTALL)
+        ]
+        for line in lines
+    ]
+
+
+def text_of(estimate, low, high) -> str:
+    return f"{percent(float(estimate))} {share_interval(float(low), float(high))}"
+
+
+@pytest.mark.parametrize(("name", "given"), [("column", 1), ("row", 0)])
+def test_per_cent_of_columns_and_rows_have_totals_and_correct_intervals(
+    reader, store, small, name, given
+):
+    add_related(store, small, 12_000)
+    page = reader.get(f"{PAGE}?{names_of(small)}" + ("" if name == "column" else "&percent=row"))
+    lines = percents_of(page, name)
+    if name == "row":
+        lines = [list(line) for line in zip(*lines, strict=True)]
+    channels = [question.channel for question in small.definition.questions]
+    table = crosstab(joint_counts(store, small, 0, 1), channels)
+    shares, totals, bases = conditional(table, given), table.margin(1 - given), table.margin(given)
+    labels = [[option.label for option in q.options] for q in small.definition.questions]
+    assert lines[0][1:] == ["All respondents", *labels[given]]
+    for a, (label, total, *cells) in enumerate(lines[1:-1]):
+        assert label == labels[1 - given][a]
+        assert total == text_of(totals.estimate[a], totals.conf_low[a], totals.conf_high[a])
+        assert cells == [
+            text_of(shares.estimate[a, b], shares.conf_low[a, b], shares.conf_high[a, b])
+            for b in range(len(labels[given]))
+        ]
+    assert lines[-1][:2] == ["Share of all respondents", "100%"]
+    assert lines[-1][2:] == [
+        text_of(*ends) for ends in zip(bases.estimate, bases.conf_low, bases.conf_high, strict=True)
+    ]
+
+
+def test_column_per_cent_is_first_and_a_link_leads_to_row_per_cent(reader, store, small):
+    add_related(store, small, 12_000)
+    page = reader.get(f"{PAGE}?{names_of(small)}&level=0.9")
+    assert percents_of(page, "column")
+    assert not percents_of(page, "row")
+    assert page.text.index("Estimated column per cent") < page.text.index("<summary>Joint shares")
+    address = html.unescape(re.search(r'href="([^"]+percent=row[^"]*)"', page.text)[1])
+    other = reader.get(address)
+    assert percents_of(other, "row")
+    assert not percents_of(other, "column")
+    assert 'value="0.9" selected' in other.text
+    assert 'name="percent" value="row"' in other.text
+    assert reader.get(f"{PAGE}?{names_of(small)}&percent=total").status_code == 422
+
+
+def test_per_cent_that_is_less_precise_than_the_table_says_how_many_responses_it_needs(
+    reader, store, small
+):
+    add_related(store, small, 500)
+    page = reader.get(f"{PAGE}?{names_of(small)}")
+    channels = [question.channel for question in small.definition.questions]
+    needed = conditional_worst_case(PairDesign(tuple(channels), (3, 3))).required_n(HIDDEN_MARGIN)
+    assert needed > 500
+    assert "Estimated joint shares" in page.text
+    assert not percents_of(page, "column")
+    assert re.search(r"This table of per cent appears after about [\d,]+ more responses", page.text)
+    assert "<details open>" in page.text
+    rows = csv.DictReader(io.StringIO(reader.get(f"{PAGE}/crosstab.csv?{names_of(small)}").text))
+    assert {(row["column_share"], row["row_conf_high"]) for row in rows} == {("", "")}
+
+
+def test_a_group_that_may_be_empty_has_no_per_cent(reader, store, small):
+    rng = np.random.default_rng(3)
+    channels = [question.channel for question in small.definition.questions]
+    codes = [c.perturb(np.zeros(12_000, dtype=int), rng) for c in channels]
+    rows = np.stack(codes, axis=1).astype(np.uint8)
+    store.add_reports(
+        [(small.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
+    )
+    publish_pending(store, small, 25)
+    page = reader.get(f"{PAGE}?{names_of(small)}")
+    columns = [list(column) for column in zip(*percents_of(page, "column"), strict=True)][2:]
+    table = crosstab(joint_counts(store, small, 0, 1), channels)
+    clear = options_with_base(table, given=1)
+    assert 0 in clear
+    assert len(clear) < 3
+    for option, (_, *cells, _base) in enumerate(columns):
+        assert (set(cells) == {"any share is possible"}) == (option not in clear)
+    rows = csv.DictReader(io.StringIO(reader.get(f"{PAGE}/crosstab.csv?{names_of(small)}").text))
+    by_option = {row["second_option_id"]: row["column_share"] for row in rows}
+    ids = [option.id for option in small.definition.questions[1].options]
+    assert [bool(by_option[id_]) for id_ in ids] == [place in clear for place in range(3)]
+
+
 def test_the_page_asks_for_two_questions(reader, small):
     page = reader.get(PAGE)
     assert page.status_code == 200
@@ -61,7 +172,7 @@ def test_the_table_shows_the_estimates_the_test_and_sentences(reader, store, sma
     assert page.status_code == 200
     names = [question.id for question in small.definition.questions]
     result = compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
-    percentages = re.findall(r'class="strong">(-?\d+)%<', page.text)
+    percentages = re.findall(r'class="strong">(−?\d+)%<', joint_shares(page))
     assert percentages == [f"{100 * row.estimate:.0f}" for row in result.rows]
     assert "were related" in page.text
     assert "p &lt; 0.001" in page.text
@@ -148,7 +259,7 @@ def test_the_most_likely_table_has_its_own_caveat(reader, store, small):
     counts = joint_counts(store, small, 0, 1)
     channels = [question.channel for question in small.definition.questions]
     expected = crosstab(counts, channels, method="em").estimate
-    percentages = re.findall(r'class="strong">(\d+)%<', page.text)
+    percentages = re.findall(r'class="strong">(\d+)%<', joint_shares(page))
     assert percentages == [f"{100 * share:.0f}" for share in expected.flat]
     assert "expectation maximization" in page.text
     assert "small cells are biased" in page.text

@@ -103,14 +103,7 @@ def conditional(
     """
     level = result.level if level is None else level
     checked_level(level)
-    of = _other_question(result.estimate.ndim, given, of)
-    channels, counts = result.marginal_counts((of, given))
-    f = counts / result.n
-    moments: _Means | _JointMeans
-    if len(channels) == 1:
-        moments = _JointMeans(_joint_channel(channels), f)
-    else:
-        moments = _Means(channels, f)
+    channels, moments = _moments(result, given, of)
     given_options = _checked_options(options, len(moments.single))
     shares, squares = moments.single[given_options], moments.square[given_options]
     clear = is_clearly_positive(shares, squares, result.n, level)
@@ -133,6 +126,33 @@ def conditional(
         method="fieller",
         design=PairDesign(tuple(channels), (moments.truths, len(moments.single))),
     )
+
+
+@checked_arguments
+def options_with_base(result: Crosstab, given: int) -> list[int]:
+    """Return the answers b to question `given` whose P(b) is clearly above 0 (`conditional`).
+
+    >>> from survey.estimator import crosstab
+    >>> from survey.mechanism import grr
+    >>> table = crosstab([[750, 250], [250, 83]], [grr(2, "3/4"), grr(2, "3/4")])
+    >>> options_with_base(table, given=1)
+    [0]
+    """
+    _, moments = _moments(result, given, None)
+    clear = is_clearly_positive(moments.single, moments.square, result.n, result.level)
+    return np.flatnonzero(clear).tolist()
+
+
+def _moments(
+    result: Crosstab, given: int, of: int | None
+) -> tuple[list[CodeChannel], _Means | _JointMeans]:
+    """Return the channels of the questions `of` and `given`, and the means of their reports."""
+    of = _other_question(result.estimate.ndim, given, of)
+    channels, counts = result.marginal_counts((of, given))
+    f = counts / result.n
+    if len(channels) == 1:
+        return channels, _JointMeans(_joint_channel(channels), f)
+    return channels, _Means(channels, f)
 
 
 def _joint_channel(channels: Sequence[CodeChannel]) -> SubsetSelection:

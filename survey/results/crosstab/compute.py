@@ -8,14 +8,32 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, cast
 
 from survey.errors import ChannelError, CountsError, DesignError
-from survey.estimator import Crosstab, Phi, crosstab, disclosure, independence, phi
+from survey.estimator import (
+    Crosstab,
+    Phi,
+    Proportions,
+    conditional,
+    crosstab,
+    disclosure,
+    independence,
+    phi,
+)
 from survey.estimator.core.arguments import CodeChannel
+from survey.estimator.tables.conditional import options_with_base
 from survey.estimator.tables.crosstab import PairDesign
+from survey.estimator.trust.suppression import HIDDEN_MARGIN, decide
+from survey.estimator.trust.worst_case import conditional_worst_case
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.table import CrosstabResult
-from survey.results.display_status import SUPPRESSED
+from survey.results.crosstab.table import (
+    GIVEN,
+    CrosstabResult,
+    GroupShares,
+    PercentName,
+    ask_probability_of,
+)
+from survey.results.display_status import SUPPRESSED, count_missing
 from survey.results.joint_counts import find_variable, joint_channel, joint_variable_counts
 from survey.results.number_format import not_enough
 from survey.results.question_statistics import question_index, truth_labels
@@ -32,7 +50,10 @@ METHODS: Mapping[Method, str] = {
 
 @dataclass(frozen=True)
 class CrosstabRequest(Request):
-    """Two questions, or options of multiple-choice questions, and an estimation method."""
+    """Two questions, or options of multiple-choice questions, and an estimation method.
+
+    `percent` names the shares that the page shows first: of each column or of each row.
+    """
 
     required: ClassVar = ("first", "second")
     file_stem_format: ClassVar = "{first}-{second}"
@@ -40,18 +61,31 @@ class CrosstabRequest(Request):
     first: str = ""
     second: str = ""
     method: Method = "linear"
+    percent: PercentName = "column"
 
     @classmethod
     def parse(cls, query: Any) -> Self:
-        """Parse a link's query; DesignError for an unknown method."""
-        method = query.get("method", "") or "linear"
-        if method not in METHODS:
-            raise DesignError(f"method = {method[:40]!r} must be one of {', '.join(METHODS)}")
-        return cls(query.get("first", ""), query.get("second", ""), cast(Method, method))
+        """Parse a link's query; DesignError for an unknown method or kind of per cent."""
+        chosen = {}
+        for name, allowed in (("method", METHODS), ("percent", GIVEN)):
+            chosen[name] = query.get(name, "") or next(iter(allowed))
+            if chosen[name] not in allowed:
+                raise DesignError(
+                    f"{name} = {chosen[name][:40]!r} must be one of {', '.join(allowed)}"
+                )
+        return cls(
+            query.get("first", ""),
+            query.get("second", ""),
+            cast(Method, chosen["method"]),
+            cast(PercentName, chosen["percent"]),
+        )
 
 
 MAX_CELLS = 10_000
 """Largest number of cells of a table."""
+
+MAX_PERCENT_CELLS = 1_000
+"""Largest number of cells of a table with row and column per cent, which take .5 s each."""
 
 
 def compute_crosstab(
@@ -110,7 +144,32 @@ def _compute(
     is_tested = decision != SUPPRESSED and varies and counts_once
     test = independence(counts, joint_channel(questions)) if is_tested else None
     correlation = _phi(table, questions) if is_tested else None
-    return CrosstabResult(survey, questions, table, decision, test, correlation)
+    group_shares: dict[PercentName, GroupShares] = {}
+    if decision != SUPPRESSED and table.estimate.size <= MAX_PERCENT_CELLS:
+        asked = ask_probability_of(survey, questions)
+        for name, given in GIVEN.items():
+            group_shares[name] = _group_shares(table, given, asked)
+    return CrosstabResult(survey, questions, table, decision, test, correlation, group_shares)
+
+
+def _group_shares(table: Crosstab, given: int, asked: float) -> GroupShares:
+    """Return the shares among people with each answer to question `given`, if precise enough."""
+    of = 1 - given
+    channels, _ = table.marginal_counts((of, given))
+    sizes = table.estimate.shape[of], table.estimate.shape[given]
+    try:
+        case = conditional_worst_case(PairDesign(tuple(channels), sizes))
+    except ChannelError:
+        return GroupShares(SUPPRESSED)
+    decision = decide(case, table.n)
+    if decision == SUPPRESSED:
+        missing = count_missing(case.required_n(HIDDEN_MARGIN), table.n, asked)
+        return GroupShares(decision, missing)
+    options = options_with_base(table, given)
+    shares = conditional(table, given, options=options) if options else None
+    # The margin of a single question is one of shares.
+    totals = cast(Proportions, table.margin(of)), cast(Proportions, table.margin(given))
+    return GroupShares(decision, 0, shares, totals)
 
 
 def _phi(table: Crosstab, questions: Sequence[PublishedQuestion]) -> Phi | None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
-from survey.estimator import Crosstab, Disclosure, Independence, Phi, reports_needed
+from survey.estimator import (
+    Conditional,
+    Crosstab,
+    Disclosure,
+    Independence,
+    Phi,
+    Proportions,
+    reports_needed,
+)
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED, count_missing, numbers_at
 from survey.results.joint_counts import ask_probability, joint_channel
@@ -21,13 +30,24 @@ from survey.results.question_statistics import answer_columns, truth_labels
 from survey.results.significance import significance_limit
 from survey.store import PublishedSurvey
 
+PercentName = Literal["column", "row"]
+"""Column per cent are shares among people with an answer to the second question, row per cent among
+those with an answer to the first."""
+
+GIVEN: Mapping[PercentName, int] = {"column": 1, "row": 0}
+"""The place of the question whose answers define the groups; the default comes first."""
+
 SHADES = 8
 """Shades of a cell on a page, from an empty cell to the largest share of the table."""
 
 
 @dataclass(frozen=True)
 class CrosstabRow:
-    """One cell; the fields are the columns of the CSV. Suppressed cells have no numbers."""
+    """One cell; the fields are the columns of the CSV. Suppressed cells have no numbers.
+
+    column_share  share of the first answer among people with the second one, and its interval
+    row_share     share of the second answer among people with the first one, and its interval
+    """
 
     survey_id: str
     survey_version: int
@@ -45,11 +65,51 @@ class CrosstabRow:
     conf_level: float
     method: str
     flag: str
+    column_share: float | None
+    column_conf_low: float | None
+    column_conf_high: float | None
+    row_share: float | None
+    row_conf_low: float | None
+    row_conf_high: float | None
+
+
+class GroupShares(NamedTuple):
+    """Column or row per cent of a table: all are shown or none.
+
+    missing  about how many more responses they need; 0 if none, or if no number suffices
+    shares   P(answer | answer that defines the group); groups that may be empty are left out
+    totals   shares of all respondents: of the answers, and of those that define the groups
+    """
+
+    disclosure: Disclosure
+    missing: int = 0
+    shares: Conditional | None = None
+    totals: tuple[Proportions, Proportions] | None = None
+
+    @property
+    def is_suppressed(self) -> bool:
+        """Whether the shares are suppressed."""
+        return self.disclosure == SUPPRESSED
+
+    def cell(self, answer: int, group: int) -> tuple[float, float, float] | None:
+        """Return a share with its interval; None without one."""
+        if self.shares is None or group not in self.shares.options:
+            return None
+        at = answer, int(self.shares.options.searchsorted(group))
+        shares = self.shares
+        return (
+            float(shares.estimate[at]),
+            float(shares.conf_low[at]),
+            float(shares.conf_high[at]),
+        )
 
 
 @dataclass(frozen=True)
 class CrosstabResult:
-    """The table of two questions, Pearson's test and phi; all cells are shown or none."""
+    """The table of two questions, Pearson's test and phi; all cells are shown or none.
+
+    `group_shares` is empty if the table is suppressed or too large for row and column per cent.
+    """
 
     survey: PublishedSurvey
     questions: tuple[PublishedQuestion, PublishedQuestion]
@@ -57,6 +117,7 @@ class CrosstabResult:
     disclosure: Disclosure
     test: Independence | None
     phi: Phi | None = None
+    group_shares: Mapping[PercentName, GroupShares] = field(default_factory=dict)
 
     @property
     def is_suppressed(self) -> bool:
@@ -66,7 +127,7 @@ class CrosstabResult:
     @property
     def missing(self) -> int:
         """About how many more responses the table needs; 0 if no number suffices."""
-        asked = ask_probability(self.survey, [question.id for question in self.questions])
+        asked = ask_probability_of(self.survey, self.questions)
         return count_missing(reports_needed(self.table), self.table.n, asked)
 
     @property
@@ -87,20 +148,107 @@ class CrosstabResult:
                 conf_level=table.level,
                 method=table.method,
                 flag=FLAGS[self.disclosure],
+                **self._percents((i, j)),
             )
             for i, first in enumerate(truth_labels(first_question))
             for j, second in enumerate(truth_labels(second_question))
         ]
 
+    def _percents(self, place: tuple[int, int]) -> dict[str, Any]:
+        """Return the columns of a cell's shares among the people with one of its two answers."""
+        columns: dict[str, float | None] = {}
+        for name, given in GIVEN.items():
+            group_shares = self.group_shares.get(name)
+            cell = group_shares.cell(place[1 - given], place[given]) if group_shares else None
+            names = (f"{name}_share", f"{name}_conf_low", f"{name}_conf_high")
+            columns |= zip(names, cell or (None, None, None), strict=True)
+        return columns
+
+
+def ask_probability_of(survey: PublishedSurvey, questions: Sequence[PublishedQuestion]) -> float:
+    """Return the probability that a respondent is asked all these questions."""
+    return ask_probability(survey, [question.id for question in questions])
+
+
+class PercentCell(NamedTuple):
+    """A share of a table of per cent; all None in a group that may be empty.
+
+    `shade` is None beside the shares of groups, which are shaded alone.
+    """
+
+    estimate: float | None
+    conf_low: float | None
+    conf_high: float | None
+    shade: int | None = None
+
+
+class PercentTable(NamedTuple):
+    """Row or column per cent with the shares of all respondents first.
+
+    Each line is a label with its cells, one per heading.
+    """
+
+    headings: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[PercentCell | None, ...]], ...]
+
+
+ALL, BASE = "All respondents", "Share of all respondents"
+
+
+def percent_table(result: CrosstabResult, name: PercentName) -> PercentTable | None:
+    """Return the page's table of row or column per cent; None if it is suppressed.
+
+    Rows are answers to the first question and columns answers to the second, as in the table of
+    joint shares.
+    """
+    group_shares = result.group_shares.get(name)
+    if group_shares is None or group_shares.totals is None:
+        return None
+    labels = [[label for _, label in truth_labels(question)] for question in result.questions]
+    given = GIVEN[name]
+    totals, bases = (_total_cells(total) for total in group_shares.totals)
+    answers, groups = labels[1 - given], labels[given]
+    cells = [
+        [group_shares.cell(answer, group) for answer in range(len(answers))]
+        for group in range(len(groups))
+    ]
+    largest = max((cell[0] for row in cells for cell in row if cell), default=0.0)
+    # One list per group: its shares, and its own share of all respondents.
+    by_group: list[list[PercentCell | None]] = [[*totals, None]]
+    for row, base in zip(cells, bases, strict=True):
+        by_group.append([*(_percent_cell(cell, largest) for cell in row), base])
+    group_labels, answer_labels = (ALL, *groups), (*answers, BASE)
+    if name == "row":
+        lines = zip(group_labels, map(tuple, by_group), strict=True)
+        return PercentTable(answer_labels, tuple(lines))
+    lines = zip(answer_labels, zip(*by_group, strict=True), strict=True)
+    return PercentTable(group_labels, tuple(lines))
+
+
+def _total_cells(total: Proportions) -> list[PercentCell]:
+    return [
+        PercentCell(float(estimate), float(low), float(high))
+        for estimate, low, high in zip(total.estimate, total.conf_low, total.conf_high, strict=True)
+    ]
+
+
+def _percent_cell(cell: tuple[float, float, float] | None, largest: float) -> PercentCell:
+    return (
+        PercentCell(None, None, None)
+        if cell is None
+        else PercentCell(*cell, _shade(cell[0], largest))
+    )
+
+
+def _shade(share: float, largest: float) -> int:
+    return round(SHADES * max(share, 0.0) / largest) if largest > 0 else 0
+
 
 def shades(result: CrosstabResult) -> list[int | None]:
     """Return the shade of each cell, 0 to `SHADES`; None for suppressed cells."""
     estimates = [row.estimate for row in result.rows]
-    largest = max((estimate or 0.0 for estimate in estimates), default=0.0) or 1.0
-    return [
-        None if estimate is None else round(SHADES * max(estimate, 0.0) / largest)
-        for estimate in estimates
-    ]
+    largest = max((estimate or 0.0 for estimate in estimates), default=0.0)
+    return [None if estimate is None else _shade(estimate, largest) for estimate in estimates]
 
 
 def page_rows(result: CrosstabResult) -> list[tuple[str, Sequence[tuple[CrosstabRow, int | None]]]]:

@@ -9,17 +9,24 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
-from flask import Response, redirect, render_template, request, url_for
+from flask import Response, flash, redirect, render_template, request, url_for
 from flask_wtf import FlaskForm
 from flask_wtf.file import FileField, FileRequired
 from wtforms import SubmitField
 
 from survey.collect.simulation import true_values
 from survey.disclosure import MINIMUM_REPORTS, next_release
-from survey.errors import ChannelError, CountsError, DesignError, FieldError, NotFoundError
+from survey.errors import (
+    ChannelError,
+    ConflictError,
+    CountsError,
+    DesignError,
+    FieldError,
+    NotFoundError,
+)
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
@@ -31,7 +38,7 @@ from survey.questionnaire.privacy_loss import (
 )
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.downloads import CSV, download, file_name
-from survey.research.forms import whole_number
+from survey.research.forms import NoteForm, whole_number
 from survey.results.analyses import (
     CROSSTAB,
     DIFFERENCE,
@@ -74,7 +81,7 @@ from survey.results.small_groups import SmallGroupsResult
 from survey.results.trend.request import OVER, PART_LABELS, PERIOD_CHOICES
 from survey.results.trend.table import TrendResult, question_parts
 from survey.results.weighting.request import decode_margins
-from survey.store import PublishedSurvey, draft_key, find_survey, team_slug
+from survey.store import MAX_NOTE_LENGTH, PublishedSurvey, draft_key, find_survey, team_slug
 
 Context = dict[str, Any]
 
@@ -108,6 +115,8 @@ def sections(workspace: Workspace) -> list[Section]:
             page(f"{version}/{over}", TREND, over, over=over, surroundings=views.trend_context)
             for over in OVER
         ),
+        Route("POST", f"{version}/trend", "editor", views.add_note),
+        Route("POST", f"{version}/trend/notes/<int:number>", "editor", views.delete_note),
         file(f"{version}/<over>.csv", TREND),
         picture(f"{version}/<over>-figure.<kind>", TREND, views.figure),
         file(f"{version}/<over>/model.csv", SMALL_GROUPS),
@@ -264,6 +273,38 @@ class _AnalysisPages(Pages):
         query: dict[str, Any] = {**view.query, "margins": margins}
         return redirect(url_for("results.weighting", slug=slug, **query))
 
+    def add_note(self, slug: str, version: int) -> Any:
+        """Add a note on the trends of a survey; errors are shown beside its form."""
+        view, form = self._parse(TREND, slug, version, {"over": "trend"}), NoteForm()
+        if form.validate_on_submit():
+            try:
+                self._store.add_trend_note(view.survey.team, form.day.data, 0, form.text.data)
+            except ConflictError as error:
+                form.text.errors = [f"Nothing was added: {error}"]
+            else:
+                self._log.write("added a note", slug, f"{form.day.data}: {form.text.data}")
+                return self._back_to_notes(view)
+        surroundings = partial(self.trend_context, note_form=form)
+        page, _ = self._render(view, self._compute(view), {}, surroundings)
+        return page, 422
+
+    def delete_note(self, slug: str, version: int, number: int) -> Any:
+        """Delete a note on the trends of a survey."""
+        view = self._parse(TREND, slug, version, {"over": "trend"})
+        note = next(
+            (n for n in self._store.trend_notes(view.survey.team) if n.number == number), None
+        )
+        if note is None or not self._store.remove_trend_note(view.survey.team, number):
+            flash("This note was deleted already.")
+        else:
+            self._log.write("deleted a note", slug, f"{note.day}: {note.text}")
+            flash(f"The note of {note.day} was deleted: “{note.text}”")
+        return self._back_to_notes(view)
+
+    def _back_to_notes(self, view: _View) -> Any:
+        query = {**view.query, "slug": view.survey.slug, "version": view.survey.version}
+        return redirect(url_for("results.trend", _anchor="notes", **query))
+
     def _parse(self, analysis: Analysis, slug: str, version: int, path: Mapping[str, str]) -> _View:
         query = request.args
         options: Mapping[str, str] = query
@@ -339,7 +380,9 @@ class _AnalysisPages(Pages):
             **self._results_context(view, links, self._versions_with(view.survey, question_id)),
         }
 
-    def trend_context(self, view: _View, result: TrendResult) -> Context:
+    def trend_context(
+        self, view: _View, result: TrendResult, note_form: NoteForm | None = None
+    ) -> Context:
         """Return what a page over links, time or versions shows around its figures."""
         request_ = result.request
         question = result.total.question(request_.question)
@@ -351,6 +394,8 @@ class _AnalysisPages(Pages):
             "trend": result,
             "result": result.total,
             "parts": {name: PART_LABELS[name] for name in question_parts(question)},
+            "note_form": note_form or NoteForm(formdata=None),
+            "max_note_length": MAX_NOTE_LENGTH,
             "lengths": PERIOD_CHOICES.get(view.survey.definition.bucket, {}),
             "query": options_to_query(view.options),
             "view_query": {**request_.query, **options_to_query(view.options)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 from flask_wtf import FlaskForm
@@ -25,11 +26,12 @@ from wtforms.validators import (
     NumberRange,
     Optional,
     Regexp,
+    ValidationError,
 )
 from wtforms.widgets import CheckboxInput
 
 from survey.research.credentials import MIN_PASSWORD_LENGTH
-from survey.store import ROLES, SCOPES
+from survey.store import MAX_NOTE_LENGTH, ROLES, SCOPES
 
 MAX_DIGITS = 15
 """Digits of the longest number that any form accepts; `int` rejects thousands of digits."""
@@ -255,6 +257,35 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
         ],
     )
     submit = SubmitField("Save dates and limit")
+
+
+class NoteForm(FlaskForm):  # type: ignore[misc]
+    """A note on the trends of a survey: a day, and what happened on it."""
+
+    day = StringField("Date")
+    text = StringField("What happened", filters=[lambda text: " ".join((text or "").split())])
+    submit = SubmitField("Add note")
+
+    def validate_day(self, field: StringField) -> None:
+        """Reject anything but a day as browsers send it."""
+        try:
+            is_day = date.fromisoformat(field.data or "").isoformat() == field.data
+        except ValueError:
+            is_day = False
+        if not is_day:
+            raise ValidationError("Enter the date as year-month-day, such as 2026-11-17")
+
+    def validate_text(self, field: StringField) -> None:
+        """Reject an empty note, one that is too long, and characters that cannot be printed."""
+        n = len(field.data)
+        if not n:
+            raise ValidationError("Write what happened on this date")
+        if n > MAX_NOTE_LENGTH:
+            raise ValidationError(
+                f"A note must be at most {MAX_NOTE_LENGTH} characters long (found {n})"
+            )
+        if not field.data.isprintable():
+            raise ValidationError("A note must not contain control characters")
 
 
 class DeleteForm(FlaskForm):  # type: ignore[misc]

@@ -58,7 +58,12 @@ from survey.results.small_groups import (
     compute_small_groups,
     small_groups_chart,
 )
-from survey.results.trend.chart import group_panels, line_panels, trend_chart
+from survey.results.trend.chart import (
+    group_panels,
+    line_panels,
+    note_lines,
+    trend_chart,
+)
 from survey.results.trend.compute import compute_trend
 from survey.results.trend.request import TrendRequest
 from survey.results.trend.table import TrendResult
@@ -89,7 +94,7 @@ class Analysis:
     context      result -> what the template needs beside it
     sentences    module with the functions `paper_sentences` and `caveats` of a result
     chart        result, request -> Vega-Lite chart; None without a chart
-    source       result, request -> line under a figure; None for the survey and its date only
+    source       result, request -> lines under a figure; None for the survey and its date only
     svg          renders the chart for a page
     workbook     result -> XLSX file; None without a workbook
     error_field  the form field beside which the page shows why nothing can be computed, unless the
@@ -365,7 +370,8 @@ def _trend_source(result: TrendResult | SmallGroupsResult, request: TrendRequest
     has_total = isinstance(result, TrendResult) and request.over == "links"
     groups = result.groups[:1] if has_total else result.groups
     n = sum(group.result.n_asked for group in groups)
-    return figure_source(result.survey, datetime.now(UTC), n)
+    notes = note_lines(result) if isinstance(result, TrendResult) else []
+    return "\n".join([*notes, figure_source(result.survey, datetime.now(UTC), n)])
 
 
 TREND = Analysis(

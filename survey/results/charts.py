@@ -368,9 +368,10 @@ def chart_file(
     options: FigureOptions,
     source: str = "",
 ) -> bytes:
-    """Return a chart as a file with title, subtitle and source; TEST for a test run.
+    """Return a chart as a file with title, subtitle and the lines of its source.
 
-    A chart's description has the form "what it shows: question". The question is the title.
+    The subtitle of a test run begins with TEST. A chart's description has the form "what it
+    shows: question". The question is the title.
     Raises NotFoundError for an unknown format.
     """
     if file_format not in FORMATS:
@@ -383,7 +384,7 @@ def chart_file(
         subtitle.insert(0, TEST_SUBTITLE)
     footer = [
         line
-        for text in (options.footnote, source)
+        for text in (options.footnote, *source.splitlines())
         for line in textwrap.wrap(text, FOOTER_CHARACTERS)
     ]
     chart = {key: part for key, part in specification.items() if key not in ("$schema", "config")}

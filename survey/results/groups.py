@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -163,6 +164,22 @@ def first_day(bucket: str) -> date:
     return date.fromisoformat(bucket if bucket.count("-") == 2 else f"{bucket}-01")
 
 
+def last_day(bucket: str) -> date:
+    """Return the last day of a day, ISO week, month or range of them.
+
+    >>> last_day("2026-W53"), last_day("2027-02"), last_day("2027-01-04/2027-01-07")
+    (datetime.date(2027, 1, 3), datetime.date(2027, 2, 28), datetime.date(2027, 1, 7))
+    """
+    bucket = bucket.rpartition("/")[2]
+    first = first_day(bucket)
+    if "W" in bucket:
+        return first + timedelta(days=6)
+    if bucket.count("-") == 2:
+        return first
+    _, n_days = monthrange(first.year, first.month)
+    return first.replace(day=n_days)
+
+
 def has_passed(bucket: str, today: date) -> bool:
     """Return whether a day, ISO week, month or range of them is over, so that it is final.
 
@@ -171,13 +188,7 @@ def has_passed(bucket: str, today: date) -> bool:
     >>> [has_passed("2026-11-01/2026-11-03", date(2026, 11, day)) for day in (2, 3, 4)]
     [False, False, True]
     """
-    bucket = bucket.rpartition("/")[2]
-    first = first_day(bucket)
-    if "W" in bucket:
-        return today >= first + timedelta(weeks=1)
-    if bucket.count("-") == 2:
-        return today > first
-    return (today.year, today.month) > (first.year, first.month)
+    return today > last_day(bucket)
 
 
 def _merge(tallies: Tallies, group_of: Callable[[tuple[str, str]], Group]) -> dict[Group, Tally]:

@@ -11,7 +11,7 @@ from survey.store.transactions import REGISTRY, Transactions
 MAX_NOTES = 50
 """Maximum number of notes on the trends of one survey: a chart shows no more legibly."""
 
-MAX_NOTE_LENGTH = 140
+MAX_NOTE_LENGTH = 120
 """Maximum length of a note in characters."""
 
 SERVER = ""
@@ -63,16 +63,6 @@ class Presentation(Transactions):
                 "SELECT coalesce(max(number), 0) + 1 FROM trend_note WHERE slug = ?", [slug]
             )
             transaction.execute(TREND_NOTE.insert, [slug, number, day, version, text])
-
-    def change_trend_note(self, slug: str, note: TrendNote) -> bool:
-        """Replace a note; return False if it was removed meanwhile."""
-        return bool(
-            self._execute(
-                "UPDATE trend_note SET day = ?, version = ?, content = ? "
-                "WHERE slug = ? AND number = ?",
-                [note.day, note.version, note.text, slug, note.number],
-            )
-        )
 
     def remove_trend_note(self, slug: str, number: int) -> bool:
         """Remove a note; return False if it was removed already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -26,7 +27,7 @@ from survey.results.groups import (
     split_by_period,
     split_by_week,
 )
-from survey.results.trend.chart import Mark, group_panels, line_panels, trend_chart
+from survey.results.trend.chart import group_panels, line_panels, note_lines, trend_chart
 from survey.results.trend.compute import (
     ALL_GROUPS,
     combine_results,
@@ -35,7 +36,7 @@ from survey.results.trend.compute import (
     version_results,
 )
 from survey.results.trend.request import TrendRequest
-from survey.results.trend.table import question_parts
+from survey.results.trend.table import DatedNote, question_parts
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
 from tests.conftest import SMALL, TODAY, long_unless
@@ -303,10 +304,47 @@ def test_points_stand_at_their_dates_and_estimates_and_no_line_leads_over_a_gap(
     assert chart.gaps == ("2026-11-04: not enough responses.",)
 
 
+def with_notes(result, *days):
+    notes = [DatedNote(date(2026, 11, day), n, f"Note {n}", n) for n, day in enumerate(days, 1)]
+    return replace(result, dated_notes=tuple(notes))
+
+
 def test_marks_stand_at_their_dates_and_only_within_the_axis(small):
-    marks = [Mark(date(2026, 11, day), number) for number, day in enumerate((1, 7, 22, 30), 1)]
-    chart = line_panels(over_days(small, DAYS), marks)
-    assert chart.marks == ((27.0, "2"), (96.0, "3"))
+    chart = line_panels(with_notes(over_days(small, DAYS), 1, 7, 22, 30))
+    assert [(mark.x, mark.label, mark.lines) for mark in chart.marks] == [
+        (27.0, "2", (27.0,)),
+        (96.0, "3", (96.0,)),
+    ]
+    assert chart.note_summary == "2 on 2026-11-07, 3 on 2026-11-22"
+
+
+def test_marks_close_to_each_other_share_a_label_that_names_all_of_them(small):
+    chart = line_panels(with_notes(over_days(small, DAYS), 6, 7, 7, 15))
+    (first, last) = chart.marks
+    assert (first.label, first.lines) == ("1–3", (22.4, 27.0))
+    assert first.x == 24.7
+    assert first.text == "1. 2026-11-06: Note 1; 2. 2026-11-07: Note 2; 3. 2026-11-07: Note 3"
+    assert last.label == "4"
+
+
+def test_the_axis_ends_at_a_note_within_the_last_period(small):
+    tallies = {("", f"2026-W{week}"): tally([900, 700, 400]) for week in (45, 46)}
+    weeks = period_results(results_of(small, split_by_period(tallies)))
+    result = with_notes(combine("trend", weeks, SECOND, "shares"), 2, 15, 16)
+    chart = line_panels(result)
+    assert [mark.label for mark in chart.marks] == ["1", "2"]
+    assert [point.x for point in chart.panels[0].points] == [4.0, 53.54]
+    assert chart.marks[-1].x == 96.0
+
+
+def test_a_file_marks_each_note_in_every_panel_at_its_date(small):
+    result = with_notes(over_days(small, DAYS), 1, 7, 22)
+    svg = chart_svg(trend_chart(result))
+    lines = re.findall(r'aria-label="Note (\d), (\S+): Note \d"[^>]*', svg)
+    assert sorted(lines) == sorted([("2", "2026-11-07"), ("3", "2026-11-22")] * 3)
+    assert "Note 1" not in svg
+    assert note_lines(result) == ["2. 2026-11-07: Note 2", "3. 2026-11-22: Note 3"]
+    assert 'aria-label="Note' not in chart_svg(trend_chart(over_days(small, DAYS)))
 
 
 def test_labels_on_the_axis_of_time_leave_room_for_each_other(small):

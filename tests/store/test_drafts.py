@@ -121,9 +121,6 @@ def test_notes_and_the_look_of_a_team_are_stored_and_limited(store, small, monke
     strike, wording = store.trend_notes("small")
     assert (strike, wording.version) == (TrendNote(2, "2026-11-17", 0, "Strike"), 2)
     assert store.trend_notes("other") == []
-    assert store.change_trend_note("small", TrendNote(2, "2026-11-18", 0, "Strike over"))
-    assert store.trend_notes("small")[0] == TrendNote(2, "2026-11-18", 0, "Strike over")
-    assert not store.change_trend_note("other", strike)
     monkeypatch.setattr("survey.store.presentation.MAX_NOTES", 2)
     with pytest.raises(ConflictError, match="can have 2 notes"):
         store.add_trend_note("small", "2026-11-19", 0, "One more")

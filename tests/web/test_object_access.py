@@ -46,6 +46,8 @@ MINIMUM_ROLES = {
     "results.links": "viewer",
     "results.trend": "viewer",
     "results.versions": "viewer",
+    "results.add_note": "editor",
+    "results.delete_note": "editor",
     "results.trend_csv": "viewer",
     "results.trend_figure": "viewer",
     "results.crosstab": "viewer",

@@ -24,7 +24,7 @@ from tests.browser.research import add_released, stored_code
 from tests.cases import each_case
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import keeper_at
-from tests.web.researchers import sign_in
+from tests.web.researchers import People, send, sign_in
 
 BASE = "/research/surveys/small"
 DAYS = date(2026, 11, 2), date(2026, 11, 4), date(2026, 12, 7)
@@ -282,3 +282,81 @@ def test_many_days_are_combined_into_weeks_by_default(reader, store, monkeypatch
     page = reader.get(f"{BASE}/1/trend?per=kept").text
     assert 'value="kept" selected' in page
     assert len(table_of(page)) == 3
+
+
+TREND = f"{BASE}/1/trend"
+
+
+def add_note(client, day: str, text: str, address: str = TREND):
+    return send(client, address, day=day, text=text)
+
+
+def test_an_editor_adds_a_note_that_every_member_sees_below_the_chart_and_in_the_file(
+    app, store, researcher, daily
+):
+    people = People(app, store)
+    add_note(people["editor"], "2026-11-10", "Vote")
+    added = add_note(
+        people["editor"], "2026-11-03", "Strike <b>here</b>\n ends ", f"{TREND}?per=week"
+    )
+    assert added.location == f"{TREND}?per=week#notes"
+    assert [note.text for note in store.trend_notes("small")] == ["Strike <b>here</b> ends", "Vote"]
+    page = people["viewer"].get(f"{TREND}?question=pressure").text
+    assert "Strike &lt;b&gt;here&lt;/b&gt; ends" in page
+    listed = re.findall(r'<span class="number">(\d).*?<time datetime="(.*?)">', page, re.S)
+    assert listed == [("1", "2026-11-03"), ("2", "2026-11-10")]
+    labels = re.findall(r'class="lines".*?aria-label="(.*?)"', page)
+    assert len(labels) == 3
+    assert all("Notes: 1 on 2026-11-03, 2 on 2026-11-10." in label for label in labels)
+    assert "Add note" not in page
+    assert ">Delete<" not in page
+    figure = people["viewer"].get(f"{BASE}/1/trend-figure.svg?question=pressure").text
+    assert figure.count('aria-label="Note 1, 2026-11-03: Strike &lt;b&gt;here&lt;/b&gt; ends"') == 3
+    assert ">2. 2026-11-10: Vote<" in figure
+    events = [(action.event, action.detail) for action in store.actions("small", 9)]
+    assert ("added a note", "2026-11-10: Vote") in events
+
+
+def test_only_editors_add_and_delete_notes(app, store, researcher, daily):
+    people = People(app, store)
+    store.add_trend_note("small", "2026-11-03", 0, "Strike")
+    for name, status in (("viewer", 403), ("stranger", 404)):
+        client = people[name]
+        for address in (TREND, f"{TREND}/notes/1"):
+            answer = send(client, address, page="/research/account", day="2026-11-04", text="Mine")
+            assert answer.status_code == status, (name, address)
+    assert [note.text for note in store.trend_notes("small")] == ["Strike"]
+    deleted = send(people["editor"], f"{TREND}/notes/1", page=TREND)
+    assert deleted.status_code == 302
+    assert store.trend_notes("small") == []
+    assert "deleted: “Strike”" in people["editor"].get(deleted.location).text
+    assert store.actions("small", 1)[0].event == "deleted a note"
+    again = send(people["editor"], f"{TREND}/notes/1", page=TREND)
+    assert "deleted already" in people["editor"].get(again.location).text
+
+
+def test_a_wrong_date_or_text_of_a_note_is_named_and_stays_in_the_form(reader, store, daily):
+    for day, text, expected in (
+        ("", "Strike", "Enter the date as year-month-day, such as 2026-11-17"),
+        ("2026-02-30", "Strike", "Enter the date as year-month-day"),
+        ("17.11.2026", "Strike", "Enter the date as year-month-day"),
+        ("20261117", "Strike", "Enter the date as year-month-day"),
+        ("2026-11-17", " \n ", "Write what happened on this date"),
+        ("2026-11-17", "é" * 121, "must be at most 120 characters long (found 121)"),
+        ("2026-11-17", "a\0b", "must not contain control characters"),
+    ):
+        answer = add_note(reader, day, text)
+        assert answer.status_code == 422, text
+        assert expected in html.unescape(answer.text)
+        assert f'name="day" type="date" value="{day}"' in answer.text
+        assert f'value="{text.strip()}"'.replace("\0", "") in answer.text.replace("\0", "")
+    assert store.trend_notes("small") == []
+    assert add_note(reader, "2026-11-17", "é" * 120).status_code == 302
+
+
+def test_the_number_of_notes_is_limited_and_the_page_says_so(reader, store, daily, monkeypatch):
+    monkeypatch.setattr("survey.store.presentation.MAX_NOTES", 1)
+    add_note(reader, "2026-11-03", "Strike")
+    rejected = add_note(reader, "2026-11-04", "Vote")
+    assert rejected.status_code == 422
+    assert "Nothing was added: a survey can have 1 notes; remove one first" in rejected.text

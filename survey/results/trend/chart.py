@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from survey.results.charts import (
+    INK,
     LABEL_LINE_PIXELS,
     OPTION_AXIS,
     PALETTES,
     PERCENT_AXIS,
     PLOT_PIXELS,
+    QUIET,
     SCHEMA,
     axis_end,
     chart_point,
@@ -32,7 +33,7 @@ from survey.results.estimates.table import EstimateRow, row_label
 from survey.results.groups import first_day
 from survey.results.number_format import number_format
 from survey.results.trend.request import PART_LABELS
-from survey.results.trend.table import TrendGroup, TrendResult
+from survey.results.trend.table import DatedNote, TrendGroup, TrendResult
 
 
 class GroupPanel(NamedTuple):
@@ -127,20 +128,30 @@ class LinePanel(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A numbered note on a date, drawn as a line through every panel."""
+    """Notes on one day or on days close to each other: a line for each day, and one label.
 
-    day: date
-    number: int
+    `x` is the place of the label, `width` its width in pixels, `text` the tooltip.
+    """
+
+    x: float
+    label: str
+    width: int
+    lines: tuple[float, ...]
+    text: str
 
 
 class LinePanels(NamedTuple):
-    """A panel for each answer, with common axes; ticks and marks have a position and a label."""
+    """A panel for each answer, with common axes; ticks have a position and a label.
+
+    `note_summary` names the marks for people who do not see them.
+    """
 
     panels: tuple[LinePanel, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
-    marks: tuple[tuple[float, str], ...]
+    marks: tuple[Mark, ...]
     gaps: tuple[str, ...]
+    note_summary: str
 
 
 INSET = 4.0
@@ -150,14 +161,19 @@ CHARACTER_WIDTH = 2.7
 """Per cent of a plot's width that a character needs where the plot is narrowest."""
 
 
-def line_panels(result: TrendResult, marks: Sequence[Mark] = ()) -> LinePanels:
+MARK_DISTANCE = 7.0
+"""Per cent of a plot's width below which two marks share a label."""
+
+
+def line_panels(result: TrendResult) -> LinePanels:
     """Return a panel for each answer over time or versions, all on the same axes.
 
     Periods have places in proportion to their first days, versions have equal distances. A group
-    without an estimate interrupts the line. `marks` outside the axis are left out.
+    without an estimate interrupts the line. The axis ends at a note in the last period.
     """
     places = _places(result)
-    first, last = min(places), max(places)
+    first = min(places)
+    last = max([*places, *(note.day.toordinal() for note in result.marks)])
 
     def x(place: float) -> float:
         return round(INSET + axis_position(place, first, last) * (1 - 2 * INSET / 100), 2)
@@ -166,15 +182,29 @@ def line_panels(result: TrendResult, marks: Sequence[Mark] = ()) -> LinePanels:
     # Several days that were released together have the name of their first here.
     names = [group.name.partition("/")[0] for group in result.groups]
     panels = tuple(_line_panel(result, place, xs) for place in range(len(result.columns)))
-    days = [(mark.day.toordinal(), str(mark.number)) for mark in marks]
-    is_dated = result.request.over == "trend"
     return LinePanels(
         panels,
         tuple(_spaced(list(zip(xs, names, strict=True)))),
         tuple((100 - place, text) for place, text in _ticks(result)),
-        tuple((x(day), text) for day, text in days if is_dated and first <= day <= last),
+        tuple(_marks([(x(note.day.toordinal()), note) for note in result.marks])),
         tuple(_gap_texts(result)),
+        ", ".join(f"{note.number} on {note.day}" for note in result.marks),
     )
+
+
+def _marks(notes: Sequence[tuple[float, DatedNote]]) -> Iterator[Mark]:
+    """Yield a mark for each run of notes that are too close to each other for their own labels."""
+    start = 0
+    for end in range(1, len(notes) + 1):
+        if end < len(notes) and notes[end][0] - notes[end - 1][0] < MARK_DISTANCE:
+            continue
+        run, start = notes[start:end], end
+        places = [place for place, _ in run]
+        first, last = run[0][1].number, run[-1][1].number
+        label = str(first) if first == last else f"{first}–{last}"
+        text = "; ".join(f"{note.number}. {note.day}: {note.text}" for _, note in run)
+        middle = round((places[0] + places[-1]) / 2, 2)
+        yield Mark(middle, label, 10 + 8 * len(label), tuple(dict.fromkeys(places)), text)
 
 
 def _places(result: TrendResult) -> list[float]:
@@ -367,7 +397,9 @@ def _links_panel(result: TrendResult) -> dict[str, Any]:
 def _time_panel(result: TrendResult) -> dict[str, Any]:
     when: dict[str, Any] = {"field": "when", "axis": {"title": None, "labelOverlap": True}}
     positions = [_position(group) for group in result.groups]
-    if result.request.over == "trend" and len(positions) > ORDINAL_PERIODS:
+    is_long = result.request.over == "trend" and len(positions) > ORDINAL_PERIODS
+    # Notes have places between the periods.
+    if is_long or result.marks:
         when |= {"type": "temporal", "timeUnit": "utcyearmonthdate"}
         when["scale"] = {"type": "utc", "padding": INSET_PIXELS}
         when["axis"] |= {"format": "%-d %b %y", "tickCount": ORDINAL_PERIODS, "grid": False}
@@ -390,8 +422,45 @@ def _time_panel(result: TrendResult) -> dict[str, Any]:
         "width": PANEL_WIDTH,
         "height": PANEL_PIXELS,
         "encoding": {"x": when},
-        "layer": [line, *interval_layers(axis, "y"), dot_layer(axis, "y"), values],
+        "layer": [
+            *_note_layers(result),
+            line,
+            *interval_layers(axis, "y"),
+            dot_layer(axis, "y"),
+            values,
+        ],
     }
+
+
+def _note_layers(result: TrendResult) -> list[dict[str, Any]]:
+    """Return the lines of a file's notes with their numbers; the list is below the figure."""
+    if not result.marks:
+        return []
+    data = {
+        "values": [
+            {
+                "when": note.day.isoformat(),
+                "number": str(note.number),
+                "words": f"Note {note.number}, {note.day}: {note.text}",
+            }
+            for note in result.marks
+        ]
+    }
+    rule = {"type": "rule", "color": QUIET, "strokeDash": [4, 3], "strokeWidth": 1}
+    text = {"type": "text", "color": INK, "fontSize": 11, "align": "left", "aria": False}
+    return [
+        {"data": data, "mark": rule, "encoding": {"description": {"field": "words"}}},
+        {
+            "data": data,
+            "mark": {**text, "dx": 3, "baseline": "top"},
+            "encoding": {"y": {"value": 0}, "text": {"field": "number"}},
+        },
+    ]
+
+
+def note_lines(result: TrendResult) -> list[str]:
+    """Return the list of the marked notes, for the lines below a file's chart."""
+    return [f"{note.number}. {note.day}: {note.text}" for note in result.marks]
 
 
 def _labelled(result: TrendResult) -> list[str]:

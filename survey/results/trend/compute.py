@@ -17,8 +17,8 @@ from survey.results.question_statistics import (
 )
 from survey.results.request import IntervalOptions
 from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
-from survey.results.trend.table import TrendGroup, TrendResult, question_parts
-from survey.store import PublishedSurvey
+from survey.results.trend.table import DatedNote, TrendGroup, TrendResult, question_parts
+from survey.store import PublishedSurvey, Store
 
 ALL_GROUPS = "all groups"
 
@@ -43,19 +43,31 @@ def compute_trend(
     question = request.question or survey.definition.questions[0].id
     request = replace(request, question=question)
     notes: list[str] = []
+    dated_notes: list[DatedNote] = []
     if request.over == "links":
         results = link_results(total, cache.results_by_group(survey, split_by_link, options))
     elif request.over == "trend":
         request = replace(request, per=request.per or _period_length(cache, survey, options))
         split = SPLITS[request.per]
         results = period_results(cache.results_by_group(survey, split, options))
+        dated_notes = read_dated_notes(cache.store, survey.team)
     else:
         versions = cache.store.versions(survey.slug)
         other_versions = [version for version in versions if version.key != survey.key]
         results, notes = version_results(
             [total, *(cache.result(version, options) for version in other_versions)], question
         )
-    return combine_results(request, total, results, today, notes)
+    result = combine_results(request, total, results, today, notes)
+    return replace(result, dated_notes=tuple(dated_notes))
+
+
+def read_dated_notes(store: Store, team: str) -> list[DatedNote]:
+    """Return a team's notes on the trends of its survey, numbered in the order of their days."""
+    notes = [note for note in store.trend_notes(team) if note.day]
+    return [
+        DatedNote(date.fromisoformat(note.day), place, note.text, note.number)
+        for place, note in enumerate(notes, 1)
+    ]
 
 
 def combine_results(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from survey.estimator import Disclosure
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
 from survey.results.estimates.table import EstimateRow
+from survey.results.groups import first_day, last_day
 from survey.results.number_format import NOT_ENOUGH, NOT_ENOUGH_YET
 from survey.results.request import IntervalOptions
 from survey.results.trend.request import PART_LABELS, TrendRequest
@@ -49,10 +51,24 @@ class TrendGroup:
 
 
 @dataclass(frozen=True)
+class DatedNote:
+    """What happened on a day, as the team wrote it.
+
+    `number` is the note's place in the list below a chart, `key` its number in the store.
+    """
+
+    day: date
+    number: int
+    text: str
+    key: int = 0
+
+
+@dataclass(frozen=True)
 class TrendResult:
     """A part of one question in several groups; each group is shown or suppressed independently.
 
     `total` is the result over all groups. `notes` say which versions are left out and why.
+    `dated_notes` are those of the team in the order of their days, if groups are periods.
     `groups` is empty if the survey has no groups of this kind.
     """
 
@@ -60,6 +76,15 @@ class TrendResult:
     total: SurveyResult
     groups: tuple[TrendGroup, ...]
     notes: tuple[str, ...] = ()
+    dated_notes: tuple[DatedNote, ...] = ()
+
+    @property
+    def marks(self) -> tuple[DatedNote, ...]:
+        """The notes on days within the periods, which charts mark."""
+        if not self.groups:
+            return ()
+        first, last = first_day(self.groups[0].period), last_day(self.groups[-1].period)
+        return tuple(note for note in self.dated_notes if first <= note.day <= last)
 
     @property
     def survey(self) -> PublishedSurvey:

@@ -81,7 +81,7 @@ class TrendResult:
     @property
     def marks(self) -> tuple[DatedNote, ...]:
         """The notes on days within the periods, which charts mark."""
-        if not self.groups:
+        if not self.groups or not self.dated_notes:
             return ()
         first, last = first_day(self.groups[0].period), last_day(self.groups[-1].period)
         return tuple(note for note in self.dated_notes if first <= note.day <= last)

@@ -120,7 +120,7 @@ function writeLive(live) {
       }
       continue;
     }
-    if (name === "warning") place.hidden = text === "";
+    if (name === "warning" || name === "level") place.hidden = text === "";
     const content = name === "epsilon" && !text ? "This question is not ready yet." : text;
     if (place.textContent !== content) place.textContent = content;
   }

@@ -86,15 +86,16 @@ def design_section(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", section)).split())
 
 
-def press(client, slug: str, name: str):
+def press(client, slug: str, name: str, page: str = "", came_from: str = ""):
     """Press a button of the plan page by its value."""
-    page = client.get(f"{DRAFTS}/{slug}/plan").text
+    page = client.get(page or f"{DRAFTS}/{slug}/plan").text
     assert f'value="{name}"' in page, re.findall(r'value="(use-[^"]*)"', page)
     form = {
         field: re.search(rf'name="{field}"[^>]*value="([^"]*)"', page)[1]
         for field in ("csrf_token", "revision")
     }
-    return client.post(f"{DRAFTS}/{slug}/edit", data={**form, "do": name}), form
+    data = {**form, "do": name, "page": came_from}
+    return client.post(f"{DRAFTS}/{slug}/edit", data=data), form
 
 
 def recommended_button(client, slug: str) -> str:
@@ -130,15 +131,15 @@ def test_the_recommended_design_is_applied_to_the_draft(ada, store, begin):
     listed = list(check_draft(content_of(store, slug), Caps()).questions.values())
     best = survey_plan(listed, Fraction(4), 2_000).recommended
     response, _ = press(ada, slug, recommended_button(ada, slug))
-    assert response.location.endswith("/plan#design")
+    assert re.search(r"/plan\?did=use-design&.*#design$", response.location)
+    page = ada.get(response.location).text
+    assert "The draft now uses this design." in page
     survey = check_draft(content_of(store, slug), Caps()).survey
     assert survey.questions_per_person == best.drawn
     assert survey.total_ratio == best.ratio
     for question, item in zip(survey.questions, best.questions, strict=True):
         assert question.channel == item.question.channel, question.id
         assert (question.design, question.epsilon) == (item.question.mechanism, item.epsilon)
-    page = ada.get(f"{DRAFTS}/{slug}/plan").text
-    assert "The draft now uses this design." in page
     assert "No other design with this privacy loss has clearly smaller margins" in design_section(
         page
     )
@@ -179,16 +180,20 @@ def test_yes_no_questions_that_belong_together_are_put_into_a_half_space(ada, st
     words = design_section(ada.get(f"{DRAFTS}/{slug}/plan").text)
     assert "all or none of: i0, i1, i2, i3, i4. Their answers are randomized jointly." in words
     assert "cross-tabulated with others, but not with each other" in words
-    assert press(ada, slug, recommended_button(ada, slug))[0].status_code == 302
+    before = content_of(store, slug)
+    response, _ = press(ada, slug, recommended_button(ada, slug))
     content = content_of(store, slug)
     survey = check_draft(content, Caps()).survey
     (joint,) = {question.joint for question in survey.questions if question.joint}
     assert (joint.mechanism, joint.questions) == ("half_space", ("i0", "i1", "i2", "i3", "i4"))
-    assert "The draft now uses this design." in ada.get(f"{DRAFTS}/{slug}/plan").text
     outline = " ".join(ada.get(f"{DRAFTS}/{slug}").text.split())
     assert "randomized jointly with i0, i1, i3 and 1 more" in outline
     page = ada.get(f"{DRAFTS}/{slug}/questions/{next(content.questions)['key']}").text
     assert "randomized in one half-space with those to 4 other questions" in page
+    undo = re.search(r'name="do" value="(undo \d+)"', ada.get(response.location).text)[1]
+    undone, _ = press(ada, slug, undo, page=response.location, came_from="plan")
+    assert undone.location.endswith("/plan")
+    assert content_of(store, slug) == before
 
 
 def test_the_plan_page_mentions_a_half_space_of_yes_no_questions_that_is_narrower(
@@ -254,7 +259,7 @@ def test_a_better_mechanism_is_offered_beside_the_question_with_its_gain(ada, st
     gain = re.search(r"would be narrower by a factor of (\d\.\d\d) at the same epsilon", page)[1]
     assert float(gain) > 1.05
     response = post_beside(ada, slug, key, "use-mechanism")
-    assert response.location.endswith(f"/questions/{key}")
+    assert f"/questions/{key}?did=use-mechanism" in response.location
     ward = check_draft(content_of(store, slug), Caps()).questions[key]
     assert ward.design == "best"
     assert ward.channel.ratio <= before[key].channel.ratio

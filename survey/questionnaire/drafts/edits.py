@@ -6,7 +6,7 @@ that only one researcher changed keeps that change; a field that both changed is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -224,9 +224,9 @@ def place_question(content: DraftContent, key: int, target: str) -> DraftContent
 
 
 def undo(content: DraftContent, before: DraftContent, after: DraftContent) -> DraftContent:
-    """Undo what the change from `before` to `after` added, removed or moved.
+    """Undo what the change from `before` to `after` added, removed, moved or set.
 
-    Texts edited since then stay. Raises DesignError if the same list has changed again.
+    Edits since then stay. Raises DesignError if the same list or setting has changed again.
     """
     if _outline(before) != _outline(after):
         if _outline(content) != _outline(after):
@@ -242,24 +242,73 @@ def undo(content: DraftContent, before: DraftContent, after: DraftContent) -> Dr
             for page in before.pages
         )
         content = replace(content, pages=restored)
-        if content.survey["together"] == after.survey["together"]:
+        if content.survey["together"] != after.survey["together"]:
+            # Somebody has declared other questions since then: the declarations stay.
             together = {"together": before.survey["together"]}
-            content = replace(content, survey={**content.survey, **together})
-    old = {question["key"]: question["options"] for question in before.questions}
-    new = {question["key"]: _keys(question["options"]) for question in after.questions}
+            after = replace(after, survey={**after.survey, **together})
+    old = {question["key"]: question for question in before.questions}
+    new = {question["key"]: question for question in after.questions}
+    titles_before, titles_after = (
+        {page.key: page.title for page in draft.pages} for draft in (before, after)
+    )
 
-    def restore_options(question: Question) -> Question:
+    def revert_question(question: Question) -> Question:
         key = question["key"]
-        if key not in old or key not in new or _keys(old[key]) == new[key]:
-            return question
-        if _keys(question["options"]) != new[key]:
-            raise DesignError("the answers of this question have changed again since then")
-        options = {option["key"]: option for option in question["options"]}
-        restored = tuple(options.get(option["key"], option) for option in old[key])
-        return {**question, "options": restored}
+        return _reverted(question, old[key], new[key]) if key in old and key in new else question
 
-    return content.map_pages(
-        lambda page: replace(page, questions=tuple(map(restore_options, page.questions)))
+    def revert_page(page: DraftPage) -> DraftPage:
+        title = page.title
+        if page.key in titles_before and page.key in titles_after:
+            title = _reverted(title, titles_before[page.key], titles_after[page.key])
+        return DraftPage(page.key, title, tuple(map(revert_question, page.questions)))
+
+    languages = _reverted(content.languages, before.languages, after.languages)
+    survey = _reverted(content.survey, before.survey, after.survey)
+    return replace(content, survey=survey, languages=languages).map_pages(revert_page)
+
+
+def _reverted(value: Any, before: Any, after: Any) -> Any:
+    """Return a value with the change from `before` to `after` undone, part by part.
+
+    >>> _reverted({"a": 2, "b": 9}, {"a": 1, "b": 1}, {"a": 2, "b": 1})
+    {'a': 1, 'b': 9}
+    """
+    if before == after:
+        return value
+    if value == after:
+        return before
+    if all(isinstance(part, Mapping) for part in (value, before, after)):
+        names = dict.fromkeys((*value, *before))
+        parts = {
+            name: _reverted(value.get(name), before.get(name), after.get(name)) for name in names
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+    if all(_has_keys(part) for part in (value, before, after)):
+        return _reverted_list(value, before, after)
+    raise DesignError("the same setting has changed again since then")
+
+
+def _has_keys(value: Any) -> bool:
+    return isinstance(value, tuple) and all(
+        isinstance(part, Mapping) and "key" in part for part in value
+    )
+
+
+def _reverted_list(
+    value: Sequence[Mapping[str, Any]],
+    before: Sequence[Mapping[str, Any]],
+    after: Sequence[Mapping[str, Any]],
+) -> tuple[Mapping[str, Any], ...]:
+    """Return a question's answers, in the order before the change unless it kept the order."""
+    if _keys(before) != _keys(after) != _keys(value):
+        raise DesignError("the answers of this question have changed again since then")
+    now, old, new = ({part["key"]: part for part in parts} for parts in (value, before, after))
+    order = _keys(value) if _keys(before) == _keys(after) else _keys(before)
+    return tuple(
+        _reverted(now[key], old[key], new[key])
+        if key in now and key in old and key in new
+        else now.get(key, old.get(key, {}))
+        for key in order
     )
 
 
@@ -283,11 +332,18 @@ def ask_all(content: DraftContent) -> DraftContent:
     return replace(content, survey={**content.survey, "questions_per_person": ""})
 
 
-def with_standard_level(content: DraftContent, keys: Collection[int]) -> DraftContent:
-    """Return some questions to the standard privacy level, with the mechanism of their type."""
+def with_levels(content: DraftContent, levels: Mapping[int, str]) -> DraftContent:
+    """Set the named privacy levels of questions by key, with the mechanism of their type.
+
+    A level is an epsilon, or "" for the standard one.
+    """
 
     def change(question: Question) -> Question:
-        return {**question, **NO_LEVEL} if question["key"] in keys else question
+        if question["key"] not in levels:
+            return question
+        epsilon = levels[question["key"]]
+        level = {"way": "epsilon", "value": epsilon} if epsilon else {}
+        return {**question, **NO_LEVEL, **level}
 
     return content.map_pages(
         lambda page: replace(page, questions=tuple(map(change, page.questions)))
@@ -387,6 +443,8 @@ def without_language(content: DraftContent, language: str) -> DraftContent:
     """Remove a language with all texts in it."""
     if language == content.own_language:
         raise DesignError(f"the survey is written in {language}; change that first")
+    if language not in content.languages:
+        raise DesignError("the survey has no such language")
     remaining = tuple(other for other in content.languages if other != language)
     return rename_language(replace(content, languages=remaining), language, None)
 

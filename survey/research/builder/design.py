@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,9 +13,9 @@ from survey.estimator.planning.sample_size import rounded
 from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.mechanism.exact_numbers import GRID, format_fraction
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.check import DraftCheck
+from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.drafts.form_messages import MECHANISM_NAMES
+from survey.questionnaire.drafts.form_messages import LEVEL_NAMES, MECHANISM_NAMES
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
     WEAK_QUESTION_ABOVE,
@@ -28,6 +28,7 @@ from survey.questionnaire.privacy_loss import (
 from survey.research.builder.plan import DraftPlan
 from survey.results.estimates.histogram import ranges
 from survey.results.plan.question_design import BINS, MIN_GAIN, compare_bins, mechanism_gains
+from survey.results.plan.sentences import Responses, is_imprecise
 from survey.results.plan.survey_design import (
     EQUAL_FACTOR,
     SurveyDesign,
@@ -200,6 +201,51 @@ def with_better_mechanism(content: DraftContent, key: int, question: BaseQuestio
     if not name:
         raise DesignError("no other mechanism is more precise")
     return edits.with_epsilons(content, {key: (name, format_fraction(_epsilon(question)))})
+
+
+RECOMMENDED_LEVELS = ("", "1.7")
+"""The levels to recommend for a question, in this order: those that leave no question weak."""
+
+
+def recommended_levels(
+    content: DraftContent,
+    draft_check: DraftCheck,
+    planned: DraftPlan,
+    keys: Collection[int] | None = None,
+) -> dict[int, str]:
+    """Return a better privacy level of each question that is weak or imprecise, by key.
+
+    Without `keys`, all questions are considered.
+
+    It is the strongest of `RECOMMENDED_LEVELS` at which the margin is useful. If there is none, a
+    weak question gets the standard level, and an imprecise one is left out.
+    """
+    levels: dict[int, str] = {}
+    considered = draft_check.questions.keys() & (draft_check.questions if keys is None else keys)
+    weak = considered & set(draft_check.weak_keys)
+    remaining = weak | _imprecise(draft_check, planned, considered)
+    for level in RECOMMENDED_LEVELS:
+        if not remaining:
+            break
+        changed = edits.with_levels(content, levels | dict.fromkeys(remaining, level))
+        changed_check = check_draft(changed, draft_check.caps)
+        wide = _imprecise(changed_check, planned, remaining)
+        found = remaining & changed_check.questions.keys() - wide
+        levels |= dict.fromkeys(found, level)
+        remaining = remaining - found
+    return levels | dict.fromkeys(remaining & weak, RECOMMENDED_LEVELS[0])
+
+
+def _imprecise(draft_check: DraftCheck, planned: DraftPlan, keys: Collection[int]) -> set[int]:
+    """Return the keys of questions whose margin is too wide at the planned number of responses."""
+    n = Responses(planned.n, draft_check.asked.share_asked).to_question
+    questions = draft_check.questions
+    return {key for key in keys if key in questions and is_imprecise(questions[key], n)}
+
+
+def level_remedy(levels: Mapping[int, str], key: int) -> str:
+    """Return the text of the button that sets a question's recommended level; empty without one."""
+    return f"Use the {LEVEL_NAMES[levels[key]].lower()} privacy level" if key in levels else ""
 
 
 def ranges_sentence(question: BaseQuestion, responses: int) -> str:

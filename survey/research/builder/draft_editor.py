@@ -35,7 +35,7 @@ from survey.questionnaire.similar_texts import METHOD
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
-from survey.research.builder.design import DesignPanel, design_panel
+from survey.research.builder.design import DesignPanel, design_panel, recommended_levels
 from survey.research.builder.feedback import (
     NearestValues,
     draw_choices,
@@ -189,6 +189,13 @@ CHANGES: Mapping[str, str] = {
     "option-down": "Answer moved.",
     "option-remove": "Answer removed.",
     "option-paste": "Answers added.",
+    "ask-some": "Questions per person: {place}.",
+    "ask-all": "Each person is now asked all questions.",
+    "recommended-level": "Recommended privacy level set.",
+    "use-design": "The draft now uses this design.",
+    "use-mechanism": "The question now uses this mechanism.",
+    "use-ranges": "The question now asks for ranges. Check their wording.",
+    "language-remove": "Language removed with its texts.",
 }
 """The buttons whose change can be undone, and the notice of the page that follows."""
 
@@ -220,7 +227,7 @@ class LastChange:
     @property
     def text(self) -> str:
         """The notice."""
-        return CHANGES.get(self.action, "")
+        return CHANGES.get(self.action, "").format(place=self.place)
 
 
 MakeForm = Callable[[DraftContent, DraftCheck, Values, Any], forms.SheetForm]
@@ -256,7 +263,7 @@ class Protection:
 
     `sampling` states how many questions each person is asked; it is empty if all are asked.
     `proposed_draw` is a better number out of `n_groups`, or 0. `has_links` is true if skip logic
-    links questions to groups. `n_weak` counts the questions that are weak alone.
+    links questions to groups. `n_levels` counts the questions with a better privacy level.
     """
 
     warnings: list[str]
@@ -264,7 +271,7 @@ class Protection:
     proposed_draw: int
     n_groups: int
     has_links: bool
-    n_weak: int
+    n_levels: int
     method: str = METHOD
 
 
@@ -292,7 +299,7 @@ class DraftPages(Pages):
             proposed_draw=draft_check.proposed_draw or 0,
             n_groups=draft_check.asked.n_groups,
             has_links=draft_check.asked.n_groups < len(draft_check.questions),
-            n_weak=len(draft_check.weak_keys),
+            n_levels=len(recommended_levels(opened.content, draft_check, planned)),
         )
 
     def _change(self, slug: str, change: Callable[[DraftContent], DraftContent]) -> OpenDraft:
@@ -337,6 +344,7 @@ class _EditorPages(DraftPages):
             remove=forms.DoForm(formdata=None),
             names=BUILT_IN,
             progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
+            change=LastChange.of_request(),
             draft_check=check_draft(opened.content, self._caps),
         )
         return page, 422 if form.errors else 200
@@ -356,13 +364,16 @@ class _EditorPages(DraftPages):
 
     def remove_language(self, slug: str, language: str) -> Any:
         """Remove a language with all its texts."""
+        query: dict[str, Any] = {}
         if forms.DoForm().validate_on_submit():
             try:
-                self._change(slug, lambda content: edits.without_language(content, language))
-                flash(f"The texts in {language} were deleted.")
+                opened = self._change(
+                    slug, lambda content: edits.without_language(content, language)
+                )
+                query = LastChange("language-remove", 0, opened.draft.revision - 1).query
             except DesignError as error:
                 flash(f"Nothing was removed: {error}.")
-        return redirect(url_for("drafts.languages", slug=slug))
+        return redirect(url_for("drafts.languages", slug=slug, **query))
 
     def _sheet(self, slug: str, sheet: Sheet, page: Page) -> Any:
         opened = self._drafts.open(slug)
@@ -532,7 +543,7 @@ class _EditorPages(DraftPages):
     ) -> dict[str, str]:
         if "key" in page.variables:
             key, planned = page.variables["key"], parse_plan(content.plan)
-            return question_feedback(slug, key, draft_check, planned, self._caps).form
+            return question_feedback(slug, key, content, draft_check, planned, self._caps).form
         return asdict(total_sentences(draft_check, self._caps))
 
     def _limits(self, page: Page, content: DraftContent) -> dict[str, list[float]]:

@@ -13,18 +13,26 @@ from survey.mechanism import SubsetSelection
 from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.questionnaire.definition import joint_mistake
 from survey.questionnaire.drafts.check import GRID_FIELDS, DraftCheck, Mistake
-from survey.questionnaire.drafts.draft import AUTOMATIC
+from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent
 from survey.questionnaire.drafts.form_messages import FIELD_NAMES
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
+    WEAK_QUESTION_ABOVE,
+    Bounds,
     Questions,
+    becomes,
     odds_in_words,
     publication_warnings,
     report_heading,
     report_sentences,
     report_strength,
 )
-from survey.research.builder.design import mechanism_sentence, ranges_sentence
+from survey.research.builder.design import (
+    level_remedy,
+    mechanism_sentence,
+    ranges_sentence,
+    recommended_levels,
+)
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
@@ -42,7 +50,9 @@ VERBS = ("is ", "has ", "must ", "lacks ", "does ")
 class QuestionFeedback:
     """Privacy and precision of one question: a text per place on the page, empty on mistakes.
 
-    The fields from `total` to `warning` are the `Totals` of the whole survey.
+    `danger` warns of a question that is weak alone, and `level` is the text of the button that sets
+    its recommended privacy level. The fields from `total` to `warning` are the `Totals` of the
+    whole survey.
     """
 
     epsilon: str = ""
@@ -54,6 +64,8 @@ class QuestionFeedback:
     needed_epsilon: str = ""
     mechanism: str = ""
     ranges: str = ""
+    danger: str = ""
+    level: str = ""
     pair: str = ""
     total: str = ""
     examples: str = ""
@@ -68,7 +80,12 @@ class QuestionFeedback:
 
 
 def question_feedback(
-    slug: str, key: int, draft_check: DraftCheck, planned: DraftPlan, caps: Caps
+    slug: str,
+    key: int,
+    content: DraftContent,
+    draft_check: DraftCheck,
+    planned: DraftPlan,
+    caps: Caps,
 ) -> QuestionFeedback:
     """Return the feedback beside a question."""
     totals = asdict(total_sentences(draft_check, caps))
@@ -97,8 +114,21 @@ def question_feedback(
         **totals,
         mechanism=mechanism_sentence(question),
         ranges=ranges_sentence(question, responses.to_question),
+        danger=danger_sentence(draft_check, question),
+        level=level_remedy(recommended_levels(content, draft_check, planned, {key}), key),
         pair=pair_sentence(draft_check, question, responses.to_question),
         chart=chart,
+    )
+
+
+def danger_sentence(draft_check: DraftCheck, question: BaseQuestion) -> str:
+    """Return a warning of a question whose report alone is weak; empty if it is not."""
+    ratio = draft_check.asked.linked_ratios[question.id]
+    if ratio <= WEAK_QUESTION_ABOVE:
+        return ""
+    return (
+        f"Weak protection: a suspicion of 10% {becomes(Bounds.of(ratio).from10)}. Respondents are "
+        "advised to skip this question if the answer could hurt them."
     )
 
 

@@ -27,6 +27,7 @@ from survey.research.builder.bank import TEMPLATES, BankPages, template
 from survey.research.builder.design import (
     apply_design,
     propose,
+    recommended_levels,
     with_better_mechanism,
     with_ranges,
 )
@@ -65,19 +66,16 @@ QUESTION_EDITS: Mapping[str, Callable[[DraftContent, int, BaseQuestion], DraftCo
 }
 """The buttons beside a question that change its design."""
 
-PROTECTION_EDITS = ("ask-some", "ask-all", "standard-level")
-"""The buttons of the section on protection."""
+PAGES: Mapping[str, str] = {"plan": "drafts.plan", "languages": "drafts.languages"}
+"""The pages to which their buttons return, by the name in the form; all others show the outline."""
 
-CONFIRMATIONS: Mapping[str, str] = {
-    "ask-some": "Saved. Questions per person: {key}.",
-    "ask-all": "Saved. Each person is asked all questions.",
-    "standard-level": "Saved. The weak questions now have the standard privacy level.",
-    "undo": "The change was undone.",
-    "use-design": "Saved. The draft now uses this design.",
-    "use-mechanism": "Saved. The question now uses this mechanism.",
-    "use-ranges": "Saved. The question now asks for ranges. Check their wording.",
+ANCHORS: Mapping[str, str] = {
+    "ask-some": "protection",
+    "ask-all": "protection",
+    "recommended-level": "protection",
+    "use-design": "design",
 }
-"""The confirmation of each button whose effect is not visible on the page that follows."""
+"""The part of the page where the effect of a button is visible."""
 
 ON_NEWEST = ("question-add", "question-from", "question-copy", "page-add", "use-design")
 """Buttons that need the newest draft: pressed twice, they would add twice or use another design."""
@@ -222,7 +220,8 @@ class _OutlinePages(DraftPages):
         query: dict[str, Any] = {}
         try:
             if action == "undo":
-                opened = self._drafts.undo(slug, email, key)
+                self._drafts.undo(slug, email, key)
+                flash("The change was undone.")
             else:
                 opened = self._drafts.change(slug, email, change)
                 if action in CHANGES and opened.content not in unchanged:
@@ -230,9 +229,6 @@ class _OutlinePages(DraftPages):
                     query["_anchor"] = _anchor_after(action, key, unchanged[0], opened.content)
         except (DesignError, NotFoundError) as error:
             flash(f"Nothing was changed: {error}.")
-        else:
-            if action in CONFIRMATIONS:
-                flash(CONFIRMATIONS[action].format(key=key))
         return redirect(self._address_after(slug, action, key, new_key[0], query))
 
     def _address_after(
@@ -240,18 +236,16 @@ class _OutlinePages(DraftPages):
     ) -> str:
         """Return the address of the page to show after a button was pressed."""
         question = whole_number(request.form.get("question", ""))
-        if action == "undo" and any(
-            other["key"] == question for other in self._drafts.open(slug).content.questions
-        ):
-            return url_for("drafts.question", slug=slug, key=question, _anchor="options")
+        if any(other["key"] == question for other in self._drafts.open(slug).content.questions):
+            is_of_options = request.form.get("did", "").startswith("option-")
+            query = {**query, "_anchor": "options" if is_of_options else None}
+            return url_for("drafts.question", slug=slug, key=question, **query)
         if new_key or action in QUESTION_EDITS:
             query = {**query, "_anchor": None}
             return url_for("drafts.question", slug=slug, key=new_key or key, **query)
-        if action == "use-design":
-            return url_for("drafts.plan", slug=slug, _anchor="design")
-        if action in PROTECTION_EDITS:
-            return url_for("drafts.outline", slug=slug, _anchor="protection")
-        return url_for("drafts.outline", slug=slug, **query)
+        name = "plan" if action == "use-design" else request.form.get("page", "")
+        page = PAGES.get(name, "drafts.outline")
+        return url_for(page, slug=slug, **query)
 
     def _edit(self, content: DraftContent, action: str, key: int) -> tuple[DraftContent, int]:
         """Return the draft after a button was pressed, and the key of a question that it added."""
@@ -269,17 +263,28 @@ class _OutlinePages(DraftPages):
             return edits.place_question(content, key, request.form.get("place", "")), 0
         if action == "use-design":
             return self._with_design(content, key), 0
+        if action == "recommended-level":
+            return self._with_recommended_level(content, key), 0
         if action in QUESTION_EDITS:
-            question = check_draft(content, self._caps).questions.get(key)
-            if question is None:
-                raise NotFoundError("this question was removed or has mistakes")
-            return QUESTION_EDITS[action](content, key, question), 0
-        if action == "standard-level":
-            weak = check_draft(content, self._caps).weak_keys
-            return edits.with_standard_level(content, weak), 0
+            return self._with_better_design(content, action, key), 0
         if action in EDITS:
             return EDITS[action](content, key), 0
         raise NotFoundError("the outline has no such button")
+
+    def _with_better_design(self, content: DraftContent, action: str, key: int) -> DraftContent:
+        question = check_draft(content, self._caps).questions.get(key)
+        if question is None:
+            raise NotFoundError("this question was removed or has mistakes")
+        return QUESTION_EDITS[action](content, key, question)
+
+    def _with_recommended_level(self, content: DraftContent, key: int) -> DraftContent:
+        """Set the recommended privacy level of a question, or of all that have one if key is 0."""
+        draft_check, planned = check_draft(content, self._caps), parse_plan(content.plan)
+        keys = {key} if key else None
+        levels = recommended_levels(content, draft_check, planned, keys)
+        if not levels:
+            raise DesignError("no better privacy level is recommended")
+        return edits.with_levels(content, levels)
 
     def _with_design(self, content: DraftContent, place: int) -> DraftContent:
         """Return the draft with the design at a place in the table of the plan page."""
@@ -351,7 +356,7 @@ def _anchor_after(action: str, key: int, before: DraftContent, after: DraftConte
     if action == "page-add":
         return f"page-{after.pages[-1].key}"
     if action != "question-remove":
-        return None
+        return ANCHORS.get(action)
     keys = [question["key"] for question in before.questions]
     place = keys.index(key)
     neighbors = [*keys[place + 1 : place + 2], *keys[max(place - 1, 0) : place]]

@@ -214,6 +214,11 @@ def _caution(question: PublishedQuestion, responses: Responses) -> str:
     return f"Too wide: above ±{wide}. {remedy}" if margin > WIDE_MARGIN else ""
 
 
+def is_imprecise(question: BaseQuestion, n: int) -> bool:
+    """Return whether the margin at n responses to the question is too wide to be useful."""
+    return planned_margin(to_published(question), n) > WIDE_MARGIN
+
+
 def _required_reports(question: PublishedQuestion, margin: float, share: Fraction) -> str:
     goal = _describe_margin(question, margin)
     n = required_responses(question, margin)

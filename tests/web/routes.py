@@ -63,6 +63,8 @@ FILES = {
     "reports.stylesheet": "survey/static/report.css",
     "drafts.script": "survey/static/builder.js",
     "drafts.preview_script": "survey/static/preview.js",
+    "drafts.outline_script": "survey/static/outline.js",
+    "drafts.shortcuts_script": "survey/static/shortcuts.js",
 }
 """Files whose address contains their hash."""
 

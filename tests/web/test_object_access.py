@@ -76,6 +76,8 @@ MINIMUM_ROLES = {
     "team.log": "owner",
     "drafts.script": "anybody",
     "drafts.preview_script": "anybody",
+    "drafts.outline_script": "anybody",
+    "drafts.shortcuts_script": "anybody",
     "drafts.bank": "editor",
     "drafts.preview": "viewer",
     "drafts.preview_page": "viewer",

@@ -132,6 +132,13 @@ class DraftCheck:
         """ln of `ratio`, rounded up."""
         return log_rounded_up(self.ratio)
 
+    @property
+    def epsilon_shares(self) -> dict[int, float]:
+        """The share of each question without mistakes in the sum of their epsilons, by key."""
+        epsilons = {key: question.channel.epsilon for key, question in self.questions.items()}
+        total = sum(epsilons.values())
+        return {key: epsilon / total for key, epsilon in epsilons.items() if total}
+
     def of_question(self, key: int) -> list[Mistake]:
         """Return the mistakes of one question."""
         return [mistake for mistake in self.mistakes if mistake.question == key]

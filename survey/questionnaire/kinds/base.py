@@ -121,6 +121,7 @@ class Kind:
     is_binary     the answers are yes and no
 
     label         the name of the type in the builder
+    icon          its icon there: the path of lines in 24 by 24 pixels
     mechanisms    the designs that a question of this type may name
     mechanism     the design of a question that names none
     fields        the draft's fields that only some types have and this one uses
@@ -129,6 +130,7 @@ class Kind:
 
     type: ClassVar[str] = ""
     label: ClassVar[str] = ""
+    icon: ClassVar[str] = ""
     is_numeric: ClassVar[bool] = False
     is_date: ClassVar[bool] = False
     is_multiple: ClassVar[bool] = False

@@ -18,6 +18,7 @@ class YesNo(Kind):
 
     type = "yes_no"
     label = "Yes or no"
+    icon = "M2 9l3 3 6-7M14 14l7 7m0-7l-7 7"
     is_binary = True
     mechanisms = ("grr", "best", "warner", "two_coins", "unrelated_question", "forced_response")
 
@@ -30,6 +31,7 @@ class SingleChoice(Kind):
 
     type = "single_choice"
     label = "One of several answers"
+    icon = "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 9a3 3 0 1 0 0 6a3 3 0 1 0 0-6"
     mechanisms = ("grr", "best", "forced_response", "exponential")
     fields = ("options", "shuffle_options")
 

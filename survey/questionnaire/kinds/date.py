@@ -21,6 +21,7 @@ class Date(GridKind):
 
     type = "date"
     label = "A date between two days"
+    icon = "M4 6h16v14H4zM4 11h16M8 3v5M16 3v5"
     is_date = True
     fields = ("low", "high", "step")
     whole_fields = ("step",)

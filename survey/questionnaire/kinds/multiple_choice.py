@@ -26,6 +26,7 @@ class MultipleChoice(Kind):
 
     type = "multiple_choice"
     label = "Any number of several answers"
+    icon = "M4 4h16v16H4zM8 12l3 3 5-6"
     is_multiple = True
     mechanisms = ("bits", "sampled_options", "half_space", "subsets")
     mechanism = "bits"

@@ -25,6 +25,7 @@ class Number(GridKind):
 
     type = "number"
     label = "A number between two bounds"
+    icon = "M10 4L8 20M17 4l-2 16M4 9h17M3 15h17"
     fields = ("low", "high", "step", "unit")
 
     def source(self, form: Mapping[str, Any]) -> dict[str, Any]:

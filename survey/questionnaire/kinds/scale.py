@@ -30,6 +30,7 @@ class Scale(Kind):
 
     type = "scale"
     label = "A scale"
+    icon = "M2 12h20M3 8v8M12 6v12M21 8v8"
     is_ordered = True
     mechanisms = (
         *("grr", "best", "forced_response", "exponential"),

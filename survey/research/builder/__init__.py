@@ -24,14 +24,35 @@ DRAFT_PAGES = (
 )
 """The endpoints and link texts of the pages of a draft, in the order of its navigation."""
 
+SHORTCUTS = {
+    "J": "Next question",
+    "K": "Previous question",
+    "A": "Add a question",
+    "C": "Copy the question",
+    "U": "Move the question up",
+    "D": "Move the question down",
+    "S": "Save",
+    "O": "Open the list of questions",
+    "P": "Preview",
+    "Z": "Undo the last change",
+    "?": "Show this list",
+}
+"""The keys of the builder and their effects; a button or link has its key in `data-key`."""
+
 
 def sections(workspace: Workspace) -> list[Section]:
     """The builder's pages and the template variables they use."""
     digest, script = static_file(STATIC / "builder.js", JAVASCRIPT)
     preview_digest, preview_script = static_file(STATIC / "preview.js", JAVASCRIPT)
+    outline_digest, outline_script = static_file(STATIC / "outline.js", JAVASCRIPT)
+    shortcuts_digest, shortcuts_script = static_file(STATIC / "shortcuts.js", JAVASCRIPT)
     routes = [
         Route("GET", "/assets/<version>/builder.js", "anybody", script, "script"),
         Route("GET", "/assets/<version>/preview.js", "anybody", preview_script, "preview_script"),
+        Route("GET", "/assets/<version>/outline.js", "anybody", outline_script, "outline_script"),
+        Route(
+            "GET", "/assets/<version>/shortcuts.js", "anybody", shortcuts_script, "shortcuts_script"
+        ),
     ]
     routes += preview.routes(workspace, preview_digest)
     for part in (outline, draft_editor, bank, comments, publication):
@@ -40,6 +61,13 @@ def sections(workspace: Workspace) -> list[Section]:
 
     @section.app_context_processor
     def variables() -> dict[str, Any]:
-        return {"builder_hash": digest, "draft_pages": DRAFT_PAGES}
+        return {
+            "builder_hash": digest,
+            "outline_hash": outline_digest,
+            "shortcuts_hash": shortcuts_digest,
+            "builder_shortcuts": SHORTCUTS,
+            "draft_pages": DRAFT_PAGES,
+            "draft_keys": {"drafts.outline": "o", "drafts.preview": "p"},
+        }
 
     return [section]

@@ -51,6 +51,9 @@ LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
 TYPE_NAMES: Mapping[str, str] = {name: kind.label for name, kind in KINDS.items()}
 """The names of the question types in the builder."""
 
+TYPE_ICONS: Mapping[str, str] = {name: kind.icon for name, kind in KINDS.items()}
+"""The icons of the question types, as the path of an SVG of 24 by 24 pixels."""
+
 
 def choices(names: Mapping[str, str]) -> list[SelectChoice]:
     """Return the choices of a select: values and labels."""

@@ -34,6 +34,7 @@ from survey.research.builder.design import (
 from survey.research.builder.draft_editor import CHANGES, DraftPages, LastChange
 from survey.research.builder.feedback import total_sentences
 from survey.research.builder.forms import (
+    TYPE_ICONS,
     TYPE_NAMES,
     DoForm,
     NewDraftForm,
@@ -176,6 +177,8 @@ class _OutlinePages(DraftPages):
             content=opened.content,
             draft_check=draft_check,
             types=TYPE_NAMES,
+            icons=TYPE_ICONS,
+            shares=draft_check.epsilon_shares,
             form=DoForm(formdata=None),
             written=written,
             written_page=written_page or opened.content.pages[-1].key,

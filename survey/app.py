@@ -23,7 +23,7 @@ from survey import api, errors, research, respond
 from survey.hosts import SLUGS, Host, Hosts
 from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
-from survey.security import API, Framing, framing_headers, headers
+from survey.security import API, Framing, Readers, framing_headers, headers, reader_headers
 from survey.settings import Settings
 from survey.store import Store, open_store
 
@@ -31,7 +31,10 @@ logger = logging.getLogger(__name__)
 
 UNEXPECTED = "an unexpected error"
 
-IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reports.stylesheet")
+IMMUTABLE_ENDPOINTS = (
+    *("respond.client_file", "research.asset", "reports.stylesheet"),
+    "share.script",
+)
 """Files whose addresses contain the hash of their content."""
 
 FRAMING: Mapping[str, Framing] = {
@@ -40,6 +43,9 @@ FRAMING: Mapping[str, Framing] = {
     "drafts.preview_page": "framed",
 }
 """The pages with a preview of a draft in a frame, and the preview."""
+
+READERS: Mapping[str, Readers] = {"readers.link": "link", "readers.figure": "figure"}
+"""The readers of results, by the endpoints whose headers they need."""
 
 RETRY_SECONDS = range(5, 16)
 """Values of Retry-After: a random one for each client, so that they do not all return at once."""
@@ -134,6 +140,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
                 onion_url=app.hosts.onion_url(request) if is_page else "",
             )
             | framing_headers(FRAMING.get(request.endpoint or "", ""), request.host)
+            | reader_headers(READERS.get(request.endpoint or ""))
         )
         return response
 

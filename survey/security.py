@@ -75,6 +75,20 @@ def framing_headers(framing: Framing, host: str) -> dict[str, str]:
     return {}
 
 
+Readers = Literal["link", "figure"]
+"""Readers without an account who need other headers: of a secret link, or of a public figure."""
+
+
+def reader_headers(readers: Readers | None) -> dict[str, str]:
+    """Return the headers of results that are read without an account.
+
+    No search engine lists a page with a secret address. Other sites show a public figure.
+    """
+    if readers == "link":
+        return {"X-Robots-Tag": "noindex"}
+    return {"Cross-Origin-Resource-Policy": "cross-origin"} if readers == "figure" else {}
+
+
 def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:
     """Return the headers that a host sends over https with the respondents' "page" and "files"."""
     policy = {"Content-Security-Policy": content_security_policy("'none'", collector)}

@@ -131,11 +131,17 @@ def respondent_link(
     return f"{address}#{fragment}"
 
 
-def qr_code(link: str, image_format: str = "svg") -> bytes:
-    """Draw a link as a QR code in one of `QR_FORMATS`, readable with a quarter of it damaged."""
+def qr_code(link: str, image_format: str = "svg", *, inline: bool = False) -> bytes:
+    """Draw a link as a QR code in one of `QR_FORMATS`, readable with a quarter of it damaged.
+
+    It is on white: on a dark page, scanners would not find its edge. An `inline` SVG, for HTML, has
+    no XML declaration and scales with its element.
+    """
     import segno
 
     image = io.BytesIO()
     code = segno.make(link, error="q", micro=False)
-    code.save(image, kind=image_format, scale=QR_FORMATS[image_format], border=4)
+    options = {"xmldecl": False, "svgns": False, "omitsize": True} if inline else {}
+    scale = QR_FORMATS[image_format]
+    code.save(image, kind=image_format, scale=scale, border=4, light="#fff", **options)
     return image.getvalue()

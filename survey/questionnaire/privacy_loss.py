@@ -124,6 +124,19 @@ A suspicion of 10% becomes at most 50%, one of 50% becomes at most 90%.'
     )
 
 
+def invitation_sentence(ratio: Fraction) -> str:
+    """Return the protection of a whole report in one sentence for people who are invited.
+
+    >>> invitation_sentence(Fraction(9))
+    'Your device rolls dice before it sends each answer: with all your answers together, a \
+suspicion of 10% about you becomes at most 50%.'
+    """
+    return (
+        "Your device rolls dice before it sends each answer: with all your answers together, "
+        f"a suspicion of 10% about you {becomes(Bounds.of(ratio).from10)}."
+    )
+
+
 def topic_bounds(definition: Definition) -> dict[str, Bounds]:
     """Return what all reports about each topic can reveal, by topic."""
     return {topic: Bounds.of(ratio) for topic, ratio in definition.topic_ratios.items()}

@@ -13,6 +13,7 @@ from survey.research import (
     analyses,
     builder,
     downloads,
+    share,
     surveys,
     team,
     version_changes,
@@ -41,5 +42,8 @@ def init_app(
     # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace(store, results, settings, preview_page)
-    parts = (accounts, team, builder, surveys, analyses, version_changes, downloads)
+    parts = (
+        *(accounts, team, builder, surveys, analyses, version_changes, downloads),
+        share,
+    )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

@@ -55,7 +55,7 @@ SIGNED_OUT = "you are signed out. Press Save to keep your text."
 LOG_LENGTH = 500
 """Number of actions that a log page shows."""
 
-PUBLISHED_ONLY = ("collection", "lifecycle")
+PUBLISHED_ONLY = ("collection", "lifecycle", "share")
 """Sections that exist for published surveys, not for drafts and their test runs."""
 
 

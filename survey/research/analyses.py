@@ -88,7 +88,7 @@ Context = dict[str, Any]
 
 def sections(workspace: Workspace) -> list[Section]:
     """Declare the pages, files and figures of every analysis; a link reproduces its view."""
-    views = _AnalysisPages(workspace)
+    views = AnalysisPages(workspace)
     version, explore = "/<int:version>", "/explore"
 
     def page(path: str, analysis: Analysis, name: str = "", **options: Any) -> Route:
@@ -156,7 +156,7 @@ class UploadForm(FlaskForm):  # type: ignore[misc]
     submit = SubmitField("Upload")
 
 
-class _View(NamedTuple):
+class View(NamedTuple):
     """A parsed link to an analysis."""
 
     analysis: Analysis
@@ -174,10 +174,12 @@ class _View(NamedTuple):
         return {"level": level, "version": version, **self.request.query}
 
 
-Surroundings = Callable[[_View, Any], Context]
+Surroundings = Callable[[View, Any], Context]
 
 
-class _AnalysisPages(Pages):
+class AnalysisPages(Pages):
+    """The pages and files of every analysis, for readers of any kind."""
+
     def newest(self, slug: str) -> Any:
         """Redirect to the dashboard of the newest version."""
         version, options = find_survey(self._store, slug).version, parse_options(request.args)
@@ -197,13 +199,13 @@ class _AnalysisPages(Pages):
         result, errors = None, {}
         if view.request.is_complete:
             try:
-                result = self._compute(view)
+                result = self.compute(view)
             except analysis.errors as error:
                 if not analysis.error_field:
                     raise
                 field = error.field if isinstance(error, FieldError) else analysis.error_field
                 errors = {field: str(error)}
-        return self._render(view, result, errors, surroundings)
+        return self.render(view, result, errors, surroundings)
 
     def table(
         self, analysis: Analysis, kind: str, slug: str, version: int = 0, **path: str
@@ -223,16 +225,19 @@ class _AnalysisPages(Pages):
         view = self._parse(analysis, slug, version, path)
         if kind not in FORMATS:
             raise NotFoundError(f"there is no figure .{kind}: choose one of {', '.join(FORMATS)}")
-        options = FigureOptions.parse(request.args)
+        result, content = self.figure_file(view, kind, FigureOptions.parse(request.args))
+        name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
+        return download(content, FORMATS[kind], name)
+
+    def figure_file(self, view: View, kind: str, options: FigureOptions) -> tuple[Any, bytes]:
+        """Return the result of an analysis and its chart as a file."""
         result, specification = self._chart(view)
         source = (
-            analysis.source(result, view.request)
-            if analysis.source
+            view.analysis.source(result, view.request)
+            if view.analysis.source
             else figure_source(view.survey, datetime.now(UTC))
         )
-        name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
-        content = chart_file(view.survey, specification, kind, options, source)
-        return download(content, FORMATS[kind], name)
+        return result, chart_file(view.survey, specification, kind, options, source)
 
     def chart(
         self, analysis: Analysis, slug: str, look: str, version: int = 0, **path: str
@@ -269,7 +274,7 @@ class _AnalysisPages(Pages):
                 raise DesignError((form.errors.get("file") or ["Send the form again"])[0])
             margins = decode_margins(form.file.data.read())
         except DesignError as error:
-            return self._render(view, None, {"file": str(error)}, self.upload_context)
+            return self.render(view, None, {"file": str(error)}, self.upload_context)
         query: dict[str, Any] = {**view.query, "margins": margins}
         return redirect(url_for("results.weighting", slug=slug, **query))
 
@@ -301,11 +306,11 @@ class _AnalysisPages(Pages):
             flash(f"The note of {note.day} was deleted: “{note.text}”")
         return self._back_to_notes(view)
 
-    def _back_to_notes(self, view: _View) -> Any:
+    def _back_to_notes(self, view: View) -> Any:
         query = {**view.query, "slug": view.survey.slug, "version": view.survey.version}
         return redirect(url_for("results.trend", _anchor="notes", **query))
 
-    def _parse(self, analysis: Analysis, slug: str, version: int, path: Mapping[str, str]) -> _View:
+    def _parse(self, analysis: Analysis, slug: str, version: int, path: Mapping[str, str]) -> View:
         query = request.args
         options: Mapping[str, str] = query
         survey_version: int | None = version
@@ -315,32 +320,34 @@ class _AnalysisPages(Pages):
             options = {"level": level} if level else {}
             survey_version = whole_number(query.get("version", "")) or None
         survey = find_survey(self._store, slug, survey_version)
-        return _View(analysis, survey, parse_options(options), analysis.parse(query, path), path)
+        return View(analysis, survey, parse_options(options), analysis.parse(query, path), path)
 
-    def _compute(self, view: _View) -> Any:
+    def compute(self, view: View) -> Any:
+        """Return the result that a link to an analysis describes."""
         return view.analysis.compute(
             self._workspace.results, view.survey, view.request, view.options
         )
 
-    def _compute_file(self, view: _View) -> Any:
+    def _compute_file(self, view: View) -> Any:
         """Compute the result for a file: an error that a page shows becomes the whole response."""
         try:
-            result = self._compute(view)
+            result = self.compute(view)
         except (CountsError, ChannelError) as error:
             raise DesignError(str(error)) from error
         if isinstance(result, TrendResult) and not result.groups:
             raise NotFoundError(f"{view.survey.slug} has no groups of this kind")
         return result
 
-    def _chart(self, view: _View) -> tuple[Any, dict[str, Any]]:
+    def _chart(self, view: View) -> tuple[Any, dict[str, Any]]:
         result = self._compute_file(view)
         if view.analysis.chart is None:
             raise NotFoundError(f"{view.analysis.name} has no chart")
         return result, view.analysis.chart(result, view.request)
 
-    def _render(
-        self, view: _View, result: Any, errors: Mapping[str, str], surroundings: Surroundings | None
+    def render(
+        self, view: View, result: Any, errors: Mapping[str, str], surroundings: Surroundings | None
     ) -> tuple[str, int]:
+        """Return the page of a result and its status."""
         analysis = view.analysis
         context: Context = {
             "survey": view.survey,
@@ -358,7 +365,7 @@ class _AnalysisPages(Pages):
         }
         return render_template(analysis.template, **context), 422 if errors else 200
 
-    def dashboard_context(self, view: _View, result: SurveyResult) -> Context:
+    def dashboard_context(self, view: View, result: SurveyResult) -> Context:
         """Return what the dashboard shows around its questions."""
         definition = view.survey.definition
         links = _PageLinks("results.dashboard", view.survey, {})
@@ -370,7 +377,7 @@ class _AnalysisPages(Pages):
             **self._results_context(view, links, self._store.versions(view.survey.slug)),
         }
 
-    def question_context(self, view: _View, result: SurveyResult) -> Context:
+    def question_context(self, view: View, result: SurveyResult) -> Context:
         """Return what the page of one question shows around it."""
         question_id = view.path["question"]
         links = _PageLinks("results.question", view.survey, {"question": question_id})
@@ -381,7 +388,7 @@ class _AnalysisPages(Pages):
         }
 
     def trend_context(
-        self, view: _View, result: TrendResult, note_form: NoteForm | None = None
+        self, view: View, result: TrendResult, note_form: NoteForm | None = None
     ) -> Context:
         """Return what a page over links, time or versions shows around its figures."""
         request_ = result.request
@@ -403,12 +410,12 @@ class _AnalysisPages(Pages):
             "versions": links.version_choices(view.options, versions),
         }
 
-    def upload_context(self, view: _View, result: Any) -> Context:  # noqa: ARG002
+    def upload_context(self, view: View, result: Any) -> Context:  # noqa: ARG002
         """Return the form that uploads margins."""
         return {"form": UploadForm(formdata=None)}
 
     def _results_context(
-        self, view: _View, links: _PageLinks, versions: list[PublishedSurvey]
+        self, view: View, links: _PageLinks, versions: list[PublishedSurvey]
     ) -> Context:
         """Return what every page of estimates shows above and around the figures."""
         definition = view.survey.definition
@@ -460,7 +467,7 @@ def _card_cautions(result: SurveyResult, *, closed: bool) -> Callable[[QuestionR
     return caution
 
 
-def _file_stem(view: _View, result: Any) -> str:
+def _file_stem(view: View, result: Any) -> str:
     # Only the result knows the question of a trend whose link names none.
     if isinstance(result, SmallGroupsResult):
         return result.file_stem

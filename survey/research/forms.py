@@ -39,6 +39,7 @@ MAX_DIGITS = 15
 MAX_INVITATIONS = 100_000
 MAX_RESPONSES = 10**9
 MAX_TOKEN_NAME = 60
+MAX_LINK_LABEL = 60
 
 NO_EMAIL = "Enter an email address, such as name@example.org"
 
@@ -242,6 +243,32 @@ class InvitationsForm(FlaskForm):  # type: ignore[misc]
     # Invitations per group when the page was opened: a form sent twice creates them once.
     made = HiddenField()
     submit = SubmitField("Create and download links")
+
+
+class ResultLinkForm(FlaskForm):  # type: ignore[misc]
+    """A new link to the results: the reader it is for, and its last day."""
+
+    label = StringField(
+        "Who is it for?",
+        [
+            InputRequired("Enter who the link is for, such as Ministry"),
+            Length(max=MAX_LINK_LABEL, message=f"Use at most {MAX_LINK_LABEL} characters"),
+        ],
+    )
+    expires = DateField("Last day", [InputRequired("Enter the last day of the link")])
+    submit = SubmitField("Create link")
+
+
+class RevokeResultLinkForm(FlaskForm):  # type: ignore[misc]
+    """The link to the results to revoke."""
+
+    link = HiddenField()
+
+
+class PublicResultsForm(FlaskForm):  # type: ignore[misc]
+    """Whether everybody may read the results: "yes" or empty."""
+
+    public = HiddenField()
 
 
 class ScheduleForm(FlaskForm):  # type: ignore[misc]

@@ -11,13 +11,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from flask import Response, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.invitations import (
     issue_invitations,
     new_tokens,
-    qr_code,
     respondent_link,
     validate_stratum,
 )
@@ -70,6 +69,7 @@ SURVEY_PAGES = (
     ("results.newest", "Results"),
     ("results.crosstab", "Explore"),
     ("collection.overview", "Collect"),
+    ("share.page", "Share"),
     ("team.members", "Team"),
     ("team.log", "Log"),
 )
@@ -180,7 +180,6 @@ def _collection_sections(workspace: Workspace) -> list[Section]:
             "/research/surveys/<slug>/collect",
             [
                 Route("GET", "", "editor", pages.overview),
-                Route("GET", "/link.svg", "editor", pages.qr_code),
                 Route("POST", "/invite", "editor", pages.invite),
                 Route("POST", "/schedule", "editor", pages.schedule),
                 Route("POST", "/close", "owner", pages.close),
@@ -238,12 +237,6 @@ class _CollectionPages(Pages):
 
     def _next_release(self) -> str:
         return next_release(time.time(), self._settings.release_every)
-
-    def qr_code(self, slug: str) -> Response:
-        """Return the open link as a QR code."""
-        survey = _open_survey(find_survey(self._store, slug))
-        image = qr_code(respondent_link(survey, self._settings))
-        return download(image, "image/svg+xml", f"{slug}-link.svg")
 
     def invite(self, slug: str) -> Any:
         """Create single-use invitations and return them as a file."""

@@ -16,7 +16,7 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.loading import source_of
 from survey.respond import Client
 from survey.security import hash_of
-from survey.store import ColleagueLink, PublishedSurvey, Role, Store
+from survey.store import ColleagueLink, PublishedSurvey, ResultLink, Role, Store
 from tests.conftest import ROOT
 from tests.results.populations import add_people, shares_by_first_answer
 
@@ -65,6 +65,7 @@ FILES = {
     "drafts.preview_script": "survey/static/preview.js",
     "drafts.outline_script": "survey/static/outline.js",
     "drafts.shortcuts_script": "survey/static/shortcuts.js",
+    "share.script": "survey/static/share.js",
 }
 """Files whose address contains their hash."""
 
@@ -107,6 +108,13 @@ class Routes:
         self._store.add_colleague_link(hash_of(token), link)
         return token
 
+    def result_link(self) -> str:
+        """Create a link to the survey's results and return its token."""
+        token, now = secrets.token_urlsafe(32), int(time.time())
+        link = ResultLink(self._survey.slug, "Ministry", now + 3600, self._maker.key)
+        self._store.add_result_link(hash_of(token), link, now)
+        return token
+
     def address(self, rule: Rule, team: Mapping[int, Role] | None = None) -> str:
         """Return the address of a route; create the draft or link that the route requires."""
         expected = rule.arguments
@@ -127,7 +135,10 @@ class Routes:
         if is_of_a_draft(rule):
             values["slug"] = self.draft(team or {self._maker.key: "owner"})
         if "token" in expected:
-            values["token"] = self.link()
+            is_shared = rule.endpoint == "readers.link"
+            values["token"] = self.result_link() if is_shared else self.link()
+        elif rule.endpoint.startswith("readers."):
+            self._store.set_public_results(self._survey.slug, public=True)
         requested = PARAMETERS.get(
             rule.endpoint, PARAMETERS.get(rule.endpoint.partition(".")[0], {})
         )

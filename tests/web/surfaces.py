@@ -40,6 +40,7 @@ SECTIONS = ("results.", "versions.", "collection.", "microdata.", "reports.", "r
 PAGES = (
     *("home", "healthz", "research.surveys", "research.publish", "drafts.new"),
     *("team.members", "team.log", "people.log", "people.researchers"),
+    *("readers.public", "readers.figure", "share.page"),
 )
 
 FILES = ("respond.client_file", "reports.stylesheet", "respond.favicon", "reports.report_pdf")

@@ -34,11 +34,8 @@ def do(client, action: str, **data):
     return send(client, f"{PAGE}/{action}", page=PAGE, **data)
 
 
-def test_the_open_link_is_shown_as_text_and_as_qr_code(owner, small):
+def test_the_open_link_is_shown_as_text(owner, small):
     assert f"/s/small#d={small.sha256[:32]}" in owner.get(PAGE).text
-    image = owner.get(f"{PAGE}/link.svg")
-    assert image.content_type == "image/svg+xml"
-    assert image.data.startswith(b"<?xml")
 
 
 @pytest.mark.security
@@ -242,7 +239,6 @@ def test_a_closed_survey_gets_no_invitations_or_schedule(owner, store, small):
     page = owner.get(PAGE)
     store.close_survey("small", TODAY)
     assert send(owner, f"{PAGE}/invite", page="/research/publish", count="9").status_code == 410
-    assert owner.get(f"{PAGE}/link.svg").status_code == 410
     assert page.status_code == 200
 
 

@@ -59,6 +59,9 @@ FRAMES = re.compile(r"/research/drafts/[^/]+/(preview|questions/\d+)")
 FRAMED = re.compile(r"/research/drafts/[^/]+/preview/page")
 """The only pages that show a frame, and the only one that can be shown in one."""
 
+PUBLIC_FIGURE = re.compile(r"/research/public/[^/]+/\d+/figures/[^/]+\.svg")
+"""The only address whose content other sites can show."""
+
 FRAMED_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src {}/client/; style-src 'self'; "
     "img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; "
@@ -81,6 +84,10 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
         if FRAMED.fullmatch(path):
             expected["Content-Security-Policy"] = FRAMED_POLICY.format(response.request.host)
             expected["X-Frame-Options"] = "SAMEORIGIN"
+        if path.startswith("/research/results/"):
+            expected["X-Robots-Tag"] = "noindex"
+        if PUBLIC_FIGURE.fullmatch(path):
+            expected["Cross-Origin-Resource-Policy"] = "cross-origin"
     if path.startswith(IMMUTABLE) and response.status_code == 200:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):
@@ -98,7 +105,8 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
 
 PARTS = [
     ("", "respond", "accounts", "account", "tokens"),
-    ("team", "people", "collection", "lifecycle", "microdata"),
+    ("team", "people", "collection", "lifecycle", "microdata", "versions"),
+    ("share", "readers"),
     ("drafts",),
     ("reports",),
     ("research",),

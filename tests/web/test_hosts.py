@@ -19,7 +19,7 @@ from survey.settings import Caps
 from survey.store import PublishedSurvey
 from tests.conftest import EMAIL, ONION, PASSWORD, SMALL, TODAY
 from tests.web.researchers import token
-from tests.web.routes import Routes
+from tests.web.routes import Routes, add_links
 from tests.web.test_headers import check_headers
 
 pytestmark = pytest.mark.security
@@ -31,7 +31,8 @@ ORIGINS = (PUBLIC, RESEARCH, UNKNOWN, ONION)
 RESPONDENTS = {"respond", "home", "healthz"}
 RESEARCHERS = {
     *("accounts", "account", "tokens", "team", "people", "research", "drafts", "collection"),
-    *("lifecycle", "results", "versions", "microdata", "reports", "api", "home", "healthz"),
+    *("lifecycle", "results", "microdata", "reports", "api", "home", "healthz"),
+    *("share", "readers", "versions"),
 }
 """Parts of the application for each audience; on purpose, this repeats the application's table."""
 
@@ -85,6 +86,7 @@ def requests(app: Flask, routes: Routes) -> Iterator[tuple[str, str, str]]:
 def test_every_route_answers_on_the_hosts_of_its_audience_only(
     two_origins, store, small, researcher
 ):
+    add_links(store, small)
     client = two_origins.test_client()
     routes = Routes(two_origins, store, small, EMAIL)
     for endpoint, address, method in requests(two_origins, routes):

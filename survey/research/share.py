@@ -1,0 +1,320 @@
+"""Sharing a survey: its link, QR code, poster and email text; results without an account.
+
+The page of a survey's results is read by holders of a secret link until it expires, and by
+everybody while the results are public. Both see the same released and suppressed results as the
+team, by the same views, without any control.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flask import Response, flash, redirect, render_template, request, url_for
+from markupsafe import Markup
+
+from survey.collect.invitations import QR_FORMATS, qr_code, respondent_link
+from survey.collect.release import utc_today
+from survey.errors import ClosedError, NotFoundError
+from survey.questionnaire.privacy_loss import invitation_sentence
+from survey.research.access import Pages, Route, Section, Workspace, static_file
+from survey.research.analyses import AnalysisPages, Choice, Context, View
+from survey.research.downloads import PDF, download, file_name, to_pdf
+from survey.research.forms import (
+    PublicResultsForm,
+    ResultLinkForm,
+    RevokeResultLinkForm,
+    whole_number,
+)
+from survey.results.analyses import ESTIMATES
+from survey.results.charts import FORMATS, FigureOptions
+from survey.results.estimates.chart import PART_CHARTS, file_chart, has_chart
+from survey.results.estimates.result import SurveyResult
+from survey.results.exports.methods import methods_statement
+from survey.results.request import DEFAULT_OPTIONS
+from survey.security import hash_of
+from survey.store import PublishedSurvey, ResultLink, find_survey
+
+STATIC = Path(__file__).resolve().parent.parent / "static"
+
+LINK_DAYS, MAX_LINK_DAYS = 30, 365
+"""How long a link to the results is valid unless its maker chooses a day, and at most."""
+
+NOT_SHARED = "No results are shared at this address. The link may have expired or been revoked."
+"""One answer for unknown, expired and revoked links, and for results that are not public."""
+
+RESULTS = replace(ESTIMATES, template="research/shared_results.html")
+
+EMBEDDED = FigureOptions(size="small")
+"""The only size of public figures: readers must not choose what the server draws."""
+
+
+def sections(workspace: Workspace) -> list[Section]:
+    """Declare the Share page of a survey, and the results for readers without an account."""
+    script_hash, script = static_file(STATIC / "share.js", "text/javascript; charset=utf-8")
+    pages, readers = _SharePages(workspace), _ReaderPages(workspace)
+    survey = "/surveys/<slug>/share"
+    routes = [
+        Route("GET", "/assets/<version>/share.js", "anybody", script, "script"),
+        Route("GET", survey, "editor", pages.page),
+        Route("GET", f"{survey}/link.<kind>", "editor", pages.qr_code),
+        Route("GET", f"{survey}/poster.pdf", "editor", pages.poster),
+        Route("POST", f"{survey}/links", "owner", pages.create_link),
+        Route("POST", f"{survey}/links/end", "owner", pages.revoke_link),
+        Route("POST", f"{survey}/public", "owner", pages.set_public),
+    ]
+    share = Section("share", "/research", routes)
+    share.app_context_processor(lambda: {"share_hash": script_hash})
+    reader_section = Section(
+        "readers",
+        "/research",
+        [
+            Route("GET", "/results/<token>", "anybody", readers.link),
+            Route("GET", "/public/<slug>", "anybody", readers.public),
+            Route(
+                "GET",
+                "/public/<slug>/<int:version>/figures/<question>-<part>.svg",
+                "anybody",
+                readers.public_figure,
+                "figure",
+            ),
+        ],
+    )
+    return [share, reader_section]
+
+
+class Embed(NamedTuple):
+    """A public figure: the question it shows, and the HTML that puts it on another site."""
+
+    question_id: str
+    part: str
+    text: str
+    code: str
+
+
+class _SharePages(Pages):
+    def page(self, slug: str) -> str:
+        """Show all ways to share the survey and its results."""
+        return self._page(slug)
+
+    def _page(self, slug: str, form: ResultLinkForm | None = None, new_link: str = "") -> str:
+        survey, today = find_survey(self._store, slug), utc_today()
+        is_public = self._store.has_public_results(slug)
+        link = respondent_link(survey, self._settings) if _has_link(survey) else ""
+        return render_template(
+            "research/share.html",
+            survey=survey,
+            link=link,
+            code=Markup(qr_code(link, inline=True).decode()) if link else "",  # noqa: S704
+            subject=survey.definition.title,
+            message=_message(survey, link),
+            qr_formats=list(QR_FORMATS),
+            result_links=self._store.result_links(slug, int(time.time())),
+            last_day=_last_day,
+            new_link=new_link,
+            form=form
+            or ResultLinkForm(formdata=None, label="", expires=today + timedelta(LINK_DAYS)),
+            limits={"min": today.isoformat(), "max": _max_day(today).isoformat()},
+            revoke_form=RevokeResultLinkForm(formdata=None),
+            public_form=PublicResultsForm(formdata=None),
+            is_public=is_public,
+            public_link=self._address("readers.public", slug=slug),
+            embeds=self._embeds(survey) if is_public else [],
+        )
+
+    def qr_code(self, slug: str, kind: str) -> Response:
+        """Return the open link as a QR code."""
+        if kind not in QR_FORMATS:
+            raise NotFoundError(
+                f"there is no QR code .{kind}: choose one of {', '.join(QR_FORMATS)}"
+            )
+        image = qr_code(self._link(find_survey(self._store, slug)), kind)
+        return download(image, FORMATS[kind], f"{slug}-link.{kind}")
+
+    def poster(self, slug: str) -> Response:
+        """Return a poster with the open link as PDF on A4."""
+        survey = find_survey(self._store, slug)
+        link = self._link(survey)
+        page = render_template(
+            "research/poster.html",
+            survey=survey,
+            code=Markup(qr_code(link, inline=True).decode()),  # noqa: S704
+            address=link.partition("#")[0].partition("://")[2],
+            protection=invitation_sentence(survey.definition.ratio),
+        )
+        style = (STATIC / "poster.css").read_text(encoding="utf-8")
+        return download(to_pdf(page, style), PDF, file_name(survey, "poster.pdf"))
+
+    def create_link(self, slug: str) -> Any:
+        """Create a link to the results and show it once; only its hash is stored."""
+        find_survey(self._store, slug)
+        form, today = ResultLinkForm(), utc_today()
+        if not form.validate_on_submit() or not _check_day(form, today):
+            return self._page(slug, form), 422
+        token, label = secrets.token_urlsafe(32), form.label.data.strip()
+        link = ResultLink(slug, label, _end_of(form.expires.data), self._gate.researcher().key)
+        self._store.add_result_link(hash_of(token), link, int(time.time()))
+        self._log.write("created a results link", slug, f"{label}, until {form.expires.data}")
+        return self._page(slug, new_link=self._address("readers.link", token=token))
+
+    def revoke_link(self, slug: str) -> Any:
+        """Revoke the link to the results that the form names."""
+        link_id = RevokeResultLinkForm().link.data or ""
+        for link in self._store.result_links(slug, int(time.time())):
+            if link.token_hash.hex() == link_id and self._store.revoke_result_link(
+                slug, link.token_hash
+            ):
+                self._log.write("revoked a results link", slug, link.label)
+                flash("This link has been revoked.")
+        return redirect(url_for("share.page", slug=slug, _anchor="links"))
+
+    def set_public(self, slug: str) -> Any:
+        """Open the results to everybody, or stop doing so."""
+        find_survey(self._store, slug)
+        public = PublicResultsForm().public.data == "yes"
+        if public != self._store.has_public_results(slug):
+            self._store.set_public_results(slug, public=public)
+            self._log.write("made the results public" if public else "ended public results", slug)
+            flash(
+                "Everybody can read the results now."
+                if public
+                else "The results are no longer public."
+            )
+        return redirect(url_for("share.page", slug=slug, _anchor="public"))
+
+    def _link(self, survey: PublishedSurvey) -> str:
+        if survey.state == "closed":
+            raise ClosedError(f"{survey.slug} is closed and accepts no responses")
+        if not _has_link(survey):
+            raise NotFoundError(f"{survey.slug} accepts responses by invitation only")
+        return respondent_link(survey, self._settings)
+
+    def _address(self, endpoint: str, **values: Any) -> str:
+        return f"{self._settings.researchers_url}{url_for(endpoint, **values)}"
+
+    def _embeds(self, survey: PublishedSurvey) -> list[Embed]:
+        """Return the figures that the public results show, in the survey's order."""
+        result = self._workspace.results.result(survey)
+        return [
+            Embed(
+                question.question.id,
+                part,
+                question.question.text,
+                str(
+                    Markup('<figure><img alt="{}" src="{}"></figure>').format(
+                        file_chart(question, part)["description"],
+                        self._address(
+                            "readers.figure",
+                            slug=survey.slug,
+                            version=survey.version,
+                            question=question.question.id,
+                            part=part,
+                        ),
+                    )
+                ),
+            )
+            for question in result.questions
+            for part in PART_CHARTS
+            if has_chart(question, part)
+        ]
+
+
+def _has_link(survey: PublishedSurvey) -> bool:
+    return survey.state != "closed" and survey.definition.access == "open"
+
+
+def _message(survey: PublishedSurvey, link: str) -> str:
+    """Return an email that invites people to respond; it states nothing but facts."""
+    closes = survey.schedule.closes
+    last_day = f"\n\nYou can respond until {closes} (UTC)." if closes else ""
+    return (
+        f"Hello,\n\nPlease take part in the survey “{survey.definition.title}”:\n\n{link}\n\n"
+        f"{invitation_sentence(survey.definition.ratio)} Taking part is up to you.{last_day}\n"
+    )
+
+
+def _max_day(today: date) -> date:
+    return today + timedelta(MAX_LINK_DAYS)
+
+
+def _check_day(form: ResultLinkForm, today: date) -> bool:
+    """Return whether the last day of a link is allowed; if not, add an error to the form."""
+    if today <= form.expires.data <= _max_day(today):
+        return True
+    form.expires.errors = [f"Choose a day from {today} to {_max_day(today)}"]
+    return False
+
+
+def _end_of(day: date) -> int:
+    """Return the Unix time at which a UTC day ends."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) + 24 * 3600
+
+
+def _last_day(expires: int) -> date:
+    """Return the UTC day whose end is a Unix time."""
+    return datetime.fromtimestamp(expires - 1, UTC).date()
+
+
+class _ReaderPages(AnalysisPages):
+    def link(self, token: str) -> Any:
+        """Show the results of the survey of a valid link."""
+        slug = self._store.slug_of_result_link(hash_of(token), int(time.time()))
+        if slug is None:
+            raise NotFoundError(NOT_SHARED)
+        return self._results(slug)
+
+    def public(self, slug: str) -> Any:
+        """Show public results."""
+        self._check_public(slug)
+        return self._results(slug)
+
+    def public_figure(self, slug: str, version: int, question: str, part: str) -> Response:
+        """Return a figure of public results, for other sites."""
+        self._check_public(slug)
+        path = {"question": question, "part": part}
+        view = self._view(find_survey(self._store, slug, version), path)
+        _, content = self.figure_file(view, "svg", EMBEDDED)
+        return Response(content, content_type=FORMATS["svg"])
+
+    def _check_public(self, slug: str) -> None:
+        if not self._store.has_public_results(slug):
+            raise NotFoundError(NOT_SHARED)
+
+    def _view(self, survey: PublishedSurvey, path: dict[str, str]) -> View:
+        # Every reader gets the same options: the server computes nothing for a stranger alone.
+        return View(RESULTS, survey, DEFAULT_OPTIONS, RESULTS.parse({}, path), path)
+
+    def _results(self, slug: str) -> Any:
+        survey = find_survey(
+            self._store, slug, whole_number(request.args.get("version", "")) or None
+        )
+        view = self._view(survey, {})
+
+        def surroundings(view: View, result: SurveyResult) -> Context:
+            return {
+                **self.dashboard_context(view, result),
+                "is_shared": True,
+                "versions": self._version_choices(survey),
+                "statement": methods_statement(result),
+            }
+
+        return self.render(view, self.compute(view), {}, surroundings)
+
+    def _version_choices(self, survey: PublishedSurvey) -> list[Choice]:
+        """Return the links to the versions, the newest first; empty with one version only."""
+        versions = self._store.versions(survey.slug)
+        if len(versions) < 2:
+            return []
+        place = request.view_args or {}
+        return [
+            Choice(
+                f"{version.version} ({version.state})",
+                url_for(request.endpoint or "", **place, version=version.version),
+                version.version == survey.version,
+            )
+            for version in versions
+        ]

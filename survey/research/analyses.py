@@ -290,7 +290,7 @@ class AnalysisPages(Pages):
                 self._log.write("added a note", slug, f"{form.day.data}: {form.text.data}")
                 return self._back_to_notes(view)
         surroundings = partial(self.trend_context, note_form=form)
-        page, _ = self._render(view, self._compute(view), {}, surroundings)
+        page, _ = self.render(view, self.compute(view), {}, surroundings)
         return page, 422
 
     def delete_note(self, slug: str, version: int, number: int) -> Any:

@@ -34,6 +34,7 @@ UNEXPECTED = "an unexpected error"
 IMMUTABLE_ENDPOINTS = (
     *("respond.client_file", "research.asset", "reports.stylesheet"),
     "share.script",
+    *("looks.stylesheet", "looks.logo"),
 )
 """Files whose addresses contain the hash of their content."""
 
@@ -41,8 +42,9 @@ FRAMING: Mapping[str, Framing] = {
     "drafts.preview": "frames",
     "drafts.question": "frames",
     "drafts.preview_page": "framed",
+    "looks.logo": "isolated",
 }
-"""The pages with a preview of a draft in a frame, and the preview."""
+"""The pages with a preview of a draft in a frame, the preview, and the files of researchers."""
 
 READERS: Mapping[str, Readers] = {"readers.link": "link", "readers.figure": "figure"}
 """The readers of results, by the endpoints whose headers they need."""

@@ -56,12 +56,15 @@ def content_security_policy(
 PREVIEW_FILES = "/client/"
 """The only addresses to which the preview of a draft may send requests: the shipped files."""
 
-Framing = Literal["", "frames", "framed"]
-"""Whether a page shows a frame, or is shown in one; both from the same origin only."""
+Framing = Literal["", "frames", "framed", "isolated"]
+"""Whether a page shows a frame, or is shown in one; both from the same origin only.
+
+An isolated file came from a researcher: opened by itself, it has no origin and loads nothing.
+"""
 
 
 def framing_headers(framing: Framing, host: str) -> dict[str, str]:
-    """Return the headers of the builder's pages that show a preview, and of the preview itself.
+    """Return the headers of pages that show a preview, of the preview, and of isolated files.
 
     The preview has no address to which it could send a report, whatever its scripts do.
     """
@@ -72,6 +75,8 @@ def framing_headers(framing: Framing, host: str) -> dict[str, str]:
         files = f"{host}{PREVIEW_FILES}"
         policy = content_security_policy("'none'", connect=files, ancestors="'self'")
         return {"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
+    if framing == "isolated":
+        return {"Content-Security-Policy": "default-src 'none'; sandbox"}
     return {}
 
 

@@ -39,6 +39,8 @@ from survey.questionnaire.privacy_loss import (
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.downloads import CSV, download, file_name
 from survey.research.forms import NoteForm, whole_number
+from survey.research.look import shown_look
+from survey.results.accents import accent_variants, with_accent
 from survey.results.analyses import (
     CROSSTAB,
     DIFFERENCE,
@@ -237,6 +239,8 @@ class AnalysisPages(Pages):
             if view.analysis.source
             else figure_source(view.survey, datetime.now(UTC))
         )
+        accent = shown_look(self._store, view.survey.slug).accent
+        specification = with_accent(specification, accent)
         return result, chart_file(view.survey, specification, kind, options, source)
 
     def chart(
@@ -247,7 +251,10 @@ class AnalysisPages(Pages):
         if look not in PALETTES:
             raise NotFoundError(f"there is no chart in {look}: choose one of {', '.join(PALETTES)}")
         _, specification = self._chart(view)
-        return Response(analysis.svg(specification, look), content_type=FORMATS["svg"])
+        svg = analysis.svg(specification, look)
+        if accent := shown_look(self._store, slug).accent:
+            svg = svg.replace(PALETTES[look].accent, accent_variants(accent)._asdict()[look])
+        return Response(svg, content_type=FORMATS["svg"])
 
     def explore(self, slug: str) -> Any:
         """Redirect to the table or comparison of a question by another one or by groups."""

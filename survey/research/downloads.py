@@ -21,6 +21,8 @@ from survey.methods import interval_anchor, mechanism_anchor, references, symbol
 from survey.parquet import export_reports
 from survey.questionnaire.privacy_loss import report_strength
 from survey.research.access import Pages, Route, Section, Workspace, static_file
+from survey.research.look import embedded_logo, shown_look
+from survey.results.accents import accent_stylesheet, leading_color
 from survey.results.charts import has_intervals
 from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
@@ -143,6 +145,9 @@ PDF = "application/pdf"
 PDF_VARIANT = "pdf/ua-1"
 """ISO 14289: tagged, so that screen readers read the document in order."""
 
+LEADING = "#78a3b2"
+"""The color of a leading answer's bar on paper, as in the stylesheet, unless a team has its own."""
+
 PDF_CACHE_SIZE = 8
 """Documents that are kept in memory: laying out thirty questions takes seconds."""
 
@@ -209,9 +214,12 @@ class _ReportPages(Pages):
         """Return the report as PDF on A4."""
         result = self._result(slug, version)
         page = self._report(result, for_screen=False)
-        return download(to_pdf(page, self._style), PDF, file_name(result.survey, "report.pdf"))
+        accent = shown_look(self._store, slug).accent
+        style = self._style + (accent_stylesheet(accent) if accent else "")
+        return download(to_pdf(page, style), PDF, file_name(result.survey, "report.pdf"))
 
     def _report(self, result: SurveyResult, *, for_screen: bool) -> str:
+        look = shown_look(self._store, result.survey.slug)
         record = [
             *survey_facts(result.survey, result.n),
             ("Release", f"{result.release}, read {_read_at(result)}"),
@@ -222,6 +230,9 @@ class _ReportPages(Pages):
             "research/report.html",
             for_screen=for_screen,
             report_css=url_for("reports.stylesheet", version=self._style_hash),
+            look=look,
+            logo=look.logo if for_screen else embedded_logo(self._store, result.survey.slug),
+            leading=leading_color(look.accent) if look.accent else LEADING,
             survey=result.survey,
             definition=result.survey.definition,
             result=result,
@@ -261,7 +272,7 @@ def _read_at(result: SurveyResult) -> str:
 
 @lru_cache(maxsize=PDF_CACHE_SIZE)
 def to_pdf(page: str, style: str) -> bytes:
-    """Lay out a page with a stylesheet, without loading anything from elsewhere.
+    """Lay out a page with a stylesheet, without loading anything that is not in the page.
 
     Raises MissingPartError if the system lacks Pango, which sets the text.
     """
@@ -276,7 +287,7 @@ def to_pdf(page: str, style: str) -> bytes:
     # The stylesheet also holds rules for screens, about which WeasyPrint warns.
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     # Texts of a survey must not make the server open an address.
-    fetcher = weasyprint.urls.URLFetcher(allowed_protocols=())
+    fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     document = weasyprint.HTML(string=page, url_fetcher=fetcher)
     sheet = weasyprint.CSS(string=style, url_fetcher=fetcher)
     pdf: bytes = document.write_pdf(stylesheets=[sheet], pdf_variant=PDF_VARIANT)

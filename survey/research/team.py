@@ -12,8 +12,18 @@ from flask_wtf import FlaskForm
 from survey.errors import NotFoundError
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.forms import InvitationLinkForm, InviteForm, InviteResearcherForm, RoleForm
+from survey.research.look import MAX_LOGO_BYTES, MAX_LOGO_PIXELS, OWN, LookForm
 from survey.security import hash_of
-from survey.store import ROLES, ColleagueLink, Draft, PublishedSurvey, Role, draft_key, find_survey
+from survey.store import (
+    ROLES,
+    ColleagueLink,
+    Draft,
+    PublishedSurvey,
+    Role,
+    TeamLook,
+    draft_key,
+    find_survey,
+)
 
 LINK_SECONDS = 7 * 24 * 3600
 
@@ -30,6 +40,7 @@ def sections(workspace: Workspace) -> list[Section]:
                 Route("POST", "/invite", "owner", team.invite),
                 Route("POST", "/links/end", "owner", team.revoke_link),
                 Route("POST", "/members/<int:researcher>", "owner", team.change_role),
+                Route("POST", "/look", "owner", team.change_look),
                 Route("GET", "/log", "owner", team.log),
             ],
         ),
@@ -51,10 +62,16 @@ class _TeamPages(Pages):
         super().__init__(workspace)
         self._links = _InvitationLinks(workspace)
 
-    def _page(self, slug: str, form: InviteForm, link: str = "") -> str:
+    def _page(
+        self, slug: str, form: InviteForm, link: str = "", look_form: LookForm | None = None
+    ) -> str:
         return render_template(
             "research/team.html",
             survey=self._survey_or_draft(slug),
+            look_form=look_form or LookForm.of(self._store.team_look(slug) or TeamLook()),
+            own_accent=OWN,
+            max_logo_bytes=MAX_LOGO_BYTES,
+            max_logo_pixels=MAX_LOGO_PIXELS,
             members=self._store.members(slug),
             form=form,
             role_form=RoleForm(formdata=None),
@@ -98,6 +115,19 @@ class _TeamPages(Pages):
         self._log.write("changed a role", slug, f"{member.email}: {role or 'none'}")
         flash(f"{member.email} is now {role}." if role else f"{member.email} left the team.")
         return redirect(url_for("team.members", slug=slug))
+
+    def change_look(self, slug: str) -> Any:
+        """Change the name, the logo and the accent of the team of a published survey."""
+        find_survey(self._store, slug)
+        form, look = LookForm(), self._store.team_look(slug) or TeamLook()
+        changed = form.changed(look) if form.validate_on_submit() else None
+        if changed is None:
+            return self._page(slug, InviteForm(formdata=None), look_form=form), 422
+        self._store.set_team_look(slug, changed)
+        detail = f"{changed.name or 'no name'}, {changed.accent or 'standard accent'}"
+        self._log.write("changed the look", slug, f"{detail}, {len(changed.logo):,} B of logo")
+        flash("The look has been saved. Results, reports and figures use it now.")
+        return redirect(url_for("team.members", slug=slug, _anchor="look"))
 
     def log(self, slug: str) -> str:
         """Show what researchers did with the survey."""

@@ -15,8 +15,9 @@ from werkzeug.routing import Rule
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.loading import source_of
 from survey.respond import Client
+from survey.results.accents import accent_stylesheet
 from survey.security import hash_of
-from survey.store import ColleagueLink, PublishedSurvey, ResultLink, Role, Store
+from survey.store import ColleagueLink, PublishedSurvey, ResultLink, Role, Store, TeamLook
 from tests.conftest import ROOT
 from tests.results.populations import add_people, shares_by_first_answer
 
@@ -68,6 +69,9 @@ FILES = {
     "share.script": "survey/static/share.js",
 }
 """Files whose address contains their hash."""
+
+ACCENT = "#6b2bda"
+LOOK = TeamLook("Institute", ACCENT, b"\x89PNG\r\n\x1a\n")
 
 
 def add_links(store: Store, survey: PublishedSurvey) -> None:
@@ -130,6 +134,7 @@ class Routes:
             "over": "links",
             "look": "light",
             "name": "main.js",
+            "accent": ACCENT[1:],
             "number": 1,
         }
         if is_of_a_draft(rule):
@@ -148,4 +153,8 @@ class Routes:
     def _version(self, endpoint: str) -> int | str:
         if endpoint in FILES:
             return hashlib.sha256((ROOT / FILES[endpoint]).read_bytes()).hexdigest()
+        if endpoint.startswith("looks."):
+            self._store.set_team_look(self._survey.slug, LOOK)
+            content = LOOK.logo if endpoint == "looks.logo" else accent_stylesheet(ACCENT).encode()
+            return hashlib.sha256(content).hexdigest()
         return Client.load().sha256 if endpoint == "respond.client_file" else 1

@@ -62,6 +62,9 @@ FRAMED = re.compile(r"/research/drafts/[^/]+/preview/page")
 PUBLIC_FIGURE = re.compile(r"/research/public/[^/]+/\d+/figures/[^/]+\.svg")
 """The only address whose content other sites can show."""
 
+LOGO = re.compile(r"/research/assets/[^/]+/[^/]+/logo")
+"""A file of a researcher, which must not do anything."""
+
 FRAMED_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src {}/client/; style-src 'self'; "
     "img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; "
@@ -88,6 +91,8 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
             expected["X-Robots-Tag"] = "noindex"
         if PUBLIC_FIGURE.fullmatch(path):
             expected["Cross-Origin-Resource-Policy"] = "cross-origin"
+        if LOGO.fullmatch(path):
+            expected["Content-Security-Policy"] = "default-src 'none'; sandbox"
     if path.startswith(IMMUTABLE) and response.status_code == 200:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):
@@ -105,7 +110,7 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
 
 PARTS = [
     ("", "respond", "accounts", "account", "tokens"),
-    ("team", "people", "collection", "lifecycle", "microdata", "versions"),
+    ("team", "looks", "people", "collection", "lifecycle", "microdata", "versions"),
     ("share", "readers"),
     ("drafts",),
     ("reports",),

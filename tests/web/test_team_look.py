@@ -74,6 +74,18 @@ def test_an_owner_gives_results_report_and_figures_the_look_of_the_team(store, p
     assert store.actions("small", 1)[0].event == "changed the look"
 
 
+def test_readers_of_public_results_see_the_look(store, people, app, small):
+    add_links(store, small)
+    change(people["owner"], png(), accent=VIOLET)
+    store.set_public_results("small", public=True)
+    reader = app.test_client()
+    page = reader.get("/research/public/small").text
+    assert reader.get(logo_address(page)).data == png()
+    assert "/look.css" in page
+    figure = reader.get("/research/public/small/1/figures/pressure-shares.svg").text
+    assert VIOLET in figure
+
+
 def test_respondents_see_nothing_of_the_look(store, people, app, small):
     before = app.test_client().get("/s/small").data
     change(people["owner"], png(), accent=VIOLET)

@@ -24,7 +24,6 @@ from survey.store.people import (
 from survey.store.presentation import (
     MAX_NOTE_LENGTH,
     MAX_NOTES,
-    SERVER,
     TeamLook,
     TrendNote,
 )
@@ -63,7 +62,6 @@ __all__ = [
     "N_ASKED",
     "ROLES",
     "SCOPES",
-    "SERVER",
     "TABLES",
     "Action",
     "ApiToken",

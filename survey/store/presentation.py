@@ -14,9 +14,6 @@ MAX_NOTES = 50
 MAX_NOTE_LENGTH = 120
 """Maximum length of a note in characters."""
 
-SERVER = ""
-"""The slug of the look that all surveys without their own look have."""
-
 
 @dataclass(frozen=True)
 class TrendNote:
@@ -33,7 +30,10 @@ class TrendNote:
 
 @dataclass(frozen=True)
 class TeamLook:
-    """The name, the accent and the logo of a team; `logo` is a PNG, empty if there is none."""
+    """The name, the accent and the logo of a team.
+
+    `accent` is a color as `#rrggbb`, `logo` a PNG or JPEG; each is empty if there is none.
+    """
 
     name: str = ""
     accent: str = ""
@@ -71,7 +71,7 @@ class Presentation(Transactions):
         )
 
     def team_look(self, slug: str) -> TeamLook | None:
-        """Return the look of a survey's team, or of the whole server; None if none was set."""
+        """Return the look of a survey's team, None if none was set."""
         row = self._row("SELECT name, accent, logo FROM team_look WHERE slug = ?", [slug])
         return TeamLook(*row) if row else None
 

@@ -324,7 +324,6 @@ TREND_NOTE = Table(
     ),
     key=("slug", "number"),
 )
-# The look of the whole server has an empty slug.
 TEAM_LOOK = Table(
     "team_look",
     (_text("slug"), _text("name"), _text("accent"), _bytes("logo")),

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
 from survey.app import create_app
+from survey.collect.publication import publish
+from survey.questionnaire.loading import load
+from survey.results.accents import accent_variants
+from survey.settings import Caps
+from survey.store import MAX_NOTE_LENGTH, TeamLook
 from tests.browser.accessible import RULES, VIOLATIONS
-from tests.browser.research import sign_in
+from tests.browser.research import add_released, sign_in
 from tests.browser.test_looks import CLIPPED
-from tests.conftest import EMAIL
+from tests.conftest import EMAIL, SMALL, TODAY
 from tests.web.routes import Routes, add_links
 from tests.web.test_headers import PARTS, part_of
+from tests.web.test_team_look import png
 
 pytestmark = pytest.mark.web
 
@@ -58,6 +65,30 @@ def test_every_page_fits_and_passes_the_accessibility_rules(
         faults += [(rule.endpoint, *fault) for fault in faults_of(page)]
     assert faults == []
     assert seen
+
+
+def test_pages_with_notes_and_the_hardest_accent_fit_and_pass_the_accessibility_rules(
+    serve, store, researcher, new_device
+):
+    toml = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
+    survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
+    for day, text in ((2, "Strike " * 17), (3, "W" * MAX_NOTE_LENGTH), (4, "Vote")):
+        add_released(store, survey, 900, day=date(2026, 11, day))
+        store.add_trend_note("small", f"2026-11-{day:02d}", 0, text)
+    # No accepted color has less contrast with white.
+    store.set_team_look("small", TeamLook("Institute", "#767676", png(1200, 60)))
+    url, device = serve(), new_device(viewport={"width": 1280, "height": 800}, is_mobile=False)
+    device.context.add_init_script(AXE_SCRIPT)
+    page = sign_in(device, url)
+    faults = []
+    for path in ("1", "1/trend", "1/report", "team"):
+        page.goto(f"{url}/research/surveys/small/{path}")
+        is_loaded = "document.querySelector('img.logo').naturalWidth === 1200"
+        assert page.evaluate(is_loaded), path
+        faults += [(path, *fault) for fault in faults_of(page)]
+    assert faults == []
+    accent = "getComputedStyle(document.body).getPropertyValue('--accent')"
+    assert page.evaluate(accent) == accent_variants("#767676").dark
 
 
 def is_page(page: Page, address: str) -> bool:

@@ -32,9 +32,8 @@ logger = logging.getLogger(__name__)
 UNEXPECTED = "an unexpected error"
 
 IMMUTABLE_ENDPOINTS = (
-    *("respond.client_file", "research.asset", "reports.stylesheet"),
-    "share.script",
-    *("looks.stylesheet", "looks.logo"),
+    *("respond.client_file", "research.asset", "research.chart_script", "reports.stylesheet"),
+    *("share.script", "looks.stylesheet", "looks.logo"),
 )
 """Files whose addresses contain the hash of their content."""
 

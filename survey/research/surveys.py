@@ -75,15 +75,17 @@ SURVEY_PAGES = (
 )
 """The endpoints and link texts of the pages of a survey, in the order of its navigation."""
 
-STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
+STATIC = Path(__file__).resolve().parent.parent / "static"
 
 
 def sections(workspace: Workspace) -> list[Section]:
     """The home page, the upload of a definition, and the variables of all templates."""
-    stylesheet_hash, stylesheet = static_file(STYLESHEET, "text/css; charset=utf-8")
+    stylesheet_hash, stylesheet = static_file(STATIC / "research.css", "text/css; charset=utf-8")
+    charts_hash, charts = static_file(STATIC / "charts.js", "text/javascript; charset=utf-8")
     pages = _SurveyPages(workspace)
     routes = [
         Route("GET", "/assets/<version>/research.css", "anybody", stylesheet, "asset"),
+        Route("GET", "/assets/<version>/charts.js", "anybody", charts, "chart_script"),
         Route("GET", "/", "researcher", HomePage(workspace).surveys),
         Route("GET POST", "/publish", "researcher", pages.publish),
     ]
@@ -93,6 +95,7 @@ def sections(workspace: Workspace) -> list[Section]:
     def variables() -> dict[str, Any]:
         return {
             "stylesheet_hash": stylesheet_hash,
+            "charts_hash": charts_hash,
             "percent": percent,
             "share_interval": share_interval,
             "describe_estimate": describe_estimate,

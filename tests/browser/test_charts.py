@@ -1,0 +1,140 @@
+"""Charts on researchers' pages in a browser: values of their marks on hover, touch and keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessible import RULES, VIOLATIONS
+from tests.browser.chart_gallery import PAGES, add_gallery
+from tests.browser.research import sign_in
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.web
+
+MARKS = {
+    "dashboard": ".bars li:first-child svg",
+    "scale": ".segment rect >> nth=1",
+    "trend": ".lines .point circle >> nth=1",
+    "difference": ".chart [role=graphics-symbol] >> nth=0",
+    "regression": ".forest li:first-child svg",
+}
+"""A mark of each kind of chart, by the page that shows it."""
+
+VALUE = re.compile(r"\d.*(\d to |at most|at least|less than|more than|−?\d+ to )")
+MAX_BYTES = 3072
+
+
+@pytest.fixture
+def address(serve, store, researcher) -> Callable[[str], str]:
+    """Serve the gallery; return the address of a page by its name."""
+    add_gallery(store, 1200)
+    url = serve()
+    return lambda name: f"{url}/research/surveys/gallery{PAGES[name]}"
+
+
+def open_page(device, address, name) -> Page:
+    url = address(name)
+    page = sign_in(device, url.partition("/research/")[0])
+    page.goto(url)
+    return page
+
+
+def is_in_sight(page: Page) -> bool:
+    box = page.locator(".tip").bounding_box()
+    width = page.evaluate("document.documentElement.clientWidth")
+    return 0 <= box["x"] and box["x"] + box["width"] <= width + 0.5
+
+
+def test_a_pointer_at_a_mark_shows_its_value_and_highlights_it(address, new_device):
+    device = new_device(viewport={"width": 1280, "height": 900}, is_mobile=False, has_touch=False)
+    page = open_page(device, address, "dashboard")
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text))
+    for name, mark in MARKS.items():
+        page.goto(address(name))
+        tip = page.locator(".tip")
+        expect(tip).to_be_hidden()
+        # A list has a gap where its drawing has none.
+        page.locator(mark).scroll_into_view_if_needed()
+        page.locator(mark).hover(force=True)
+        expect(tip).to_be_visible()
+        expect(tip).to_have_text(VALUE)
+        assert is_in_sight(page), name
+        assert page.locator(".lit").count() == 1, name
+        # The text is on the page without the script too.
+        assert tip.get_attribute("aria-hidden") == "true"
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+        assert page.locator(".lit").count() == 0, name
+        page.locator(mark).hover(force=True)
+        page.mouse.move(5, 5)
+        expect(tip).to_be_hidden()
+    assert refused == []
+
+
+def test_the_keyboard_goes_through_the_marks_of_a_chart_in_one_stop(address, new_device):
+    page = open_page(new_device(), address, "trend")
+    tip, lines = page.locator(".tip"), page.locator("svg.lines").first
+    titles = page.locator("svg.lines").first.evaluate(
+        "(chart) => chart.querySelectorAll('.point, .gap').length"
+    )
+    assert titles > 2
+    page.locator("button:has-text('Show')").focus()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if lines.evaluate("(chart) => chart === document.activeElement"):
+            break
+    expect(tip).to_be_visible()
+    texts = [tip.inner_text()]
+    for _ in range(titles):
+        page.keyboard.press("ArrowRight")
+        texts.append(tip.inner_text())
+    # The last mark stays where there is no further one.
+    assert len(set(texts)) == titles
+    assert texts[-1] == texts[-2]
+    page.keyboard.press("ArrowLeft")
+    assert tip.inner_text() == texts[-3]
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.keyboard.press("ArrowLeft")
+    expect(tip).to_be_visible()
+    page.keyboard.press("Tab")
+    assert not lines.evaluate("(chart) => chart === document.activeElement")
+    assert tip.inner_text() not in texts
+
+
+def test_a_touch_shows_a_value_until_the_next_touch(address, new_device):
+    page = open_page(new_device(viewport={"width": 390, "height": 844}), address, "scale")
+    tip = page.locator(".tip")
+    page.locator(MARKS["scale"]).tap(force=True)
+    expect(tip).to_be_visible()
+    assert is_in_sight(page)
+    page.wait_for_timeout(300)
+    expect(tip).to_be_visible()
+    page.locator("h1").tap()
+    expect(tip).to_be_hidden()
+
+
+@pytest.mark.parametrize("name", list(MARKS))
+def test_screen_readers_get_the_same_page_with_and_without_the_script(address, new_device, name):
+    trees = []
+    for enabled in (True, False):
+        device = new_device(java_script_enabled=enabled)
+        if enabled:
+            device.context.add_init_script(AXE_SCRIPT)
+        page = open_page(device, address, name)
+        trees.append(page.locator("body").aria_snapshot())
+        if enabled:
+            page.locator(MARKS[name]).hover(force=True)
+            expect(page.locator(".tip")).to_be_visible()
+            assert page.evaluate(VIOLATIONS, RULES) == []
+    assert trees[0] == trees[1]
+
+
+def test_the_script_is_small():
+    assert (ROOT / "survey/static/charts.js").stat().st_size <= MAX_BYTES

@@ -36,7 +36,7 @@ FORMATS = ("svg", "png")
 PNG_SCALE = 2
 """Pixels per unit, so that a PNG is sharp on paper and on dense screens."""
 
-SHADES = ("#6fb7d2", "#3d93b4", "#1c7596", ACCENT, "#0a4a63", "#06303f")
+SHADES = ("#6fb7d2", "#4d97b3", "#2b7896", "#0c5b78", "#083f53", "#04222e")
 """Colours from few reports to many; they can be told apart in grey."""
 
 LARGEST_MARGIN = 0.5

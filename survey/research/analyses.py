@@ -68,6 +68,7 @@ from survey.results.estimates.result import QuestionResult, SurveyResult
 from survey.results.estimates.scale_bar import diverging_bar, has_diverging_bar
 from survey.results.exports.csv import to_csv
 from survey.results.exports.xlsx import XLSX
+from survey.results.joint_counts import list_variables
 from survey.results.number_format import percent_with_decimal
 from survey.results.question_statistics import has_question, question_index
 from survey.results.request import (
@@ -435,6 +436,7 @@ class AnalysisPages(Pages):
             "labels": labels(definition),
             "linked_epsilons": linked_epsilons(definition),
             "strengths": strengths(definition),
+            "variables": _variables(view.survey),
             **self._simulated_truths(view.survey),
             "share_bars": share_bars,
             "middle_bars": middle_bars,
@@ -460,6 +462,14 @@ class AnalysisPages(Pages):
         is_known = typed.simulated and not typed.differed
         truths = true_values(survey.definition, typed.shares) if is_known else {}
         return {"truths": truths, "truths_differed": typed.differed}
+
+
+def _variables(survey: PublishedSurvey) -> dict[str, str]:
+    """Return the name by which Explore knows each question: that of its first option, if split."""
+    names: dict[str, str] = {}
+    for variable in list_variables(survey):
+        names.setdefault(survey.definition.questions[variable.place].id, variable.question.id)
+    return names
 
 
 def _card_cautions(result: SurveyResult, *, closed: bool) -> Callable[[QuestionResult], str]:

@@ -170,11 +170,17 @@ def _crosstab_form(
     cache: ResultCache, survey: PublishedSurvey, request: CrosstabRequest
 ) -> Context:
     groups = list_groups(cache.store, survey)
+    combinations = [] if request.is_complete else list_combinations(cache.store, survey)
+    # A chosen question is what the reader came for: its combinations come first.
+    question = request.first.partition(".")[0]
+    combinations.sort(
+        key=lambda item: question not in [id_.partition(".")[0] for id_ in (item.question, item.by)]
+    )
     return {
         "methods": METHODS,
         "variables": [variable.question for variable in list_variables(survey)],
         "bys": {name: text for name, text in GROUP_HEADINGS.items() if text in groups},
-        "combinations": [] if request.is_complete else list_combinations(cache.store, survey),
+        "combinations": combinations,
     }
 
 

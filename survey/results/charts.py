@@ -33,8 +33,6 @@ FILE_PLOT_PIXELS, FILE_ROW_PIXELS = 200, 26
 
 PLOT_PIXELS = 240
 LABEL_PIXELS = 176
-MARGIN = {"left": 186, "top": 5, "right": 24, "bottom": 44}
-"""Room on a page for labels on the left, and for the axis with its title below."""
 
 CACHE_SIZE = 512
 """Rendered charts that are kept in memory: those of a long survey, light and dark."""
@@ -285,11 +283,6 @@ def axis_end(rows: Iterable[ChartRow]) -> float:
 def chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
     """Render a chart to SVG in the colours of a palette."""
     return render_svg(_renderable({**specification, "config": config(PALETTES[palette])}))
-
-
-def fixed_chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
-    """Render a chart with margins that do not depend on its labels: the page leaves room for it."""
-    return chart_svg({**specification, "autosize": "none", "padding": MARGIN}, palette)
 
 
 @lru_cache(maxsize=CACHE_SIZE)

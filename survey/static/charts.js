@@ -5,7 +5,7 @@
  */
 
 (() => {
-  const MARKS = "li, .segment, .point, .gap, [role='graphics-symbol']";
+  const MARKS = "li, .segment, .point, .gap, path[aria-label]";
   const GAP = 4;
 
   /** @type {Map<Element, string>} */
@@ -44,7 +44,7 @@
   }
 
   /** @type {NodeListOf<HTMLElement>} */
-  const charts = document.querySelectorAll(".bars ul, .scale, svg.lines, .chart svg");
+  const charts = document.querySelectorAll(".bars ul, .scale, svg.lines, .chart");
   for (const chart of charts) {
     const marks = [...chart.querySelectorAll(MARKS)].filter((mark) => {
       const title = mark.querySelector(":scope > title");

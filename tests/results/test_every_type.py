@@ -37,7 +37,8 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.loading import load
-from survey.results.estimates.chart import histogram_chart, middle_chart, part_svg
+from survey.results.charts import chart_svg
+from survey.results.estimates.chart import PART_CHARTS, file_chart, has_chart, middle_chart
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.result import (
     QuestionResult,
@@ -245,7 +246,7 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_suppressed(monkeyp
     shares, mean_, *_ = question.caveats(closed=False)
     assert shares.startswith("Not enough responses yet for the shares: about ")
     assert mean_ == "Low precision for the mean: the intervals are wide."
-    assert (bool(part_svg(question, "shares")), bool(part_svg(question, "middle"))) == (False, True)
+    assert (has_chart(question, "shares"), has_chart(question, "middle")) == (False, True)
     margins = [remark for remark in question.remarks if "margin of error is" in remark]
     assert len(margins) == 1
     assert margins[0].startswith("The mean’s margin of error is ±")
@@ -267,7 +268,8 @@ def test_a_mean_of_hardly_any_answers_may_be_any_value():
     ends = outcome.mean.conf_low, outcome.mean.conf_high
     assert (outcome.mean.estimate, *ends, outcome.mean.flag) == (None, 0, 10, "")
     assert outcome.describe(outcome.mean) == "too few answered: any value is possible"
-    assert part_svg(outcome, "middle") == part_svg(outcome, "spread") == ""
+    assert not has_chart(outcome, "middle")
+    assert not has_chart(outcome, "spread")
 
 
 def test_shares_of_hardly_any_answers_may_be_anything():
@@ -429,8 +431,8 @@ def test_shares_that_a_design_does_not_identify_are_marked_beside_the_mean():
     assert describe_estimate(question.shares[0]) == "cannot be estimated from this design"
     assert question.mean.estimate == mean([9_000, 11_000], channel, range(1, 8)).estimate
     assert (question.median.flag, question.median.estimate) == ("not_estimable", None)
-    assert part_svg(question, "shares") == ""
-    assert part_svg(question, "middle") != ""
+    assert not has_chart(question, "shares")
+    assert has_chart(question, "middle")
 
 
 def test_a_question_whose_design_identifies_nothing_promises_nothing():
@@ -519,21 +521,22 @@ def test_mean_and_median_have_a_chart_on_the_axis_of_their_grid(result):
 @each_case("name", list(QUESTIONS))
 def test_charts_are_svg_without_script_or_style(result, name):
     question = find_question(result, name)
-    charts = [
-        part_svg(question, "shares"),
-        part_svg(question, "middle"),
-        part_svg(question, "spread"),
-    ]
-    is_shown = question.parts["spread"].disclosure != "hide"
-    assert [bool(svg) for svg in charts] == [bool(question.shares), bool(question.mean), is_shown]
-    for svg in filter(None, charts):
+    shown = {part: has_chart(question, part) for part in PART_CHARTS}
+    is_spread_shown = question.parts["spread"].disclosure != "hide"
+    assert shown == {
+        "shares": bool(question.shares),
+        "middle": bool(question.mean),
+        "spread": is_spread_shown,
+    }
+    for part in filter(shown.get, shown):
+        svg = chart_svg(file_chart(question, part))
         assert svg.startswith("<svg")
         assert "<script" not in svg
         assert "style=" not in svg
 
 
 def test_a_mean_of_dates_has_dates_on_its_axis(result):
-    assert "2020" in part_svg(find_question(result, "since"), "middle")
+    assert "2020" in chart_svg(file_chart(find_question(result, "since"), "middle"))
 
 
 def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
@@ -586,13 +589,13 @@ def test_cell_rows_contain_the_estimates(seven_values):
         np.testing.assert_array_equal(numbers(seven_values.spread, field), getattr(expected, field))
 
 
-def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(seven_values):
-    specification = histogram_chart(seven_values)
+def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_an_axis_that_begins_at_0(seven_values):
+    specification = file_chart(seven_values, "spread")
     marks = [layer["mark"]["type"] for layer in specification["layer"]]
-    assert marks == ["bar", "rule", "tick", "tick", "point"]
-    assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]
+    assert marks == ["bar", "rule", "tick", "tick", "point", "text"]
+    assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"][0] == 0
     assert len(specification["data"]["values"]) == 7
-    assert part_svg(seven_values, "spread").startswith("<svg")
+    assert chart_svg(specification).startswith("<svg")
 
 
 def test_a_suppressed_histogram_has_rows_without_numbers():

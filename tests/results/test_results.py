@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from survey.estimator import proportions
 from survey.questionnaire.canonical import freeze
+from survey.results.charts import chart_svg
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.difference.table import DifferenceRow
-from survey.results.estimates.chart import part_svg, shares_chart
+from survey.results.estimates.chart import file_chart, shares_chart
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow, describe_estimate
@@ -76,15 +77,15 @@ def test_estimates_outside_0_and_1_stay_in_table_and_csv_and_are_marked_in_the_c
     assert float(row["estimate"]) == question.rows[0].estimate
 
 
-def test_a_chart_is_svg_without_script_or_style_on_an_axis_from_0_to_100(small):
+def test_a_chart_is_svg_without_script_or_style_on_an_axis_that_begins_at_0(small):
     question = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).questions[0]
-    svg = part_svg(question, "shares")
+    svg = chart_svg(file_chart(question, "shares"))
     assert svg.startswith("<svg")
     assert "<script" not in svg
     assert "style=" not in svg
-    assert "0%" in svg
-    assert "100%" in svg
-    assert json.dumps(shares_chart(question))
+    assert ">0%</text>" in svg
+    assert ">25%</text>" in svg
+    assert json.dumps(file_chart(question, "shares"))
 
 
 def test_estimates_in_words_name_the_interval(small):

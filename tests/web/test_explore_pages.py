@@ -518,3 +518,24 @@ def test_explore_lists_what_can_be_shown_and_what_needs_more_responses(reader, s
 )
 def test_headings_of_researchers_texts_follow_their_own_direction(reader, two_links, page):
     assert '<h2 id="table" dir="auto">' in reader.get(PAGE + page).text
+
+
+def test_a_question_that_is_chosen_alone_comes_first(reader, store, small):
+    for seed, group in enumerate(("north", "south")):
+        add_people(store, small, 3000, group, seed=seed)
+    page = reader.get(f"{PAGE}?first=pressure").text
+    assert '<option value="pressure" selected>' in page
+    now = page.partition("What can be shown now")[2]
+    listed = re.findall(r"first=(\w+)&amp;second=(\w+)", now)
+    is_chosen = ["pressure" in pair for pair in listed]
+    assert is_chosen == sorted(is_chosen, reverse=True)
+    assert {True, False} == set(is_chosen)
+
+
+def test_each_card_of_the_results_leads_to_its_question_in_explore(reader, store, small):
+    add_people(store, small, 3000, "north")
+    page = reader.get("/research/surveys/small/1").text
+    for question in small.definition.questions:
+        address = re.search(rf'href="([^"]*explore[^"]*first={question.id})"', page)[1]
+        explore = reader.get(address.replace("&amp;", "&")).text
+        assert f'<option value="{question.id}" selected>' in explore

@@ -18,7 +18,6 @@ from survey.results.charts import (
     chart_point,
     dot_chart,
     dot_layer,
-    fixed_chart_svg,
     has_numbers,
     interval_layers,
     value_axis,
@@ -132,11 +131,6 @@ def has_chart(result: QuestionResult, part: str) -> bool:
     """Return whether a part has an estimate to show in a chart."""
     rows = {"shares": result.shares, "middle": result.middles, "spread": result.spread}
     return has_numbers(rows[part])
-
-
-def part_svg(result: QuestionResult, part: str) -> str:
-    """Return the chart of a part as SVG; empty if it has none."""
-    return fixed_chart_svg(PART_CHARTS[part](result)) if has_chart(result, part) else ""
 
 
 class Bar(NamedTuple):

@@ -610,6 +610,9 @@ def test_a_question_that_is_too_imprecise_gets_the_strongest_useful_level(ada, s
     save(ada, f"{DRAFTS}/{slug}/plan", n="10")
     live = save(ada, path, do="look", text="?", way="epsilon", value="0.2").json["live"]
     assert (live["level"], bool(live["caution"])) == ("", True)
+    assert '<tr class="too-wide">' in ada.get(f"{DRAFTS}/{slug}/plan").text
+    save(ada, f"{DRAFTS}/{slug}/plan", n="50000")
+    assert '<tr class="too-wide">' not in ada.get(f"{DRAFTS}/{slug}/plan").text
 
 
 def test_a_question_moves_to_any_place_on_any_page(ada, store):

@@ -14,6 +14,7 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import parse
 from survey.questionnaire.privacy_loss import odds_in_words
+from survey.results.plan.compute import planned_margin, to_published
 from survey.results.plan.survey_design import present_design, survey_plan
 from survey.settings import Caps
 from tests.conftest import EMAIL
@@ -194,6 +195,33 @@ def test_yes_no_questions_that_belong_together_are_put_into_a_half_space(ada, st
     undone, _ = press(ada, slug, undo, page=response.location, came_from="plan")
     assert undone.location.endswith("/plan")
     assert content_of(store, slug) == before
+
+
+def test_the_table_of_questions_per_person_has_privacy_and_margins_and_sets_the_number(
+    ada, store, begin
+):
+    slug = begin(GRID.partition("[[together]]")[0].replace('"0.5"', '"0.9"'), n="1200")
+    page = ada.get(f"{DRAFTS}/{slug}/plan").text
+    table = page[page.index('<table class="draws">') :].partition("</table>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in table.split("<tr>")[1:]]
+    words = [[" ".join(re.sub("<[^>]+>", " ", cell).split()) for cell in row] for row in rows]
+    assert words[0] == ["Ask each person", *(f"{n} of 6" for n in range(1, 6)), "All 6"]
+    # e^0.9 = 2.4596, e^1.8 = 6.05, e^2.7 = 14.9, e^3.6 = 36.6
+    factors = ["strong factor 2.5", "moderate factor 6.1", "moderate factor 15", "weak factor 37"]
+    assert words[2][1:5] == factors
+    assert words[3][1:] == ["200", "400", "600", "800", "1,000", "1,200"]
+    (question, *_) = check_draft(content_of(store, slug), Caps()).questions.values()
+    margins = [100 * planned_margin(to_published(question), 200 * n) for n in range(1, 7)]
+    assert words[4][1:] == [
+        f"±{margin:.1f}" + (" (too wide)" if margin > 15 else "") for margin in margins
+    ]
+    assert "too wide" in words[4][1]
+    assert "too wide" not in words[4][6]
+    assert re.findall(r"Recommended|Now", " ".join(words[1])) == ["Recommended", "Now"]
+    response, _ = press(ada, slug, "ask-some 2", came_from="plan")
+    assert re.search(r"/plan\?did=ask-some&.*#draws$", response.location)
+    assert content_of(store, slug).survey["questions_per_person"] == "2"
+    assert "Questions per person: 2." in ada.get(response.location).text
 
 
 def test_the_plan_page_mentions_a_half_space_of_yes_no_questions_that_is_narrower(

@@ -27,8 +27,9 @@ from survey.questionnaire.privacy_loss import (
 )
 from survey.research.builder.plan import DraftPlan
 from survey.results.estimates.histogram import ranges
+from survey.results.plan.compute import planned_margin, to_published
 from survey.results.plan.question_design import BINS, MIN_GAIN, compare_bins, mechanism_gains
-from survey.results.plan.sentences import Responses, is_imprecise
+from survey.results.plan.sentences import USELESS_MARGIN, WIDE_MARGIN, Responses, is_imprecise
 from survey.results.plan.survey_design import (
     EQUAL_FACTOR,
     SurveyDesign,
@@ -36,9 +37,6 @@ from survey.results.plan.survey_design import (
     present_design,
     survey_plan,
 )
-
-LARGEST_MARGIN = 0.5
-"""Larger margins say nothing about a share."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,48 @@ class DesignRow:
 
 
 @dataclass(frozen=True)
+class Margin:
+    """A margin of error in points, and whether it is too wide to be useful."""
+
+    text: str
+    is_wide: bool
+
+    @classmethod
+    def of(cls, margin: float) -> Margin:
+        """Return the texts of a margin, a fraction of one or of the range."""
+        return cls(_points(margin), not margin <= WIDE_MARGIN)
+
+
+MarginRow = tuple[str, tuple[Margin, ...]]
+"""The text of a question, and its margin in each column."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A number of groups of questions that each person is asked, and its effect in words.
+
+    `strength` is the protection of a complete response, `factor` its odds factor, and `responses`
+    the number of responses to each question.
+    """
+
+    n: int
+    strength: str
+    factor: str
+    responses: int
+    is_present: bool
+    is_recommended: bool
+
+
+@dataclass(frozen=True)
+class DrawTable:
+    """How many of `n_groups` each person is asked: the choices, and each question's margins."""
+
+    n_groups: int
+    draws: tuple[Draw, ...]
+    margins: tuple[MarginRow, ...]
+
+
+@dataclass(frozen=True)
 class DesignPanel:
     """The texts of the plan page about designs; only `error` is set if there is no design.
 
@@ -80,7 +120,7 @@ class DesignPanel:
     crossings: tuple[str, ...] = ()
     rows: tuple[DesignRow, ...] = ()
     columns: tuple[str, ...] = ()
-    margins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    margins: tuple[MarginRow, ...] = ()
     changes: tuple[tuple[str, str], ...] = ()
     ranges: tuple[tuple[int, str, str], ...] = ()
     recommended_place: int = 0
@@ -111,6 +151,43 @@ def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, Su
         planned.crossings,
     )
     return plan, present
+
+
+def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
+    """Return how many questions each person can be asked at the draft's privacy levels.
+
+    Numbers whose privacy loss exceeds the server's maximum are left out, unless it is the present
+    one. None if there is nothing to choose.
+    """
+    asked = draft_check.asked
+    if asked.n_groups < 2:
+        return None
+    present = min(asked.drawn, asked.n_groups)
+    recommended = draft_check.recommended_draw or asked.n_groups
+    listed = {*range(1, LISTED_DRAWS + 1), present, recommended, asked.n_groups}
+    limit = draft_check.caps.survey
+    draws = []
+    for n in sorted(listed & set(range(1, asked.n_groups + 1))):
+        questions = asked.with_draw(n)
+        if n != present and log_rounded_up(questions.ratio) > limit:
+            continue
+        responses = Responses(planned.n, questions.share_asked).to_question
+        factor = odds_in_words(questions.ratio)
+        strength = report_strength(questions)
+        draws.append(Draw(n, strength, factor, responses, n == present, n == recommended))
+    published = [to_published(question) for question in draft_check.questions.values()]
+    margins = tuple(
+        (
+            question.text,
+            tuple(Margin.of(planned_margin(question, draw.responses)) for draw in draws),
+        )
+        for question in published
+    )
+    return DrawTable(asked.n_groups, tuple(draws), margins)
+
+
+LISTED_DRAWS = 5
+"""The table of questions per person lists numbers up to this one, then only relevant ones."""
 
 
 def design_panel(draft_check: DraftCheck, planned: DraftPlan, n_questions: int) -> DesignPanel:
@@ -379,10 +456,10 @@ def _protection(grade: str, ratio: Fraction) -> str:
     return f"{grade}, factor\N{NO-BREAK SPACE}{odds_in_words(ratio)}"
 
 
-def _margins(designs: Sequence[SurveyDesign]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _margins(designs: Sequence[SurveyDesign]) -> Iterator[MarginRow]:
     for i, item in enumerate(designs[0].questions):
         cells = [design.questions[i] for design in designs]
-        yield item.question.text, tuple(_points(cell.margin) for cell in cells)
+        yield item.question.text, tuple(Margin.of(cell.margin) for cell in cells)
 
 
 def _changes(best: SurveyDesign, present: SurveyDesign) -> Iterator[tuple[str, str]]:
@@ -409,8 +486,6 @@ def _ranges(draft_check: DraftCheck, planned: DraftPlan) -> Iterator[tuple[int, 
 
 
 def _points(margin: float) -> str:
-    if not math.isfinite(margin):
-        return "not possible"
-    if margin > LARGEST_MARGIN:
-        return f"above {100 * LARGEST_MARGIN:.0f}"
+    if not math.isfinite(margin) or margin > USELESS_MARGIN:
+        return "impossible"
     return f"±{rounded(100 * margin, decimals=1, digits=1)}"

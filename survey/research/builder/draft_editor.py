@@ -35,7 +35,12 @@ from survey.questionnaire.similar_texts import METHOD
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Pages, Route, Workspace, other_definitions
 from survey.research.builder import forms
-from survey.research.builder.design import DesignPanel, design_panel, recommended_levels
+from survey.research.builder.design import (
+    DesignPanel,
+    design_panel,
+    draw_table,
+    recommended_levels,
+)
 from survey.research.builder.feedback import (
     NearestValues,
     draw_choices,
@@ -507,6 +512,9 @@ class _EditorPages(DraftPages):
             feedback=self._feedback(slug, page, content, draft_check),
             plans=_plans(draft_check, content) if isinstance(form, forms.PlanForm) else [],
             design=_design(draft_check, content) if isinstance(form, forms.PlanForm) else None,
+            draw_table=draw_table(draft_check, parse_plan(content.plan))
+            if isinstance(form, forms.PlanForm)
+            else None,
             topics=list(content.topics),
             limits=self._limits(page, content),
             change=LastChange.of_request(),

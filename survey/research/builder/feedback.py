@@ -39,9 +39,6 @@ from survey.results.plan.chart import has_chart, uses_grr
 from survey.results.plan.sentences import Responses, question_plan
 from survey.settings import Caps
 
-LISTED_DRAWS = 6
-"""The table of questions per person lists numbers up to this one, then only relevant ones."""
-
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")
 """First words of mistakes that continue the name of their field."""
 

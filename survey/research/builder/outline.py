@@ -248,6 +248,8 @@ class _OutlinePages(DraftPages):
             return url_for("drafts.question", slug=slug, key=new_key or key, **query)
         name = "plan" if action == "use-design" else request.form.get("page", "")
         page = PAGES.get(name, "drafts.outline")
+        if name == "plan" and action in ("ask-some", "ask-all"):
+            query = {**query, "_anchor": "draws"}
         return url_for(page, slug=slug, **query)
 
     def _edit(self, content: DraftContent, action: str, key: int) -> tuple[DraftContent, int]:

@@ -381,6 +381,7 @@ class AnalysisPages(Pages):
             "is_weakly_protected": report_strength(definition) == "weak",
             "questions": result.questions,
             "findings": key_findings(result),
+            "is_public": self._store.has_public_results(view.survey.slug),
             "card_caution": _card_cautions(result, closed=view.survey.state != "open"),
             **self._results_context(view, links, self._store.versions(view.survey.slug)),
         }

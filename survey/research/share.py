@@ -298,6 +298,7 @@ class _ReaderPages(AnalysisPages):
             return {
                 **self.dashboard_context(view, result),
                 "is_shared": True,
+                "is_public": False,  # no link to the code that embeds a figure
                 "versions": self._version_choices(survey),
                 "statement": methods_statement(result),
             }

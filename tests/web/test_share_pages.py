@@ -93,21 +93,21 @@ def test_the_open_link_is_shared_as_text_qr_codes_and_email(owner, store, small)
 
 
 def test_a_poster_is_one_page_with_the_address_and_the_protection(owner, store):
-    publish(
-        store,
-        load(
-            SMALL.replace("A small survey", "A small survey " * 20).strip().encode(),
-            "s.toml",
-            Caps(),
-        ),
-        TODAY,
-    )
-    pages = PdfReader(io.BytesIO(owner.get(f"{SHARE}/poster.pdf").data)).pages
-    assert len(pages) == 1
-    text = " ".join(pages[0].extract_text().split())
-    for part in ("A small survey", ":8000/s/small", "a suspicion of 10% about you becomes"):
-        assert part in text
-    assert "#d=" not in text
+    for title in (
+        "A survey",
+        "A survey of the people in this hospital, in short words, all",
+        "Schifffahrt " * 25,
+    ):
+        toml = SMALL.replace("A small survey", title).encode()
+        survey = publish(store, load(toml, "s.toml", Caps()), TODAY)
+        store.set_schedule(survey.key, Schedule(None, LATER, 0))
+        pages = PdfReader(io.BytesIO(owner.get(f"{SHARE}/poster.pdf").data)).pages
+        assert len(pages) == 1
+        text = " ".join(pages[0].extract_text().split())
+        protection = "a suspicion of 10% about you becomes at most 80%."
+        for part in (survey.definition.title, ":8000/s/small", f"until {LATER}", protection):
+            assert part.strip() in text
+        assert "#d=" not in text
 
 
 def test_only_an_open_survey_for_everybody_has_a_link_to_share(owner, store):
@@ -206,9 +206,12 @@ def test_results_are_public_only_while_an_owner_says_so(owner, store, small, str
         assert stranger.get(path).status_code == 404
     assert do(owner, "public", public="yes").status_code == 302
     assert stranger.get(PUBLIC).status_code == 200
-    code = fields(owner.get(SHARE).text)["embed-1"]
+    code = fields(owner.get(SHARE).text)["code-1"]
     assert re.fullmatch(r'<figure><img alt="[^"<]+" src="[^"<]+"></figure>', code)
     assert FIGURE in code
+    embed = f'href="{SHARE}#embed-fell_asleep-shares"'
+    assert embed in owner.get("/research/surveys/small/1").text
+    assert embed not in stranger.get(PUBLIC).text
     assert stranger.get(FIGURE).data.startswith(b"<svg")
     assert do(owner, "public", public="").status_code == 302
     for path in (PUBLIC, FIGURE):

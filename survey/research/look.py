@@ -88,8 +88,6 @@ def _jpeg_size(logo: bytes) -> tuple[int, int] | None:
         if marker in FRAMES:
             height, width = logo[place + 5 : place + 7], logo[place + 7 : place + 9]
             return int.from_bytes(width, "big"), int.from_bytes(height, "big")
-        if length < 2:
-            return None
         place += 2 + length
     return None
 

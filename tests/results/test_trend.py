@@ -343,6 +343,11 @@ def test_a_file_marks_each_note_in_every_panel_at_its_date(small):
     lines = re.findall(r'aria-label="Note (\d), (\S+): Note \d"[^>]*', svg)
     assert sorted(lines) == sorted([("2", "2026-11-07"), ("3", "2026-11-22")] * 3)
     assert "Note 1" not in svg
+    place = r'aria-label="{}[^>]*transform="translate\(([\d.]+),'
+    names = ("Never: 2026-11-02", "Note 2", "Never: 2026-11-12", "Never: 2026-11-22", "Note 3")
+    xs = [float(re.search(place.format(name), svg)[1]) for name in names]
+    days = [(x - xs[0]) / (xs[-1] - xs[0]) * 20 for x in xs]
+    assert days == pytest.approx([0, 5, 10, 20, 20])
     assert note_lines(result) == ["2. 2026-11-07: Note 2", "3. 2026-11-22: Note 3"]
     assert 'aria-label="Note' not in chart_svg(trend_chart(over_days(small, DAYS)))
 

@@ -1,19 +1,17 @@
 /**
- * Shows the value of a chart's mark beside it: on hover, touch, and with the arrow keys on focus.
+ * Shows the value of a chart's mark beside it: on hover, touch, and arrow keys on focus.
  *
- * Charts are complete without it: the server wrote all texts, so screen readers skip the copy.
+ * The server wrote all texts, so screen readers skip the copy.
  */
 
 (() => {
   const MARKS = "li, .segment, .point, .gap, path[aria-label]";
-  const GAP = 4;
 
-  /** @type {Map<Element, string>} */
   const texts = new Map();
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
-  tip.setAttribute("aria-hidden", "true");
+  tip.ariaHidden = "true";
   document.body.append(tip);
 
   /** @param {Element} mark */
@@ -26,20 +24,20 @@
   /** @param {Element | null} [mark] */
   function show(mark) {
     for (const lit of document.querySelectorAll(".lit")) lit.classList.remove("lit");
-    const text = mark && texts.get(mark);
+    const text = texts.get(mark);
     tip.hidden = !text;
-    if (!text) return;
+    if (!mark || !text) return;
     mark.classList.add("lit");
     tip.textContent = text;
     const bar = mark.matches("li");
     const anchor = mark.querySelector(bar ? ".end:last-of-type, .dot" : "circle, rect") ?? mark;
-    const place = anchor.getBoundingClientRect();
+    const box = anchor.getBoundingClientRect();
     const { width, height } = tip.getBoundingClientRect();
     // After a bar, above other marks.
-    const x = bar ? place.right + 2 * GAP : place.left + (place.width - width) / 2;
-    const y = bar ? place.top + (place.height - height) / 2 : place.top - height - GAP;
-    const end = document.documentElement.clientWidth - width - GAP;
-    tip.style.left = `${Math.max(GAP, Math.min(x, end)) + scrollX}px`;
+    const x = bar ? box.right + 8 : box.left + (box.width - width) / 2;
+    const y = bar ? box.top + (box.height - height) / 2 : box.top - height - 4;
+    const end = document.documentElement.clientWidth - width - 4;
+    tip.style.left = `${Math.max(4, Math.min(x, end)) + scrollX}px`;
     tip.style.top = `${y + scrollY}px`;
   }
 
@@ -48,7 +46,7 @@
   for (const chart of charts) {
     const marks = [...chart.querySelectorAll(MARKS)].filter((mark) => {
       const title = mark.querySelector(":scope > title");
-      title?.remove(); // Browsers show it too.
+      title?.remove(); // Shown by browsers.
       const text = mark.closest(".legend") ? "" : (title?.textContent ?? textOf(mark));
       return text && texts.set(mark, text);
     });
@@ -67,9 +65,13 @@
     };
   }
 
+  // After Escape, only another mark shows a text.
+  /** @type {Element | null} */
+  let over = null;
   document.addEventListener("pointerover", ({ target }) => {
     if (!(target instanceof Element) || target === tip) return;
-    show(target.closest(MARKS));
+    const mark = target.closest(MARKS);
+    if (mark !== over) show((over = mark));
   });
   document.addEventListener("keydown", ({ key }) => key === "Escape" && show());
 })();

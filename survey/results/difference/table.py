@@ -217,7 +217,7 @@ def difference_chart(result: DifferenceResult) -> dict[str, Any]:
         chart_point(
             row,
             row.option_label,
-            f"{row.option_label}: {100 * row.estimate:.0f} points",
+            f"{points(row.estimate)} points ({points(row.conf_low)} to {points(row.conf_high)})",
             -axis_end,
             axis_end,
         )

@@ -50,6 +50,12 @@
   if (access === "invitation") hash.set("i", INVITATION);
   history.replaceState(null, "", `#${hash}`);
 
+  // Beside the builder's form, the modules would take the focus from the field that somebody fills in.
+  const { focus } = HTMLElement.prototype;
+  HTMLElement.prototype.focus = function focusInside(options) {
+    if (window.parent === window || document.hasFocus()) focus.call(this, options);
+  };
+
   /** @param {string} text */
   function notice(text) {
     const element = document.createElement("p");

@@ -113,6 +113,23 @@ def test_the_frame_shows_the_language_the_question_and_the_way_out(site, new_dev
     assert [message for message in device.messages if "dialog" in message] == []
 
 
+def test_the_preview_beside_a_question_leaves_the_focus_in_its_form(site, new_device):
+    device = new_device(viewport={"width": 1280, "height": 2400})
+    address = add_draft(site)
+    page = sign_in(device, site.url, address)
+    page.get_by_role("link", name="Did you fall asleep at work?", exact=True).click()
+    field = page.get_by_label("Help below the question")
+    field.fill("One")
+    beside = page.frame_locator("iframe.preview")
+    expect(beside.locator("body")).to_contain_text("One")
+    expect(beside.get_by_role("radio").first).to_be_visible()
+    page.keyboard.type(" two")
+    expect(field).to_have_value("One two", timeout=5_000)
+    # A click moves the focus into the preview, which then works as it does for respondents.
+    beside.locator("label").first.click()
+    assert page.evaluate("document.activeElement.matches('iframe.preview')")
+
+
 def check_question(frame: FrameLocator) -> None:
     expect(frame.locator("html")).to_have_attribute("lang", "es")
     expect(frame.locator("#survey")).to_contain_text("press you")

@@ -393,6 +393,7 @@ class AnalysisPages(Pages):
         return {
             "question": result.question(question_id),
             "place": question_index(view.survey, question_id),
+            "variable": _variable_in_explore(view.survey, question_id),
             **self._results_context(view, links, self._versions_with(view.survey, question_id)),
         }
 
@@ -437,7 +438,6 @@ class AnalysisPages(Pages):
             "labels": labels(definition),
             "linked_epsilons": linked_epsilons(definition),
             "strengths": strengths(definition),
-            "variables": _variables(view.survey),
             **self._simulated_truths(view.survey),
             "share_bars": share_bars,
             "middle_bars": middle_bars,
@@ -465,12 +465,12 @@ class AnalysisPages(Pages):
         return {"truths": truths, "truths_differed": typed.differed}
 
 
-def _variables(survey: PublishedSurvey) -> dict[str, str]:
-    """Return the name by which Explore knows each question: that of its first option, if split."""
-    names: dict[str, str] = {}
-    for variable in list_variables(survey):
-        names.setdefault(survey.definition.questions[variable.place].id, variable.question.id)
-    return names
+def _variable_in_explore(survey: PublishedSurvey, question_id: str) -> str:
+    """Return the name by which Explore knows a question: that of its first option, if split."""
+    place = question_index(survey, question_id)
+    return next(
+        variable.question.id for variable in list_variables(survey) if variable.place == place
+    )
 
 
 def _card_cautions(result: SurveyResult, *, closed: bool) -> Callable[[QuestionResult], str]:

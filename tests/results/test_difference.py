@@ -7,6 +7,7 @@ import pytest
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import conditional_difference, crosstab, difference, independence
+from survey.results.charts import LABEL_LINE_PIXELS
 from survey.results.difference.compute import (
     DifferenceRequest,
     comparable_groups,
@@ -224,6 +225,19 @@ def test_numbers_and_sets_of_options_cannot_be_compared_by_an_answer(store):
         between(store, survey, "hours", a, b)
     with pytest.raises(ChannelError, match="several options"):
         between(store, survey, "sets", a, b)
+
+
+def test_lines_of_long_answers_do_not_overlap(store):
+    long = SMALL.replace(
+        '"Never"', '"Nobody pressed me to stay longer than I had agreed to this year"'
+    )
+    survey = published(store, long)
+    for seed, group in enumerate(("north", "south")):
+        add_people(store, survey, 3000, group, SHARES, seed)
+    chart = difference_chart(between(store, survey, "pressure", "link:north", "link:south"))
+    n_lines = max(point["option"].count("\n") + 1 for point in chart["data"]["values"])
+    assert n_lines > 2
+    assert chart["height"]["step"] >= LABEL_LINE_PIXELS * n_lines
 
 
 def test_the_chart_has_zero_in_the_middle_and_contains_every_interval(store, two_groups):

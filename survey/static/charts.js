@@ -5,7 +5,7 @@
  */
 
 (() => {
-  const MARKS = "li, .segment, .point, .gap, path[aria-label]";
+  const MARKS = "li, .segment, .point, .gap, .mark, path[aria-label]";
 
   const texts = new Map();
   const tip = document.createElement("div");

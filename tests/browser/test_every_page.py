@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from survey.app import create_app
 from survey.collect.publication import publish
@@ -89,6 +89,9 @@ def test_pages_with_notes_and_the_hardest_accent_fit_and_pass_the_accessibility_
     assert faults == []
     accent = "getComputedStyle(document.body).getPropertyValue('--accent')"
     assert page.evaluate(accent) == accent_variants("#767676").dark
+    page.goto(f"{url}/research/surveys/small/1/trend")
+    page.locator(".lines .mark text").first.hover()
+    expect(page.locator(".tip")).to_contain_text("1. 2026-11-02: Strike")
 
 
 def is_page(page: Page, address: str) -> bool:

@@ -94,7 +94,7 @@ def test_the_list_of_shortcuts_is_a_dialog_that_turns_single_keys_off(
     assert shown.all_inner_texts() == ["J", "K", "A", "C", "U", "D", "O", "P", "?"]
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    page.keyboard.press("?")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
     switch = dialog.get_by_label("Use keys alone")
     switch.focus()
     page.keyboard.press("Space")

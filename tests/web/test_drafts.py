@@ -561,6 +561,20 @@ def test_every_change_of_the_outline_can_be_undone(ada, store, action, notice):
     assert content_of(store, slug).pages == before.pages
 
 
+def test_the_outline_marks_mistakes_and_shows_each_question_s_share_of_epsilon(ada, store):
+    slug = begin(ada)
+    for text, epsilon in (("First?", "0.5"), ("Second?", "1.5"), ("Third?", "99")):
+        path = add_question(ada, slug, "yes_no")
+        save(ada, path, text=text, way="epsilon", value=epsilon)
+    page = ada.get(f"{DRAFTS}/{slug}").text
+    rows = re.findall(r'<li id="question-.*?</li>', page, re.S)
+    shares = [re.findall(r"(\d+)%<span", row) for row in rows]
+    assert shares == [["25"], ["75"], []]
+    assert ["To fix: " in row for row in rows] == [False, False, True]
+    assert all(KINDS["yes_no"].icon in row for row in rows)
+    assert len({kind.icon for kind in KINDS.values()}) == len(KINDS)
+
+
 def test_a_setting_that_has_changed_again_is_not_undone(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")

@@ -106,14 +106,14 @@ class LookForm(FlaskForm):  # type: ignore[misc]
     logo = FileField("Logo")
     without_logo = BooleanField("Remove the logo")
     accent = RadioField(
-        "Accent",
+        "Accent color",
         choices=[
             SelectChoice("", "Standard"),
             *(SelectChoice(color, name) for name, color in PROPOSED_ACCENTS.items()),
-            SelectChoice(OWN, "Own color"),
+            SelectChoice(OWN, "Custom color"),
         ],
     )
-    own_accent = StringField("Own color, such as #1d58a5")
+    own_accent = StringField("Custom color, such as #1d58a5")
     submit = SubmitField("Save look")
 
     def validate_name(self, field: StringField) -> None:
@@ -152,7 +152,7 @@ class LookForm(FlaskForm):  # type: ignore[misc]
             return None
         logo = logo or (b"" if self.without_logo.data else look.logo)
         if logo and not self.name.data:
-            self.name.errors = ["Enter the name of the team: screen readers read it for the logo"]
+            self.name.errors = ["Enter the team name: screen readers read it instead of the logo"]
             return None
         accent = self.own_accent.data if self.accent.data == OWN else self.accent.data
         return TeamLook(self.name.data, accent, logo)

@@ -70,7 +70,7 @@ def test_share_pages_fit_and_pass_the_accessibility_rules_in_light_and_dark(
     page.get_by_role("button", name="Make results public").click()
     page.get_by_label("Who is it for?").fill("Ministry of Labour and Social Affairs")
     page.get_by_role("button", name="Create link").click()
-    secret = page.get_by_label("New link, shown only now").input_value()
+    secret = page.get_by_label("New link, shown only once").input_value()
     for details in page.locator("details").all():
         details.locator("summary").click()
     look_at("public")

@@ -94,7 +94,7 @@ def test_the_list_of_shortcuts_is_a_dialog_that_turns_single_keys_off(
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     page.get_by_role("button", name="Keyboard shortcuts").click()
-    switch = dialog.get_by_label("Use keys alone")
+    switch = dialog.get_by_label("Use single-key shortcuts")
     switch.focus()
     page.keyboard.press("Space")
     page.keyboard.press("Escape")

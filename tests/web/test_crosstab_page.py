@@ -59,8 +59,8 @@ def joint_shares(page) -> str:
 
 
 def percents_of(page, name) -> list[list[str]]:
-    """Return the texts of the table of column or row per cent, line by line."""
-    region = page.text.partition(f'aria-label="Estimated {name} per cent"')[2].partition(
+    """Return the texts of the table of column or row percentages, line by line."""
+    region = page.text.partition(f'aria-label="Estimated {name} percentages"')[2].partition(
         "</table>"
     )[0]
     lines = re.findall(r"<tr>(.*?)</tr>", region, re.DOTALL)
@@ -109,7 +109,8 @@ def test_column_per_cent_is_first_and_a_link_leads_to_row_per_cent(reader, store
     page = reader.get(f"{PAGE}?{names_of(small)}&level=0.9")
     assert percents_of(page, "column")
     assert not percents_of(page, "row")
-    assert page.text.index("Estimated column per cent") < page.text.index("<summary>Joint shares")
+    percentages = page.text.index("Estimated column percentages")
+    assert percentages < page.text.index("<summary>Joint shares")
     address = html.unescape(re.search(r'href="([^"]+percent=row[^"]*)"', page.text)[1])
     other = reader.get(address)
     assert percents_of(other, "row")
@@ -129,7 +130,8 @@ def test_per_cent_that_is_less_precise_than_the_table_says_how_many_responses_it
     assert needed > 500
     assert "Estimated joint shares" in page.text
     assert not percents_of(page, "column")
-    assert re.search(r"This table of per cent appears after about [\d,]+ more responses", page.text)
+    sentence = r"This table of percentages appears after about [\d,]+ more responses"
+    assert re.search(sentence, page.text)
     assert "<details open>" in page.text
     rows = csv.DictReader(io.StringIO(reader.get(f"{PAGE}/crosstab.csv?{names_of(small)}").text))
     assert {(row["column_share"], row["row_conf_high"]) for row in rows} == {("", "")}

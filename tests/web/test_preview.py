@@ -96,7 +96,7 @@ def test_an_incomplete_draft_names_what_the_preview_lacks(ada, draft):
     page = ada.get(f"{address}/preview")
     assert "The survey is not complete." in page.text
     assert f'href="{address}/questions/{key}#text"' in page.text
-    assert "each of the 2 complete questions" in page.text
+    assert "any of the 2 complete questions" in page.text
     assert "<iframe" not in page.text
     framed = ada.get(f"{address}/preview/page")
     assert framed.status_code == 200

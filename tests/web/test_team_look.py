@@ -137,7 +137,7 @@ def test_other_files_than_small_png_and_jpeg_images_are_rejected(store, people):
 
 def test_a_logo_needs_a_name_stays_until_it_is_removed_and_can_be_replaced(store, people):
     owner = people["owner"]
-    assert "Enter the name of the team" in change(owner, png(), name=" ").text
+    assert "Enter the team name" in change(owner, png(), name=" ").text
     change(owner, png())
     change(owner, accent=VIOLET)
     assert store.team_look("small") == TeamLook("Institute", VIOLET, png())

@@ -43,7 +43,7 @@ def test_a_viewer_reads_what_changed_and_which_estimates_compare(store, people):
         ('label = "Often"', 'label = "<b>Very</b> often"'),
     )
     page = people["viewer"].get(PAGE).text
-    assert "What changes from version 1 to version 2" in page
+    assert "Changes from version 1 to version 2" in page
     assert '<ins><span class="unseen">added: </span>ever</ins>' in page
     assert "Its text differs." in page
     assert "&lt;b&gt;Very&lt;/b&gt; often" in page
@@ -71,7 +71,7 @@ def test_a_survey_with_one_version_says_so(people):
 def test_a_draft_shows_what_it_changes_in_the_published_version(store, people):
     slug = draft_of(store, people.team, title={"en": "A large survey"})
     page = people["viewer"].get(f"/research/drafts/{slug}/changes").text
-    assert "What changes from version 1 to the draft" in page
+    assert "Changes from version 1 to the draft" in page
     assert '<ins><span class="unseen">added: </span>large</ins>' in page
     assert f"/research/drafts/{slug}/changes" in people["editor"].get(
         f"/research/drafts/{slug}/publish"

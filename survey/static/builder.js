@@ -116,7 +116,9 @@ function writeLive(live) {
       const isBroken = picture?.complete && picture.naturalWidth === 0;
       if (text && picture && (place.getAttribute("href") !== text || isBroken)) {
         place.href = text;
-        picture.src = text;
+        const dark = place.querySelector("source");
+        if (dark) dark.srcset = `${text}&look=dark`;
+        picture.src = `${text}&look=light`;
       }
       continue;
     }

@@ -138,9 +138,10 @@ def test_marks_that_touch_differ_in_lightness(colors):
 
 
 def test_lines_of_a_plan_differ_in_lightness():
-    for deficiency, (one, other) in itertools.product(DEFICIENCIES, itertools.pairwise(SHADES)):
-        difference = abs(lightness(one, deficiency) - lightness(other, deficiency))
-        assert difference >= MIN_DIFFERENCE, (deficiency, one, other, difference)
+    for deficiency, colors in itertools.product(DEFICIENCIES, SHADES.values()):
+        for one, other in itertools.pairwise(colors):
+            difference = abs(lightness(one, deficiency) - lightness(other, deficiency))
+            assert difference >= MIN_DIFFERENCE, (deficiency, one, other, difference)
 
 
 def test_files_have_the_light_colours_of_the_stylesheet():

@@ -19,6 +19,8 @@ from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import load
 from survey.research.builder import publication
+from survey.results.charts import PALETTES
+from survey.results.plan.chart import SHADES
 from survey.settings import Caps
 from survey.store import Plan
 from tests.conftest import EMAIL, SMALL, TODAY, hashed_password
@@ -272,6 +274,11 @@ def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
     chart = ada.get(live["chart"])
     assert chart.content_type == "image/svg+xml"
     assert "What privacy costs" in chart.text
+    small = {look: ada.get(f"{live['chart']}&look={look}").text for look in PALETTES}
+    for look, text in small.items():
+        assert "What privacy costs" not in text
+        assert all(shade in text for shade in SHADES[look][::5]), look
+        assert PALETTES[look].ink in text, look
 
 
 @pytest.mark.parametrize(
@@ -570,7 +577,7 @@ def test_the_outline_marks_mistakes_and_shows_each_question_s_share_of_epsilon(a
     rows = re.findall(r'<li id="question-.*?</li>', page, re.S)
     shares = [re.findall(r"(\d+)%<span", row) for row in rows]
     assert shares == [["25"], ["75"], []]
-    assert ["To fix: " in row for row in rows] == [False, False, True]
+    assert ["Has mistakes: " in row for row in rows] == [False, False, True]
     assert all(KINDS["yes_no"].icon in row for row in rows)
     assert len({kind.icon for kind in KINDS.values()}) == len(KINDS)
 

@@ -47,7 +47,7 @@ from survey.research.builder.outline import remove_draft
 from survey.research.builder.plan import DraftPlan, parse_plan
 from survey.research.forms import whole_number
 from survey.research.version_changes import changes_page
-from survey.results.charts import convert
+from survey.results.charts import PALETTES, convert
 from survey.results.plan.chart import design_chart, survey_design_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Schedule
 
@@ -316,15 +316,19 @@ class _TestRunPages(DraftPages):
         )
 
     def tradeoff(self, slug: str) -> Response:
-        """Return a chart of the margin of error against epsilon for one question."""
+        """Return a chart of the margin of error against epsilon for one question.
+
+        With a `look`, it is the narrow chart beside the question.
+        """
         opened, query = self._drafts.open(slug), request.args
+        palette = look if (look := query.get("look", "")) in PALETTES else ""
         n = _between(query.get("n", ""), 1, LARGEST_N)
         if "question" in query:
             draft_check = check_draft(opened.content, self._caps)
             question = draft_check.questions.get(whole_number(query["question"]))
             if question is None:
                 raise NotFoundError("this question does not exist or has mistakes")
-            chart = design_chart(question, n)
+            chart = design_chart(question, n, palette)
         else:
             options = _between(query.get("options", ""), 2, 200)
             try:
@@ -333,7 +337,7 @@ class _TestRunPages(DraftPages):
                 raise DesignError("epsilon must be a number, such as 1.1") from None
             if not 0 < epsilon < 50:  # also nan
                 raise DesignError("epsilon must be above 0, such as 1.1")
-            chart = tradeoff_chart(options, epsilon, n)
+            chart = tradeoff_chart(options, epsilon, n, palette)
         return Response(convert(chart, "svg"), content_type=SVG)
 
     def design(self, slug: str) -> Response:

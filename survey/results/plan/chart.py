@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -23,6 +23,7 @@ from survey.results.charts import (
     INK,
     PALETTES,
     SCHEMA,
+    Palette,
     config,
     convert,
     dot_layer,
@@ -36,8 +37,11 @@ FORMATS = ("svg", "png")
 PNG_SCALE = 2
 """Pixels per unit, so that a PNG is sharp on paper and on dense screens."""
 
-SHADES = ("#6fb7d2", "#4d97b3", "#2b7896", "#0c5b78", "#083f53", "#04222e")
-"""Colours from few reports to many; they can be told apart in grey."""
+SHADES: Mapping[str, Sequence[str]] = {
+    "light": ("#6fb7d2", "#4d97b3", "#2b7896", "#0c5b78", "#083f53", "#04222e"),
+    "dark": ("#1d5f78", "#387f9b", "#55a0bd", "#7abfd9", "#b0ddee", "#f2fcff"),
+}
+"""Colours from few reports to many by palette; they can be told apart in grey."""
 
 LARGEST_MARGIN = 0.5
 """The axis ends here: larger margins say nothing about a share."""
@@ -65,21 +69,24 @@ Specification = dict[str, Any]
 """A Vega-Lite specification, or a part of one."""
 
 
-def tradeoff_chart(options: int, epsilon: float, n: int) -> Specification:
-    """Return the margin against epsilon for about n reports, with a dot at this epsilon."""
+def tradeoff_chart(options: int, epsilon: float, n: int, palette: str = "") -> Specification:
+    """Return the margin against epsilon for about n reports, with a dot at this epsilon.
+
+    With a palette, the chart is narrow and has no title, for use on a page.
+    """
     dot = min(max(epsilon, LEAST_EPSILON), LARGEST_EPSILON)
     last = max(MOST_EPSILON, dot)
     epsilons = np.geomspace(LEAST_EPSILON, last, FORMULA_POINTS).tolist()
     epsilons[-1] = last
     margins = tradeoff(epsilons, _sizes_around(n), k=options)
-    return tradeoff_specification(margins, margin_of(n, epsilon=dot, k=options))
+    return tradeoff_specification(margins, margin_of(n, epsilon=dot, k=options), palette)
 
 
-def design_chart(question: BaseQuestion, n: int) -> Specification:
+def design_chart(question: BaseQuestion, n: int, palette: str = "") -> Specification:
     """Return the margin against epsilon for a design without a formula, computed from its channels.
 
-    For numbers and dates, it is the margin of the mean as a fraction of the range. Raises
-    DesignError if the design has no parameter epsilon.
+    For numbers and dates, it is the margin of the mean as a fraction of the range. `palette` is
+    that of `tradeoff_chart`. Raises DesignError if the design has no parameter epsilon.
     """
     build = DESIGNS[question.design].ways.get("epsilon")
     if build is None:
@@ -100,8 +107,10 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
         else f"A share of {100 * SHARES[0]:g}%"
     )
     margin = planned_margin(published, n)
-    dot = [_dot(published.channel.epsilon, margin)] if margin <= LARGEST_MARGIN else []
-    return _margin_specification(points, [f"{quantity}, {100 * LEVEL:g}% intervals"], dot)
+    colours = PALETTES[palette or "light"]
+    dot = [_dot(published.channel.epsilon, margin, colours)] if margin <= LARGEST_MARGIN else []
+    subtitle = [f"{quantity}, {100 * LEVEL:g}% intervals"]
+    return _margin_specification(points, subtitle, dot, palette)
 
 
 MAX_TICKS = 12
@@ -157,8 +166,7 @@ def survey_design_chart(
         values = [{"margin": present.typical_margin}]
         layers.append({"data": {"values": values}, "mark": rule, "encoding": {"y": y}})
     if palette:
-        shape = {"$schema": SCHEMA, "background": None, "config": config(colours)}
-        return {**shape, "width": 320, "height": 220, "layer": layers}
+        return {**_page_frame(palette), "width": 320, "height": 220, "layer": layers}
     subtitle = [
         "Thin lines: each question. Thick line: the typical margin (geometric mean).",
         f"Dot: the recommended design, {best.drawn} per person"
@@ -184,11 +192,15 @@ def uses_grr(question: BaseQuestion) -> bool:
     return isinstance(channel, SubsetSelection) and channel.d == 1 and question.ticks == 0
 
 
-def tradeoff_specification(margins: TradeOff, plan: Plan | None = None) -> Specification:
+def tradeoff_specification(
+    margins: TradeOff, plan: Plan | None = None, palette: str = ""
+) -> Specification:
     """Return the margin against epsilon, with one line per number of reports and log axes.
 
     A plan is drawn as a dot with a dashed line at its margin, and described in the subtitle.
+    `palette` is that of `tradeoff_chart`.
     """
+    colours = PALETTES[palette or "light"]
     arrays = (margins.n, margins.epsilon, margins.margin)
     points = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
     subtitle = [_describe_share(margins.options, margins.share, margins.level)]
@@ -196,14 +208,14 @@ def tradeoff_specification(margins: TradeOff, plan: Plan | None = None) -> Speci
     if plan is not None:
         points_text = f"±{rounded(100 * plan.margin, decimals=1, digits=1)} points"
         subtitle.append(f"The dot: {_reports(plan.n)}, {points_text} at epsilon {plan.epsilon:.3g}")
-        dot = _dot(plan.epsilon, plan.margin)
+        dot = _dot(plan.epsilon, plan.margin, colours)
         rule = {
             "data": dot["data"],
-            "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.6},
+            "mark": {"type": "rule", "strokeDash": [4, 4], "color": colours.ink, "opacity": 0.6},
             "encoding": {"y": _margin_axis()},
         }
         layers = [rule, dot]
-    return _margin_specification(points, subtitle, layers)
+    return _margin_specification(points, subtitle, layers, palette)
 
 
 def grid_specification(grid: SimulatedGrid) -> Specification:
@@ -238,6 +250,10 @@ def _frame(title: str, subtitle: Sequence[str]) -> Specification:
     }
 
 
+def _page_frame(palette: str) -> Specification:
+    return {"$schema": SCHEMA, "background": None, "config": config(PALETTES[palette])}
+
+
 def write_chart(specification: Specification, file: Path) -> None:
     """Write a chart as SVG or PNG, by the file's suffix; raise DesignError for any other."""
     file.write_bytes(convert(specification, check_suffix(file), PNG_SCALE))
@@ -259,8 +275,10 @@ def _margin_specification(
     points: Iterable[tuple[int, float, float]],
     subtitle: Sequence[str],
     layers: Sequence[Specification],
+    palette: str,
 ) -> Specification:
     """Return lines of (n, epsilon, margin) with further layers above them."""
+    name = palette or "light"
     points = list(points)
     lines = [
         {"epsilon": epsilon, "margin": margin, "reports": _reports(n)}
@@ -269,34 +287,38 @@ def _margin_specification(
     ]
     ends = {point["reports"]: point for point in lines}
     names = [_reports(n) for n in sorted({n for n, _, _ in points})]
-    return {
-        **_frame("What privacy costs: the margin of error against epsilon", subtitle),
-        "width": 560,
-        "height": 340,
-        "layer": [_lines(lines, names), _line_labels(list(ends.values())), *layers],
+    labels = _line_labels(list(ends.values()), PALETTES[name])
+    drawing = {
+        "layer": [_lines(lines, names, SHADES[name]), labels, *layers],
         "resolve": {"scale": {"color": "shared"}},
     }
+    if palette:
+        # Browsers' letters are wider than those that the chart is measured with.
+        space = {"left": 20, "right": 24, "top": 5, "bottom": 5}
+        return {**_page_frame(palette), "padding": space, "width": 200, "height": 200, **drawing}
+    frame = _frame("What privacy costs: the margin of error against epsilon", subtitle)
+    return {**frame, "width": 560, "height": 340, **drawing}
 
 
-def _lines(points: list[dict[str, Any]], names: list[str]) -> Specification:
-    shades = np.linspace(0, len(SHADES) - 1, len(names)).round().astype(int)
+def _lines(points: list[dict[str, Any]], names: list[str], colours: Sequence[str]) -> Specification:
+    shades = np.linspace(0, len(colours) - 1, len(names)).round().astype(int)
     colour = {
         "field": "reports",
         "type": "nominal",
         "legend": None,
-        "scale": {"domain": names, "range": [SHADES[shade] for shade in shades]},
+        "scale": {"domain": names, "range": [colours[shade] for shade in shades]},
     }
     return _layer(points, {"type": "line", "strokeWidth": 2}, color=colour)
 
 
-def _line_labels(ends: list[dict[str, Any]]) -> Specification:
+def _line_labels(ends: list[dict[str, Any]], colours: Palette) -> Specification:
     """Label each line at its end, which is quicker to read than a legend."""
-    mark = {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": INK}
+    mark = {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": colours.ink}
     return _layer(ends, mark, text={"field": "reports"})
 
 
-def _dot(epsilon: float, margin: float) -> Specification:
-    mark = {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1}
+def _dot(epsilon: float, margin: float, colours: Palette) -> Specification:
+    mark = {"type": "point", "filled": True, "size": 90, "color": colours.ink, "opacity": 1}
     return _layer([{"epsilon": epsilon, "margin": margin}], mark)
 
 
@@ -349,6 +371,7 @@ def _epsilon_axis(domain: list[float] | None = None) -> Specification:
             "values": [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10],
             "format": "~g",
             "labelOverlap": True,
+            "labelSeparation": 8,
             "grid": False,
         },
     }
@@ -360,7 +383,7 @@ def _margin_axis() -> Specification:
         "type": "quantitative",
         "scale": {"type": "log", "nice": False},
         "axis": {
-            "title": "Margin of error",
+            "title": None,  # the chart's title, or the text beside it, says what this is
             "values": [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5],
             "labelExpr": "'±' + format(datum.value * 100, '~g') + ' points'",
         },

@@ -43,10 +43,10 @@ FRAMING: Mapping[str, Framing] = {
     "drafts.preview_page": "framed",
     "looks.logo": "isolated",
 }
-"""The pages with a preview of a draft in a frame, the preview, and the files of researchers."""
+"""Pages that show a preview in a frame, the preview itself, and files that researchers upload."""
 
 READERS: Mapping[str, Readers] = {"readers.link": "link", "readers.figure": "figure"}
-"""The readers of results, by the endpoints whose headers they need."""
+"""The readers of results, by endpoint, for the headers of its pages."""
 
 RETRY_SECONDS = range(5, 16)
 """Values of Retry-After: a random one for each client, so that they do not all return at once."""

@@ -40,9 +40,9 @@ def content_security_policy(
 ) -> str:
     """Return the policy of a page that sends forms to `form_action` and requests to a collector.
 
-    All pages may also send requests to their own server, unless `connect` says otherwise; "" means
-    that there is no other collector. `ancestors` may show the page in a frame, and the page may
-    show `frames`; "" means none.
+    All pages may also send requests to their own server, unless `connect` names another address. No
+    other collector is allowed if `collector` is "". `ancestors` may show the page in a frame, and
+    the page may show `frames`; "" means none.
     """
     sources = f"{connect} {collector}".rstrip()
     return (
@@ -59,7 +59,7 @@ PREVIEW_FILES = "/client/"
 Framing = Literal["", "frames", "framed", "isolated"]
 """Whether a page shows a frame, or is shown in one; both from the same origin only.
 
-An isolated file came from a researcher: opened by itself, it has no origin and loads nothing.
+A researcher uploaded an isolated file: opened by itself, it has no origin and loads nothing.
 """
 
 
@@ -81,13 +81,13 @@ def framing_headers(framing: Framing, host: str) -> dict[str, str]:
 
 
 Readers = Literal["link", "figure"]
-"""Readers without an account who need other headers: of a secret link, or of a public figure."""
+"""Readers whose pages need other headers: of a secret link, or of a public figure."""
 
 
 def reader_headers(readers: Readers | None) -> dict[str, str]:
     """Return the headers of results that are read without an account.
 
-    No search engine lists a page with a secret address. Other sites show a public figure.
+    Search engines must not list a page with a secret address. Other sites may show a public figure.
     """
     if readers == "link":
         return {"X-Robots-Tag": "noindex"}

@@ -134,8 +134,8 @@ def respondent_link(
 def qr_code(link: str, image_format: str = "svg", *, inline: bool = False) -> bytes:
     """Draw a link as a QR code in one of `QR_FORMATS`, readable with a quarter of it damaged.
 
-    It is on white: on a dark page, scanners would not find its edge. An `inline` SVG, for HTML, has
-    no XML declaration and scales with its element.
+    Its background is white, because scanners would not find its edge on a dark page. An
+    `inline` SVG, for HTML, has no XML declaration and scales with its element.
     """
     import segno
 

@@ -293,7 +293,7 @@ class AnalysisPages(Pages):
             try:
                 self._store.add_trend_note(view.survey.team, form.day.data, 0, form.text.data)
             except ConflictError as error:
-                form.text.errors = [f"Nothing was added: {error}"]
+                form.text.errors = [f"The note was not added: {error}"]
             else:
                 self._log.write("added a note", slug, f"{form.day.data}: {form.text.data}")
                 return self._back_to_notes(view)
@@ -308,10 +308,10 @@ class AnalysisPages(Pages):
             (n for n in self._store.trend_notes(view.survey.team) if n.number == number), None
         )
         if note is None or not self._store.remove_trend_note(view.survey.team, number):
-            flash("This note was deleted already.")
+            flash("This note has already been deleted.")
         else:
             self._log.write("deleted a note", slug, f"{note.day}: {note.text}")
-            flash(f"The note of {note.day} was deleted: “{note.text}”")
+            flash(f"The note of {note.day} has been deleted: “{note.text}”")
         return self._back_to_notes(view)
 
     def _back_to_notes(self, view: View) -> Any:
@@ -466,7 +466,7 @@ class AnalysisPages(Pages):
 
 
 def _variable_in_explore(survey: PublishedSurvey, question_id: str) -> str:
-    """Return the name by which Explore knows a question: that of its first option, if split."""
+    """Return a question's name in Explore; a split question has that of its first option."""
     place = question_index(survey, question_id)
     return next(
         variable.question.id for variable in list_variables(survey) if variable.place == place

@@ -272,7 +272,7 @@ def _read_at(result: SurveyResult) -> str:
 
 @lru_cache(maxsize=PDF_CACHE_SIZE)
 def to_pdf(page: str, style: str) -> bytes:
-    """Lay out a page with a stylesheet, without loading anything that is not in the page.
+    """Lay out a page with a stylesheet; load nothing from outside the page.
 
     Raises MissingPartError if the system lacks Pango, which sets the text.
     """

@@ -266,7 +266,7 @@ class RevokeResultLinkForm(FlaskForm):  # type: ignore[misc]
 
 
 class PublicResultsForm(FlaskForm):  # type: ignore[misc]
-    """Whether everybody may read the results: "yes" or empty."""
+    """Whether anyone may read the results: "yes" or empty."""
 
     public = HiddenField()
 
@@ -287,14 +287,14 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
 
 
 class NoteForm(FlaskForm):  # type: ignore[misc]
-    """A note on the trends of a survey: a day, and what happened on it."""
+    """A note on the trends of a survey: a day and an event."""
 
     day = StringField("Date")
     text = StringField("What happened", filters=[lambda text: " ".join((text or "").split())])
     submit = SubmitField("Add note")
 
     def validate_day(self, field: StringField) -> None:
-        """Reject anything but a day as browsers send it."""
+        """Require a date in the format that browsers send."""
         try:
             is_day = date.fromisoformat(field.data or "").isoformat() == field.data
         except ValueError:

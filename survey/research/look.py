@@ -37,7 +37,7 @@ FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 CSS = "text/css; charset=utf-8"
 
 OWN = "own"
-"""The choice of an accent that is not proposed."""
+"""The form value of a custom accent."""
 
 
 def logo_type(logo: bytes) -> str:
@@ -50,7 +50,7 @@ def logo_type(logo: bytes) -> str:
 
 
 def check_logo(logo: bytes) -> None:
-    """Raise DesignError for a file that is no PNG or JPEG, is damaged, or is too large."""
+    """Raise DesignError for a file that is not a PNG or JPEG, is damaged, or is too large."""
     n = len(logo)
     if n > MAX_LOGO_BYTES:
         raise DesignError(f"The logo must be at most {MAX_LOGO_BYTES // 1000} KB (found {n:,} B)")
@@ -142,7 +142,7 @@ class LookForm(FlaskForm):  # type: ignore[misc]
         )
 
     def changed(self, look: TeamLook) -> TeamLook | None:
-        """Return the look that a valid form describes; None, with errors, for an unusable logo."""
+        """Return the look in a valid form; for an unusable logo, add errors and return None."""
         logo = self.logo.data.read() if self.logo.data else b""
         try:
             if logo:
@@ -160,7 +160,7 @@ class LookForm(FlaskForm):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class ShownLook:
-    """What a page shows of a look; an address is empty without an accent or a logo."""
+    """The look on a page; `stylesheet` and `logo` are addresses, or empty if there is none."""
 
     name: str
     accent: str
@@ -186,7 +186,7 @@ def shown_look(store: Store, slug: str) -> ShownLook:
 
 
 def embedded_logo(store: Store, slug: str) -> str:
-    """Return the logo of a survey's team as an address that contains it; "" without a logo."""
+    """Return the logo of a survey's team as a data URL; "" without a logo."""
     look = store.team_look(team_slug(slug))
     if look is None or not look.logo:
         return ""
@@ -198,10 +198,10 @@ def _digest(content: bytes) -> str:
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """Declare the files of looks, and the function with which templates find them.
+    """Declare the files of looks, and the function that gives templates their addresses.
 
-    An address contains the hash of its file: nobody can guess that of a logo, and a stylesheet says
-    nothing about a survey.
+    Each address contains the hash of its file: nobody can guess the address of a logo, and a
+    stylesheet reveals nothing about a survey.
     """
     views = _LookFiles(workspace)
     routes = [

@@ -1,8 +1,8 @@
 """Sharing a survey: its link, QR code, poster and email text; results without an account.
 
-The page of a survey's results is read by holders of a secret link until it expires, and by
-everybody while the results are public. Both see the same released and suppressed results as the
-team, by the same views, without any control.
+Holders of a secret link can read a survey's results until the link expires; anyone can read them
+while they are public. The same views serve these readers and the team, with the same suppression,
+but readers cannot choose any options.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from survey.store import PublishedSurvey, ResultLink, find_survey
 STATIC = Path(__file__).resolve().parent.parent / "static"
 
 LINK_DAYS, MAX_LINK_DAYS = 30, 365
-"""How long a link to the results is valid unless its maker chooses a day, and at most."""
+"""Default and maximum number of days for which a link to the results is valid."""
 
 NOT_SHARED = "No results are shared at this address. The link may have expired or been revoked."
-"""One answer for unknown, expired and revoked links, and for results that are not public."""
+"""The same message for unknown, expired and revoked links, and for results that are not public."""
 
 RESULTS = replace(ESTIMATES, template="research/shared_results.html")
 
@@ -173,14 +173,14 @@ class _SharePages(Pages):
         return redirect(url_for("share.page", slug=slug, _anchor="links"))
 
     def set_public(self, slug: str) -> Any:
-        """Open the results to everybody, or stop doing so."""
+        """Make the results public, or end public access."""
         find_survey(self._store, slug)
         public = PublicResultsForm().public.data == "yes"
         if public != self._store.has_public_results(slug):
             self._store.set_public_results(slug, public=public)
             self._log.write("made the results public" if public else "ended public results", slug)
             flash(
-                "Everybody can read the results now."
+                "Anyone can now read the results."
                 if public
                 else "The results are no longer public."
             )
@@ -228,7 +228,7 @@ def _has_link(survey: PublishedSurvey) -> bool:
 
 
 def _message(survey: PublishedSurvey, link: str) -> str:
-    """Return an email that invites people to respond; it states nothing but facts."""
+    """Return the text of an email that invites people to respond; it states only facts."""
     closes = survey.schedule.closes
     last_day = f"\n\nYou can respond until {closes} (UTC)." if closes else ""
     return (
@@ -242,7 +242,7 @@ def _max_day(today: date) -> date:
 
 
 def _check_day(form: ResultLinkForm, today: date) -> bool:
-    """Return whether the last day of a link is allowed; if not, add an error to the form."""
+    """Return whether a link's last day is allowed; if not, add an error to the form."""
     if today <= form.expires.data <= _max_day(today):
         return True
     form.expires.errors = [f"Choose a day from {today} to {_max_day(today)}"]
@@ -261,7 +261,7 @@ def _last_day(expires: int) -> date:
 
 class _ReaderPages(AnalysisPages):
     def link(self, token: str) -> Any:
-        """Show the results of the survey of a valid link."""
+        """Show the results that a valid link shares."""
         slug = self._store.slug_of_result_link(hash_of(token), int(time.time()))
         if slug is None:
             raise NotFoundError(NOT_SHARED)
@@ -285,7 +285,7 @@ class _ReaderPages(AnalysisPages):
             raise NotFoundError(NOT_SHARED)
 
     def _view(self, survey: PublishedSurvey, path: dict[str, str]) -> View:
-        # Every reader gets the same options: the server computes nothing for a stranger alone.
+        # All readers get the same options, so that strangers cannot order calculations.
         return View(RESULTS, survey, DEFAULT_OPTIONS, RESULTS.parse({}, path), path)
 
     def _results(self, slug: str) -> Any:
@@ -298,7 +298,7 @@ class _ReaderPages(AnalysisPages):
             return {
                 **self.dashboard_context(view, result),
                 "is_shared": True,
-                "is_public": False,  # no link to the code that embeds a figure
+                "is_public": False,  # hides the links to the embedding codes
                 "versions": self._version_choices(survey),
                 "statement": methods_statement(result),
             }

@@ -1,4 +1,4 @@
-"""The page about what changed between two versions of a survey."""
+"""The page that lists the changes between two versions of a survey."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from survey.store import Draft, PublishedSurvey, find_survey
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """Declare the page."""
+    """Declare the page of changes."""
     pages = _VersionPages(workspace)
     routes = [Route("GET", "/changes", "viewer", pages.changes)]
     return [Section("versions", "/research/surveys/<slug>", routes)]
@@ -43,7 +43,7 @@ def changes_page(
     new: Definition | None,
     versions: list[PublishedSurvey] | None = None,
 ) -> str:
-    """Return the page; without two definitions, it says why there is nothing to compare."""
+    """Return the page; without two definitions, it explains why there is nothing to compare."""
     return render_template(
         "research/version_changes.html",
         survey=survey,

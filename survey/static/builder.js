@@ -93,7 +93,7 @@ function writeSummary(sheet, elsewhere, errors) {
 }
 
 /**
- * Pass the limits of the slider on; they depend on the number of answers.
+ * Update the limits of the slider, which depend on the number of answers.
  *
  * @param {HTMLFormElement} sheet
  * @param {Record<string, [number, number]>} limits
@@ -287,7 +287,7 @@ function showPreview() {
   frame.title = "Preview of this question";
   frame.loading = "lazy";
   frame.src = page;
-  // A frame that is new, not navigated, adds no step to the history of the page.
+  // A new frame adds no entry to the browser's history; a frame that navigates does.
   if (shown) shown.replaceWith(frame);
   else link.closest("p")?.after(frame);
 }
@@ -313,7 +313,7 @@ function addSlider(sheet) {
   if (!(value instanceof HTMLInputElement) || !(way instanceof HTMLSelectElement)) return;
   const slider = document.createElement("input");
   slider.type = "range";
-  slider.setAttribute("aria-label", "The same value on a slider");
+  slider.setAttribute("aria-label", "Slider for the same value");
   value.after(slider);
 
   const follow = () => {

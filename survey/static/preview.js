@@ -7,7 +7,7 @@
  */
 
 (() => {
-  /** The start of the addresses of a preview's definition and reports; no server has them. */
+  /** The prefix of the addresses of a preview's definition and reports; no server has them. */
   const NOWHERE = "preview:";
   /** An invitation in the right form, for surveys that only invited people can open. */
   const INVITATION = "A".repeat(43);

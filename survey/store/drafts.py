@@ -154,9 +154,9 @@ class Drafts(Transactions):
         return str(row[0]) if row else ""
 
     def add_comment(self, draft: int, question: int, researcher: int, at: int, text: str) -> None:
-        """Add a comment to a draft, or to the question with a key.
+        """Add a comment to a question of a draft, or to the whole draft if `question` is 0.
 
-        Raises NotFoundError if the draft is gone, ConflictError if it has too many comments.
+        Raises NotFoundError if the draft does not exist, ConflictError if it has too many comments.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)

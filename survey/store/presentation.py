@@ -9,7 +9,7 @@ from survey.store.schema import TEAM_LOOK, TREND_NOTE
 from survey.store.transactions import REGISTRY, Transactions
 
 MAX_NOTES = 50
-"""Maximum number of notes on the trends of one survey: a chart shows no more legibly."""
+"""Maximum number of notes on the trends of one survey; a chart with more is hard to read."""
 
 MAX_NOTE_LENGTH = 120
 """Maximum length of a note in characters."""
@@ -17,7 +17,7 @@ MAX_NOTE_LENGTH = 120
 
 @dataclass(frozen=True)
 class TrendNote:
-    """What happened on a UTC day, or in a version of a survey.
+    """A note on an event: on a UTC day, or in a version of a survey.
 
     `day` is in ISO format, empty if the note belongs to a version; `version` is 0 otherwise.
     """
@@ -44,7 +44,7 @@ class Presentation(Transactions):
     """The part of a `Store` that holds notes on trends and the looks of teams."""
 
     def trend_notes(self, slug: str) -> list[TrendNote]:
-        """Return the notes of a survey: those of days in their order, then those of versions."""
+        """Return the notes of a survey: those on days by date, then those on versions."""
         rows = self._rows(
             "SELECT number, day, version, content FROM trend_note WHERE slug = ? "
             "ORDER BY version, day, number",
@@ -58,7 +58,7 @@ class Presentation(Transactions):
             transaction.lock(REGISTRY)
             n = transaction.integer("SELECT count(*) FROM trend_note WHERE slug = ?", [slug])
             if n >= MAX_NOTES:
-                raise ConflictError(f"a survey can have {MAX_NOTES} notes; remove one first")
+                raise ConflictError(f"a survey can have {MAX_NOTES} notes; delete one first")
             number = transaction.integer(
                 "SELECT coalesce(max(number), 0) + 1 FROM trend_note WHERE slug = ?", [slug]
             )
@@ -76,7 +76,7 @@ class Presentation(Transactions):
         return TeamLook(*row) if row else None
 
     def set_team_look(self, slug: str, look: TeamLook) -> None:
-        """Replace a look; an empty one is removed."""
+        """Replace the look of a survey's team, or delete it if the new look is empty."""
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             transaction.execute("DELETE FROM team_look WHERE slug = ?", [slug])

@@ -1,4 +1,4 @@
-"""Who may read the results of a survey without an account: holders of links, or everybody."""
+"""Access to the results of a survey without an account: with a link, or for everyone."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class SharedResults(Transactions):
         )
 
     def has_public_results(self, slug: str) -> bool:
-        """Return whether everybody may read the results of a survey."""
+        """Return whether anyone may read the results of a survey."""
         return self._row("SELECT 1 FROM public_results WHERE slug = ?", [slug]) is not None
 
     def set_public_results(self, slug: str, *, public: bool) -> None:
-        """Open the results of a survey to everybody, or stop doing so.
+        """Make the results of a survey public, or end public access.
 
         Raises NotFoundError if the survey was deleted: a later survey may get the same slug.
         """

@@ -212,7 +212,7 @@ def test_the_slider_and_the_number_show_the_same_value(serve, store, researcher,
     page = started_draft(device, url)
     page.get_by_label("Privacy level").select_option("epsilon")
     expect(page.get_by_label("Value", exact=True)).to_have_value("1")
-    slider = page.get_by_label("The same value on a slider")
+    slider = page.get_by_label("Slider for the same value")
     slider.focus()
     slider.press("ArrowRight")
     expect(page.get_by_label("Value", exact=True)).to_have_value("1.05")

@@ -15,7 +15,7 @@ from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.edits import add_copy
 from survey.questionnaire.loading import load, parse
 from survey.questionnaire.privacy_loss import publication_warnings, report_strength
-from survey.research.builder.bank import LISTED, PLANNED_RESPONSES, TEMPLATES, template
+from survey.research.builder.bank import MAX_LISTED, PLANNED_RESPONSES, TEMPLATES, template
 from survey.results.plan.compute import planned_margin, to_published
 from survey.results.plan.sentences import WIDE_MARGIN
 from survey.settings import Caps
@@ -167,7 +167,7 @@ def test_the_bank_finds_questions_by_their_words_and_their_survey(ada, store, sm
         page = ada.get(f"{DRAFTS}/{slug}/bank", query_string={"find": find})
         assert list(sources(page)) == expected, find
     assert "Only the first" in ada.get(f"{DRAFTS}/{slug}/bank").text
-    assert len(sources(ada.get(f"{DRAFTS}/{slug}/bank"))) <= LISTED
+    assert len(sources(ada.get(f"{DRAFTS}/{slug}/bank"))) <= MAX_LISTED
 
 
 @pytest.mark.security

@@ -91,7 +91,7 @@ def test_comments_are_resolved_by_anybody_and_deleted_by_their_author_only(store
     assert act(editor, slug, stored.number, "delete").status_code == 302
     assert comments(store, slug) == []
     again = act(editor, slug, stored.number, "delete")
-    assert "was deleted already" in editor.get(again.location).text
+    assert "has already been deleted" in editor.get(again.location).text
 
 
 def test_a_comment_of_another_draft_cannot_be_changed(app, store, people, slug, small):

@@ -133,10 +133,10 @@ def button(page, label: str) -> str:
 def test_a_wrong_range_offers_a_button_with_the_nearest_valid_value(ada, store):
     slug = begin(ada)
     ranges = {
-        "number": ({"low": "0", "high": "30", "step": "7"}, "Use 28?", ("0", "28", "7")),
+        "number": ({"low": "0", "high": "30", "step": "7"}, "Use 28", ("0", "28", "7")),
         "date": (
             {"low": "2026-10-01", "high": "2026-11-01", "step": "7"},
-            "Use 29 October 2026?",
+            "Use 29 October 2026",
             ("2026-10-01", "2026-10-29", "7"),
         ),
     }
@@ -164,10 +164,10 @@ def test_a_value_that_is_too_weak_names_the_maximum_and_the_slider_ends_there(ad
     assert limits["truth_probability"] == [0.334, 0.99]
     alone = save(ada, path, do="look", prefer_not_to_say="").json
     assert alone["limits"]["epsilon"] == [0.001, 4.595]
-    save(ada, path, do=button(page, "Use 5.288?"))
+    save(ada, path, do=button(page, "Use 5.288"))
     question = next(iter(content_of(store, slug).questions))
     assert (question["way"], question["value"]) == ("epsilon", "5.288")
-    # A made-up button changes no other field.
+    # A fabricated button changes no other field.
     save(ada, path, do="nearest type=number text=x low=<b>")
     question = next(iter(content_of(store, slug).questions))
     assert (question["type"], question["text"]["en"]) == ("yes_no", "Asleep?")
@@ -410,7 +410,7 @@ def test_several_questions_are_written_at_once_and_undone_together(ada, store):
     # Pressed twice, the form adds nothing, and the text stays.
     again = ada.post(f"{DRAFTS}/{slug}/pages/1/questions", data=data)
     assert again.status_code == 422
-    assert "check it, then press again" in again.text
+    assert "check it, then press the button again" in again.text
     assert "* Once" in again.text
     assert len(list(content_of(store, slug).questions)) == 3
     press_undo(ada, page)
@@ -877,7 +877,7 @@ def test_every_text_of_a_survey_can_be_translated(ada, store):
     response = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
     assert definition_from(content_of(store, slug))["title"] == "Night work"
     page = ada.get(response.location)
-    assert "Language removed with its texts." in page.text
+    assert "Language and its texts removed." in page.text
     assert "<h1>Languages</h1>" in press_undo(ada, page).text
     assert content_of(store, slug) == translated
 

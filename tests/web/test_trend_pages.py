@@ -332,7 +332,7 @@ def test_only_editors_add_and_delete_notes(app, store, researcher, daily):
     assert "deleted: “Strike”" in people["editor"].get(deleted.location).text
     assert store.actions("small", 1)[0].event == "deleted a note"
     again = send(people["editor"], f"{TREND}/notes/1", page=TREND)
-    assert "deleted already" in people["editor"].get(again.location).text
+    assert "already been deleted" in people["editor"].get(again.location).text
 
 
 def test_a_wrong_date_or_text_of_a_note_is_named_and_stays_in_the_form(reader, store, daily):
@@ -359,4 +359,4 @@ def test_the_number_of_notes_is_limited_and_the_page_says_so(reader, store, dail
     add_note(reader, "2026-11-03", "Strike")
     rejected = add_note(reader, "2026-11-04", "Vote")
     assert rejected.status_code == 422
-    assert "Nothing was added: a survey can have 1 notes; remove one first" in rejected.text
+    assert "The note was not added: a survey can have 1 notes; delete one first" in rejected.text

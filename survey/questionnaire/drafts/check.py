@@ -235,14 +235,14 @@ EXTREMES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(PRIVACY, ("0.001", "0.999")),
     "epsilon": ("0.001", "1000"),
 }
-"""For each way to state privacy, values below and above all that can be published."""
+"""For each way to state privacy, a value below and one above all that can be published."""
 
 
 def privacy_limits(content: DraftContent, key: int, caps: Caps) -> dict[str, list[float]]:
     """Return the smallest and the largest value that a question allows, by way to state privacy.
 
-    A way is missing if the question's mechanism does not have it, or while the question has other
-    mistakes.
+    The result omits a way that the question's mechanism does not support, and all ways while the
+    question has other mistakes.
     """
     # The limits do not depend on the texts that change while a researcher writes.
     text = {"text": {content.own_language: "?"}, "help": {}, "topic": {}, "way": "", "value": ""}
@@ -255,14 +255,14 @@ def privacy_limits(content: DraftContent, key: int, caps: Caps) -> dict[str, lis
 def _privacy_limits(text: str, key: int, caps: Caps) -> dict[str, list[float]]:
     limits, alone = {}, DraftContent.from_json(text)
     for way, extremes in EXTREMES.items():
-        found = [_nearest_allowed(alone, key, way, value, caps) for value in extremes]
-        if all(found):
-            limits[way] = [float(Fraction(value)) for value in found]
+        ends = [_nearest_allowed(alone, key, way, value, caps) for value in extremes]
+        if all(ends):
+            limits[way] = [float(Fraction(end)) for end in ends]
     return limits
 
 
 def _nearest_allowed(content: DraftContent, key: int, way: str, value: str, caps: Caps) -> str:
-    """Return the allowed value nearest to one, or "" if there is none."""
+    """Return the allowed value nearest to a value, or "" if there is none."""
     question = {**content.question(key), "way": way, "value": value}
     definition = definition_from(content.with_question(key, question))
     language = content.own_language

@@ -80,7 +80,7 @@ ANSWER_MARKS = ("-", "*", "•", "–")
 
 
 def add_written_questions(content: DraftContent, page_key: int, text: str) -> DraftContent:
-    """Add questions written one per line, each followed by lines with its answers after a hyphen.
+    """Add questions from a text: one per line, each answer on a line below it after a hyphen.
 
     A question without answers becomes a yes/no question. Raises DesignError for answers without a
     question, and for more questions than a survey can have.
@@ -141,8 +141,8 @@ def add_copy(
     """Add a copy of another survey's question at the end of a page; return the draft and its key.
 
     The copy has the texts in the languages of the draft. A text that is missing in the draft's own
-    language stays in that of the other survey, `language`, until somebody translates it. A
-    condition on another question is left out.
+    language stays in that of the other survey, `language`, until somebody translates it. The
+    copy has no condition on another question.
     """
     _check_room(sum(1 for _ in content.questions), "questions")
     own, page = content.own_language, content.page(page_key)
@@ -299,7 +299,7 @@ def _reverted_list(
     before: Sequence[Mapping[str, Any]],
     after: Sequence[Mapping[str, Any]],
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return a question's answers, in the order before the change unless it kept the order."""
+    """Undo a change of a question's answers and of their order."""
     if _keys(before) != _keys(after) != _keys(value):
         raise DesignError("the answers of this question have changed again since then")
     now, old, new = ({part["key"]: part for part in parts} for parts in (value, before, after))

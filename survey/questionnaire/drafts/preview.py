@@ -11,7 +11,7 @@ from survey.questionnaire.drafts.draft import DraftContent
 
 @dataclass(frozen=True)
 class Preview:
-    """What the respondents' page needs to show a draft.
+    """The data with which the respondents' page shows a draft.
 
     definition  the canonical JSON of the definition
     sha256      its hash
@@ -28,7 +28,7 @@ class Preview:
 
     @classmethod
     def of(cls, survey: Survey, language: str, script: str, *, starts: bool) -> Preview:
-        """Return the preview of a checked draft; raises DefinitionError for too long a report."""
+        """Return the preview of a checked draft; raises DefinitionError for an oversized report."""
         definition = freeze(survey, 1)
         return cls(
             definition.canonical.decode("utf-8"), definition.sha256, language, script, starts

@@ -1,4 +1,4 @@
-"""Templates of surveys, and the question bank: questions of templates, surveys and drafts.
+"""Survey templates, and the question bank with the questions of templates, surveys and drafts.
 
 The bank stores nothing. It reads the templates, and the surveys and drafts that the researcher may
 see.
@@ -36,9 +36,9 @@ TEMPLATES: Mapping[str, str] = {
 """The templates' files and names."""
 
 PLANNED_RESPONSES = 2_000
-"""The number of responses for which the templates' designs are made."""
+"""The number of responses that the designs of the templates assume."""
 
-LISTED = 40
+MAX_LISTED = 40
 """Maximum number of questions on a page of the bank; a search finds the others."""
 
 
@@ -79,7 +79,7 @@ class BankPages(DraftPages):
             for question in self._questions(slug)
             if all(word in f"{question.text}\n{question.origin}".casefold() for word in words)
         )
-        listed = list(islice(matches, LISTED + 1))
+        listed = list(islice(matches, MAX_LISTED + 1))
         pages = [page.key for page in opened.content.pages]
         key = whole_number(request.args.get("page", ""))
         return render_template(
@@ -89,8 +89,8 @@ class BankPages(DraftPages):
             form=DoForm(formdata=None),
             page=key if key in pages else pages[-1],
             find=request.args.get("find", ""),
-            questions=listed[:LISTED],
-            has_more=len(listed) > LISTED,
+            questions=listed[:MAX_LISTED],
+            has_more=len(listed) > MAX_LISTED,
         )
 
     def question(self, source: str) -> tuple[Question, str]:
@@ -102,7 +102,7 @@ class BankPages(DraftPages):
         name, _, question_id = rest.rpartition(":")
         content = self._content(kind, name)
         for question in content.questions:
-            if _name_of(question, kind) == question_id:
+            if _question_name(question, kind) == question_id:
                 return question, content.own_language
         raise NotFoundError("this question was removed")
 
@@ -118,12 +118,12 @@ class BankPages(DraftPages):
         raise NotFoundError("this survey does not exist, or you may not see it")
 
     def _questions(self, slug: str) -> Iterator[BankQuestion]:
-        """Yield the questions of other drafts, of surveys and of templates, the own ones first."""
+        """Yield the questions of other drafts, then of surveys, then of templates."""
         visible = self._gate.roles()
         for draft in self._store.drafts():
             if draft.slug in visible and draft.slug != slug:
                 content = DraftContent.from_json(draft.content)
-                yield from _of_content(content, "draft", draft.slug, content.title)
+                yield from _bank_questions(content, "draft", draft.slug, content.title)
         newest: set[str] = set()
         for survey in sorted(self._store.surveys(), key=lambda survey: -survey.version):
             if survey.slug not in visible or survey.is_test_run or survey.slug in newest:
@@ -134,17 +134,19 @@ class BankPages(DraftPages):
                 title = survey.definition.title
                 yield BankQuestion(source, question.text, question.kind.label, title)
         for name, title in TEMPLATES.items():
-            yield from _of_content(template(name), "template", name, f"Template: {title}")
+            yield from _bank_questions(template(name), "template", name, f"Template: {title}")
 
 
-def _of_content(content: DraftContent, kind: str, name: str, origin: str) -> Iterator[BankQuestion]:
+def _bank_questions(
+    content: DraftContent, kind: str, name: str, origin: str
+) -> Iterator[BankQuestion]:
     for question in content.questions:
         text = question["text"].get(content.own_language)
         if text:
-            source = f"{kind}:{name}:{_name_of(question, kind)}"
+            source = f"{kind}:{name}:{_question_name(question, kind)}"
             yield BankQuestion(source, text, TYPE_NAMES[question["type"]], origin)
 
 
-def _name_of(question: Question, kind: str) -> Any:
-    """Return what identifies a question in its source: the key in a draft, elsewhere the id."""
+def _question_name(question: Question, kind: str) -> Any:
+    """Return the key of a draft's question, or the id of any other question."""
     return str(question["key"] if kind == "draft" else question["id"])

@@ -1,6 +1,6 @@
 """Comments of a team on the questions of a draft and on the whole draft.
 
-Whoever may see a draft may comment on it; publishing deletes the comments with the draft.
+Everyone who may see a draft may comment on it. Publishing deletes the draft and its comments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from survey.store import MAX_COMMENT_LENGTH
 
 
 class CommentForm(FlaskForm):  # type: ignore[misc]
-    """A comment, and the question that it is about."""
+    """A comment and the question that it is about."""
 
     question = SelectField("About", validate_choice=False)
     text = TextAreaField("Comment")
@@ -36,7 +36,7 @@ class CommentForm(FlaskForm):  # type: ignore[misc]
             raise ValidationError("Write a comment")
         if n > MAX_COMMENT_LENGTH:
             raise ValidationError(
-                f"Comment must be at most {MAX_COMMENT_LENGTH:,} characters long (found {n:,})"
+                f"The comment must be at most {MAX_COMMENT_LENGTH:,} characters long (found {n:,})"
             )
 
 
@@ -95,7 +95,7 @@ class _CommentPages(DraftPages):
                 plain(form.text.data),
             )
         except ConflictError as error:
-            form.text.errors = [f"Nothing was added: {error}"]
+            form.text.errors = [f"The comment was not added: {error}"]
             return self._page(slug, form), 409
         return redirect(url_for("drafts.comments", slug=slug, _anchor=f"question-{key}"))
 
@@ -106,7 +106,7 @@ class _CommentPages(DraftPages):
         if not DoForm().validate_on_submit() or do not in ("resolve", "reopen", "delete"):
             flash("Nothing was changed. Press one of the buttons beside the comment.")
         elif comment is None:
-            flash("This comment was deleted already.")
+            flash("This comment has already been deleted.")
         elif do != "delete":
             self._store.resolve_comment(draft.key, number, resolved=do == "resolve")
         elif not self._store.delete_comment(draft.key, number, self._gate.researcher().key):

@@ -67,7 +67,7 @@ class Margin:
 
     @classmethod
     def of(cls, margin: float) -> Margin:
-        """Return the texts of a margin, a fraction of one or of the range."""
+        """Format a margin, given as a share or as a fraction of the range."""
         return cls(_points(margin), not margin <= WIDE_MARGIN)
 
 
@@ -93,7 +93,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class DrawTable:
-    """How many of `n_groups` each person is asked: the choices, and each question's margins."""
+    """The numbers of groups that each person can be asked, with each question's margins."""
 
     n_groups: int
     draws: tuple[Draw, ...]
@@ -154,10 +154,10 @@ def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, Su
 
 
 def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
-    """Return how many questions each person can be asked at the draft's privacy levels.
+    """Return the numbers of questions that each person can be asked at the draft's privacy levels.
 
-    Numbers whose privacy loss exceeds the server's maximum are left out, unless it is the present
-    one. None if there is nothing to choose.
+    The table omits numbers whose privacy loss exceeds the server's maximum, except the current
+    number. Return None if there is no choice.
     """
     asked = draft_check.asked
     if asked.n_groups < 2:
@@ -187,7 +187,7 @@ def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
 
 
 LISTED_DRAWS = 5
-"""The table of questions per person lists numbers up to this one, then only relevant ones."""
+"""The table lists all numbers up to this one, then the current, recommended and largest one."""
 
 
 def design_panel(draft_check: DraftCheck, planned: DraftPlan, n_questions: int) -> DesignPanel:
@@ -281,7 +281,7 @@ def with_better_mechanism(content: DraftContent, key: int, question: BaseQuestio
 
 
 RECOMMENDED_LEVELS = ("", "1.7")
-"""The levels to recommend for a question, in this order: those that leave no question weak."""
+"""The levels that leave no question weak, strongest first; "" is the standard level."""
 
 
 def recommended_levels(
@@ -290,12 +290,11 @@ def recommended_levels(
     planned: DraftPlan,
     keys: Collection[int] | None = None,
 ) -> dict[int, str]:
-    """Return a better privacy level of each question that is weak or imprecise, by key.
+    """Return a better privacy level for each question that is weak or imprecise, by key.
 
-    Without `keys`, all questions are considered.
-
-    It is the strongest of `RECOMMENDED_LEVELS` at which the margin is useful. If there is none, a
-    weak question gets the standard level, and an imprecise one is left out.
+    Without `keys`, consider all questions. Recommend the strongest of `RECOMMENDED_LEVELS` with a
+    useful margin. If there is none, a weak question gets the standard level, and an imprecise
+    question gets no recommendation.
     """
     levels: dict[int, str] = {}
     considered = draft_check.questions.keys() & (draft_check.questions if keys is None else keys)
@@ -307,9 +306,9 @@ def recommended_levels(
         changed = edits.with_levels(content, levels | dict.fromkeys(remaining, level))
         changed_check = check_draft(changed, draft_check.caps)
         wide = _imprecise(changed_check, planned, remaining)
-        found = remaining & changed_check.questions.keys() - wide
-        levels |= dict.fromkeys(found, level)
-        remaining = remaining - found
+        precise = remaining & changed_check.questions.keys() - wide
+        levels |= dict.fromkeys(precise, level)
+        remaining = remaining - precise
     return levels | dict.fromkeys(remaining & weak, RECOMMENDED_LEVELS[0])
 
 

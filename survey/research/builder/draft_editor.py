@@ -67,7 +67,7 @@ BUILT_IN = {"en": "English", "es": "Español", "pt": "Português", "ar": "الع
 
 
 WHOLE_DRAFT = 0
-"""The key of comments that are about no single question."""
+"""The question key of comments on the whole draft."""
 
 CommentsByQuestion = Mapping[int, Sequence[Comment]]
 
@@ -200,7 +200,7 @@ CHANGES: Mapping[str, str] = {
     "use-design": "The draft now uses this design.",
     "use-mechanism": "The question now uses this mechanism.",
     "use-ranges": "The question now asks for ranges. Check their wording.",
-    "language-remove": "Language removed with its texts.",
+    "language-remove": "Language and its texts removed.",
 }
 """The buttons whose change can be undone, and the notice of the page that follows."""
 
@@ -268,7 +268,7 @@ class Protection:
 
     `sampling` states how many questions each person is asked; it is empty if all are asked.
     `proposed_draw` is a better number out of `n_groups`, or 0. `has_links` is true if skip logic
-    links questions to groups. `n_levels` counts the questions with a better privacy level.
+    links questions to groups. `n_levels` counts the questions with a recommendation.
     """
 
     warnings: list[str]
@@ -441,7 +441,7 @@ class _EditorPages(DraftPages):
     def _next_question(self, slug: str, key: int) -> str:
         """Add a question of the same type to the page of a question; return its address.
 
-        A question of the page that is not written yet is used: the button may be pressed twice.
+        Reuse a blank question of the page, because the button may be pressed twice.
         """
         new_key = [0]
 
@@ -555,7 +555,7 @@ class _EditorPages(DraftPages):
         return asdict(total_sentences(draft_check, self._caps))
 
     def _limits(self, page: Page, content: DraftContent) -> dict[str, list[float]]:
-        """Return the limits of the slider of a question's privacy; empty on other pages."""
+        """Return the limits of the privacy slider; empty on pages without a question."""
         key = page.variables.get("key", 0)
         exists = any(question["key"] == key for question in content.questions)
         return privacy_limits(content, key, self._caps) if exists else {}

@@ -119,7 +119,7 @@ def question_feedback(
 
 
 def danger_sentence(draft_check: DraftCheck, question: BaseQuestion) -> str:
-    """Return a warning of a question whose report alone is weak; empty if it is not."""
+    """Return a warning if the report of a question alone is weak, otherwise an empty text."""
     ratio = draft_check.asked.linked_ratios[question.id]
     if ratio <= WEAK_QUESTION_ABOVE:
         return ""
@@ -262,13 +262,13 @@ def _described_ratio(questions: Questions) -> str:
 
 @dataclass(frozen=True)
 class NearestValues:
-    """The nearest valid values of a wrong field, which one button applies."""
+    """The nearest valid values for a field with a mistake; one button applies them."""
 
     values: tuple[tuple[str, str], ...]
 
     @classmethod
     def parse(cls, action: str) -> NearestValues:
-        """Parse the value of the button: `nearest low=1 step=2`; ignore anything else."""
+        """Parse the value of a button, such as `nearest low=1 step=2`; ignore other fields."""
         pairs = (part.partition("=") for part in action.split()[1:])
         allowed = ("value", *GRID_FIELDS)
         return cls(tuple((name, value[:40]) for name, _, value in pairs if name in allowed))
@@ -283,15 +283,15 @@ class NearestValues:
         """The text of the button.
 
         >>> NearestValues((("high", "2026-10-29"),)).label
-        'Use 29 October 2026?'
+        'Use 29 October 2026'
         >>> NearestValues((("step", "2"), ("high", "30"))).label
-        'Use step 2 and highest 30?'
+        'Use step 2 and highest 30'
         """
         texts = [_value_text(value) for _, value in self.values]
         if len(texts) > 1:
             names = (FIELD_NAMES.get(name, name).lower() for name, _ in self.values)
             texts = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
-        return f"Use {' and '.join(texts)}?"
+        return f"Use {' and '.join(texts)}"
 
 
 def _value_text(value: str) -> str:

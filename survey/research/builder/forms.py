@@ -52,7 +52,7 @@ TYPE_NAMES: Mapping[str, str] = {name: kind.label for name, kind in KINDS.items(
 """The names of the question types in the builder."""
 
 TYPE_ICONS: Mapping[str, str] = {name: kind.icon for name, kind in KINDS.items()}
-"""The icons of the question types, as the path of an SVG of 24 by 24 pixels."""
+"""The icons of the question types, as SVG paths in 24 by 24 pixels."""
 
 
 def choices(names: Mapping[str, str]) -> list[SelectChoice]:
@@ -72,7 +72,7 @@ class NewDraftForm(FlaskForm):  # type: ignore[misc]
         self.template.choices = choices({"": "An empty survey", **templates})
 
     def validate_title(self, field: StringField) -> None:
-        """Require a title of an empty survey; a template has one."""
+        """Require a title for an empty survey; a template has its own."""
         if not self.template.data and not plain(field.data or ""):
             raise ValidationError("Enter a title; you can change it later")
 
@@ -259,7 +259,7 @@ class PublishDraftForm(SheetForm):
 
 
 class WrittenQuestionsForm(SheetForm):
-    """Several questions with their answers, as a text."""
+    """A text with several questions and their answers."""
 
     written = TextAreaField(
         "Questions and answers", [DataRequired("Write at least one question"), PASSAGE]

@@ -68,7 +68,7 @@ QUESTION_EDITS: Mapping[str, Callable[[DraftContent, int, BaseQuestion], DraftCo
 """The buttons beside a question that change its design."""
 
 PAGES: Mapping[str, str] = {"plan": "drafts.plan", "languages": "drafts.languages"}
-"""The pages to which their buttons return, by the name in the form; all others show the outline."""
+"""Pages that their buttons return to, by name in the form; other buttons return to the outline."""
 
 ANCHORS: Mapping[str, str] = {
     "ask-some": "protection",
@@ -106,7 +106,7 @@ class _OutlinePages(DraftPages):
         self._bank = BankPages(workspace)
 
     def new(self) -> Any:
-        """Create a draft from a title."""
+        """Create a draft from a title or a template."""
         form = NewDraftForm(TEMPLATES)
         if form.validate_on_submit():
             title = plain(form.title.data or "")
@@ -205,7 +205,7 @@ class _OutlinePages(DraftPages):
             return self.outline(slug), 422
         newest = self._drafts.open(slug).draft.revision
         if action in ON_NEWEST and whole_number(request.form.get("revision", "")) != newest:
-            # Pressed twice, or on an outdated page.
+            # The button was pressed twice, or on an outdated page.
             flash("The draft changed after you opened this page. Check it, then try again.")
             page = "drafts.plan" if action == "use-design" else "drafts.outline"
             return redirect(url_for(page, slug=slug))
@@ -240,8 +240,8 @@ class _OutlinePages(DraftPages):
         """Return the address of the page to show after a button was pressed."""
         question = whole_number(request.form.get("question", ""))
         if any(other["key"] == question for other in self._drafts.open(slug).content.questions):
-            is_of_options = request.form.get("did", "").startswith("option-")
-            query = {**query, "_anchor": "options" if is_of_options else None}
+            is_option_edit = request.form.get("did", "").startswith("option-")
+            query = {**query, "_anchor": "options" if is_option_edit else None}
             return url_for("drafts.question", slug=slug, key=question, **query)
         if new_key or action in QUESTION_EDITS:
             query = {**query, "_anchor": None}
@@ -283,7 +283,7 @@ class _OutlinePages(DraftPages):
         return QUESTION_EDITS[action](content, key, question)
 
     def _with_recommended_level(self, content: DraftContent, key: int) -> DraftContent:
-        """Set the recommended privacy level of a question, or of all that have one if key is 0."""
+        """Set the recommended privacy level of a question, or of all questions if key is 0."""
         draft_check, planned = check_draft(content, self._caps), parse_plan(content.plan)
         keys = {key} if key else None
         levels = recommended_levels(content, draft_check, planned, keys)
@@ -308,9 +308,10 @@ class _OutlinePages(DraftPages):
             text, newest = plain(form.written.data), self._drafts.open(slug).draft.revision
             try:
                 if whole_number(form.revision.data or "") != newest:
-                    # Pressed twice, or on an outdated page.
+                    # The button was pressed twice, or on an outdated page.
                     raise DesignError(
-                        "the draft changed after you opened this page: check it, then press again"
+                        "the draft changed after you opened this page: "
+                        "check it, then press the button again"
                     )
                 opened = self._drafts.change(
                     slug, email, lambda content: edits.add_written_questions(content, key, text)

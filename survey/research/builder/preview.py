@@ -1,7 +1,7 @@
 """The preview of a draft: the page that respondents would see, in a frame on the builder's pages.
 
-The page exists on the researchers' origin only, for members of the draft's team. It has the
-shipped client's files; nothing can be sent from it.
+Only members of the draft's team can open the page, on the researchers' origin. It loads the shipped
+client's files and cannot send anything.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def routes(workspace: Workspace, script: str) -> list[Route]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The part of the draft, the language and the width that the page's address asks for.
+    """The part of the draft, the language and the width in the page's address.
 
-    `key` is the key of the only question to show, or 0 for the whole survey.
+    `key` is the key of a single question to show, or 0 for the whole survey.
     """
 
     key: int
@@ -67,7 +67,7 @@ class _PreviewPages(DraftPages):
         self._script, self._page = script, workspace.preview_page
 
     def preview(self, slug: str) -> str:
-        """Show the preview in a frame, or name what the draft lacks."""
+        """Show the preview in a frame, or list what the draft lacks."""
         opened = self._drafts.open(slug)
         choice = _Choice.of_request(opened.content)
         draft_check = self._check(opened.content, choice.key)
@@ -109,7 +109,7 @@ class _PreviewPages(DraftPages):
         return check_draft(only_question(content, key) if key else content, self._caps)
 
     def _missing(self, slug: str, draft_check: DraftCheck) -> list[Point]:
-        """Return what has to be written before the preview can appear."""
+        """Return the points to fix before the preview can appear."""
         if draft_check.survey is not None:
             try:
                 Preview.of(draft_check.survey, "", "", starts=False)

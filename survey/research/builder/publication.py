@@ -112,16 +112,16 @@ class _PublicationPages(DraftPages):
         return page, 422 if form.errors else 200
 
     def changes(self, slug: str) -> str:
-        """Show what the draft changes in the version that it replaces."""
+        """Show the differences between the draft and the version that it replaces."""
         opened = self._drafts.open(slug)
         survey = check_draft(opened.content, self._caps).survey
         name = str(opened.content.survey["slug"])
-        # Anybody can type the short name of a survey that they may not see.
+        # A researcher can type the short name of a survey that they may not see.
         versions = self._store.versions(name) if self._gate.allows(name, "viewer") else []
         old = versions[0].definition if versions else None
         new = None
         if survey and versions:
-            with suppress(DefinitionError):  # the page Publish shows this mistake
+            with suppress(DefinitionError):  # the Publish page shows this mistake
                 new = freeze(survey, versions[0].version + 1)
         return changes_page(opened.draft, old, new)
 

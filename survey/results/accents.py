@@ -1,6 +1,6 @@
 """Accent colors of teams: which ones are readable, and their variants for dark pages.
 
-Contrast is that of WCAG 2.2, from 1 (equal) to 21 (black on white).
+Contrast is the ratio that WCAG 2.2 defines, from 1 (equal) to 21 (black on white).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from survey.errors import DesignError
 
 MINIMUM_CONTRAST = 4.5
-"""Least contrast of an accent with white (WCAG 2.2, level AA)."""
+"""Minimum contrast of an accent with white (WCAG 2.2, level AA)."""
 
 TEXT_CONTRAST = 7.0
 """Contrast of links and buttons on pages (WCAG 2.2, level AAA)."""
@@ -22,9 +22,9 @@ TEXT_CONTRAST = 7.0
 WHITE = "#ffffff"
 
 LIGHT_GROUND, DARK_GROUND = "#fff4d6", "#3a2f10"
-"""The backgrounds of cautions: of all backgrounds of links, they differ least from an accent."""
+"""The backgrounds of cautions: of all backgrounds of links, they contrast least with an accent."""
 
-NIGHT = "#12171a"
+DARK_PAGE = "#12171a"
 """The background of pages in dark mode."""
 
 HEX = re.compile(r"#?([0-9A-Fa-f]{6})")
@@ -75,7 +75,7 @@ def contrast(a: str, b: str) -> float:
 
 
 def mix(color: str, other: str, share: float) -> str:
-    """Return a color with a share of another one.
+    """Mix a share of another color into a color.
 
     >>> mix("#000000", "#ffffff", 0.2)
     '#333333'
@@ -112,7 +112,7 @@ def accent_variants(color: str) -> Accent:
 
 
 def _readable(color: str, extreme: int, ground: str, minimum: float) -> str:
-    """Return the shade of a color that is readable on a ground and nearest to the color.
+    """Return the shade of a color that is readable on a background and nearest to the color.
 
     Shades have the hue and saturation of the color and a lightness up to `extreme`: 1 is white and
     0 is black.
@@ -135,33 +135,33 @@ HUES: Mapping[str, int] = {
 """Hues of the proposed accents in degrees."""
 
 
-def _proposed(hue: int) -> str:
+def _proposed_accent(hue: int) -> str:
     """Return the lightest saturated color of a hue that light pages use unchanged."""
     lightness = range(60, 0, -1)
     colors = (_from_hls(hue / 360, step / 100, 0.7) for step in lightness)
     return next(color for color in colors if contrast(color, LIGHT_GROUND) >= TEXT_CONTRAST)
 
 
-PROPOSED_ACCENTS: Mapping[str, str] = {name: _proposed(hue) for name, hue in HUES.items()}
+PROPOSED_ACCENTS: Mapping[str, str] = {name: _proposed_accent(hue) for name, hue in HUES.items()}
 """The accents that a form proposes, by name."""
 
 
 def accent_stylesheet(color: str) -> str:
     """Return the rules that give pages and reports a team's accent.
 
-    Bars of leading answers are the accent with a part of the background.
+    Bars of leading answers mix the accent with the background.
     """
     light, dark = accent_variants(color)
     return (
         f":root {{ --accent: {light}; --leading: {leading_color(color)}; }}\n"
         "@media screen and (prefers-color-scheme: dark) {\n"
-        f"  :root {{ --accent: {dark}; --leading: {mix(dark, NIGHT, LEADING_SHARE)}; }}\n"
+        f"  :root {{ --accent: {dark}; --leading: {mix(dark, DARK_PAGE, LEADING_SHARE)}; }}\n"
         "}\n"
     )
 
 
 LEADING_SHARE = 0.45
-"""Part of the background in the bar of a leading answer."""
+"""Share of the background in the color of a leading answer's bar."""
 
 
 def leading_color(color: str) -> str:
@@ -170,7 +170,7 @@ def leading_color(color: str) -> str:
 
 
 def with_accent(chart: dict[str, Any], color: str) -> dict[str, Any]:
-    """Return a chart whose marks have a team's accent; "" leaves it as it is."""
+    """Return a chart whose marks have a team's accent; "" changes nothing."""
     if not color:
         return chart
     marks = {"mark": {"color": color}, "rule": {"color": color}}

@@ -171,7 +171,7 @@ def _crosstab_form(
 ) -> Context:
     groups = list_groups(cache.store, survey)
     combinations = [] if request.is_complete else list_combinations(cache.store, survey)
-    # A chosen question is what the reader came for: its combinations come first.
+    # The reader chose this question, so its combinations come first.
     question = request.first.partition(".")[0]
     combinations.sort(
         key=lambda item: question not in [id_.partition(".")[0] for id_ in (item.question, item.by)]

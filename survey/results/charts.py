@@ -94,7 +94,7 @@ SCALE_COLORS: Mapping[str, str] = {
 }
 """Colours of a scale from its lower to its upper end, as in the stylesheet's light colours.
 
-Each differs from its neighbours in lightness, so that it can be told apart in greyscale.
+Neighbours differ in lightness, so that readers can tell them apart in greyscale.
 """
 
 OPTION_AXIS = {
@@ -127,8 +127,8 @@ def chart_point(
     estimate = row.estimate or 0.0
     outside = "below" if estimate < low else "above" if estimate > high else "no"
     return {
-        "option": wrapped(label),
-        "panel": wrapped(label, PANEL_CHARACTERS),
+        "option": wrap_label(label),
+        "panel": wrap_label(label, PANEL_CHARACTERS),
         "dot": min(max(estimate, low), high),
         "low": row.conf_low,
         "high": row.conf_high,
@@ -176,7 +176,7 @@ def with_values(chart: dict[str, Any]) -> dict[str, Any]:
 def interval_layers(axis: dict[str, Any], direction: str = "x") -> list[dict[str, Any]]:
     """Return the layers of intervals and of their ends; estimates lie along the direction x or y.
 
-    The ends are longer than a dot is wide, so that it never hides a narrow interval.
+    The ends are longer than a dot is wide, so that a dot never hides a narrow interval.
     """
     orient = "vertical" if direction == "x" else "horizontal"
     end = {"type": "tick", "orient": orient, "thickness": 2, "size": END_PIXELS, "opacity": 1}
@@ -251,13 +251,13 @@ def facets(labels: Sequence[str]) -> dict[str, Any]:
     return {
         "field": "panel",
         "type": "nominal",
-        "sort": [wrapped(label, PANEL_CHARACTERS) for label in labels],
+        "sort": [wrap_label(label, PANEL_CHARACTERS) for label in labels],
         "header": {**header, "labelExpr": "split(datum.value, '\\n')"},
     }
 
 
-def wrapped(label: str, characters: int = LABEL_CHARACTERS) -> str:
-    """Return a label in lines: one that is cut off can look like another one."""
+def wrap_label(label: str, characters: int = LABEL_CHARACTERS) -> str:
+    """Break a label into lines, because two labels that are cut off can look the same."""
     return "\n".join(textwrap.wrap(label, characters)) or label
 
 

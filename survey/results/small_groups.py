@@ -24,7 +24,7 @@ from survey.results.charts import (
     dot_layer,
     facets,
     interval_layers,
-    wrapped,
+    wrap_label,
 )
 from survey.results.display_status import FLAGS, SUPPRESSED, decide_disclosures
 from survey.results.estimates.table import EstimateRow, row_label
@@ -320,7 +320,7 @@ def small_groups_chart(result: SmallGroupsResult) -> dict[str, Any]:
                 "y": {
                     "field": "group",
                     "type": "nominal",
-                    "scale": {"domain": [wrapped(group.name) for group in result.groups]},
+                    "scale": {"domain": [wrap_label(group.name) for group in result.groups]},
                     "axis": OPTION_AXIS["axis"],
                 }
             },
@@ -354,8 +354,8 @@ def _points(result: SmallGroupsResult) -> Iterator[dict[str, Any]]:
                 if estimate is None:
                     continue
                 yield {
-                    "panel": wrapped(label, PANEL_CHARACTERS),
-                    "group": wrapped(group.name),
+                    "panel": wrap_label(label, PANEL_CHARACTERS),
+                    "group": wrap_label(group.name),
                     "kind": kind,
                     "dot": min(max(estimate, 0.0), 1.0),
                     "low": low,

@@ -1,7 +1,7 @@
 """Differences between two versions of a survey, and what they mean for comparing estimates.
 
-Every difference between the two definitions is named: keys of a definition that this module does
-not know are named by their key.
+The list of differences is complete: a key of a definition that has no label here appears under its
+own name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Verdict = Literal["yes", "with care", "no"]
 """Whether the estimates of a question can be compared over the two versions."""
 
 MIN_SIMILARITY = 0.4
-"""Below this similarity, marks in a text hide more than they show: both texts are shown whole."""
+"""Minimum similarity for marking changed words; less similar texts are shown in full."""
 
 WORDS = re.compile(r"\S+|\n+")
 
@@ -48,9 +48,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class Change:
-    """One difference; an empty `before` or `after` means that there was or is nothing.
+    """One difference; `before` or `after` is empty if that version has no value.
 
-    `note` is a sentence about its consequence. A `text` was written by a researcher.
+    `note` states the consequence in a sentence. `is_text` is true for texts of researchers.
     """
 
     label: str
@@ -61,7 +61,7 @@ class Change:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """The words of both versions in order; empty unless most words are the same."""
+        """The words of both versions in order; empty if the texts are not similar."""
         return text_segments(self.before, self.after) if self.is_text else ()
 
 
@@ -69,8 +69,8 @@ class Change:
 class QuestionChanges:
     """The differences of one question.
 
-    `number_before` and `number_after` are its places in the survey, 0 if it is not in that version.
-    `reasons` say why the estimates cannot be compared, or only with care.
+    `number_before` and `number_after` are its positions in the survey, 0 if a version lacks it.
+    `reasons` explain why the estimates cannot be compared, or only with care.
     """
 
     id: str
@@ -98,8 +98,8 @@ class QuestionChanges:
 class VersionChanges:
     """All differences between two versions, in the order of the newer version.
 
-    `survey` are those of the whole survey; a removed question follows the questions that it
-    followed.
+    `survey` contains the differences of the whole survey. A removed question appears after the
+    question that it followed.
     """
 
     survey: tuple[Change, ...]
@@ -130,7 +130,7 @@ class VersionChanges:
 
 
 def compare_versions(old: Definition, new: Definition) -> VersionChanges:
-    """Return the differences between two definitions; the number of the version is none."""
+    """Return the differences between two definitions, except their version numbers."""
     old_form, new_form = json.loads(old.canonical), json.loads(new.canonical)
     comparison = _Comparison(old, new, old_form, new_form)
     return VersionChanges(tuple(comparison.of_survey()), tuple(comparison.of_questions()))
@@ -145,12 +145,12 @@ class _Comparison:
         self._old_questions = {question.id: question for question in old.questions}
         self._new_questions = {question.id: question for question in new.questions}
         self._old_parts, self._new_parts = _question_forms(old_form), _question_forms(new_form)
-        kept = [name for name in self._new_questions if name in self._old_questions]
-        places = [list(self._old_questions).index(name) for name in kept]
+        common = [name for name in self._new_questions if name in self._old_questions]
+        places = [list(self._old_questions).index(name) for name in common]
         unmoved = longest_increasing(places)
-        self._moved = {name for i, name in enumerate(kept) if i not in unmoved}
-        self._unmoved = [name for name in kept if name not in self._moved]
-        self._kept_languages = [tag for tag in new.languages[1:] if tag in old.languages[1:]]
+        self._moved = {name for i, name in enumerate(common) if i not in unmoved}
+        self._unmoved = [name for name in common if name not in self._moved]
+        self._common_languages = [tag for tag in new.languages[1:] if tag in old.languages[1:]]
 
     # The whole survey
 
@@ -187,7 +187,7 @@ class _Comparison:
             yield Change("Main language", old[0], new[0])
         if set(old) != set(new):
             yield Change("Languages", ", ".join(old), ", ".join(new))
-        for tag in self._kept_languages:
+        for tag in self._common_languages:
             before, after = (form["translations"][tag] for form in (self._old_form, self._new_form))
             for name, label in SURVEY_LABELS.items():
                 yield from _text_change(f"{label} ({tag})", before.get(name), after.get(name))
@@ -215,7 +215,7 @@ class _Comparison:
             if was_together != is_together:
                 pair = " and ".join(self._name(question) for question in (first, second))
                 yield _change(f"Pages of {pair}", map(_together_text, (was_together, is_together)))
-        # Questions that were moved or added state their page themselves.
+        # Moved and added questions list their page among their own changes.
         if len(old) != len(new):
             yield Change("Number of pages", str(len(old)), str(len(new)))
 
@@ -238,17 +238,17 @@ class _Comparison:
 
     def _removed(self, name: str, numbers: tuple[int, int]) -> QuestionChanges:
         text = self._old_questions[name].text
-        reasons = ("The newer version does not ask it.",)
+        reasons = ("The newer version does not ask this question.",)
         return QuestionChanges(name, text, *numbers, False, (), "no", reasons)
 
     def _added(self, name: str, numbers: tuple[int, int]) -> QuestionChanges:
         question = self._new_questions[name]
-        reason = "The older version does not ask it."
+        reason = "The older version does not ask this question."
         for other in self._old_questions.values():
             if other.text == question.text and other.id not in self._new_questions:
                 reason = (
-                    f"The older version asks it under the id {other.id}: results are compared only "
-                    "under the same id."
+                    f"The older version asks this question with the id {other.id}. Only questions "
+                    "with the same id are compared."
                 )
         ratio = self._new.linked_ratios[name]
         page = Change("Page", "", str(self._new_parts[name]["page"]))
@@ -266,12 +266,12 @@ class _Comparison:
             yield from _text_change(label, before.get(key), after.get(key))
         yield from _option_changes(before["options"], after["options"])
         if before["grid"] != after["grid"]:
-            yield _change("Numbers that can be answered", map(_grid_text, (old, new)))
+            yield _change("Possible answers", map(_grid_text, (old, new)))
         if before["max_ticks"] != after["max_ticks"]:
             yield _change("Maximum number of answers", (str(q.max_ticks) for q in (old, new)))
         if before["ask_if"] != after["ask_if"]:
             texts = (_condition_text(old, self._old), _condition_text(new, self._new))
-            yield _change("Asked", texts)
+            yield _change("Who is asked", texts)
         if before.get("shuffled") != after.get("shuffled"):
             order = ("in the order of the survey", "in a random order on each device")
             yield _change(
@@ -281,7 +281,7 @@ class _Comparison:
         yield from self._privacy_changes(name)
         for key in sorted({*before, *after} - KNOWN_QUESTION_KEYS):
             yield from _other_key(key, before, after)
-        for tag in self._kept_languages:
+        for tag in self._common_languages:
             yield from _translation_changes(tag, before["texts"][tag], after["texts"][tag])
 
     def _privacy_changes(self, name: str) -> Iterator[Change]:
@@ -292,14 +292,16 @@ class _Comparison:
             note = "Weaker protection" if ratios[1] > ratios[0] else "Stronger protection"
             own = old.channel.ratio, new.channel.ratio
             if own[0] == own[1]:
-                note += ", because of the questions that belong together with this one"
+                note += ", because of the questions linked to this one"
             yield _change("Privacy", map(_privacy_text, ratios), f"{note}.")
         if old.mechanism != new.mechanism:
             yield _change("Mechanism", (MECHANISMS[q.mechanism] for q in (old, new)))
         elif before["channel"] != after["channel"] and ratios[0] == ratios[1]:
-            yield Change("Randomization", "", "", "The probabilities differ, privacy does not.")
+            yield Change(
+                "Randomization", "", "", "The probabilities differ, the privacy loss does not."
+            )
         if before["stated"] != after["stated"]:
-            yield _change("Privacy as written", map(_stated_text, (old, new)))
+            yield _change("Stated privacy level", map(_stated_text, (old, new)))
         if before.get("joint") != after.get("joint"):
             yield _change("Randomized together with", map(_joint_text, (old, new)))
 
@@ -307,9 +309,9 @@ class _Comparison:
         old, new = self._old_questions[name], self._new_questions[name]
         before, after = self._old_parts[name], self._new_parts[name]
         if old.type != new.type:
-            return "no", ("It has another type.",)
+            return "no", ("Its type differs.",)
         if not has_same_answers(old, new):
-            return "no", ("It has other answers.",)
+            return "no", ("Its answers differ.",)
         reasons = [
             reason for key, reason in CARE_REASONS.items() if before.get(key) != after.get(key)
         ]
@@ -348,7 +350,7 @@ SETTINGS: Mapping[str, tuple[str, Mapping[Any, str]]] = {
 """The label of each setting, and the words for its values."""
 
 SETTING_NOTES: Mapping[str, str] = {
-    "access": "Other people may answer. Compare estimates with care.",
+    "access": "Different people may answer, so compare estimates with care.",
     "bucket": "Results over time need stored dates.",
 }
 
@@ -357,17 +359,17 @@ QUESTION_LABELS: Mapping[str, str] = {"text": "Question", "help": "Help", "topic
 CARE_REASONS: Mapping[str, str] = {
     "text": "Its text differs.",
     "help": "Its help text differs.",
-    "ask_if": "Other people are asked it.",
-    "shuffled": "Its answers are shown in another order.",
-    "channel": "It is randomized differently: estimates can be compared, shares of reports cannot, "
-    "and people may answer differently.",
+    "ask_if": "Different people are asked this question.",
+    "shuffled": "Its answers appear in a different order.",
+    "channel": "Its randomization differs. Estimates can be compared, but shares of reports "
+    "cannot, and people may answer differently.",
 }
-"""Why estimates can be compared only with care, by the key of a question that differs."""
+"""Reasons to compare estimates with care, by the key of a question that differs."""
 
 KNOWN_KEYS = frozenset(
     (
         *SURVEY_LABELS, *SETTINGS, "sampling", "language", "translations", "pages",
-        # These follow from the questions or count versions.
+        # These depend on the questions or number the versions.
         "format", "version", "report_bytes",
     )
 )  # fmt: skip
@@ -376,17 +378,17 @@ KNOWN_QUESTION_KEYS = frozenset(
     (
         *QUESTION_LABELS, "id", "type", "options", "grid", "max_ticks", "ask_if", "shuffled",
         "mechanism", "stated", "channel", "joint", "page", "texts",
-        # These follow from the answers.
+        # These depend on the answers.
         "alone", "opt_out", "not_applicable",
     )
 )  # fmt: skip
 
 
 def text_segments(before: str, after: str) -> tuple[Segment, ...]:
-    """Return the words of two texts in one sequence; empty if few words are the same.
+    """Return the words of two texts in one sequence; empty if the texts are not similar.
 
-    One common word between two changes becomes part of them, because single words between marks
-    are hard to read and to hear.
+    A single common word between two changes becomes part of them, because single words between
+    marks are hard to read and hard to follow by ear.
 
     >>> text_segments("Were you hurt at work?", "Were you injured at work?")  # doctest: +ELLIPSIS
     (Segment(kind='same', text='Were you'), Segment(kind='removed', text='hurt'), ...)
@@ -410,7 +412,7 @@ def text_segments(before: str, after: str) -> tuple[Segment, ...]:
 def _runs(
     matcher: SequenceMatcher[str], old: Sequence[str], new: Sequence[str]
 ) -> list[tuple[list[str], list[str], bool]]:
-    """Return the runs of equal and of different words, without single equal words between."""
+    """Return the runs of equal and different words; single equal words join their neighbours."""
     runs: list[tuple[list[str], list[str], bool]] = []
     codes = matcher.get_opcodes()
     for place, (code, i, j, k, m) in enumerate(codes):
@@ -447,7 +449,7 @@ def longest_increasing(numbers: Sequence[int]) -> set[int]:
 
 
 def _merged_order(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return all ids in the new order; a removed one follows the one that it followed."""
+    """Return all ids in the new order; a removed id follows its predecessor in the old order."""
     order = list(new)
     for place, name in enumerate(old):
         if name not in order:
@@ -521,8 +523,8 @@ def _option_changes(before: Sequence[Form], after: Sequence[Form]) -> Iterator[C
     for name, label in old.items():
         if name not in new and label not in renamed:
             yield Change("Answer removed", label, "", is_text=True)
-    kept = [name for name in old if name in new]
-    if kept != [name for name in new if name in old]:
+    common = [name for name in old if name in new]
+    if common != [name for name in new if name in old]:
         yield _change("Order of the answers", ("; ".join(texts.values()) for texts in (old, new)))
 
 
@@ -553,11 +555,11 @@ def _grid_text(question: PublishedQuestion) -> str:
 def _condition_text(question: PublishedQuestion, definition: Definition) -> str:
     condition = question.ask_if
     if condition is None:
-        return "of everybody"
+        return "everyone"
     source = next(other for other in definition.questions if other.id == condition.question)
     labels = {option.id: option.label for option in source.options}
     answers = " or ".join(f"“{labels.get(name, name)}”" for name in condition.options)
-    return f"after {answers} to “{source.text}”"
+    return f"people who answered {answers} to “{source.text}”"
 
 
 def _privacy_text(ratio: Fraction) -> str:

@@ -104,7 +104,7 @@ CASES = {
     "an answer that is added": (
         [('{id = "often"', '{id = "once", label = "Once"}, {id = "often"')],
         [("pressed", "Answer added", "", "Once")],
-        {"pressed": ("no", "It has other answers.")},
+        {"pressed": ("no", "Its answers differ.")},
     ),
     "an answer that is renamed": (
         [('label = "Often"', 'label = "Frequently"')],
@@ -114,7 +114,7 @@ CASES = {
     "the id of an answer": (
         [('id = "often"', 'id = "frequent"')],
         [("pressed", "Id of the answer “Often”", "often", "frequent")],
-        {"pressed": ("no", "It has other answers.")},
+        {"pressed": ("no", "Its answers differ.")},
     ),
     "the order of answers": (
         [
@@ -129,12 +129,12 @@ CASES = {
                 *("Never; Often; Prefer not to say", "Often; Never; Prefer not to say"),
             )
         ],
-        {"pressed": ("no", "It has other answers.")},
+        {"pressed": ("no", "Its answers differ.")},
     ),
     "an opt-out that is removed": (
         [('text = "Are you tired?"', 'text = "Are you tired?"\nprefer_not_to_say = false')],
         [("tired", "Answer removed", "Prefer not to say", "")],
-        {"tired": ("no", "It has other answers.")},
+        {"tired": ("no", "Its answers differ.")},
     ),
     "privacy": (
         [('"1/2"', '"3/5"')],
@@ -144,13 +144,13 @@ CASES = {
                 *("ε 0.694: a suspicion of 10% becomes at most 19%", TEN_TO_25),
             )
         ],
-        {"pressed": ("with care", "It is randomized differently")},
+        {"pressed": ("with care", "Its randomization differs")},
     ),
     "the type": (
         [('type = "yes_no"\ntext = "Are you tired?"', 'type = "scale"\ntext = "Are you tired?"\n'
           "low = 0\nhigh = 2")],
         [("tired", "Type", "Yes or no", "A scale")],
-        {"tired": ("no", "It has another type.")},
+        {"tired": ("no", "Its type differs.")},
     ),
     "a condition": (
         [
@@ -160,9 +160,14 @@ CASES = {
         ],
         [
             ("", "Skip logic allowed", "no", "yes"),
-            ("ill", "Asked", "of everybody", "after “Yes” to “Were you hurt at work?”"),
+            (
+                "ill",
+                "Who is asked",
+                "everyone",
+                "people who answered “Yes” to “Were you hurt at work?”",
+            ),
         ],
-        {"ill": ("no", "It has other answers.")},
+        {"ill": ("no", "Its answers differ.")},
     ),
     "the access": (
         [('title = "Work"', 'title = "Work"\naccess = "invitation"')],
@@ -245,7 +250,7 @@ def test_questions_that_are_added_or_removed_keep_their_place_in_the_list():
 
 def test_a_question_with_a_new_id_says_why_it_is_not_compared():
     found = after(('id = "ill"', 'id = "sick"'))
-    assert "under the id ill" in question(found, "sick").reasons[0]
+    assert "with the id ill" in question(found, "sick").reasons[0]
 
 
 def test_words_that_differ_are_marked_in_phrases():

@@ -155,7 +155,7 @@ def test_a_suppressed_difference_has_no_number_on_its_page_or_in_its_files(reade
 def test_the_announced_number_of_responses_is_fixed_and_suffices(reader, store, small, page):
     def announced():
         text = " ".join(reader.get(PAGE + page).text.split())
-        # A table may be precise enough before its row and column per cent are.
+        # A table may be precise enough before its row and column percentages are.
         number = re.search("(?<!per cent) appears after about ([0-9,]+) more responses", text)
         return int(number[1].replace(",", "")) if number else 0
 

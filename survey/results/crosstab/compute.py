@@ -65,7 +65,7 @@ class CrosstabRequest(Request):
 
     @classmethod
     def parse(cls, query: Any) -> Self:
-        """Parse a link's query; DesignError for an unknown method or kind of per cent."""
+        """Parse a link's query; DesignError for an unknown method or percentage."""
         chosen = {}
         for name, allowed in (("method", METHODS), ("percent", GIVEN)):
             chosen[name] = query.get(name, "") or next(iter(allowed))
@@ -85,7 +85,7 @@ MAX_CELLS = 10_000
 """Largest number of cells of a table."""
 
 MAX_PERCENT_CELLS = 1_000
-"""Largest number of cells of a table with row and column per cent, which take .5 s each."""
+"""Maximum number of cells for row and column percentages, which take 0.5 s each."""
 
 
 def compute_crosstab(
@@ -167,7 +167,7 @@ def _group_shares(table: Crosstab, given: int, asked: float) -> GroupShares:
         return GroupShares(decision, missing)
     options = options_with_base(table, given)
     shares = conditional(table, given, options=options) if options else None
-    # The margin of a single question is one of shares.
+    # The margin of a single question consists of shares.
     totals = cast(Proportions, table.margin(of)), cast(Proportions, table.margin(given))
     return GroupShares(decision, 0, shares, totals)
 

@@ -31,8 +31,8 @@ from survey.results.significance import significance_limit
 from survey.store import PublishedSurvey
 
 PercentName = Literal["column", "row"]
-"""Column per cent are shares among people with an answer to the second question, row per cent among
-those with an answer to the first."""
+"""Column percentages are shares among people with the same answer to the second question, row
+percentages among people with the same answer to the first."""
 
 GIVEN: Mapping[PercentName, int] = {"column": 1, "row": 0}
 """The place of the question whose answers define the groups; the default comes first."""
@@ -74,7 +74,7 @@ class CrosstabRow:
 
 
 class GroupShares(NamedTuple):
-    """Column or row per cent of a table: all are shown or none.
+    """Column or row percentages of a table, shown or suppressed together.
 
     missing  about how many more responses they need; 0 if none, or if no number suffices
     shares   P(answer | answer that defines the group); groups that may be empty are left out
@@ -106,9 +106,9 @@ class GroupShares(NamedTuple):
 
 @dataclass(frozen=True)
 class CrosstabResult:
-    """The table of two questions, Pearson's test and phi; all cells are shown or none.
+    """The table of two questions, Pearson's test and phi; all cells are suppressed or none.
 
-    `group_shares` is empty if the table is suppressed or too large for row and column per cent.
+    `group_shares` is empty if the table is suppressed or too large for row and column percentages.
     """
 
     survey: PublishedSurvey
@@ -148,13 +148,13 @@ class CrosstabResult:
                 conf_level=table.level,
                 method=table.method,
                 flag=FLAGS[self.disclosure],
-                **self._percents((i, j)),
+                **self._percent_columns((i, j)),
             )
             for i, first in enumerate(truth_labels(first_question))
             for j, second in enumerate(truth_labels(second_question))
         ]
 
-    def _percents(self, place: tuple[int, int]) -> dict[str, Any]:
+    def _percent_columns(self, place: tuple[int, int]) -> dict[str, Any]:
         """Return the columns of a cell's shares among the people with one of its two answers."""
         columns: dict[str, float | None] = {}
         for name, given in GIVEN.items():
@@ -171,9 +171,9 @@ def ask_probability_of(survey: PublishedSurvey, questions: Sequence[PublishedQue
 
 
 class PercentCell(NamedTuple):
-    """A share of a table of per cent; all None in a group that may be empty.
+    """A cell of a table of percentages; its numbers are None in a group that may be empty.
 
-    `shade` is None beside the shares of groups, which are shaded alone.
+    `shade` is None in the totals, because only the shares of groups are shaded.
     """
 
     estimate: float | None
@@ -183,7 +183,7 @@ class PercentCell(NamedTuple):
 
 
 class PercentTable(NamedTuple):
-    """Row or column per cent with the shares of all respondents first.
+    """Row or column percentages; the shares of all respondents come first.
 
     Each line is a label with its cells, one per heading.
     """
@@ -196,7 +196,7 @@ ALL, BASE = "All respondents", "Share of all respondents"
 
 
 def percent_table(result: CrosstabResult, name: PercentName) -> PercentTable | None:
-    """Return the page's table of row or column per cent; None if it is suppressed.
+    """Return the page's table of row or column percentages; None if it is suppressed.
 
     Rows are answers to the first question and columns answers to the second, as in the table of
     joint shares.

@@ -1,4 +1,4 @@
-"""The chart of a scale: one bar of all answers that diverges from the middle of the scale."""
+"""The chart of a scale: one stacked bar that diverges from the middle of the scale."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from survey.results.estimates.result import QuestionResult
 from survey.results.number_format import percent, share_texts
 
 MAX_POINTS = 11
-"""Most points of a scale in one bar; longer scales have a bar for each point."""
+"""Maximum number of points in one bar; longer scales have a bar for each point."""
 
 LABEL_ROOM = 9.0
-"""Per cent of the axis from which the value of a segment has room above it on a phone."""
+"""Minimum width of a segment, in per cent of the axis, for its value above it on a phone."""
 
 SIGNIFICANT = 0.005
-"""Difference between drawn and printed shares from which the chart says that they differ."""
+"""Minimum difference between drawn and printed shares that the chart mentions."""
 
 
 class Segment(NamedTuple):
-    """One answer; its place and width are per cent of the axis.
+    """One answer; its position and width are percentages of the axis.
 
-    `shade` names its colour in `SCALE_COLORS`; it is empty for answers beside the scale, which have
-    no place. `truth` is the true share of a test run in words.
+    `shade` names its colour in `SCALE_COLORS`; it is empty for answers outside the scale, which
+    have no position. `truth` is the true share of a test run in words.
     """
 
     label: str
@@ -59,10 +59,10 @@ class Segment(NamedTuple):
 
 
 class DivergingBar(NamedTuple):
-    """Segments in the order of the scale, answers beside it, and an axis with its middle at 50.
+    """Segments in the order of the scale, answers outside it, and an axis with its middle at 50.
 
-    `is_adjusted` tells that the bar shows the most likely shares, which differ from the unbiased
-    estimates in its labels: those may be negative, a segment cannot.
+    `is_adjusted` is true if the bar shows the most likely shares and these differ from the unbiased
+    estimates in its labels. Unbiased estimates can be negative, but segments cannot.
     """
 
     segments: tuple[Segment, ...]
@@ -84,8 +84,8 @@ def diverging_bar(
 ) -> DivergingBar:
     """Return the bar: lower answers to the left of the middle, higher ones to the right.
 
-    The middle answer of an odd number lies half on each side. Shares are among all respondents, so
-    that they are those of the table. Raises ValueError for a question without such a bar.
+    With an odd number of answers, half of the middle answer is on each side. Shares are among all
+    respondents, as in the table. Raises ValueError for a question without such a bar.
     """
     if not has_diverging_bar(result):
         raise ValueError(f"question {result.question.id} has no shares of a scale to show")
@@ -126,7 +126,7 @@ def _opt_outs(result: QuestionResult) -> set[str]:
 
 
 def shades(n: int) -> list[str]:
-    """Return the colours of a scale: the stronger, the farther from its middle.
+    """Return the colours of a scale, which become stronger towards its ends.
 
     >>> shades(5)
     ['low-5', 'low-1', 'middle', 'high-1', 'high-5']
@@ -142,10 +142,10 @@ def shades(n: int) -> list[str]:
 
 
 LEFT, RIGHT = LABEL_PIXELS + LABEL_PADDING, 100
-"""Pixels by which the bar is longer than the plot of the rows below it."""
+"""Pixels by which the bar extends beyond the plot of the rows below it, to the left and right."""
 
 FILE_LABEL_ROOM = 6.0
-"""Per cent of a file's axis from which the value of a segment has room above it."""
+"""Minimum width of a segment, in per cent of a file's axis, for its value above it."""
 
 SQUARE_PIXELS = 9
 BAR_PIXELS, TEXT_PIXELS = 28, 18
@@ -153,7 +153,7 @@ BAR_PIXELS, TEXT_PIXELS = 28, 18
 
 
 def diverging_chart(result: QuestionResult, rows: dict[str, Any], mean: str) -> dict[str, Any]:
-    """Return the chart of a file: the bar, the mean in words, and the chart of rows below.
+    """Return the chart for a file: the bar, the mean in words, and the chart of rows below.
 
     The rows name the answers and show their intervals, in the colours of the bar.
     """

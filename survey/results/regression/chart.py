@@ -17,7 +17,7 @@ from survey.results.charts import (
     config,
     dot_layer,
     interval_layers,
-    wrapped,
+    wrap_label,
 )
 from survey.results.regression.sentences import (
     ANY_VALUE,
@@ -32,18 +32,18 @@ from survey.results.regression.table import RegressionResult, RegressionRow
 AXIS_LIMIT = 100.0
 """The axis never extends beyond this odds ratio or its inverse: longer intervals get an arrow."""
 
-LEAST_END = 2.0
+MIN_END = 2.0
 """The axis extends at least to this odds ratio and its inverse."""
 
 MAX_TICKS = 7
-"""Most labels on the axis; an axis with more has only those of powers of ten."""
+"""Maximum number of labels on the axis; if there are more, only powers of ten have labels."""
 
 
 class ForestRow(NamedTuple):
     """One coefficient; `dot`, `low` and `high` are per cent of the axis.
 
     `dot` is None without an estimate on the axis, `low` and `high` if any value is possible.
-    `is_open_low` and `is_open_high` tell that the interval continues beyond the axis.
+    `is_open_low` and `is_open_high` are true if the interval extends beyond the axis.
     """
 
     label: str
@@ -101,7 +101,7 @@ def forests(result: RegressionResult) -> list[Forest]:
                     tuple(_forest_row(row, low, high) for row in members),
                 )
                 for predictor, members in rows_by_predictor(rows)
-                # The intercept is no odds ratio.
+                # The intercept is not an odds ratio.
                 if predictor
             ),
             ticks,
@@ -164,7 +164,7 @@ def _axis_range(result: RegressionResult) -> tuple[float, float]:
     smallest, largest = (edge([*numbers, 1.0]) for edge in (min, max))
     low = max(step for step in steps if step <= max(smallest, steps[0]))
     high = min(step for step in steps if step >= min(largest, steps[-1]))
-    return min(low, 1 / LEAST_END), max(high, LEAST_END)
+    return min(low, 1 / MIN_END), max(high, MIN_END)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -178,7 +178,7 @@ ROW_PIXELS = 28
 
 
 def forest_chart(result: RegressionResult) -> dict[str, Any]:
-    """Return the chart of a file: a plot for each answer and predictor, with the same axis."""
+    """Return the chart for a file: a plot for each answer and predictor, with the same axis."""
     low, high = _axis_range(result)
     charts = [chart for forest in forests(result) for chart in _forest_panels(forest, low, high)]
     level = 100 * result.options.level
@@ -206,7 +206,7 @@ def _panel(
     rows: Sequence[ForestRow], heading: list[str], ends: tuple[float, float], *, is_last: bool
 ) -> dict[str, Any]:
     low, high = ends
-    n_lines = max(wrapped(row.label).count("\n") + 1 for row in rows)
+    n_lines = max(wrap_label(row.label).count("\n") + 1 for row in rows)
     scale = {
         "scale": {"type": "log", "domain": [low, high]},
         "axis": {
@@ -232,7 +232,7 @@ def _panel(
     return {
         "title": {
             "text": [
-                part for text in heading for part in wrapped(text, PANEL_CHARACTERS).split("\n")
+                part for text in heading for part in wrap_label(text, PANEL_CHARACTERS).split("\n")
             ],
             "anchor": "start",
             "fontSize": 13,
@@ -272,7 +272,7 @@ def _point(row: ForestRow, low: float, high: float) -> dict[str, Any]:
         return None if place is None else low * (high / low) ** (place / 100)
 
     return {
-        "option": wrapped(row.label),
+        "option": wrap_label(row.label),
         "dot": number(row.dot),
         "low": number(row.low),
         "high": number(row.high),

@@ -26,7 +26,7 @@ from survey.results.charts import (
     facets,
     interval_layers,
     value_axis,
-    wrapped,
+    wrap_label,
 )
 from survey.results.estimates.chart import Bar, Bars, axis_position, percent_ticks, row_texts
 from survey.results.estimates.table import EstimateRow, row_label
@@ -46,8 +46,8 @@ class GroupPanel(NamedTuple):
 def group_panels(result: TrendResult) -> list[GroupPanel]:
     """Return a panel for each answer with a bar for each group, all on the same axis.
 
-    The first group is that of all respondents: its estimate is the reference line of each panel.
-    A suppressed group keeps its line and says why it has no bar.
+    The first group contains all respondents; its estimate is the reference line of each panel.
+    A suppressed group keeps its row, with the reason why it has no bar.
     """
     low, high = _axis_range(result)
 
@@ -78,8 +78,8 @@ def group_panels(result: TrendResult) -> list[GroupPanel]:
 class Point(NamedTuple):
     """An estimate in a line panel; positions are per cent of the plot from its top left corner.
 
-    `label` is the estimate in words if there is room for it, `text` the tooltip, `key` the place
-    of the group's line in the table.
+    `label` is the estimate in words if there is room for it, `text` the tooltip, `key` the index
+    of the group's row in the table.
     """
 
     x: float
@@ -92,7 +92,7 @@ class Point(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A group without an estimate: its place, and why nothing is shown."""
+    """A group without an estimate: its position, and the reason."""
 
     x: float
     text: str
@@ -130,7 +130,7 @@ class LinePanel(NamedTuple):
 class Mark(NamedTuple):
     """Notes on one day or on days close to each other: a line for each day, and one label.
 
-    `x` is the place of the label, `width` its width in pixels, `text` the tooltip.
+    `x` is the position of the label, `width` its width in pixels, `text` the tooltip.
     """
 
     x: float
@@ -143,7 +143,7 @@ class Mark(NamedTuple):
 class LinePanels(NamedTuple):
     """A panel for each answer, with common axes; ticks have a position and a label.
 
-    `note_summary` names the marks for people who do not see them.
+    `note_summary` describes the marks for screen readers.
     """
 
     panels: tuple[LinePanel, ...]
@@ -168,8 +168,8 @@ MARK_DISTANCE = 7.0
 def line_panels(result: TrendResult) -> LinePanels:
     """Return a panel for each answer over time or versions, all on the same axes.
 
-    Periods have places in proportion to their first days, versions have equal distances. A group
-    without an estimate interrupts the line. The axis ends at a note in the last period.
+    Periods are placed by their first days, versions at equal distances. A group without an estimate
+    interrupts the line. The axis extends to a note in the last period.
     """
     places = _places(result)
     first = min(places)
@@ -179,7 +179,7 @@ def line_panels(result: TrendResult) -> LinePanels:
         return round(INSET + axis_position(place, first, last) * (1 - 2 * INSET / 100), 2)
 
     xs = [x(place) for place in places]
-    # Several days that were released together have the name of their first here.
+    # The label of several days that were released together is the first day.
     names = [group.name.partition("/")[0] for group in result.groups]
     panels = tuple(_line_panel(result, place, xs) for place in range(len(result.columns)))
     return LinePanels(
@@ -193,7 +193,7 @@ def line_panels(result: TrendResult) -> LinePanels:
 
 
 def _marks(notes: Sequence[tuple[float, DatedNote]]) -> Iterator[Mark]:
-    """Yield a mark for each run of notes that are too close to each other for their own labels."""
+    """Yield a mark for each run of notes that are too close together for separate labels."""
     start = 0
     for end in range(1, len(notes) + 1):
         if end < len(notes) and notes[end][0] - notes[end - 1][0] < MARK_DISTANCE:
@@ -208,7 +208,7 @@ def _marks(notes: Sequence[tuple[float, DatedNote]]) -> Iterator[Mark]:
 
 
 def _places(result: TrendResult) -> list[float]:
-    """Return the place of each group: days for periods, whole numbers for versions."""
+    """Return the position of each group: days for periods, whole numbers for versions."""
     return [
         first_day(group.period).toordinal() if group.period else number
         for number, group in enumerate(result.groups)
@@ -249,7 +249,7 @@ def _line_panel(result: TrendResult, column: int, xs: Sequence[float]) -> LinePa
 
 
 def _gap_texts(result: TrendResult) -> Iterator[str]:
-    """Yield why groups have no point, once for neighbours with the same reason."""
+    """Yield the reasons why groups have no point; consecutive groups share a reason."""
     suppressed = [
         (group.name, group.suppression_text)
         for group in result.groups
@@ -262,7 +262,7 @@ def _gap_texts(result: TrendResult) -> Iterator[str]:
 
 
 def _spaced(labels: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Return the labels for which there is room, the first and the last before all others."""
+    """Return the labels that fit; the last and the first have priority over the others."""
     chosen: list[tuple[float, str]] = []
     for place, text in [*labels[-1:], *labels[:-1]]:
         if all(
@@ -278,7 +278,7 @@ def _corners(corners: Iterable[tuple[float, float]]) -> str:
 
 
 def _axis_range(result: TrendResult) -> tuple[float, float]:
-    """Return the ends of the axis; that of shares ends where the page's bars do."""
+    """Return the ends of the axis; an axis of shares ends where the page's bars end."""
     grid = result.question.grid
     if result.request.part in ("mean", "median") and grid is not None:
         return grid.values[0], grid.values[-1]
@@ -306,16 +306,16 @@ VALUE_PIXELS = 44
 """Room for the numbers of a file's vertical axis."""
 
 MAX_LABELLED = 8
-"""Most periods whose values a file prints."""
+"""Maximum number of periods for which a file prints every value."""
 
 ORDINAL_PERIODS = 6
 """Up to this many periods have equal distances on a file's axis, however far apart they are."""
 
 
 def trend_chart(result: TrendResult) -> dict[str, Any]:
-    """Return the chart of a file; links are lines of a panel, periods and versions run rightwards.
+    """Return the chart for a file; groups are rows, periods and versions run from left to right.
 
-    Suppressed groups have no dot, and no line leads over them.
+    Suppressed groups have no dot and interrupt the line.
     """
     panel = _links_panel(result) if result.request.over == "links" else _time_panel(result)
     level = 100 * result.options.level
@@ -335,9 +335,9 @@ def trend_chart(result: TrendResult) -> dict[str, Any]:
 
 def _points(result: TrendResult) -> Iterator[dict[str, Any]]:
     low, high = _axis_range(result)
-    labelled, run = _labelled(result), 0
+    labelled, run = _labelled_positions(result), 0
     for group in result.groups:
-        # Each gap begins a new run, so that no line leads over it.
+        # Each gap begins a new run, so that no line crosses it.
         run += all(row.estimate is None for row in group.rows)
         for row in group.rows:
             if row.estimate is not None:
@@ -345,7 +345,7 @@ def _points(result: TrendResult) -> Iterator[dict[str, Any]]:
                 value, interval = row_texts(group.result, row)
                 yield {
                     **chart_point(row, row_label(row), description, low, high),
-                    "group": wrapped(group.name),
+                    "group": wrap_label(group.name),
                     "when": _position(group),
                     "run": run,
                     "value": f"{value} ({interval})" if value else interval,
@@ -368,12 +368,12 @@ def _estimate_axis(result: TrendResult) -> dict[str, Any]:
 
 
 def _links_panel(result: TrendResult) -> dict[str, Any]:
-    names = [wrapped(group.name) for group in result.groups]
+    names = [wrap_label(group.name) for group in result.groups]
     n_lines = max(name.count("\n") + 1 for name in names)
     groups = {
         "field": "group",
         "type": "nominal",
-        # The domain lists every group, so that a suppressed group keeps its line.
+        # The domain lists every group, so that a suppressed group keeps its row.
         "scale": {"domain": names},
         "axis": OPTION_AXIS["axis"],
     }
@@ -398,7 +398,7 @@ def _time_panel(result: TrendResult) -> dict[str, Any]:
     when: dict[str, Any] = {"field": "when", "axis": {"title": None, "labelOverlap": True}}
     positions = [_position(group) for group in result.groups]
     is_long = result.request.over == "trend" and len(positions) > ORDINAL_PERIODS
-    # Notes have places between the periods.
+    # Notes can lie between periods, so they need an axis of dates.
     if is_long or result.marks:
         when |= {"type": "temporal", "timeUnit": "utcyearmonthdate"}
         when["scale"] = {"type": "utc", "padding": INSET_PIXELS}
@@ -407,7 +407,7 @@ def _time_panel(result: TrendResult) -> dict[str, Any]:
         when |= {"type": "ordinal", "scale": {"domain": positions}}
         when["axis"] |= {"labelAngle": 0, "labelExpr": _label_expression(result)}
     axis = _estimate_axis(result)
-    # The room for the numbers is fixed, so that the line below the figure begins where they do.
+    # The room for the numbers is fixed, so that the text below the figure is aligned with them.
     axis = {**axis, "axis": {**axis["axis"], "minExtent": VALUE_PIXELS}}
     y = {"field": "dot", "type": "quantitative", **axis}
     line = {
@@ -433,7 +433,7 @@ def _time_panel(result: TrendResult) -> dict[str, Any]:
 
 
 def _note_layers(result: TrendResult) -> list[dict[str, Any]]:
-    """Return the lines of a file's notes with their numbers; the list is below the figure."""
+    """Return the layers that mark notes with numbered lines; the figure lists the notes below."""
     if not result.marks:
         return []
     data = {
@@ -463,8 +463,8 @@ def note_lines(result: TrendResult) -> list[str]:
     return [f"{note.number}. {note.day}: {note.text}" for note in result.marks]
 
 
-def _labelled(result: TrendResult) -> list[str]:
-    """Return the positions whose values a file prints: all of a few, otherwise both ends."""
+def _labelled_positions(result: TrendResult) -> list[str]:
+    """Return the positions whose values a file prints: all if they are few, otherwise both ends."""
     positions = [
         _position(group)
         for group in result.groups

@@ -62,7 +62,7 @@ def compute_trend(
 
 
 def read_dated_notes(store: Store, team: str) -> list[DatedNote]:
-    """Return a team's notes on the trends of its survey, numbered in the order of their days."""
+    """Return a team's notes on the trends of its survey, numbered in chronological order."""
     notes = [note for note in store.trend_notes(team) if note.day]
     return [
         DatedNote(date.fromisoformat(note.day), place, note.text, note.number)

@@ -1,4 +1,4 @@
-"""Figures of one question in several groups (links, periods or versions), in rows."""
+"""Estimates of one question in several groups (links, periods or versions), in rows."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class TrendGroup:
 
 @dataclass(frozen=True)
 class DatedNote:
-    """What happened on a day, as the team wrote it.
+    """A team's note on an event, with its day.
 
-    `number` is the note's place in the list below a chart, `key` its number in the store.
+    `number` is the note's position in the list below a chart, `key` its number in the store.
     """
 
     day: date
@@ -68,7 +68,7 @@ class TrendResult:
     """A part of one question in several groups; each group is shown or suppressed independently.
 
     `total` is the result over all groups. `notes` say which versions are left out and why.
-    `dated_notes` are those of the team in the order of their days, if groups are periods.
+    `dated_notes` are the team's notes in chronological order, if groups are periods.
     `groups` is empty if the survey has no groups of this kind.
     """
 

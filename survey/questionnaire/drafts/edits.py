@@ -79,7 +79,7 @@ ANSWER_MARKS = ("-", "*", "•", "–")
 """Marks in front of an answer in a written list of questions."""
 
 
-def add_written_questions(content: DraftContent, page_key: int, text: str) -> DraftContent:
+def add_question_list(content: DraftContent, page_key: int, text: str) -> DraftContent:
     """Add questions from a text: one per line, each answer on a line below it after a hyphen.
 
     A question without answers becomes a yes/no question. Raises DesignError for answers without a

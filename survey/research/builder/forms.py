@@ -258,7 +258,7 @@ class PublishDraftForm(SheetForm):
     submit = SubmitField("Publish survey")
 
 
-class WrittenQuestionsForm(SheetForm):
+class QuestionListForm(SheetForm):
     """A text with several questions and their answers."""
 
     written = TextAreaField(

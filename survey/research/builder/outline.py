@@ -39,7 +39,7 @@ from survey.research.builder.forms import (
     DoForm,
     NewDraftForm,
     PageForm,
-    WrittenQuestionsForm,
+    QuestionListForm,
     plain,
 )
 from survey.research.builder.plan import parse_plan, plan_fields
@@ -166,9 +166,9 @@ class _OutlinePages(DraftPages):
 
     def outline(self, slug: str) -> str:
         """Show all questions in order, with their mistakes and the privacy loss."""
-        return self._outline(slug, WrittenQuestionsForm(formdata=None))
+        return self._outline(slug, QuestionListForm(formdata=None))
 
-    def _outline(self, slug: str, written: WrittenQuestionsForm, written_page: int = 0) -> str:
+    def _outline(self, slug: str, list_form: QuestionListForm, list_page: int = 0) -> str:
         opened = self._drafts.open(slug)
         draft_check = check_draft(opened.content, self._caps)
         return render_template(
@@ -180,8 +180,8 @@ class _OutlinePages(DraftPages):
             icons=TYPE_ICONS,
             shares=draft_check.epsilon_shares,
             form=DoForm(formdata=None),
-            written=written,
-            written_page=written_page or opened.content.pages[-1].key,
+            list_form=list_form,
+            list_page=list_page or opened.content.pages[-1].key,
             titles={
                 page.key: PageForm(
                     formdata=None,
@@ -303,7 +303,7 @@ class _OutlinePages(DraftPages):
 
     def write_questions(self, slug: str, key: int) -> Any:
         """Add several questions at the end of a page."""
-        form, email = WrittenQuestionsForm(), self._gate.researcher().email
+        form, email = QuestionListForm(), self._gate.researcher().email
         if form.validate_on_submit():
             text, newest = plain(form.written.data), self._drafts.open(slug).draft.revision
             try:
@@ -314,7 +314,7 @@ class _OutlinePages(DraftPages):
                         "check it, then press the button again"
                     )
                 opened = self._drafts.change(
-                    slug, email, lambda content: edits.add_written_questions(content, key, text)
+                    slug, email, lambda content: edits.add_question_list(content, key, text)
                 )
             except (DesignError, NotFoundError) as error:
                 message = str(error)

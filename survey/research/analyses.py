@@ -60,7 +60,7 @@ from survey.results.charts import (
     has_intervals,
     has_numbers,
 )
-from survey.results.combinations import GROUP_HEADINGS, first_groups
+from survey.results.combinations import GROUP_HEADINGS, groups_to_compare
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
@@ -258,7 +258,7 @@ class AnalysisPages(Pages):
         return Response(svg, content_type=FORMATS["svg"])
 
     def explore(self, slug: str) -> Any:
-        """Redirect to the table or comparison of a question by another one or by groups."""
+        """Redirect to the table, chart or comparison of a question by another one or by groups."""
         names = ("first", "second", "method", "percent", "level", "version")
         query: dict[str, Any] = {
             name: request.args[name] for name in names if request.args.get(name)
@@ -268,11 +268,16 @@ class AnalysisPages(Pages):
         question, by = query.get("first", "").partition(".")[0], query.get("second", "")
         if not question or by not in GROUP_HEADINGS:
             return redirect(url_for("results.crosstab", slug=slug, **query))
-        a, b = first_groups(self._store, survey, question, by)
+        groups = groups_to_compare(self._store, survey, question, by)
         for name in ("first", "second", "method", "percent"):
             query.pop(name, None)
-        query |= {"question": question, "a": a.id, "b": b.id}
-        return redirect(url_for("results.difference", slug=slug, **query))
+        query["question"] = question
+        if len(groups) > 2:
+            query["version"] = survey.version
+            endpoint = "results.versions" if by == "versions" else "results.links"
+            return redirect(url_for(endpoint, slug=slug, **query))
+        a, b = groups
+        return redirect(url_for("results.difference", slug=slug, a=a.id, b=b.id, **query))
 
     def weighting_upload(self, slug: str) -> Any:
         """Read margins from a file and put them into the link."""
@@ -289,6 +294,8 @@ class AnalysisPages(Pages):
     def add_note(self, slug: str, version: int) -> Any:
         """Add a note on the trends of a survey; errors are shown beside its form."""
         view, form = self._parse(TREND, slug, version, {"over": "trend"}), NoteForm()
+        if view.survey.definition.bucket == "none":
+            raise DesignError("This survey does not record dates, so its charts show no notes")
         if form.validate_on_submit():
             try:
                 self._store.add_trend_note(view.survey.team, form.day.data, 0, form.text.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
@@ -84,15 +84,14 @@ def _needed(channels: tuple[CodeChannel, ...]) -> int:
     return crosstab_worst_case(channels).required_n(HIDDEN_MARGIN)
 
 
-def first_groups(
+def groups_to_compare(
     store: Store, survey: PublishedSurvey, question_id: str, by: str
-) -> tuple[Group, Group]:
-    """Return the two groups or versions with which a comparison begins.
+) -> Sequence[Group]:
+    """Return the groups or versions, at least two, between which a question can be compared.
 
     Raises NotFoundError for an unknown question, or one that cannot be compared between them.
     """
     groups = comparable_groups(store, survey, find_question(survey, question_id))
     if GROUP_HEADINGS[by] not in groups:
         raise NotFoundError(f"{question_id} cannot be compared between {by}")
-    first, second = groups[GROUP_HEADINGS[by]][:2]
-    return first, second
+    return groups[GROUP_HEADINGS[by]]

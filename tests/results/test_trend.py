@@ -352,6 +352,13 @@ def test_a_file_marks_each_note_in_every_panel_at_its_date(small):
     assert 'aria-label="Note' not in chart_svg(trend_chart(over_days(small, DAYS)))
 
 
+def test_a_file_labels_notes_of_neighbouring_days_once(small):
+    svg = chart_svg(trend_chart(with_notes(over_days(small, DAYS), 6, 7, 7, 15)))
+    numbers = re.findall(r"<text[^>]*>([\d–]+)</text>", svg)
+    assert sorted(numbers) == sorted(["1–3", "4"] * 3)
+    assert len(re.findall('aria-label="Note', svg)) == 12
+
+
 def test_labels_on_the_axis_of_time_leave_room_for_each_other(small):
     days = {f"2026-11-{day:02d}": [900, 700, 400] for day in range(1, 29)}
     chart = line_panels(over_days(small, days))

@@ -491,6 +491,17 @@ def test_the_server_picks_a_table_or_a_comparison(reader, two_links):
     assert reader.get(f"{PAGE}/show?first=fell_asleep&second=versions").status_code == 404
 
 
+def test_more_than_two_groups_are_shown_on_one_page(reader, store, small):
+    for seed, group in enumerate(("north", "south", "east")):
+        add_people(store, small, 3000, group, seed=seed)
+    response = reader.get(f"{PAGE}/show?first=fell_asleep&second=groups&level=0.9")
+    address = urlsplit(response.location)
+    assert address.path == "/research/surveys/small/1/links"
+    assert parse_qs(address.query) == {"question": ["fell_asleep"], "level": ["0.9"]}
+    page = reader.get(response.location).text
+    assert all(group in page for group in ("north", "south", "east"))
+
+
 def test_explore_lists_what_can_be_shown_and_what_needs_more_responses(reader, store, small):
     add_people(store, small, 60, "north", seed=1)
     page = " ".join(reader.get(PAGE).text.split())

@@ -317,6 +317,13 @@ def test_an_editor_adds_a_note_that_every_member_sees_below_the_chart_and_in_the
     assert ("added a note", "2026-11-10: Vote") in events
 
 
+def test_a_survey_without_dates_takes_no_notes(app, store, researcher, small):
+    response = add_note(People(app, store)["editor"], "2026-11-10", "Vote")
+    assert response.status_code == 422
+    assert "does not record dates" in response.text
+    assert store.trend_notes("small") == []
+
+
 def test_only_editors_add_and_delete_notes(app, store, researcher, daily):
     people = People(app, store)
     store.add_trend_note("small", "2026-11-03", 0, "Strike")

@@ -6,7 +6,7 @@ A page draws `GroupPanels` as lists and `LinePanels` as SVG; files are Vega-Lite
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -171,14 +171,8 @@ def line_panels(result: TrendResult) -> LinePanels:
     Periods are placed by their first days, versions at equal distances. A group without an estimate
     interrupts the line. The axis extends to a note in the last period.
     """
-    places = _places(result)
-    first = min(places)
-    last = max([*places, *(note.day.toordinal() for note in result.marks)])
-
-    def x(place: float) -> float:
-        return round(INSET + axis_position(place, first, last) * (1 - 2 * INSET / 100), 2)
-
-    xs = [x(place) for place in places]
+    x = _scale(result)
+    xs = [x(place) for place in _places(result)]
     # The label of several days that were released together is the first day.
     names = [group.name.partition("/")[0] for group in result.groups]
     panels = tuple(_line_panel(result, place, xs) for place in range(len(result.columns)))
@@ -186,25 +180,45 @@ def line_panels(result: TrendResult) -> LinePanels:
         panels,
         tuple(_spaced(list(zip(xs, names, strict=True)))),
         tuple((100 - place, text) for place, text in _ticks(result)),
-        tuple(_marks([(x(note.day.toordinal()), note) for note in result.marks])),
+        tuple(_mark(run) for run in _note_runs(result)),
         tuple(_gap_texts(result)),
         ", ".join(f"{note.number} on {note.day}" for note in result.marks),
     )
 
 
-def _marks(notes: Sequence[tuple[float, DatedNote]]) -> Iterator[Mark]:
-    """Yield a mark for each run of notes that are too close together for separate labels."""
+def _scale(result: TrendResult) -> Callable[[float], float]:
+    """Return the function that places a day or a number on the page's plot, in per cent."""
+    places = _places(result)
+    first = min(places)
+    last = max([*places, *(note.day.toordinal() for note in result.marks)])
+    return lambda place: round(INSET + axis_position(place, first, last) * (1 - 2 * INSET / 100), 2)
+
+
+NoteRun = Sequence[tuple[float, DatedNote]]
+"""Notes that share a label, with their positions."""
+
+
+def _note_runs(result: TrendResult) -> Iterator[NoteRun]:
+    """Yield the runs of notes that are too close together for separate labels."""
+    x = _scale(result)
+    notes = [(x(note.day.toordinal()), note) for note in result.marks]
     start = 0
     for end in range(1, len(notes) + 1):
-        if end < len(notes) and notes[end][0] - notes[end - 1][0] < MARK_DISTANCE:
-            continue
-        run, start = notes[start:end], end
-        places = [place for place, _ in run]
-        first, last = run[0][1].number, run[-1][1].number
-        label = str(first) if first == last else f"{first}–{last}"
-        text = "; ".join(f"{note.number}. {note.day}: {note.text}" for _, note in run)
-        middle = round((places[0] + places[-1]) / 2, 2)
-        yield Mark(middle, label, 10 + 8 * len(label), tuple(dict.fromkeys(places)), text)
+        if end == len(notes) or notes[end][0] - notes[end - 1][0] >= MARK_DISTANCE:
+            yield notes[start:end]
+            start = end
+
+
+def _run_label(run: NoteRun) -> str:
+    first, last = run[0][1].number, run[-1][1].number
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def _mark(run: NoteRun) -> Mark:
+    places, label = [place for place, _ in run], _run_label(run)
+    text = "; ".join(f"{note.number}. {note.day}: {note.text}" for _, note in run)
+    middle = round((places[0] + places[-1]) / 2, 2)
+    return Mark(middle, label, 10 + 8 * len(label), tuple(dict.fromkeys(places)), text)
 
 
 def _places(result: TrendResult) -> list[float]:
@@ -436,22 +450,26 @@ def _note_layers(result: TrendResult) -> list[dict[str, Any]]:
     """Return the layers that mark notes with numbered lines; the figure lists the notes below."""
     if not result.marks:
         return []
-    data = {
-        "values": [
-            {
-                "when": note.day.isoformat(),
-                "number": str(note.number),
-                "words": f"Note {note.number}, {note.day}: {note.text}",
-            }
-            for note in result.marks
-        ]
-    }
+    lines = [
+        {
+            "when": note.day.isoformat(),
+            "words": f"Note {note.number}, {note.day}: {note.text}",
+        }
+        for note in result.marks
+    ]
+    labels = [
+        {"when": run[0][1].day.isoformat(), "number": _run_label(run)} for run in _note_runs(result)
+    ]
     rule = {"type": "rule", "color": QUIET, "strokeDash": [4, 3], "strokeWidth": 1}
     text = {"type": "text", "color": INK, "fontSize": 11, "align": "left", "aria": False}
     return [
-        {"data": data, "mark": rule, "encoding": {"description": {"field": "words"}}},
         {
-            "data": data,
+            "data": {"values": lines},
+            "mark": rule,
+            "encoding": {"description": {"field": "words"}},
+        },
+        {
+            "data": {"values": labels},
             "mark": {**text, "dx": 3, "baseline": "top"},
             "encoding": {"y": {"value": 0}, "text": {"field": "number"}},
         },

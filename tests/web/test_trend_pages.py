@@ -23,7 +23,8 @@ from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
 from tests.cases import each_case
 from tests.conftest import SMALL, TODAY
-from tests.store.reports import keeper_at
+from tests.store.reports import keeper_at, publish_pending
+from tests.surveys import SAMPLED
 from tests.web.researchers import People, send, sign_in
 
 BASE = "/research/surveys/small"
@@ -282,6 +283,24 @@ def test_many_days_are_combined_into_weeks_by_default(reader, store, monkeypatch
     page = reader.get(f"{BASE}/1/trend?per=kept").text
     assert 'value="kept" selected' in page
     assert len(table_of(page)) == 3
+
+
+def test_responses_of_a_group_are_those_to_the_question(reader, store):
+    survey = publish(store, load(SAMPLED.encode(), "s.toml", Caps()), TODAY)
+    rng, questions = np.random.default_rng(3), survey.definition.questions
+    reports = []
+    for asked in (rng.permutation(5) < 2 for _ in range(3000)):
+        codes = b"".join(
+            stored_code(question, (0.3, 0.7), rng) if is_asked else question.encode(None)
+            for question, is_asked in zip(questions, asked, strict=True)
+        )
+        reports.append((survey.key, StoredReport(os.urandom(16), "north", codes)))
+    store.add_reports(reports)
+    publish_pending(store, survey, 25)
+    rows = table_of(reader.get(f"{BASE}/1/links?question=q1").text)
+    card = re.search(r"n = ([\d,]+)", reader.get(f"{BASE}/1/questions/q1").text)[1]
+    assert rows[0][1] == card
+    assert int(card.replace(",", "")) == pytest.approx(1200, abs=100)
 
 
 TREND = f"{BASE}/1/trend"

@@ -69,7 +69,7 @@ def test_a_finding_about_numbers_is_the_mean_with_its_unit(results):
         Finding(
             "hours",
             "How many hours?",
-            "on average",
+            "",
             f"{mean.estimate:.1f} hours",
             f"{mean.conf_low:.1f} to {mean.conf_high:.1f}",
         )

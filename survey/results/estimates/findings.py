@@ -16,7 +16,7 @@ MAX_FINDINGS = 5
 class Finding(NamedTuple):
     """One result: `value` is the estimate in words, or its interval if that is all there is.
 
-    answer    the answer that has this share, or the name of the statistic
+    answer    the answer that has this share; empty for a mean
     interval  the interval in words; empty if `value` is the interval
     """
 
@@ -68,7 +68,7 @@ def _finding(result: QuestionResult, row: EstimateRow) -> Finding:
     if row.statistic == "share":
         answer, (value, interval) = row.option_label, share_texts(estimate, low, high)
     else:
-        formatter, answer = result.number_format(row), "on average"
+        formatter, answer = result.number_format(row), ""
         value = formatter.text(estimate)
         interval = f"{formatter.number(low)} to {formatter.number(high)}"
     if not value:

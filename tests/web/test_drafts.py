@@ -582,6 +582,32 @@ def test_the_outline_marks_mistakes_and_shows_each_question_s_share_of_epsilon(a
     assert len({kind.icon for kind in KINDS.values()}) == len(KINDS)
 
 
+def test_undoing_an_addition_deletes_nothing_that_was_written_since(ada, store):
+    slug = begin(ada)
+    added = do(ada, slug, "question-add 1", type="yes_no")
+    path, page = added.location, ada.get(added.location)
+    assert "Question added." in page.text
+    save(ada, path.partition("?")[0], text="Written by somebody else?")
+    refused = press_undo(ada, page).text
+    assert "an added question has been edited since then: remove it instead" in refused
+    (question,) = content_of(store, slug).questions
+    assert question["text"] == {"en": "Written by somebody else?"}
+    path = add_question(ada, slug, "single_choice")
+    save(ada, path, text="How often?", **{"options-0-label": "Never"})
+    page = ada.get(save(ada, path, do="option-paste", pasted="Often\nAlways").location)
+    row = next(name for name, text in fields(ada.get(path)).items() if text == "Often")
+    save(ada, path, **{row: "Very often"})
+    assert "an added answer has been edited since then" in press_undo(ada, page).text
+    assert fields(ada.get(path))[row] == "Very often"
+    page = ada.get(do(ada, slug, "page-add 0").location)
+    key = content_of(store, slug).pages[-1].key
+    outline = f"{DRAFTS}/{slug}"
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', ada.get(outline).text)[1]
+    send(ada, f"{outline}/pages/{key}", page=outline, title="Second page", revision=revision)
+    assert content_of(store, slug).pages[-1].title == {"en": "Second page"}
+    assert "an added page has been edited since then" in press_undo(ada, page).text
+
+
 def test_a_setting_that_has_changed_again_is_not_undone(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")

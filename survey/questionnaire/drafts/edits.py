@@ -6,7 +6,7 @@ that only one researcher changed keeps that change; a field that both changed is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -226,8 +226,11 @@ def place_question(content: DraftContent, key: int, target: str) -> DraftContent
 def undo(content: DraftContent, before: DraftContent, after: DraftContent) -> DraftContent:
     """Undo what the change from `before` to `after` added, removed, moved or set.
 
-    Edits since then stay. Raises DesignError if the same list or setting has changed again.
+    Edits since then stay. Raises DesignError if the same list or setting has changed again, or if
+    an added part has been edited: undoing would delete what was written.
     """
+    _check_unedited(content.questions, before.questions, after.questions, "question")
+    _check_unedited(_titles(content), _titles(before), _titles(after), "page")
     if _outline(before) != _outline(after):
         if _outline(content) != _outline(after):
             raise DesignError("the pages or questions have changed again since then")
@@ -302,6 +305,7 @@ def _reverted_list(
     """Undo a change of a question's answers and of their order."""
     if _keys(before) != _keys(after) != _keys(value):
         raise DesignError("the answers of this question have changed again since then")
+    _check_unedited(value, before, after, "answer")
     now, old, new = ({part["key"]: part for part in parts} for parts in (value, before, after))
     order = _keys(value) if _keys(before) == _keys(after) else _keys(before)
     return tuple(
@@ -310,6 +314,23 @@ def _reverted_list(
         else now.get(key, old.get(key, {}))
         for key in order
     )
+
+
+def _titles(content: DraftContent) -> list[dict[str, Any]]:
+    return [{"key": page.key, "title": page.title} for page in content.pages]
+
+
+def _check_unedited(
+    value: Iterable[Mapping[str, Any]],
+    before: Iterable[Mapping[str, Any]],
+    after: Iterable[Mapping[str, Any]],
+    name: str,
+) -> None:
+    """Raise DesignError if a part that the change added has been edited since then."""
+    old = {part["key"] for part in before}
+    added = {part["key"]: part for part in after if part["key"] not in old}
+    if any(part != added.get(part["key"], part) for part in value):
+        raise DesignError(f"an added {name} has been edited since then: remove it instead")
 
 
 def _outline(content: DraftContent) -> list[tuple[int, list[int]]]:

@@ -601,9 +601,12 @@ def test_undoing_an_addition_deletes_nothing_that_was_written_since(ada, store):
     assert fields(ada.get(path))[row] == "Very often"
     page = ada.get(do(ada, slug, "page-add 0").location)
     key = content_of(store, slug).pages[-1].key
-    outline = f"{DRAFTS}/{slug}"
-    revision = re.search(r'name="revision"[^>]*value="(\d+)"', ada.get(outline).text)[1]
-    send(ada, f"{outline}/pages/{key}", page=outline, title="Second page", revision=revision)
+    outline, prefix = f"{DRAFTS}/{slug}", f"p{key}-"
+    form = ada.get(outline).text.partition(f'name="{prefix}revision"')[2]
+    revision = re.search(r'value="(\d+)"', form)[1]
+    titled = {f"{prefix}title": "Second page", f"{prefix}revision": revision}
+    titled[f"{prefix}csrf_token"] = token(ada.get(outline))
+    ada.post(f"{outline}/pages/{key}", data=titled)
     assert content_of(store, slug).pages[-1].title == {"en": "Second page"}
     assert "an added page has been edited since then" in press_undo(ada, page).text
 

@@ -118,6 +118,13 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
     client = respond.Client.load()
+
+    @app.before_request
+    def reject_nul() -> None:
+        # PostgreSQL refuses a text with NUL, which no address has.
+        if "\0" in request.path:
+            raise errors.NotFoundError("there is no page at this address")
+
     respond.init_app(app, store, settings, client)
     results = ResultCache(store)
     research.init_app(app, store, results, settings, client.preview)
@@ -141,7 +148,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
                 onion_url=app.hosts.onion_url(request) if is_page else "",
             )
             | framing_headers(FRAMING.get(request.endpoint or "", ""), request.host)
-            | reader_headers(READERS.get(request.endpoint or ""))
+            | reader_headers(READERS.get(request.endpoint or ""), ok=ok)
         )
         return response
 

@@ -84,14 +84,15 @@ Readers = Literal["link", "figure"]
 """Readers whose pages need other headers: of a secret link, or of a public figure."""
 
 
-def reader_headers(readers: Readers | None) -> dict[str, str]:
+def reader_headers(readers: Readers | None, *, ok: bool) -> dict[str, str]:
     """Return the headers of results that are read without an account.
 
-    Search engines must not list a page with a secret address. Other sites may show a public figure.
+    Search engines must not list a page with a secret address. Other sites may show a public figure,
+    but not the page of an error.
     """
     if readers == "link":
         return {"X-Robots-Tag": "noindex"}
-    return {"Cross-Origin-Resource-Policy": "cross-origin"} if readers == "figure" else {}
+    return {"Cross-Origin-Resource-Policy": "cross-origin"} if readers == "figure" and ok else {}
 
 
 def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:

@@ -149,6 +149,10 @@ class RemoveTwoFactorForm(CurrentPasswordForm):
     submit = SubmitField("Switch off two-factor authentication")
 
 
+def _in_one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
 class TokenForm(CurrentPasswordForm):
     """The name and the scopes of a new API token."""
 
@@ -251,12 +255,18 @@ class ResultLinkForm(FlaskForm):  # type: ignore[misc]
     label = StringField(
         "Who is it for?",
         [
-            InputRequired("Enter who the link is for, such as Ministry"),
+            DataRequired("Enter who the link is for, such as Ministry"),
             Length(max=MAX_LINK_LABEL, message=f"Use at most {MAX_LINK_LABEL} characters"),
         ],
+        filters=[_in_one_line],
     )
     expires = DateField("Last day", [InputRequired("Enter the last day of the link")])
     submit = SubmitField("Create link")
+
+    def validate_label(self, field: StringField) -> None:
+        """Reject characters that cannot be printed."""
+        if not field.data.isprintable():
+            raise ValidationError("The name must not contain control characters")
 
 
 class RevokeResultLinkForm(FlaskForm):  # type: ignore[misc]
@@ -290,7 +300,7 @@ class NoteForm(FlaskForm):  # type: ignore[misc]
     """A note on the trends of a survey: a day and an event."""
 
     day = StringField("Date")
-    text = StringField("What happened", filters=[lambda text: " ".join((text or "").split())])
+    text = StringField("What happened", filters=[_in_one_line])
     submit = SubmitField("Add note")
 
     def validate_day(self, field: StringField) -> None:

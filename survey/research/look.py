@@ -228,11 +228,12 @@ class _LookFiles(Pages):
         """Return the logo of a survey's team."""
         look = self._store.team_look(slug)
         if look is None or not look.logo:
-            raise NotFoundError("there is no logo at this address")
+            raise NotFoundError("there is no file at this address")
         return _file(look.logo, version, logo_type(look.logo))
 
 
 def _file(content: bytes, version: str, content_type: str) -> Response:
+    # The same message whether a survey has a logo or not: strangers can ask for any address.
     if _digest(content) != version:
-        raise NotFoundError("this file belongs to another version of the look")
+        raise NotFoundError("there is no file at this address")
     return Response(content, content_type=content_type)

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from survey.collect.invitations import QR_FORMATS, qr_code, respondent_link
 from survey.collect.release import utc_today
-from survey.errors import ClosedError, NotFoundError
+from survey.errors import ClosedError, ConflictError, NotFoundError
 from survey.questionnaire.privacy_loss import invitation_sentence
 from survey.research.access import Pages, Route, Section, Workspace, static_file
 from survey.research.analyses import AnalysisPages, Choice, Context, View
@@ -155,9 +155,13 @@ class _SharePages(Pages):
         form, today = ResultLinkForm(), utc_today()
         if not form.validate_on_submit() or not _check_day(form, today):
             return self._page(slug, form), 422
-        token, label = secrets.token_urlsafe(32), form.label.data.strip()
+        token, label = secrets.token_urlsafe(32), form.label.data
         link = ResultLink(slug, label, _end_of(form.expires.data), self._gate.researcher().key)
-        self._store.add_result_link(hash_of(token), link, int(time.time()))
+        try:
+            self._store.add_result_link(hash_of(token), link, int(time.time()))
+        except ConflictError as error:
+            form.label.errors = [f"No link was created: {error}"]
+            return self._page(slug, form), 422
         self._log.write("created a results link", slug, f"{label}, until {form.expires.data}")
         return self._page(slug, new_link=self._address("readers.link", token=token))
 

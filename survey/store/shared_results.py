@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-from survey.errors import NotFoundError
+from survey.errors import ConflictError, NotFoundError
 from survey.store.schema import PUBLIC_RESULTS, RESULT_LINK
 from survey.store.transactions import REGISTRY, Transactions
+
+MAX_RESULT_LINKS = 50
+"""Maximum number of valid links to the results of a survey."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,25 @@ class SharedResults(Transactions):
     def add_result_link(self, token_hash: bytes, link: ResultLink, now: int) -> None:
         """Store the hash of a link to the results of a survey; delete links that have expired.
 
-        Raises NotFoundError if the survey was deleted: a later survey may get the same slug.
+        Raises NotFoundError if the survey was deleted: a later survey may get the same slug;
+        ConflictError if a valid link has the same label, as after a form was sent twice, or if
+        there are too many.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             if not transaction.row("SELECT 1 FROM survey WHERE slug = ?", [link.slug]):
                 raise NotFoundError(f'there is no survey "{link.slug}"')
             transaction.execute("DELETE FROM result_link WHERE expires <= ?", [now])
+            rows = transaction.rows("SELECT label FROM result_link WHERE slug = ?", [link.slug])
+            if [link.label] in [list(row) for row in rows]:
+                raise ConflictError(
+                    f"there is already a valid link for {link.label}: revoke it first, or enter "
+                    "another name"
+                )
+            if len(rows) >= MAX_RESULT_LINKS:
+                raise ConflictError(
+                    f"a survey can have at most {MAX_RESULT_LINKS} valid links: revoke one first"
+                )
             transaction.execute(RESULT_LINK.insert, [token_hash, *astuple(link)])
 
     def result_links(self, slug: str, now: int) -> list[ValidResultLink]:

@@ -116,7 +116,7 @@ class Routes:
     def result_link(self) -> str:
         """Create a link to the survey's results and return its token."""
         token, now = secrets.token_urlsafe(32), int(time.time())
-        link = ResultLink(self._survey.slug, "Ministry", now + 3600, self._maker.key)
+        link = ResultLink(self._survey.slug, token[:8], now + 3600, self._maker.key)
         self._store.add_result_link(hash_of(token), link, now)
         return token
 

@@ -72,7 +72,7 @@ FRAMED_POLICY = (
 )
 
 
-def special_headers(path: str, host: str) -> dict[str, str]:
+def special_headers(path: str, host: str, status: int) -> dict[str, str]:
     """Return the headers of researchers' addresses that differ from all others."""
     policy = "Content-Security-Policy"
     if FRAMES.fullmatch(path):
@@ -82,7 +82,7 @@ def special_headers(path: str, host: str) -> dict[str, str]:
         return {policy: FRAMED_POLICY.format(host), "X-Frame-Options": "SAMEORIGIN"}
     if path.startswith("/research/results/"):
         return {"X-Robots-Tag": "noindex"}
-    if PUBLIC_FIGURE.fullmatch(path):
+    if PUBLIC_FIGURE.fullmatch(path) and status == 200:
         return {"Cross-Origin-Resource-Policy": "cross-origin"}
     if LOGO.fullmatch(path):
         return {policy: "default-src 'none'; sandbox"}
@@ -97,7 +97,7 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
         "'self'" if path.startswith("/research") and not for_respondents else "'none'"
     )
     if not for_respondents and response.status_code != 405:
-        expected |= special_headers(path, response.request.host)
+        expected |= special_headers(path, response.request.host, response.status_code)
     if path.startswith(IMMUTABLE) and response.status_code == 200:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):

@@ -16,12 +16,13 @@ from pypdf import PdfReader
 from survey.collect.publication import close, publish
 from survey.collect.release import utc_today
 from survey.questionnaire.loading import load
+from survey.security import hash_of
 from survey.settings import Caps
 from survey.store import Schedule, find_survey
 from tests.conftest import EMAIL, SMALL, TODAY
 from tests.store.reports import add, random_reports
 from tests.web.researchers import People, send, sign_in
-from tests.web.routes import add_links
+from tests.web.routes import LOOK, add_links
 
 SHARE = "/research/surveys/small/share"
 PUBLIC = "/research/public/small"
@@ -194,6 +195,26 @@ def test_a_link_is_valid_for_a_year_at_most(owner, store):
     assert suggested == str(utc_today() + timedelta(30))
 
 
+def test_a_link_names_its_reader_in_printable_characters(owner, store):
+    for label in (" ", "Min\0istry", "Min\u202eistry", "x" * 61):
+        assert do(owner, "links", label=label, expires=LATER.isoformat()).status_code == 422, label
+    new_link(owner, " The \n Ministry ")
+    assert [link.label for link in store.result_links("small", 0)] == ["The Ministry"]
+
+
+def test_a_form_sent_twice_creates_one_link(owner, store, monkeypatch):
+    first = new_link(owner)
+    again = do(owner, "links", label="Ministry", expires=LATER.isoformat())
+    assert again.status_code == 422
+    assert "there is already a valid link for Ministry" in again.text
+    (link,) = store.result_links("small", 0)
+    assert link.token_hash == hash_of(first.rpartition("/")[2])
+    monkeypatch.setattr("survey.store.shared_results.MAX_RESULT_LINKS", 2)
+    new_link(owner, "Press")
+    refused = do(owner, "links", label="Unions", expires=LATER.isoformat())
+    assert "at most 2 valid links" in refused.text
+
+
 # -- public results
 
 
@@ -234,6 +255,22 @@ def test_readers_cannot_choose_what_the_server_draws(owner, store, small, strang
     for query in ("title=Mine", "size=print", "level=0.8", "level=no"):
         assert stranger.get(f"{FIGURE}?{query}").data == plain
         assert stranger.get(f"{PUBLIC}?{query}").data == page
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
+def test_addresses_with_nul_are_missing_on_either_database(stranger, settings):
+    for path in ("public/a%00b", "public/a%00b/1/figures/x-shares.svg", "assets/x/a%00b/logo"):
+        assert stranger.get(f"/research/{path}").status_code == 404, path
+
+
+@pytest.mark.security
+def test_files_of_a_look_are_missing_alike_with_and_without_a_logo(owner, store, stranger):
+    missing = [stranger.get(f"/research/assets/{'0' * 64}/{slug}/logo") for slug in ("small", "no")]
+    store.set_team_look("small", LOOK)
+    missing.append(stranger.get(f"/research/assets/{'0' * 64}/small/logo"))
+    assert {response.status_code for response in missing} == {404}
+    assert len({response.data for response in missing}) == 1
 
 
 def test_readers_can_open_the_results_of_an_earlier_version(owner, store, small, stranger):

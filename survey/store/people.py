@@ -378,7 +378,7 @@ class Teams(Transactions):
                 "DELETE FROM colleague_link WHERE slug = ? AND maker = ? AND role = ?",
                 [(slug, researcher, higher) for higher in ROLES if _rank(higher) > _rank(role)],
             )
-            if role is None:
+            if role != "owner":  # who alone may share results
                 transaction.execute(
                     "DELETE FROM result_link WHERE slug = ? AND maker = ?", [slug, researcher]
                 )

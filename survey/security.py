@@ -66,7 +66,8 @@ A researcher uploaded an isolated file: opened by itself, it has no origin and l
 def framing_headers(framing: Framing, host: str) -> dict[str, str]:
     """Return the headers of pages that show a preview, of the preview, and of isolated files.
 
-    The preview has no address to which it could send a report, whatever its scripts do.
+    The preview cannot send a report: its scripts can request only the client's files, and it sends
+    no forms. It can load images and styles from its own origin.
     """
     if framing == "frames":
         policy = content_security_policy("'self'", frames="'self'")

@@ -75,6 +75,10 @@ ACCENT = "#6b2bda"
 LOOK = TeamLook("Institute", ACCENT, b"\x89PNG\r\n\x1a\n")
 
 
+RESULT_TOKEN = "r" * 43
+"""The token of the link to results: the Share page lists the same link in every reading."""
+
+
 def add_links(store: Store, survey: PublishedSurvey) -> None:
     """Add released reports of four groups, enough for every page to show estimates."""
     add_people(store, survey, 2500, "north", shares_by_first_answer(0.5), 1)
@@ -113,11 +117,12 @@ class Routes:
         self._store.add_colleague_link(hash_of(token), link)
         return token
 
-    def result_link(self) -> str:
-        """Create a link to the survey's results and return its token."""
-        token, now = secrets.token_urlsafe(32), int(time.time())
-        link = ResultLink(self._survey.slug, token[:8], now + 3600, self._maker.key)
-        self._store.add_result_link(hash_of(token), link, now)
+    def result_link(self, token: str = "") -> str:
+        """Return the token of a link to the survey's results; create the link if necessary."""
+        token, now = token or secrets.token_urlsafe(32), int(time.time())
+        if self._store.slug_of_result_link(hash_of(token), now) is None:
+            link = ResultLink(self._survey.slug, token[:8], now + 3600, self._maker.key)
+            self._store.add_result_link(hash_of(token), link, now)
         return token
 
     def address(self, rule: Rule, team: Mapping[int, Role] | None = None) -> str:
@@ -142,7 +147,7 @@ class Routes:
             values["slug"] = self.draft(team or {self._maker.key: "owner"})
         if "token" in expected:
             is_shared = rule.endpoint == "readers.link"
-            values["token"] = self.result_link() if is_shared else self.link()
+            values["token"] = self.result_link(RESULT_TOKEN) if is_shared else self.link()
         elif rule.endpoint.startswith("readers."):
             self._store.set_public_results(self._survey.slug, public=True)
         requested = PARAMETERS.get(

@@ -32,7 +32,7 @@ from survey.store import Store, find_survey
 from tests.api.conftest import make_token
 from tests.conftest import EMAIL, hashed_password
 from tests.web.researchers import sign_in
-from tests.web.routes import Routes
+from tests.web.routes import LOOK, RESULT_TOKEN, Routes
 
 SECTIONS = ("results.", "versions.", "collection.", "microdata.", "reports.", "respond.", "api.")
 """Routes about published surveys, with those of `PAGES`."""
@@ -114,6 +114,10 @@ class Surfaces:
         app = client.application
         routes = Routes(app, self.store, find_survey(self.store, "small"), EMAIL)
         versions = [version.version for version in self.store.versions("small")]
+        # Building these addresses changes what other pages show, so it must not happen in between.
+        routes.result_link(RESULT_TOKEN)
+        self.store.set_public_results("small", public=True)
+        self.store.set_team_look("small", LOOK)
         texts = {}
         for rule in app.url_map.iter_rules():
             if not rule.endpoint.startswith(SECTIONS) and rule.endpoint not in PAGES:

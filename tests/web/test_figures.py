@@ -133,7 +133,8 @@ def test_every_figure_linked_from_the_results_page_exists(client, researcher, st
     for question in survey.definition.questions:
         page = client.get(f"/research/surveys/{survey.slug}/1/questions/{question.id}").text
         found = re.findall(r'formaction="([^"]+/figures/[^"]+\.svg)"', page)
-        assert page.count('<div class="bars">') == len(found) > 0
+        charts = re.findall(r'<div class="(?:bars|scale)">', page)
+        assert len(charts) == len(found) > 0
         figures += found
     assert {client.get(path).status_code for path in figures} == {200}
     overview = client.get(f"/research/surveys/{survey.slug}/1").text

@@ -611,6 +611,16 @@ def test_undoing_an_addition_deletes_nothing_that_was_written_since(ada, store):
     assert "an added page has been edited since then" in press_undo(ada, page).text
 
 
+def test_a_link_from_somebody_else_claims_no_change(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
+    added = do(ada, slug, "question-add 1", type="yes_no").location
+    address = f"{DRAFTS}/{slug}?{added.partition('?')[2].partition('#')[0]}"
+    assert "Question added." in ada.get(address).text
+    assert 'class="undo"' not in ben.get(address).text
+    assert 'class="undo"' not in ada.get(re.sub(r"undo=\d+", "undo=99", address)).text
+
+
 def test_a_setting_that_has_changed_again_is_not_undone(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")

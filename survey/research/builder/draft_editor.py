@@ -307,6 +307,17 @@ class DraftPages(Pages):
             n_levels=len(recommended_levels(opened.content, draft_check, planned)),
         )
 
+    def _last_change(self, slug: str) -> LastChange:
+        """Return the change that the address names, if the reader made it.
+
+        A link from somebody else must not claim a change, and offer to undo another one.
+        """
+        change = LastChange.of_request()
+        made = self._store.draft(draft_key(slug), change.before + 1) if change.text else None
+        if made is None or made.author != self._gate.researcher().email:
+            return LastChange("", 0, 0)
+        return change
+
     def _change(self, slug: str, change: Callable[[DraftContent], DraftContent]) -> OpenDraft:
         return self._drafts.change(slug, self._gate.researcher().email, change)
 
@@ -349,7 +360,7 @@ class _EditorPages(DraftPages):
             remove=forms.DoForm(formdata=None),
             names=BUILT_IN,
             progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
-            change=LastChange.of_request(),
+            change=self._last_change(slug),
             draft_check=check_draft(opened.content, self._caps),
         )
         return page, 422 if form.errors else 200
@@ -517,7 +528,7 @@ class _EditorPages(DraftPages):
             else None,
             topics=list(content.topics),
             limits=self._limits(page, content),
-            change=LastChange.of_request(),
+            change=self._last_change(slug),
             comments=self._drafts.comments(opened),
             **page.variables,
         )

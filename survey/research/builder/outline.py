@@ -193,7 +193,7 @@ class _OutlinePages(DraftPages):
             },
             total_sentences=total_sentences(draft_check, self._caps),
             protection=self._protection(opened, draft_check),
-            change=LastChange.of_request(),
+            change=self._last_change(slug),
             comments=self._drafts.comments(opened),
             is_blank=is_blank,
         )

@@ -172,7 +172,7 @@ def first_comparisons(cache: ResultCache, survey: PublishedSurvey) -> Iterator[t
                 yield f"{question.id} by {name}", result
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_explore_shows_most_of_the_demo_and_the_associations_with_the_shift(store):
     survey = demo.prepare(store, TODAY)
     n = N_RESPONDENTS - N_PENDING * len(SHIFTS)

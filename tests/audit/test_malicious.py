@@ -68,7 +68,7 @@ def test_a_client_that_touches_more_than_its_list_is_rejected_at_once(family):
         assert time.perf_counter() - start < SECONDS, name
 
 
-@pytest.mark.slow
+@pytest.mark.web
 def test_some_clients_pass_even_the_list():
     clients = [client for family in EVADING.values() for client in family.values()]
     passing = [c for c in clients if all(check.ok for check in check_access(served(c)))]

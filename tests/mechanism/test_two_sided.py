@@ -139,7 +139,7 @@ def largest_ratio(channel: AnyChannel) -> Fraction:
     return max(max(column) / min(column) for column in columns)
 
 
-@pytest.mark.slow
+@pytest.mark.web
 @pytest.mark.security
 @each_case("channel", CHANNELS.values())
 def test_the_largest_ratio_between_two_truths_is_exactly_the_channels_ratio(channel):

@@ -89,7 +89,7 @@ def test_a_value_gives_a_channel_or_the_nearest_value_that_publishes(way, value,
     assert_channel_or_nearest(of_choice(way, value, k), caps)
 
 
-@pytest.mark.slow
+@pytest.mark.web
 @each_case("way", sorted(PRIVACY))
 def test_for_every_number_of_options_the_suggested_value_publishes(way):
     for value in ("-1", "0", "0.00001", "1/100", "0.5", "0.995", "1", "13"):

@@ -330,6 +330,7 @@ def test_the_next_server_rewrites_the_tables_after_a_killed_release(
     assert len(direct_access.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")) == 1
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_the_server_rewrites_tables_after_a_close_that_a_reader_prevented(
     store, small, settings, direct_access

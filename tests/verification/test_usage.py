@@ -64,6 +64,7 @@ def test_wrong_usage_ends_with_status_2(arguments, message):
     assert message in result.output
 
 
+@pytest.mark.web
 def test_a_server_that_does_not_answer_is_not_checked():
     result = run(f"http://127.0.0.1:{free_port()}/s/a", "--without-audit")
     assert result.exit_code == 2
@@ -144,6 +145,7 @@ def test_a_server_cannot_rewrite_the_output_with_control_characters():
     assert r"header X\x1b[2J added" in text
 
 
+@pytest.mark.web
 @pytest.mark.parametrize(("n", "shown"), [(66, "7%"), (1, "99%"), (1000, "0.5%")])
 def test_the_excluded_rate_is_rounded_up(n, shown):
     target = Target.parse("https://survey.example.org/s/a")
@@ -443,6 +445,7 @@ def test_a_file_that_is_no_manifest_is_refused(tmp_path, content):
     assert str(tmp_path / "file.json") in result.output
 
 
+@pytest.mark.web
 def test_the_command_needs_no_settings_database_or_node(tmp_path):
     url = f"http://127.0.0.1:{free_port()}/s/a"
     command = [sys.executable, "-m", "survey.cli", "verify", url, "--json"]

@@ -156,7 +156,7 @@ def test_the_announced_number_of_responses_is_fixed_and_suffices(reader, store, 
     def announced():
         text = " ".join(reader.get(PAGE + page).text.split())
         # A table may be precise enough before its row and column percentages are.
-        number = re.search("(?<!per cent) appears after about ([0-9,]+) more responses", text)
+        number = re.search("(?<!percentages) appears after about ([0-9,]+) more responses", text)
         return int(number[1].replace(",", "")) if number else 0
 
     add_people(store, small, 30, seed=1)
@@ -349,6 +349,7 @@ def test_the_outcome_is_not_offered_as_its_own_predictor(reader, two_links):
     assert offered("/regression?question=pressure&predictor=pressure") == ["link", "fell_asleep"]
 
 
+@pytest.mark.web
 def test_the_forest_plot_can_be_downloaded_in_every_format(reader, two_links):
     query = "question=fell_asleep&predictor=pressure&predictor=link"
     page = reader.get(f"{PAGE}/regression?{query}").text

@@ -324,6 +324,7 @@ def test_the_difference_of_means_at_opposite_ends_is_covered():
     assert covered >= 0.945
 
 
+@pytest.mark.web
 @each_case("level", [0.9, 0.95, 0.99])
 def test_the_difference_of_means_is_significant_if_and_only_if_its_interval_excludes_0(level):
     rng = np.random.default_rng(20261125)

@@ -91,6 +91,7 @@ def test_the_test_of_equal_shares_is_the_pooled_one_with_a_correction_for_whole_
     assert np.isfinite(difference([100, 0], [0, 100], HALF).z).all()
 
 
+@pytest.mark.web
 @each_case("level", [0.9, 0.95, 0.99])
 def test_an_interval_contains_0_if_and_only_if_the_p_value_is_above_its_level(level):
     rng = np.random.default_rng(20261125)

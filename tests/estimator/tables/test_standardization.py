@@ -75,6 +75,7 @@ def test_unrelated_answers_differ_significantly_at_the_nominal_rate():
     assert np.mean(rejections) <= 0.11
 
 
+@pytest.mark.web
 @each_case("level", [0.9, 0.95, 0.99])
 def test_a_difference_is_significant_if_and_only_if_its_interval_excludes_0(level):
     rng = np.random.default_rng(20261125)

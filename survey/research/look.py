@@ -34,6 +34,8 @@ PNG_SIGNATURE, JPEG_SIGNATURE = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 """Markers of the JPEG segments that contain the size (ITU T.81, table B.1)."""
 
+START_OF_SCAN, END_OF_IMAGE = 0xDA, b"\xff\xd9"
+
 CSS = "text/css; charset=utf-8"
 
 OWN = "own"
@@ -56,7 +58,7 @@ def check_logo(logo: bytes) -> None:
         raise DesignError(f"The logo must be at most {MAX_LOGO_BYTES // 1000} KB (found {n:,} B)")
     size = _png_size(logo) if logo_type(logo) == PNG else _jpeg_size(logo)
     if size is None or 0 in size:
-        raise DesignError("The logo is damaged: its header has no size. Export it again")
+        raise DesignError("The logo is damaged or incomplete. Export it again")
     if max(size) > MAX_LOGO_PIXELS:
         width, height = size
         raise DesignError(
@@ -66,30 +68,42 @@ def check_logo(logo: bytes) -> None:
 
 
 def _png_size(logo: bytes) -> tuple[int, int] | None:
-    """Return width and height of a PNG, None unless its first chunk is a valid IHDR.
+    """Return width and height of a PNG, None unless its chunks are whole, from IHDR to IEND.
 
     A chunk consists of length, type, data and the CRC of type and data (PNG 3.0, section 5.3).
     """
-    chunk, checksum = logo[12:29], logo[29:33]
-    is_header = logo[8:12] == b"\0\0\0\x0d" and chunk.startswith(b"IHDR")
-    if not is_header or zlib.crc32(chunk).to_bytes(4, "big") != checksum:
+    chunks: list[tuple[bytes, bytes]] = []
+    place = len(PNG_SIGNATURE)
+    while place + 12 <= len(logo):
+        end = place + 12 + int.from_bytes(logo[place : place + 4], "big")
+        content, checksum = logo[place + 4 : end - 4], logo[end - 4 : end]
+        if zlib.crc32(content).to_bytes(4, "big") != checksum:
+            return None
+        chunks.append((content[:4], content[4:]))
+        place = end
+    kinds = [kind for kind, _ in chunks]
+    if place != len(logo) or kinds[:1] != [b"IHDR"] or kinds[-1] != b"IEND" or b"IDAT" not in kinds:
         return None
-    return int.from_bytes(chunk[4:8], "big"), int.from_bytes(chunk[8:12], "big")
+    header = chunks[0][1]
+    return int.from_bytes(header[:4], "big"), int.from_bytes(header[4:8], "big")
 
 
 def _jpeg_size(logo: bytes) -> tuple[int, int] | None:
-    """Return width and height of a JPEG, None if no frame header comes before its image data.
+    """Return width and height of a JPEG, None unless it has one frame header, an image and an end.
 
-    A segment consists of 0xFF, a marker, and a length that includes itself (ITU T.81, B.1.1.4).
+    A segment consists of 0xFF, a marker, and a length that includes itself (ITU T.81, B.1.1.4). A
+    second frame header could have another size.
     """
-    place = 2
-    while place + 9 <= len(logo) and logo[place] == 0xFF:
-        marker, length = logo[place + 1], int.from_bytes(logo[place + 2 : place + 4], "big")
-        if marker in FRAMES:
+    sizes, place = [], 2
+    while place + 9 <= len(logo) and logo[place] == 0xFF and logo[place + 1] != START_OF_SCAN:
+        if logo[place + 1] in FRAMES:
             height, width = logo[place + 5 : place + 7], logo[place + 7 : place + 9]
-            return int.from_bytes(width, "big"), int.from_bytes(height, "big")
-        place += 2 + length
-    return None
+            sizes.append((int.from_bytes(width, "big"), int.from_bytes(height, "big")))
+        place += 2 + int.from_bytes(logo[place + 2 : place + 4], "big")
+    image = logo[place:]
+    is_whole = image.startswith(bytes([0xFF, START_OF_SCAN])) and image.endswith(END_OF_IMAGE)
+    has_frame = any(bytes([0xFF, marker]) in image for marker in FRAMES)
+    return sizes[0] if is_whole and len(sizes) == 1 and not has_frame else None
 
 
 class LookForm(FlaskForm):  # type: ignore[misc]

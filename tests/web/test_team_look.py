@@ -30,10 +30,10 @@ def png(width: int = 4, height: int = 2, extra: int = 0) -> bytes:
 
 
 def jpeg(width: int = 4, height: int = 2) -> bytes:
-    """Return the segments of a JPEG up to its frame header, and the beginning of its image."""
+    """Return the segments of a JPEG with a frame header and an image without content."""
     app = b"\xff\xe0\x00\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
     frame = b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", height, width) + b"\x01\x01\x11\x00"
-    return b"\xff\xd8" + app + frame + b"\xff\xda"
+    return b"\xff\xd8" + app + frame + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\xff\xd9"
 
 
 @pytest.fixture
@@ -124,6 +124,13 @@ def test_other_files_than_small_png_and_jpeg_images_are_rejected(store, people):
         (png(0, 2), "The logo is damaged"),
         (png()[:30], "The logo is damaged"),
         (wrong_checksum, "The logo is damaged"),
+        (png()[:33], "The logo is damaged"),
+        (png()[:-1], "The logo is damaged"),
+        (png() + b"<html>", "The logo is damaged"),
+        (jpeg()[:-2], "The logo is damaged"),
+        (jpeg()[:33], "The logo is damaged"),
+        (jpeg()[:33] + jpeg(1, 9_999)[20:], "The logo is damaged"),
+        (jpeg()[:-2] + jpeg(1, 9_999)[20:], "The logo is damaged"),
         (b"\xff\xd8\xff\xe0\x00\x00", "The logo is damaged"),
         (b"\xff\xd8\xff\xe0\x00\x00" + bytes(40), "The logo is damaged"),
         (b"\xff\xd8\xff\xe0\xff\xff" + jpeg(), "The logo is damaged"),

@@ -128,7 +128,7 @@ class LookForm(FlaskForm):  # type: ignore[misc]
         ],
     )
     own_accent = StringField("Custom color, such as #1d58a5")
-    submit = SubmitField("Save look")
+    submit = SubmitField("Save branding")
 
     def validate_name(self, field: StringField) -> None:
         """Reject characters that cannot be printed."""

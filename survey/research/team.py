@@ -126,7 +126,7 @@ class _TeamPages(Pages):
         self._store.set_team_look(slug, changed)
         detail = f"{changed.name or 'no name'}, {changed.accent or 'standard accent'}"
         self._log.write("changed the look", slug, f"{detail}, {len(changed.logo):,} B of logo")
-        flash("The look has been saved. Results, reports and figures use it now.")
+        flash("The branding has been saved. Results, reports and figures use it now.")
         return redirect(url_for("team.members", slug=slug, _anchor="look"))
 
     def log(self, slug: str) -> str:

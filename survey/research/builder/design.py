@@ -377,7 +377,7 @@ def _sentences(best: SurveyDesign, present: SurveyDesign, planned: DraftPlan) ->
         present.allows_declared and present.typical_margin <= EQUAL_FACTOR * best.typical_margin
     )
     if is_best and not exceeds:
-        yield "No other design with this privacy loss has clearly smaller margins than the current one."
+        yield "No other design with this privacy loss has clearly smaller margins than this one."
         return
     yield (
         f"Ask each person {_label(best)}: the typical margin becomes "

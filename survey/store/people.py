@@ -392,7 +392,7 @@ class Teams(Transactions):
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
-            if link.slug and not _may_give(transaction, link):
+            if link.slug and not has_role(transaction, link.slug, link.maker, link.role):
                 raise ForbiddenError(f"you may not give the role {link.role} in {link.slug}")
             transaction.execute(COLLEAGUE_LINK.insert, [token_hash, *astuple(link)])
 
@@ -476,13 +476,14 @@ def _rank(role: Role | None) -> int:
     return -1 if role is None else ROLES.index(role)
 
 
-def _may_give(transaction: Transaction, link: ColleagueLink) -> bool:
-    if transaction.row("SELECT 1 FROM admin WHERE researcher = ?", [link.maker]):
+def has_role(transaction: Transaction, slug: str, researcher: int, role: Role) -> bool:
+    """Return whether a researcher has a role or a higher one in a team, or is an administrator."""
+    if transaction.row("SELECT 1 FROM admin WHERE researcher = ?", [researcher]):
         return True
     row = transaction.row(
-        "SELECT role FROM membership WHERE slug = ? AND researcher = ?", [link.slug, link.maker]
+        "SELECT role FROM membership WHERE slug = ? AND researcher = ?", [slug, researcher]
     )
-    return row is not None and _rank(row[0]) >= _rank(link.role)
+    return row is not None and _rank(row[0]) >= _rank(role)
 
 
 def _set_role(transaction: Transaction, slug: str, researcher: int, role: Role | None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-from survey.errors import ConflictError, NotFoundError
+from survey.errors import ConflictError, ForbiddenError, NotFoundError
+from survey.store.people import has_role
 from survey.store.schema import PUBLIC_RESULTS, RESULT_LINK
 from survey.store.transactions import REGISTRY, Transactions
 
@@ -42,13 +43,16 @@ class SharedResults(Transactions):
         """Store the hash of a link to the results of a survey; delete links that have expired.
 
         Raises NotFoundError if the survey was deleted: a later survey may get the same slug;
-        ConflictError if a valid link has the same label, as after a form was sent twice, or if
-        there are too many.
+        ForbiddenError if the maker is not an owner; ConflictError if a valid link has the same
+        label, as after a form was sent twice, or if there are too many.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             if not transaction.row("SELECT 1 FROM survey WHERE slug = ?", [link.slug]):
                 raise NotFoundError(f'there is no survey "{link.slug}"')
+            # The role may have been lost since the request was checked.
+            if not has_role(transaction, link.slug, link.maker, "owner"):
+                raise ForbiddenError(f"only owners of {link.slug} can share its results")
             transaction.execute("DELETE FROM result_link WHERE expires <= ?", [now])
             rows = transaction.rows("SELECT label FROM result_link WHERE slug = ?", [link.slug])
             if [link.label] in [list(row) for row in rows]:

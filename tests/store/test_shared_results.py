@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from survey.collect.publication import close
-from survey.errors import NotFoundError
+from survey.errors import ForbiddenError, NotFoundError
 from survey.store import ResultLink
 from tests.conftest import TODAY
 
@@ -53,6 +53,8 @@ def test_an_owner_who_loses_this_role_loses_the_links_they_created(store, small,
     store.add_result_link(b"ada's", link(ada), NOW)
     store.add_result_link(b"ben's", link(ben), NOW)
     store.set_role("small", ben, role)
+    with pytest.raises(ForbiddenError):
+        store.add_result_link(b"another", link(ben), NOW)
     assert store.slug_of_result_link(b"ben's", NOW) is None
     assert store.slug_of_result_link(b"ada's", NOW) == "small"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
+from typing import Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -25,8 +26,12 @@ from tests.web.test_team_look import png
 
 pytestmark = pytest.mark.web
 
-WIDTHS = (320, 390, 1280)
-SCHEMES = ("light", "dark")
+Looks = Sequence[tuple[Literal["light", "dark"], int]]
+"""Color schemes with widths in pixels."""
+
+ALL_LOOKS: Looks = [(scheme, width) for scheme in ("light", "dark") for width in (320, 390, 1280)]
+SOME_LOOKS: Looks = [("light", 320), ("dark", 390), ("light", 1280)]
+"""Every width, and both color schemes."""
 
 PAGES_OF_OTHERS = ("respond", "api")
 """Parts whose pages are not for researchers; `test_looks` shows those of respondents."""
@@ -38,12 +43,19 @@ SCROLLS = "document.scrollingElement.scrollWidth - document.documentElement.clie
 
 
 @pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param(SOME_LOOKS, id="some"),
+        pytest.param(ALL_LOOKS, id="all", marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.parametrize(
     "parts",
     [parts for part in PARTS if (parts := tuple(p for p in part if p not in PAGES_OF_OTHERS))],
     ids=lambda parts: parts[-1] or parts[0],
 )
 def test_every_page_fits_and_passes_the_accessibility_rules(
-    serve, settings, store, small, researcher, new_device, parts
+    serve, settings, store, small, researcher, new_device, parts, looks
 ):
     add_links(store, small)
     url, device = serve(), new_device(viewport={"width": 1280, "height": 800}, is_mobile=False)
@@ -62,7 +74,7 @@ def test_every_page_fits_and_passes_the_accessibility_rules(
             continue
         seen += 1
         page.goto(url + address)
-        faults += [(rule.endpoint, *fault) for fault in faults_of(page)]
+        faults += [(rule.endpoint, *fault) for fault in faults_of(page, looks)]
     assert faults == []
     assert seen
 
@@ -85,7 +97,7 @@ def test_pages_with_notes_and_the_hardest_accent_fit_and_pass_the_accessibility_
         page.goto(f"{url}/research/surveys/small/{path}")
         is_loaded = "document.querySelector('img.logo').naturalWidth === 1200"
         assert page.evaluate(is_loaded), path
-        faults += [(path, *fault) for fault in faults_of(page)]
+        faults += [(path, *fault) for fault in faults_of(page, ALL_LOOKS)]
     assert faults == []
     accent = "getComputedStyle(document.body).getPropertyValue('--accent')"
     assert page.evaluate(accent) == accent_variants("#767676").dark
@@ -100,14 +112,13 @@ def is_page(page: Page, address: str) -> bool:
     return response.ok and response.headers["content-type"].startswith("text/html")
 
 
-def faults_of(page: Page) -> Iterator[tuple[object, ...]]:
-    """Yield what overflows, and each violation of the rules, by colour scheme and width."""
-    for scheme in SCHEMES:
+def faults_of(page: Page, looks: Looks) -> Iterator[tuple[object, ...]]:
+    """Yield what overflows, and each violation of the rules, by color scheme and width."""
+    for scheme, width in looks:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 800})
-            too_wide = page.evaluate(SCROLLS)
-            if too_wide > 0:
-                yield scheme, width, f"{too_wide} pixels too wide"
-            yield from ((scheme, width, clipped) for clipped in page.evaluate(CLIPPED))
-            yield from ((scheme, width, fault) for fault in page.evaluate(VIOLATIONS, RULES))
+        page.set_viewport_size({"width": width, "height": 800})
+        too_wide = page.evaluate(SCROLLS)
+        if too_wide > 0:
+            yield scheme, width, f"{too_wide} pixels too wide"
+        yield from ((scheme, width, clipped) for clipped in page.evaluate(CLIPPED))
+        yield from ((scheme, width, fault) for fault in page.evaluate(VIOLATIONS, RULES))

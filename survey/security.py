@@ -54,7 +54,7 @@ def content_security_policy(
 
 
 PREVIEW_FILES = "/client/"
-"""The only addresses to which the preview of a draft may send requests: the shipped files."""
+"""The only addresses that scripts of a draft's preview may request: the shipped files."""
 
 Framing = Literal["", "frames", "framed", "isolated"]
 """Whether a page shows a frame, or is shown in one; both from the same origin only.

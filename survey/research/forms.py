@@ -149,7 +149,8 @@ class RemoveTwoFactorForm(CurrentPasswordForm):
     submit = SubmitField("Switch off two-factor authentication")
 
 
-def _in_one_line(text: str | None) -> str:
+def in_one_line(text: str | None) -> str:
+    """Return a text without line breaks or repeated spaces."""
     return " ".join((text or "").split())
 
 
@@ -258,7 +259,7 @@ class ResultLinkForm(FlaskForm):  # type: ignore[misc]
             DataRequired("Enter who the link is for, such as Ministry"),
             Length(max=MAX_LINK_LABEL, message=f"Use at most {MAX_LINK_LABEL} characters"),
         ],
-        filters=[_in_one_line],
+        filters=[in_one_line],
     )
     expires = DateField("Last day", [InputRequired("Enter the last day of the link")])
     submit = SubmitField("Create link")
@@ -300,7 +301,7 @@ class NoteForm(FlaskForm):  # type: ignore[misc]
     """A note on the trends of a survey: a day and an event."""
 
     day = StringField("Date")
-    text = StringField("What happened", filters=[_in_one_line])
+    text = StringField("What happened", filters=[in_one_line])
     submit = SubmitField("Add note")
 
     def validate_day(self, field: StringField) -> None:

@@ -19,6 +19,7 @@ from wtforms.validators import Length, Optional, ValidationError
 
 from survey.errors import DesignError, NotFoundError
 from survey.research.access import Pages, Route, Section, Workspace
+from survey.research.forms import in_one_line
 from survey.results.accents import PROPOSED_ACCENTS, accent_stylesheet, parse_accent
 from survey.store import Store, TeamLook, team_slug
 
@@ -115,7 +116,7 @@ class LookForm(FlaskForm):  # type: ignore[misc]
             Optional(),
             Length(max=MAX_TEAM_NAME, message=f"Use at most {MAX_TEAM_NAME} characters"),
         ],
-        [lambda name: " ".join((name or "").split())],
+        [in_one_line],
     )
     logo = FileField("Logo")
     without_logo = BooleanField("Remove the logo")

@@ -1230,6 +1230,22 @@ def test_one_click_asks_each_person_as_many_questions_as_stay_below_a_factor_of_
     assert "Ask each person 2 of 4 questions" in page
     do(ada, slug, "ask-some 0")
     assert "Nothing was changed: each respondent must be asked" in ada.get(f"{DRAFTS}/{slug}").text
+    do(ada, slug, "ask-some 5")
+    assert "the survey has 4 questions, fewer than 5" in ada.get(f"{DRAFTS}/{slug}").text
+    assert content_of(store, slug).survey["questions_per_person"] == ""
+
+
+def test_a_viewer_of_a_draft_gets_no_links_to_pages_for_editors(ada, ben, store):
+    slug = begin(ada)
+    do(ada, slug, "ask-all 0")
+    for text in ("Asleep?", "Hurt?", "Bullied?", "Robbed?"):
+        save(ada, add_question(ada, slug, "yes_no"), text=text)
+    plan = f'href="{DRAFTS}/{slug}/plan'
+    assert f"{plan}#strata" in ada.get(f"{DRAFTS}/{slug}").text
+    store.set_role(slug, store.researcher(OTHER_EMAIL).key, "viewer")
+    page = ben.get(f"{DRAFTS}/{slug}").text
+    assert "group with its own invitations" in page
+    assert plan not in page
 
 
 def test_the_number_of_questions_is_merged_like_other_fields(ada, ben, store):

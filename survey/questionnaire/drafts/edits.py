@@ -345,6 +345,9 @@ def ask_some(content: DraftContent, n: int) -> DraftContent:
     """Ask each respondent n questions, chosen at random."""
     if n < 1:
         raise DesignError("each respondent must be asked at least one question")
+    n_questions = len(list(content.questions))
+    if n > n_questions:
+        raise DesignError(f"the survey has {n_questions} questions, fewer than {n}")
     return replace(content, survey={**content.survey, "questions_per_person": str(n)})
 
 

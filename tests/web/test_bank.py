@@ -87,6 +87,20 @@ def test_every_template_can_be_published_and_is_private_and_precise(store):
         assert publish(store, draft_check.survey, TODAY).version == 1
 
 
+PROMISE = re.compile(
+    r"\b(nobody|no one|never|anonymous\w*|impossible|guarantee\w*|safe\w*)\b", re.I
+)
+"""Words of a promise that no randomization keeps: the page computes what it can promise."""
+
+
+def test_no_template_promises_more_than_the_protection():
+    assert PROMISE.search("so nobody can know what you answered")
+    for name in TEMPLATES:
+        survey = template(name).survey
+        for text in ("introduction", "consent", "ethics", "contact", "thanks"):
+            assert not PROMISE.search(str(survey[text].get("en", ""))), (name, text)
+
+
 def test_a_template_becomes_a_draft_with_a_free_name(ada, store):
     first = begin(ada, template="election", title="")
     content = content_of(store, first)

@@ -19,7 +19,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -108,7 +108,6 @@ def serve(
     server.on_startup(ready.start)
     try:
         catch_all()
-        forward_signals()
         with _internal_server(settings, store, address, port):
             server.serve()
     finally:
@@ -144,7 +143,7 @@ def default_workers() -> int:
 def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
     # A forked worker would inherit the keeper's connections in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
-    return Granian(
+    server = Granian(
         "survey.server:worker",
         factory=True,
         interface=Interfaces.WSGI,
@@ -162,6 +161,8 @@ def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
         log_dictconfig=configuration(),
         log_level=LogLevels.warning,
     )
+    server.main_loop_interrupt = MainLoopEvent(server)  # type: ignore[assignment]
+    return server
 
 
 def _is_killed(server: AbstractServer[Any], message: str) -> bool:
@@ -227,8 +228,8 @@ def _local_url(address: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def forward_signals(on_signal: Callable[[int], None] = lambda _: None) -> None:
-    """Make the main thread run its signal handlers at once, whichever thread gets a signal.
+def forward_signals(on_signal: Callable[[int], None]) -> None:
+    """Make a worker's main thread run its signal handlers at once, whichever thread gets a signal.
 
     The system may deliver a signal to any thread, but Python runs handlers only in the main
     thread. While that waits for a lock, only a signal sent to it wakes it: on a busy machine, 10
@@ -299,6 +300,42 @@ def _end_with(parent: BaseProcess) -> None:
     # End at once: acknowledged reports are on the disk, and devices send the others again.
     parent.join()
     os._exit(1)
+
+
+class MainLoopEvent:
+    """The event that wakes granian's main loop; signal handlers can set it at any moment.
+
+    With a `threading.Event`, a signal to stop could hang a server that replaced its workers.
+    Granian clears the event after it has looked for the signal, so it lost a signal in between.
+    And a handler that interrupted a method of the event waited forever for the event's lock.
+
+    Create it in the main thread: it also wakes that thread for a signal to another thread.
+    """
+
+    def __init__(self, server: AbstractServer[Any]) -> None:
+        self._server = server
+        self._is_set = False
+        self._source, self._target = os.pipe()
+        os.set_blocking(self._target, False)
+        signal.set_wakeup_fd(self._target, warn_on_full_buffer=False)
+
+    def set(self) -> None:
+        """Set the event."""
+        self._is_set = True
+        # A full pipe wakes the main thread too.
+        with suppress(BlockingIOError):
+            os.write(self._target, b"\0")
+
+    def clear(self) -> None:
+        """Clear the event, unless the server must stop."""
+        self._is_set = False
+        if self._server.interrupt_signal:
+            self._is_set = True
+
+    def wait(self) -> None:
+        """Wait until the event is set; run the handlers of signals meanwhile."""
+        while not self._is_set:
+            os.read(self._source, 1024)
 
 
 class Renewal:

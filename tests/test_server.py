@@ -5,18 +5,21 @@ from __future__ import annotations
 import ctypes
 import http.client
 import json
+import multiprocessing
 import secrets
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import granian.server.common
 import pytest
 
 from survey.collect.incoming_reports import parse
 from survey.questionnaire.definition import report_body
-from survey.server import _is_killed
+from survey.server import _is_killed, _server
 from survey.store import StoredReport
 from tests.conftest import wait_until
 from tests.faults.processes import worker_pids
@@ -134,3 +137,74 @@ def test_only_the_killing_of_an_existing_worker_is_logged(seconds, is_logged):
     message = "Killing worker-2 after it refused to gracefully stop"
     assert _is_killed(server, message) is is_logged
     assert _is_killed(server, "something else") is True
+
+
+class StopAtLine:
+    """A trace function that handles a signal to stop when its thread reaches a line.
+
+    A signal handler interrupts the main thread in the same way: between two instructions.
+    """
+
+    def __init__(self, server, line: int) -> None:
+        self._server, self._n_lines_left = server, line
+
+    def __call__(self, frame, event, argument):
+        if event == "line":
+            self._n_lines_left -= 1
+            if self._n_lines_left == 0:
+                self._server.signal_handler_interrupt()
+        return self
+
+
+class StoppedTooLateError(Exception):
+    """The main loop replaced the worker before it reached the line of the signal."""
+
+
+@pytest.fixture
+def granian_server(monkeypatch):
+    """Return a server as `serve` makes it, with a main loop that starts no processes."""
+    monkeypatch.setattr(multiprocessing, "set_start_method", lambda *_, **__: None)
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: None)
+    monkeypatch.setattr(granian.server.common, "configure_logging", lambda *_: None)
+    server = _server("127.0.0.1", 8000, 1)
+
+    def respawn(*_, **__):
+        if not server.interrupt_signal:
+            raise StoppedTooLateError
+
+    monkeypatch.setattr(server, "_respawn_workers", respawn)
+    return server
+
+
+def run_main_loop(server, line: int, outcomes: list[str]) -> None:
+    sys.settrace(StopAtLine(server, line))
+    try:
+        server._serve_loop(None, None)
+        outcomes.append("stopped")
+    except StoppedTooLateError:
+        outcomes.append("too late")
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.parametrize(("failed_workers", "must_reload"), [([0], False), ([], True)])
+def test_no_signal_to_stop_is_lost_while_workers_are_replaced(
+    granian_server, failed_workers, must_reload
+):
+    outcomes = []
+    for line in range(1, 100):
+        granian_server.interrupt_signal = False
+        granian_server.interrupt_children = list(failed_workers)
+        granian_server.reload_signal = must_reload
+        granian_server.main_loop_interrupt.set()
+        # A daemon thread, because a loop that lost its signal never ends.
+        loop = threading.Thread(
+            target=run_main_loop, args=[granian_server, line, outcomes], daemon=True
+        )
+        loop.start()
+        loop.join(30)
+        assert len(outcomes) == line, f"the main loop did not stop at line {line}"
+        if outcomes[-1] == "too late":
+            break
+    assert set(outcomes[:-1]) == {"stopped"}
+    assert outcomes[-1] == "too late"

@@ -32,16 +32,26 @@ logger = logging.getLogger(__name__)
 UNEXPECTED = "an unexpected error"
 
 IMMUTABLE_ENDPOINTS = (
-    *("respond.client_file", "research.asset", "research.chart_script", "reports.stylesheet"),
+    *(
+        "respond.client_file",
+        "respond.picture",
+        "research.asset",
+        "research.chart_script",
+        "reports.stylesheet",
+    ),
     *("share.script", "looks.stylesheet", "looks.logo"),
 )
 """Files whose addresses contain the hash of their content."""
+
+FIELD_ENDPOINTS = ("respond.field_page", "respond.field_worker")
+"""The page and the service worker of field mode."""
 
 FRAMING: Mapping[str, Framing] = {
     "drafts.preview": "frames",
     "drafts.question": "frames",
     "drafts.preview_page": "framed",
     "looks.logo": "isolated",
+    "respond.picture": "isolated",
 }
 """Pages that show a preview in a frame, the preview itself, and files that researchers upload."""
 
@@ -68,7 +78,7 @@ class ResearcherSessions(SecureCookieSessionInterface):
 
     def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
         """Return the session of a request; an empty one for respondents' addresses."""
-        if request.path.startswith(("/s/", "/client/")):
+        if request.path.startswith(("/s/", "/client/", "/pictures/")):
             return self.session_class()
         return super().open_session(app, request)
 
@@ -144,6 +154,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
                 request.path,
                 https=app.hosts.is_https(request),
                 immutable=immutable,
+                in_field_mode=request.endpoint in FIELD_ENDPOINTS,
                 for_respondents=app.hosts.kind(request) is Host.RESPONDENTS,
                 onion_url=app.hosts.onion_url(request) if is_page else "",
             )
@@ -175,9 +186,8 @@ def _survey_error(client: respond.Client, error: errors.SurveyError) -> Response
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error(UNEXPECTED, exc_info=error)
         return _error_response(client, status, DETAILS[status], "InternalServerError")
-    fields = {"opens": error.opens.isoformat()} if isinstance(error, errors.NotOpenError) else {}
     name = type(error).__name__.removesuffix("Error")
-    return _error_response(client, status, str(error), name, fields)
+    return _error_response(client, status, str(error), name, error.fields)
 
 
 def _http_error(client: respond.Client, error: HTTPException) -> Response:
@@ -194,7 +204,7 @@ def _error_response(
     status: HTTPStatus,
     detail: str,
     name: str,
-    fields: Mapping[str, str] | None = None,
+    fields: Mapping[str, object] | None = None,
 ) -> Response:
     """Return an error as problem+json (RFC 9457) for programs, as a page for people."""
     has_page = request.path.startswith("/research") or _wants_page()
@@ -232,7 +242,7 @@ def _wants_page() -> bool:
     return opened and not is_for_programs
 
 
-def _problem(status: HTTPStatus, detail: str, name: str, fields: Mapping[str, str]) -> Response:
+def _problem(status: HTTPStatus, detail: str, name: str, fields: Mapping[str, object]) -> Response:
     problem = {"type": f"urn:survey:{name}", "title": status.phrase, "status": int(status)}
     body = json.dumps({**problem, "detail": detail, **fields})
     return Response(body, status, mimetype="application/problem+json")

@@ -8,7 +8,12 @@ from http import HTTPStatus
 
 
 class SurveyError(Exception):
-    """An expected error; its message says which value is wrong and what would be right."""
+    """An expected error; its message says which value is wrong and what would be right.
+
+    `fields` are further members of the error as a problem document (RFC 9457).
+    """
+
+    fields: Mapping[str, object] = {}
 
 
 class ChannelError(SurveyError, ValueError):
@@ -64,12 +69,25 @@ class ClosedError(SurveyError):
     """A report for a survey that is closed."""
 
 
+class LateBoxesError(ClosedError):
+    """An upload from field mode after the survey's last day for uploads.
+
+    `stored` lists the places of the boxes in the upload that had been stored in time.
+    """
+
+    def __init__(self, stored: Sequence[int]) -> None:
+        super().__init__("this survey accepts no more uploads from field mode")
+        self.stored = list(stored)
+        self.fields = {"stored": self.stored}
+
+
 class NotOpenError(SurveyError):
     """A report for a survey that is not open yet; `opens` is its first day."""
 
     def __init__(self, opens: date) -> None:
         super().__init__(f"this survey opens on {opens}")
         self.opens = opens
+        self.fields = {"opens": opens.isoformat()}
 
 
 class FullError(SurveyError):
@@ -157,6 +175,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     InvitationError: HTTPStatus.CONFLICT,
     InvitationNeededError: HTTPStatus.FORBIDDEN,
     ClosedError: HTTPStatus.GONE,
+    LateBoxesError: HTTPStatus.GONE,
     NotOpenError: HTTPStatus.FORBIDDEN,
     ForbiddenError: HTTPStatus.FORBIDDEN,
     TestRunError: HTTPStatus.FORBIDDEN,

@@ -38,6 +38,8 @@ HOSTS: Mapping[str, frozenset[Host]] = {
     # Researchers open test runs (`SLUGS`).
     **dict.fromkeys(("respond.page", "respond.definition", "respond.reports"), _BOTH),
     **dict.fromkeys(("respond.sent", "respond.client_file", "respond.favicon"), _BOTH),
+    # Previews of drafts show pictures on the researchers' host.
+    "respond.picture": _BOTH,
     **dict.fromkeys(("accounts", "account", "tokens", "team", "people"), _RESEARCHERS),
     **dict.fromkeys(("research", "drafts", "collection", "lifecycle", "versions"), _RESEARCHERS),
     **dict.fromkeys(("share", "readers", "looks"), _RESEARCHERS),

@@ -37,24 +37,26 @@ def content_security_policy(
     connect: str = "'self'",
     ancestors: str = "'none'",
     frames: str = "",
+    workers: str = "'none'",
 ) -> str:
     """Return the policy of a page that sends forms to `form_action` and requests to a collector.
 
     All pages may also send requests to their own server, unless `connect` names another address. No
     other collector is allowed if `collector` is "". `ancestors` may show the page in a frame, and
-    the page may show `frames`; "" means none.
+    the page may show `frames`; "" means none. The page may install `workers`.
     """
     sources = f"{connect} {collector}".rstrip()
     return (
-        f"default-src 'none'; script-src 'self'; connect-src {sources}; style-src 'self'; "
+        f"default-src 'none'; script-src 'self'; worker-src {workers}; "
+        f"connect-src {sources}; style-src 'self'; "
         f"img-src 'self' data:; {f'frame-src {frames}; ' if frames else ''}"
         f"form-action {form_action}; base-uri 'none'; "
         f"frame-ancestors {ancestors}; require-trusted-types-for 'script'"
     )
 
 
-PREVIEW_FILES = "/client/"
-"""The only addresses that scripts of a draft's preview may request: the shipped files."""
+PREVIEW_FILES = ("/client/", "/pictures/")
+"""The only addresses that scripts of a draft's preview may request: shipped files and pictures."""
 
 Framing = Literal["", "frames", "framed", "isolated"]
 """Whether a page shows a frame, or is shown in one; both from the same origin only.
@@ -73,7 +75,7 @@ def framing_headers(framing: Framing, host: str) -> dict[str, str]:
         policy = content_security_policy("'self'", frames="'self'")
         return {"Content-Security-Policy": policy}
     if framing == "framed":
-        files = f"{host}{PREVIEW_FILES}"
+        files = " ".join(f"{host}{files}" for files in PREVIEW_FILES)
         policy = content_security_policy("'none'", connect=files, ancestors="'self'")
         return {"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
     if framing == "isolated":
@@ -97,12 +99,19 @@ def reader_headers(readers: Readers | None, *, ok: bool) -> dict[str, str]:
 
 
 def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:
-    """Return the headers that a host sends over https with the respondents' "page" and "files"."""
+    """Return the headers that a host sends over https.
+
+    They are those of the respondents' "page", of its "files", and of the page and the worker in the
+    folder "field".
+    """
     policy = {"Content-Security-Policy": content_security_policy("'none'", collector)}
+    field_policy = content_security_policy("'none'", collector, workers="'self'")
     common = {**COMMON, **policy, "Strict-Transport-Security": STRICT_TRANSPORT}
+    page = {**common, "Cache-Control": NO_STORE}
     return {
-        "page": {**common, "Cache-Control": NO_STORE},
+        "page": page,
         "files": {**common, "Cache-Control": IMMUTABLE},
+        "field": {**page, "Content-Security-Policy": field_policy},
     }
 
 
@@ -112,19 +121,22 @@ def headers(
     https: bool,
     immutable: bool,
     for_respondents: bool = False,
+    in_field_mode: bool = False,
     onion_url: str = "",
 ) -> dict[str, str]:
     """Return the security headers of the response to a request for `path`.
 
-    A host `for_respondents` has one policy for all paths. With an onion address, Tor Browser offers
-    to open the same path there.
+    A host `for_respondents` has one policy for all paths, except that the page of field mode and
+    its service worker are `in_field_mode`: no other page may install a worker. With an onion
+    address, Tor Browser offers to open the same path there.
     """
     # Only researchers' pages contain forms.
     has_forms = path.startswith("/research") and not for_respondents
     form_action = "'self'" if has_forms else "'none'"
+    workers = "'self'" if in_field_mode else "'none'"
     values = {
         **COMMON,
-        "Content-Security-Policy": content_security_policy(form_action),
+        "Content-Security-Policy": content_security_policy(form_action, workers=workers),
         "Cache-Control": IMMUTABLE if immutable else NO_STORE,
     }
     if path.startswith(API):

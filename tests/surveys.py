@@ -97,6 +97,93 @@ prefer_not_to_say = false
 options = [{id = "desk", label = "A desk"}, {id = "car", label = "A car"}]
 """
 
+SLIDER = """
+slug = "small"
+title = "Pain"
+epsilon = 1
+
+[[pages]]
+[[pages.questions]]
+id = "pain"
+type = "number"
+text = {en = "How strong is your pain?", ar = "ما شدة ألمك؟"}
+low = 0
+high = 100
+unit = {en = "points", ar = "نقطة"}
+slider = true
+low_label = {en = "No pain", ar = "لا ألم"}
+high_label = {en = "Unbearable", ar = "لا يُحتمل"}
+
+[[pages]]
+[[pages.questions]]
+id = "warmth"
+type = "number"
+text = {en = "How warm is your room?", ar = "ما حرارة غرفتك؟"}
+low = -5
+high = 40
+step = "2.5"
+slider = true
+prefer_not_to_say = false
+"""
+"""Two sliders, in a left-to-right and a right-to-left language."""
+
+DATES = """
+slug = "small"
+title = "Work and home"
+epsilon = 1
+
+[[pages]]
+[[pages.questions]]
+id = "month"
+type = "date"
+text = "When did you start this job?"
+low = 2019-12-31
+high = 2026-07-27
+step = 30
+
+[[pages]]
+[[pages.questions]]
+id = "weeks"
+type = "date"
+text = "When did you last change your team?"
+low = 2024-01-03
+high = 2026-02-25
+step = 28
+prefer_not_to_say = false
+
+[[pages]]
+[[pages.questions]]
+id = "year"
+type = "date"
+text = "In which year did you move here?"
+low = 1979-12-31
+high = 2009-12-23
+step = 365
+does_not_apply = true
+"""
+"""Dates that are typed as months and as years."""
+
+RANKING = """
+slug = "small"
+title = "What matters"
+epsilon = "2.5"
+
+[[pages]]
+[[pages.questions]]
+id = "matters"
+type = "ranking"
+text = "What matters most to you at work?"
+does_not_apply = true
+options = [{id = "pay", label = "Pay"}, {id = "time", label = "Free time"},
+           {id = "team", label = "Colleagues"}, {id = "safe", label = "Safety"}]
+
+[[pages]]
+[[pages.questions]]
+id = "works"
+type = "yes_no"
+text = "Do you work at night?"
+"""
+
 SKIPS = """
 slug = "small"
 title = "Nights"
@@ -330,6 +417,8 @@ low = 0
 high = 12
 step = "0.5"
 unit = "hours"
+slider = true
+low_label = "None"
 mechanism = "hybrid"
 ask_if = { question = "works", options = ["yes"] }
 [[pages.questions]]
@@ -372,6 +461,12 @@ mechanism = "best"
 options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
            {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"},
            {id = "g", label = "G"}, {id = "h", label = "H"}]
+[[pages.questions]]
+id = "order"
+type = "ranking"
+text = "In which order?"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+           {id = "d", label = "D"}]
 """
 
 # Every kind of channel, for the audit
@@ -390,7 +485,8 @@ type = "single_choice"
 text = "Sets?"
 mechanism = "best"
 epsilon = "0.25"
-options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+options = [{id = "a", label = "A", picture = "AB", picture_alt = "A"},
+  {id = "b", label = "B", picture = "0C", picture_alt = "A bee"}, {id = "c", label = "C"},
   {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"}]
 [[questions]]
 id = "rated"
@@ -415,6 +511,7 @@ low = 0
 high = 10
 prefer_not_to_say = false
 """
+CHOICES = CHOICES.replace("AB", "ab" * 32).replace("0C", "0c" * 32)
 
 TABLES = """
 slug = "tables"
@@ -485,6 +582,8 @@ mechanism = "piecewise"
 epsilon = 1
 low = 0
 high = 10
+slider = true
+high_label = "Very"
 """
 
 TICKS = """
@@ -745,3 +844,67 @@ text = "Are you looking for another job?"
 prefer_not_to_say = false
 epsilon = 0.5
 '''
+
+# A matrix, whose rows share one epsilon
+
+MATRIX = """
+slug = "small"
+title = {en = "Work", es = "Trabajo"}
+
+[[pages]]
+[[pages.questions]]
+id = "work"
+type = "matrix"
+text.en = "How satisfied are you with each of these?"
+text.es = "¿Qué tan satisfecho está con lo siguiente?"
+help = "Think of the last month."
+low = 1
+high = 5
+low_label = "Not at all"
+high_label = "Very"
+epsilon = "2.7"
+rows = [{id = "pay", text = {en = "Pay", es = "El sueldo"}},
+        {id = "hours", text = "Working hours"},
+        {id = "boss", text = "Your boss"}]
+[[pages.questions]]
+id = "old"
+type = "yes_no"
+text = "Have you worked here for more than a year?"
+epsilon = 1
+"""
+
+# Texts with earlier answers
+
+PIPED = """
+slug = "small"
+title = {en = "Ways", es = "Caminos"}
+allow_skip_logic = true
+epsilon = 1
+
+[[pages]]
+[[pages.questions]]
+id = "job"
+type = "single_choice"
+text = "Where do you work?"
+options = [{id = "factory", label = {en = "the factory", es = "la fábrica"}},
+           {id = "office", label = {en = "the office", es = "la oficina"}}]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 60
+unit = "hours"
+
+[[pages]]
+[[pages.questions]]
+id = "travel"
+type = "yes_no"
+text.en = "How long do you travel to {job|your work} {{one way}}?"
+text.es = "¿Cuánto tarda en llegar a {job|su trabajo}?"
+help = "You work {hours|some hours}."
+[[pages.questions]]
+id = "old"
+type = "yes_no"
+text = "Have you worked there for more than a year?"
+"""

@@ -45,6 +45,7 @@ NOUNS = frozenset(
         "planning",
         "poisoning",
         "raking",
+        "ranking",
         "sampling",
         "weighting",
         "wording",

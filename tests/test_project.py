@@ -17,7 +17,7 @@ from survey.cli import main
 from survey.ops.health import Check, Gauges
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
-from survey.questionnaire.kinds import KINDS
+from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import Questions, publication_warnings
 from survey.settings import VARIABLES, Caps, Settings
@@ -110,7 +110,7 @@ def test_every_documented_survey_has_an_odds_factor_of_at_most_20():
 
 def test_the_readme_lists_every_question_type_and_mechanism():
     for heading, expected in (
-        ("### Types of question", set(KINDS)),
+        ("### Types of question", set(WRITTEN_KINDS)),
         ("### Mechanisms", set(DESIGNS)),
     ):
         section = README.split(heading)[1].split("\n#")[0]

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from itertools import chain
 
 from babel import Locale
 from babel.messages.pofile import read_po
 
 from survey.respondent_texts import (
+    FIELDWORK,
     FOLDER,
     LANGUAGES,
+    MACHINE_MADE,
+    RESPONDENT,
+    REVIEWER,
     SOURCE,
     Text,
+    catalogue_file,
+    clear_caches,
     device_keys,
     device_texts,
+    is_confirmed,
+    main,
     read_texts,
     say,
 )
@@ -27,8 +36,16 @@ FORBIDDEN = {
     "en": r"\b(lies?|lying|noise|noisy|anonym\w*|fake\w*|encrypt\w*|honest\w*|more truthful\w*)\b",
     "es": r"\b(mentir\w*|mentiras?|ruido|an[oó]nim\w*|fals[oa]s?|cifrad\w*|m[aá]s sincer\w*)\b",
     "pt": r"\b(mentir\w*|mentiras?|ru[ií]do|an[oô]nim\w*|fals[oa]s?|criptogr\w*|mais sincer\w*)\b",
+    "de": r"\b(lüg\w*|gelogen|rauschen|anonym\w*|gefälscht\w*|verschlüssel\w*|ehrlicher\w*)\b",
+    "fr": r"\b(ment(ir|ez)|mensonge|bruit|anonym|faux\b|fausse|chiffr(ement|é)|plus honn)",
+    "tr": r"\b(yalan\w*|gürültü\w*|anonim\w*|sahte\w*|şifreli|daha dürüst\w*)\b",
+    "uk": r"\b(бреш\w*|брех\w*|шум\w*|анонім\w*|фальшив\w*|зашифр\w*|чесніш\w*)\b",
+    "hi": r"(झूठ|शोर|गुमनाम|नक़ली|फ़र्ज़ी|एन्क्रिप्ट|ज़्यादा ईमानदार)",
+    "zh-Hans": r"(谎|噪声|噪音|匿名|虚假|假的|加密|更诚实)",
     "ar": r"(كذب|ضوضاء|مجهول|مزيف|مشفّ?ر|أكثر صدقًا)",
 }
+FORMS = {1: (), 2: ("one",), 3: ("one", "few"), 6: ("zero", "one", "two", "few", "many")}
+"""The categories of all plural forms but the last, by their number, as in `texts.js`."""
 KEYS_FROM_THE_SERVER = ("refusal.",)
 """Sections whose keys contain a name that the server sends."""
 KEYS_BUILT_ON_THE_DEVICE = (
@@ -62,20 +79,79 @@ def test_every_translation_has_the_placeholders_of_its_source():
             assert isinstance(text, str) == isinstance(source, str), (language, key)
 
 
+def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
+    tmp_path, monkeypatch, capsys
+):
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("0 outdated texts; languages: en confirmed")
+    folder = tmp_path / "translations"
+    shutil.copytree(FOLDER, folder)
+    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
+    english, spanish = (catalogue_file(language, RESPONDENT) for language in ("en", "es"))
+    english.write_text(english.read_text("utf-8").replace('"Start"', '"Begin"'), "utf-8")
+    entry = re.compile(r'#\. .*\nmsgid "exit.button"\n.*\n')
+    spanish.write_text(entry.sub("", spanish.read_text("utf-8")), "utf-8")
+    try:
+        assert main([]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        changed = "start.button: written for another English text than “Begin”"
+        missing = "es/respondent: exit.button: missing"
+        outdated = [f"{language}/respondent: {changed}" for language in TRANSLATIONS]
+        assert sorted(lines[:-1]) == sorted([missing, *outdated])
+        # An accepted text is not reported again; a missing one is.
+        assert main(["--accept", "es"]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if line.startswith("es/")] == [missing]
+    finally:
+        clear_caches()
+
+
+def test_a_language_says_that_a_machine_translated_it_until_a_speaker_is_named(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "translations"
+    shutil.copytree(FOLDER, folder)
+    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
+    place = device_keys().index(MACHINE_MADE)
+    try:
+        clear_caches()
+        assert json.loads(device_texts("es"))[place] == say("es", MACHINE_MADE) != ""
+        assert json.loads(device_texts(SOURCE))[place] == ""
+        for catalogue, is_last in ((RESPONDENT, False), (FIELDWORK, True)):
+            file = catalogue_file("es", catalogue)
+            text = file.read_text("utf-8")
+            file.write_text(text.replace(f"{REVIEWER}: \\n", f"{REVIEWER}: A. Person\\n"), "utf-8")
+            clear_caches()
+            assert is_confirmed("es") == is_last
+        assert json.loads(device_texts("es"))[place] == ""
+    finally:
+        clear_caches()
+
+
 def test_every_language_has_all_of_its_plural_forms():
     for language in LANGUAGES:
         numbers = {len(text) for text in read_texts(language).values() if not isinstance(text, str)}
         with (FOLDER / language / "LC_MESSAGES/respondent.po").open("rb") as file:
             assert numbers == {read_po(file).num_plurals}, language
-        # The client selects a form by the browser's plural category: two categories, or all six.
-        categories = Locale.parse(language).plural_form.tags | {"other"}
-        assert numbers == ({6} if len(categories) == 6 else {2}), language
+        # The client selects a form by the browser's plural category; the last form has all others.
+        tags = Locale.parse(language, sep="-").plural_form.tags - {"other"}
+        categories = FORMS[min(numbers)]
+        assert tags - {"many"} == {*categories} - {"many"}, (language, tags)
 
 
 def test_no_language_uses_a_word_that_promises_too_much():
     for language in LANGUAGES:
         for key, text in read_texts(language).items():
             assert not re.search(FORBIDDEN[language], str(text), re.I), (language, key)
+
+
+def test_no_line_can_break_before_a_sign_that_belongs_to_the_word_before_it():
+    """French puts a space before some signs, and several languages put one before "%"."""
+    for language in TRANSLATIONS:
+        french = "|« | [:;?!»]" if language == "fr" else ""
+        for catalogue in (RESPONDENT, FIELDWORK):
+            for key, text in read_texts(language, catalogue).items():
+                assert not re.search(rf"[\d}}] %{french}", "".join(text)), (language, key)
 
 
 def test_no_text_can_end_the_script_element_that_contains_it():
@@ -109,7 +185,7 @@ def test_the_review_names_the_send_button_as_it_is_labelled():
 
 def test_notices_name_the_first_word_of_the_page_after_sending():
     for language in LANGUAGES:
-        word = re.split(r"[.,!]", say(language, "sent.heading"))[0]
+        word = re.split(r"[.,!。，।]", say(language, "sent.heading"))[0]
         for key in ("start.keepsNothing", "waiting.keepOpen", "waiting.keepOpenKiosk"):
             assert word in say(language, key), (language, key)
 
@@ -136,14 +212,36 @@ def test_no_english_sentence_has_more_than_20_words():
             assert len(words(sentence)) <= 20, (key, sentence)
 
 
-def test_the_english_texts_can_be_read_at_the_age_of_12():
-    """The Flesch-Kincaid grade is .39 words per sentence + 11.8 syllables per word - 15.59."""
+def reading_grades(prefix: str) -> dict[str, float]:
+    """Return the reading grades of the English texts whose keys start with a prefix.
+
+    Flesch-Kincaid: .39 words per sentence + 11.8 syllables per word - 15.59.
+    Gunning fog: .4 (words per sentence + 100 words of three syllables and more per word).
+    """
     texts = [
         words(sentence)
-        for text in read_texts(SOURCE).values()
+        for key, text in read_texts(SOURCE).items()
+        if key.startswith(prefix)
         for sentence in sentences(text)
         if len(words(sentence)) > 3
     ]
-    n = sum(map(len, texts))
-    n_syllables = sum(syllables(word) for sentence in texts for word in sentence)
-    assert 0.39 * n / len(texts) + 11.8 * n_syllables / n - 15.59 <= 6
+    counts = [syllables(word) for sentence in texts for word in sentence]
+    per_sentence, per_word = len(counts) / len(texts), sum(counts) / len(counts)
+    long_words = sum(count >= 3 for count in counts) / len(counts)
+    return {
+        "Flesch-Kincaid": 0.39 * per_sentence + 11.8 * per_word - 15.59,
+        "Gunning fog": 0.4 * (per_sentence + 100 * long_words),
+    }
+
+
+def test_the_english_texts_can_be_read_at_the_age_of_12_by_two_formulas():
+    """Pupils of grade 6 are 11 to 12 years old."""
+    for prefix in ("", "start.", "dice.", "question.", "review.", "sent.", "label.", "cannot."):
+        for formula, grade in reading_grades(prefix).items():
+            assert grade <= 6, (prefix, formula, grade)
+
+
+def test_a_text_for_adults_would_exceed_the_reading_age(monkeypatch):
+    adult = "Participation necessitates comprehensive information about confidentiality."
+    monkeypatch.setattr("tests.test_respondent_texts.read_texts", lambda _: {"start.a": adult})
+    assert min(reading_grades("start.").values()) > 12

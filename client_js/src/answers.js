@@ -3,6 +3,7 @@
  */
 
 import { drawSome } from "./mechanism.js";
+import { factorial, rankingIndex } from "./ranking.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -10,20 +11,15 @@ import { drawSome } from "./mechanism.js";
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  * @typedef {number | readonly number[]} Answer  option index, or grid index, or grid points + option
- *   index; of a multiple choice the indices of the ticked options, ascending
+ *   index; of a multiple choice the indices of the ticked options, ascending; of a ranking those of
+ *   all options, the first place first
  * @typedef {Readonly<Record<string, Answer>>} Answers  question id -> answer
  * @typedef {{question: Question, optOut: string}} Gap  a question that stops the page; `optOut` is
  *   the label of the option it will count as, "" when the question must be answered
  */
 
 /** A required question has no answer. */
-export class UnansweredError extends Error {
-  /** @param {string} question */
-  constructor(question) {
-    super(`question ${JSON.stringify(question)} has no answer and no opt-out`);
-    this.name = "UnansweredError";
-  }
-}
+export class UnansweredError extends Error {}
 
 /**
  * Return the truth of every drawn question. A hidden question counts as "does not apply".
@@ -37,7 +33,7 @@ export function truthsOf(definition, answers, drawn) {
   return new Map(
     drawnQuestions(definition, drawn).map((question) => {
       const answer = effective.get(question.id);
-      if (answer === undefined) throw new UnansweredError(question.id);
+      if (answer === undefined) throw new UnansweredError();
       return [question.id, truthOf(question, answer)];
     }),
   );
@@ -92,6 +88,22 @@ function isAnswered(answers, id) {
 }
 
 /**
+ * Surveys of up to this many questions show one question at a time, unless they say otherwise; a
+ * matrix counts as one.
+ */
+const MAX_SINGLE = 20;
+
+/**
+ * Whether the survey shows one question at a time instead of whole pages.
+ *
+ * @param {Definition} definition
+ */
+export function showsOneQuestion({ layout, pages }) {
+  const groups = pages.flatMap((page) => questionGroups(page.questions));
+  return layout === "questions" || (layout === "" && groups.length <= MAX_SINGLE);
+}
+
+/**
  * Return this person's pages with the questions to show now. A page may have no questions left.
  *
  * @param {Definition} definition
@@ -102,8 +114,14 @@ function isAnswered(answers, id) {
 export function shownPages(definition, answers, drawn) {
   const effective = effectiveAnswers(definition, answers, drawn);
   const questionsById = new Map(questions(definition).map((question) => [question.id, question]));
+  const isSingle = showsOneQuestion(definition);
   return definition.pages
     .map(({ title, questions: all }) => ({ title, questions: all.filter(isDrawn(drawn)) }))
+    .flatMap((page) =>
+      isSingle
+        ? questionGroups(page.questions).map((group) => ({ title: page.title, questions: group }))
+        : page,
+    )
     .filter((page) => page.questions.length > 0)
     .map(({ title, questions: all }) => ({
       title,
@@ -138,6 +156,11 @@ export function stoppingGaps(pageQuestions, answers, nudged, wrong = new Set()) 
  */
 export function isOpen(question, answers, nudged) {
   return !isAnswered(answers, question.id) && !(optOutLabel(question) && nudged.has(question.id));
+}
+
+/** Whether an option stands for no answer. @param {Question} question @param {number} option */
+export function isNoAnswer({ options, opt_out: optOut, not_applicable: notApplicable }, option) {
+  return [optOut, notApplicable].includes(options[option].id);
 }
 
 /**
@@ -186,7 +209,7 @@ export function checkDrawn({ sampling }, drawn) {
   const groups = sampling?.groups.filter((group) => group.every((id) => drawn?.includes(id)));
   const isWhole = groups?.length === sampling?.draw && groups?.flat().length === drawn?.length;
   if (sampling === null ? drawn !== null : !isWhole) {
-    throw new RangeError("the drawn questions are not a draw of this survey");
+    throw new RangeError();
   }
 }
 
@@ -197,6 +220,25 @@ export function checkDrawn({ sampling }, drawn) {
  */
 export function questions(definition) {
   return definition.pages.flatMap((page) => page.questions);
+}
+
+/**
+ * Return the questions of a page in the groups that count as one: the rows of a matrix stand
+ * together, every other question alone.
+ *
+ * @param {readonly Question[]} pageQuestions
+ * @returns {Question[][]}
+ */
+export function questionGroups(pageQuestions) {
+  /** @type {Question[][]} */
+  const groups = [];
+  for (const question of pageQuestions) {
+    const last = groups[groups.length - 1];
+    const isNextRow = question.matrix !== undefined && last?.[0].matrix?.id === question.matrix.id;
+    if (last && isNextRow) last.push(question);
+    else groups.push([question]);
+  }
+  return groups;
 }
 
 /**
@@ -215,16 +257,24 @@ export function isDrawn(drawn) {
 }
 
 /**
- * Return how few and how many questions one person gets, and the number of all questions.
+ * Return how few and how many questions one person gets. A matrix counts as one, as the progress
+ * counts it; `rows` is the number of answers in the most questions, on average.
  *
  * @param {Definition} definition
  */
 export function sampledCounts(definition) {
-  const all = questions(definition).length;
-  const { draw, groups } = definition.sampling ?? { draw: 1, groups: [questions(definition)] };
-  const sizes = groups.map((group) => group.length).sort((a, b) => a - b);
+  const { sampling } = definition;
+  const all = questions(definition);
+  const draw = sampling?.draw ?? 1;
+  // The minifier moves a destructuring declaration before others, so none may need `all`.
+  const groups = sampling?.groups ?? [all.map(({ id }) => id)];
+  const sizes = groups
+    .map((ids) => questionGroups(all.filter(({ id }) => ids.includes(id))).length)
+    .sort((a, b) => a - b);
   const total = (/** @type {number[]} */ drawn) => drawn.reduce((sum, size) => sum + size, 0);
-  return { fewest: total(sizes.slice(0, draw)), most: total(sizes.slice(-draw)), all };
+  const most = total(sizes.slice(-draw));
+  const rows = (most * all.length) / questionGroups(all).length;
+  return { fewest: total(sizes.slice(0, draw)), most, rows };
 }
 
 /**
@@ -234,6 +284,7 @@ export function sampledCounts(definition) {
  * @param {Answer} answer
  */
 export function truthOf(question, answer) {
+  if (question.type === RANKING) return rankingTruth(question, answer);
   if (typeof answer === "number") return answer;
   const { options, channel } = question;
   if (channel.kind !== "subset_selection") {
@@ -244,6 +295,22 @@ export function truthOf(question, answer) {
     (index, pattern, i) => (pattern.join() === answer.join() ? i : index),
     -1,
   );
+}
+
+/**
+ * Return how many options of a ranking are ranked; the options for no answer come after them.
+ *
+ * @param {Pick<Question, "options" | "channel">} question
+ */
+export function rankedCount({ options, channel }) {
+  return options.length - (channel.kind === "weight_table" ? channel.no_answers : 0);
+}
+
+/** @param {Question} question @param {Answer} answer */
+function rankingTruth(question, answer) {
+  const ranked = rankedCount(question);
+  if (typeof answer === "number") return factorial(ranked) + answer - ranked;
+  return rankingIndex(answer);
 }
 
 /**
@@ -293,4 +360,7 @@ function sets(n, max) {
 
 export const CHOICES = ["yes_no", "single_choice", "scale", "multiple_choice"];
 
-export const TYPES = [...CHOICES, "number", "date"];
+/** The type whose answer is an order of all options. */
+export const RANKING = "ranking";
+
+export const TYPES = [...CHOICES, "number", "date", "ranking"];

@@ -2,10 +2,11 @@
  * The form of a channel: integers that fit in a draw, rows of one sum, a truth for every answer.
  */
 
-import { isEntered } from "./answers.js";
+import { isEntered, RANKING } from "./answers.js";
 import { ensureAtMost, LIMITS } from "./definition.js";
 import { DefinitionError, ensure, isInteger } from "./definition-error.js";
 import { ratio } from "./privacy-loss.js";
+import { factorial } from "./ranking.js";
 import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-table.js";
 
 /**
@@ -13,7 +14,7 @@ import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-tabl
  * @typedef {import("./definition.js").Question} Question
  */
 
-const WORD_VALUES = 2n ** 32n;
+const MAX_WEIGHT_TOTAL = 2n ** 32n;
 
 export const MAX_OPTIONS = 10_000;
 
@@ -34,6 +35,10 @@ const MAX_EXPLICIT = 64;
 
 export const MAX_NO_ANSWERS = 2;
 
+export const MIN_RANKED = 3;
+
+export const MAX_RANKED = 6;
+
 /** Channels that passed their checks; questions share equal channels. @type {WeakSet<Channel>} */
 const checkedChannels = new WeakSet();
 
@@ -41,9 +46,8 @@ const checkedChannels = new WeakSet();
  * Check that a channel is of a known kind and consists of integers that fit in a draw.
  *
  * @param {any} channel
- * @param {string} id
  */
-export function checkChannel(channel, id) {
+export function checkChannel(channel) {
   if (checkedChannels.has(channel)) return;
   const check = {
     subset_selection: checkSet,
@@ -52,65 +56,60 @@ export function checkChannel(channel, id) {
     weight_table: checkTable,
   };
   const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
-  ensure(Object.keys(check).includes(kind), `${id}: unknown channel kind ${kind}`);
-  check[kind](channel, id);
+  ensure(Object.keys(check).includes(kind));
+  check[kind](channel);
   checkedChannels.add(channel);
 }
 
-/** @param {any} channel @param {string} id */
-function checkSet({ k, d, T, L }, id) {
-  ensure(isInteger(k, 2, MAX_OPTIONS), `${id}: k = ${k}`);
-  ensure(isInteger(d, 1, k - 1), `${id}: d = ${d} is not from 1 to k - 1`);
-  checkWeights(T, L, id);
-  ensureDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L), id);
+/** @param {any} channel */
+function checkSet({ k, d, T, L }) {
+  ensure(isInteger(k, 2, MAX_OPTIONS));
+  ensure(isInteger(d, 1, k - 1));
+  checkWeights(T, L);
+  ensureDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L));
 }
 
-/** @param {any} channel @param {string} id */
-function checkBits({ m, s, alone, sampled, T, L }, id) {
-  checkTicks(m, s, alone, MAX_BITS, id);
-  ensure(isInteger(sampled, 1, m), `${id}: ${sampled} of ${m} bits are reported`);
-  checkWeights(T, L, id);
-  ensureDrawable(BigInt(T) + BigInt(L), id);
+/** @param {any} channel */
+function checkBits({ m, s, alone, sampled, T, L }) {
+  checkTickChannel(m, s, alone, MAX_BITS);
+  ensure(isInteger(sampled, 1, m));
+  checkWeights(T, L);
+  ensureDrawable(BigInt(T) + BigInt(L));
 }
 
-/** @param {any} channel @param {string} id */
-function checkHalfSpace(channel, id) {
+/** @param {any} channel */
+function checkHalfSpace(channel) {
   const { m, s, alone, agreements, near, far } = channel;
-  checkTicks(m, s, alone, MAX_HALF_SPACE_BITS, id);
-  ensure(
-    isInteger(agreements, Math.floor(m / 2) + 1, m),
-    `${id}: ${agreements} of ${m} bits agree in a near report`,
-  );
-  ensure(isInteger(near, 1) && isInteger(far, 1), `${id}: near = ${near}, far = ${far}`);
-  ensureDrawable(BigInt(near) + BigInt(far), id);
+  checkTickChannel(m, s, alone, MAX_HALF_SPACE_BITS);
+  ensure(isInteger(agreements, Math.floor(m / 2) + 1, m));
+  ensure(isInteger(near, 1) && isInteger(far, 1));
+  ensureDrawable(BigInt(near) + BigInt(far));
   const { numerator, denominator } = ratio(channel);
-  ensure(numerator > denominator, `${id}: its near reports are not the likeliest`);
+  // The near reports must be the likeliest.
+  ensure(numerator > denominator);
 }
 
-/** @param {any} m @param {any} s @param {any} alone @param {number} maximum @param {string} id */
-function checkTicks(m, s, alone, maximum, id) {
-  ensure(isInteger(m, 1, maximum), `${id}: m = ${m} bits`);
-  ensure(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
-  ensure(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
+/** @param {any} m @param {any} s @param {any} alone @param {number} maximum */
+function checkTickChannel(m, s, alone, maximum) {
+  ensure(isInteger(m, 1, maximum));
+  ensure(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)));
+  ensure(isInteger(s, 1, m - alone));
 }
 
-/** @param {any} channel @param {string} id */
-function checkTable(channel, id) {
+/** @param {any} channel */
+function checkTable(channel) {
   const { table, no_answers: noAnswers } = channel;
-  ensure(
-    isInteger(noAnswers, 0, MAX_NO_ANSWERS),
-    `${id}: ${noAnswers} rows for no answer (0 to ${MAX_NO_ANSWERS})`,
-  );
-  ensureDrawable(shapeTotal(table, id), id);
+  ensure(isInteger(noAnswers, 0, MAX_NO_ANSWERS));
+  ensureDrawable(shapeTotal(table));
   const { numerator, denominator } = ratio(channel);
-  ensure(numerator > denominator, `${id}: all rows of its table are equal`);
+  ensure(numerator > denominator);
   const truths = tableTruths(table) + noAnswers;
   const sum = listTotal(tableRow(channel, 0));
-  ensureDrawable(sum, id);
+  ensureDrawable(sum);
   const maxima = columnMaxima(channel);
   // A table may have four million weights, so each is read only once.
   for (let truth = 0; truth < truths; truth += 1) {
-    checkRow(tableRow(channel, truth), maxima, sum, id);
+    checkRow(tableRow(channel, truth), maxima, sum);
   }
 }
 
@@ -121,9 +120,8 @@ function checkTable(channel, id) {
  * @param {number[]} row
  * @param {number[]} maxima  of all columns
  * @param {bigint} sum
- * @param {string} id
  */
-function checkRow(row, maxima, sum, id) {
+function checkRow(row, maxima, sum) {
   let [smallest, total, likeliest] = [row[0], 0, 0];
   for (let report = 0; report < row.length; report += 1) {
     const weight = row[report];
@@ -131,84 +129,93 @@ function checkRow(row, maxima, sum, id) {
     if (weight < smallest) smallest = weight;
     if (weight === maxima[report]) likeliest += weight;
   }
-  ensure(smallest >= 1, `${id}: a weight of its table is below 1`);
-  ensure(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
-  ensureAtMost(100n * BigInt(likeliest), LIMITS.percent * sum, `${id}: p is above .99`);
+  ensure(smallest >= 1);
+  ensure(BigInt(total) === sum);
+  ensureAtMost(100n * BigInt(likeliest), LIMITS.percent * sum);
 }
 
 /**
  * Check the integers of a table and return the sum of its rows, before any row is computed.
  *
  * @param {any} table
- * @param {string} id
  * @returns {bigint}
  */
-function shapeTotal(table, id) {
+function shapeTotal(table) {
   switch (table?.name) {
     case "window":
-      return windowTotal(table, id);
+      return windowTotal(table);
     case "one_bit":
-      ensure(isInteger(table.R, 1, MAX_GRID - 1), `${id}: R = ${table.R}`);
-      checkWeights(table.T, table.L, id);
+      ensure(isInteger(table.R, 1, MAX_GRID - 1));
+      checkWeights(table.T, table.L);
       return BigInt(table.R) * BigInt(table.T + table.L);
     case "by_distance":
-      checkList(table.weights, MAX_GRID, id);
+      checkList(table.weights, MAX_GRID);
       return 2n * listTotal(table.weights) - BigInt(table.weights[0]);
     case "explicit":
-      return explicitTotal(table.table, id);
+      return explicitTotal(table.table);
     case "mixture":
-      return mixtureTotal(table, id);
+      return mixtureTotal(table);
+    case "first_or_order":
+      return rankingTotal(table);
     default:
-      throw new DefinitionError("malformed", `${id}: unknown table`);
+      throw new DefinitionError("malformed");
   }
 }
 
-/** @param {any} table @param {string} id */
-function windowTotal({ k, width, stride, T, L }, id) {
-  ensure(isInteger(k, 2, MAX_GRID), `${id}: a window over ${k} grid points`);
-  ensure(isInteger(width, 1) && isInteger(stride, 1), `${id}: a window without width or stride`);
+/** @param {any} table */
+function windowTotal({ k, width, stride, T, L }) {
+  ensure(isInteger(k, 2, MAX_GRID));
+  ensure(isInteger(width, 1) && isInteger(stride, 1));
   const reports = (k - 1) * stride + width;
-  ensure(reports <= MAX_REPORTS, `${id}: a window with ${reports} reports`);
-  checkWeights(T, L, id);
+  ensure(reports <= MAX_REPORTS);
+  checkWeights(T, L);
   return BigInt(width) * BigInt(T) + BigInt(reports - width) * BigInt(L);
 }
 
-/** @param {any} rows @param {string} id */
-function explicitTotal(rows, id) {
+/** @param {any} rows */
+function explicitTotal(rows) {
   const isTable = Array.isArray(rows) && isInteger(rows.length, 2, MAX_EXPLICIT);
-  ensure(isTable, `${id}: a table has 2 to ${MAX_EXPLICIT} rows`);
+  ensure(isTable);
   for (const row of rows) {
-    checkList(row, MAX_EXPLICIT, id);
-    ensure(row.length === rows[0].length, `${id}: the rows of its table differ in length`);
-    ensureDrawable(listTotal(row), id);
+    checkList(row, MAX_EXPLICIT);
+    ensure(row.length === rows[0].length);
+    ensureDrawable(listTotal(row));
   }
   return listTotal(rows[0]);
 }
 
-/** @param {any} table @param {string} id */
-function mixtureTotal({ a, first, b, second }, id) {
-  ensure(isInteger(a, 1) && isInteger(b, 1), `${id}: a mixture without weights`);
+/** @param {any} table */
+function mixtureTotal({ a, first, b, second }) {
+  ensure(isInteger(a, 1) && isInteger(b, 1));
   for (const part of [first, second]) {
-    ensure(["window", "one_bit"].includes(part?.name), `${id}: a mixture of other tables`);
+    ensure(["window", "one_bit"].includes(part?.name));
   }
-  const total = BigInt(a) * shapeTotal(first, id) + BigInt(b) * shapeTotal(second, id);
-  ensure(
-    tableTruths(first) === tableTruths(second),
-    `${id}: the parts of a mixture have different numbers of truths`,
-  );
+  const total = BigInt(a) * shapeTotal(first) + BigInt(b) * shapeTotal(second);
+  ensure(tableTruths(first) === tableTruths(second));
   const reports = tableReports(first) + tableReports(second);
-  ensure(reports <= MAX_REPORTS, `${id}: a mixture with ${reports} reports`);
+  ensure(reports <= MAX_REPORTS);
   return total;
 }
 
-/** @param {any} list @param {number} max @param {string} id */
-function checkList(list, max, id) {
+/** @param {any} table */
+function rankingTotal({ m, size, a, b, T, L }) {
+  ensure(isInteger(m, MIN_RANKED, MAX_RANKED));
+  ensure([2, 3, m].includes(size));
+  const leastFirst = size === m ? 0 : 1;
+  const mostFirst = size === m ? 0 : Number.MAX_SAFE_INTEGER;
+  ensure(isInteger(a, leastFirst, mostFirst) && isInteger(b, 1));
+  checkWeights(T, L);
+  const [orders, subsets] = [factorial(size), factorial(m) / factorial(size) / factorial(m - size)];
+  const first = BigInt(T) + BigInt(m - 1) * BigInt(L);
+  const order = BigInt(T) + BigInt(orders - 1) * BigInt(L);
+  return BigInt(a) * first + BigInt(b) * BigInt(subsets) * order;
+}
+
+/** @param {any} list @param {number} max */
+function checkList(list, max) {
   const isList = Array.isArray(list) && isInteger(list.length, 2, max);
-  ensure(isList, `${id}: its table needs 2 to ${max} weights per row`);
-  ensure(
-    list.every((weight) => isInteger(weight, 1)),
-    `${id}: a weight of its table is not an integer of at least 1`,
-  );
+  ensure(isList);
+  ensure(list.every((weight) => isInteger(weight, 1)));
 }
 
 /** @param {number[]} list */
@@ -216,34 +223,32 @@ function listTotal(list) {
   return list.reduce((sum, weight) => sum + BigInt(weight), 0n);
 }
 
-/** @param {any} T @param {any} L @param {string} id */
-function checkWeights(T, L, id) {
-  ensure([T, L].every(Number.isSafeInteger), `${id}: T and L must be integers`);
-  ensure(T > L && L >= 1, `${id}: T = ${T}, L = ${L} but T > L >= 1 is required`);
+/** @param {any} T @param {any} L */
+function checkWeights(T, L) {
+  ensure([T, L].every(Number.isSafeInteger));
+  ensure(T > L && L >= 1);
 }
 
-/** @param {bigint} total @param {string} id */
-function ensureDrawable(total, id) {
-  ensure(total <= WORD_VALUES, `${id}: the weights add up to more than 2^32`);
-}
-
-/** @param {Question} question */
-export function checkSize(question) {
-  const { id, type } = question;
-  ensure(fitsQuestion(question), `${id}: its channel does not fit its type ${type} and options`);
+/** @param {bigint} total */
+function ensureDrawable(total) {
+  ensure(total <= MAX_WEIGHT_TOTAL);
 }
 
 /** Whether the channel has exactly one truth per answer. @param {Question} question */
-function fitsQuestion({ type, options, grid, alone, max_ticks: s, channel }) {
+export function fitsQuestion({ type, options, grid, alone, max_ticks: s, channel }) {
   const isMultiple = type === "multiple_choice";
   if (channel.kind === "bit_vector" || channel.kind === "half_space") {
     return isMultiple && channel.m === options.length && channel.alone === alone && channel.s === s;
   }
   if (channel.kind === "weight_table") {
     const [truths, noAnswers] = [tableTruths(channel.table), channel.no_answers];
+    const m = channel.table.name === "first_or_order" ? channel.table.m : 0;
+    if (m > 0 !== (type === RANKING)) return false;
+    if (m > 0) return m + noAnswers === options.length;
     if (isEntered(type)) return truths === grid?.points && noAnswers === options.length;
     return !isMultiple && truths + noAnswers === options.length;
   }
+  if (type === RANKING) return false;
   if (!isMultiple) return !isEntered(type) && channel.k === options.length;
   const count = patternCount(options.length - alone, s) + BigInt(alone);
   return channel.d === 1 && count <= MAX_PATTERNS && BigInt(channel.k) === count;

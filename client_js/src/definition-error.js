@@ -3,29 +3,32 @@
  */
 
 /**
- * @typedef {"malformed" | "other_definition" | "too_weak" | "damaged_link" | "invitation_needed"
+ * @typedef {"malformed" | "other_definition" | "other_version" | "too_weak" | "damaged_link" | "invitation_needed"
  *   } Reason
  */
 
-/** This device refuses a definition; `reason` says why. */
+/**
+ * This device refuses a definition; `reason` says why. Errors of the device have no
+ * texts: every respondent would load them, nobody would read them, and one could name an answer. The
+ * server, which checks the same rules before it publishes, names the wrong key and its value.
+ */
 export class DefinitionError extends Error {
-  /** @param {Reason} reason @param {string} message */
-  constructor(reason, message) {
-    super(message);
-    this.name = "DefinitionError";
+  /** @param {Reason} reason @param {string} [current]  id of the version that the server has now */
+  constructor(reason, current = "") {
+    super();
     this.reason = reason;
+    this.current = current;
   }
 }
 
-/** @param {unknown} condition @param {string} message @returns {asserts condition} */
-export function ensure(condition, message) {
-  if (!condition) throw new DefinitionError("malformed", message);
+/** @param {unknown} condition @returns {asserts condition} */
+export function ensure(condition) {
+  if (!condition) throw new DefinitionError("malformed");
 }
 
-/** @param {Record<string, any>} value @param {string[]} names @param {string} place */
-export function ensureTexts(value, names, place) {
-  for (const name of names)
-    ensure(typeof value[name] === "string", `${place}.${name} is not a text`);
+/** @param {Record<string, any>} value @param {readonly string[]} names */
+export function ensureTexts(value, names) {
+  ensure(names.every((name) => typeof value[name] === "string"));
 }
 
 /** @param {any} value @param {number} [min] @param {number} [max] */
@@ -33,11 +36,8 @@ export function isInteger(value, min = 0, max = Number.MAX_SAFE_INTEGER) {
   return Number.isSafeInteger(value) && value >= min && value <= max;
 }
 
-/** @param {{id: string}[]} parts @param {string} place */
-export function ensureDistinct(parts, place) {
+/** Ensure that the ids of all parts are different and not empty. @param {{id: string}[]} parts */
+export function ensureDistinct(parts) {
   const ids = parts.map((part) => part.id);
-  ensure(
-    !ids.includes("") && new Set(ids).size === ids.length,
-    `${place} need distinct ids that are not empty`,
-  );
+  ensure(!ids.includes("") && new Set(ids).size === ids.length);
 }

@@ -12,38 +12,48 @@ import { checkRoom } from "./report.js";
  * @typedef {import("./mechanism.js").Channel} Channel
  * @typedef {import("./link.js").Link} Link
  * @typedef {import("./mechanism.js").Ratio} Ratio
- * @typedef {{id: string, label: string}} Option
+ * @typedef {{sha256: string, type: string, alt: string}} Picture  `alt` describes it
+ * @typedef {{id: string, label: string, picture?: Picture}} Option
  * @typedef {{low: number, step: number, points: number, decimals: number, unit: string}} Grid
  *   value i is (low + i step) / 10^decimals; in dates, days since 1970-01-01
+ * @typedef {{low: string, high: string}} SliderLabels  labels of the ends of a slider, or ""
  * @typedef {{question: string, options: string[]}} Condition
  * @typedef {import("./mechanism.js").SubsetSelection | import("./mechanism.js").HalfSpace} JointChannel
  * @typedef {{questions: string[], channel: JointChannel}} Joint
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
  *   grid: Grid | null, max_ticks: number, alone: number, opt_out: string, not_applicable: string,
  *   ask_if: Condition | null, mechanism: string, channel: Channel, shuffled?: true,
- *   topic?: string, joint?: Joint}} Question
+ *   topic?: string, joint?: Joint, matrix?: MatrixRow, slider?: SliderLabels, piped?: PipedTexts}} Question
  *   `joint`: the questions with which it is randomized as one; `channel` is then its part;
  *   `shuffled`: each device shows the options in a random order; `topic`: what the question reveals
- *   something about, together with the others of this topic
+ *   something about, together with the others of this topic; `matrix`: the matrix of which it is a
+ *   row; `slider`: its number is not typed; `piped`: its texts with placeholders for earlier answers
+ * @typedef {{text?: string | undefined, help?: string | undefined}} PipedTexts
+ * @typedef {{id: string, text: string, row: string}} MatrixRow  the matrix's id, the text that its
+ *   rows share, and the row's own; the question's text is both
  * @typedef {{title: string, questions: Question[]}} Page
  * @typedef {{draw: number, groups: string[][]}} Sampling
- * @typedef {{text: string, help: string, unit: string, topic?: string,
- *   options: string[]}} TranslatedQuestion
+ * @typedef {{text: string, help: string, unit: string, topic?: string, matrix?: MatrixTexts, piped?: PipedTexts,
+ *   options: string[], slider?: SliderLabels, pictures?: string[]}} TranslatedQuestion  `pictures`:
+ *   the description of each option's picture
+ * @typedef {{text: string, row: string}} MatrixTexts
  * @typedef {{title: string, questions: TranslatedQuestion[]}} TranslatedPage
  * @typedef {Record<typeof import("./definition-structure.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
  *   texts of a definition in another language, "" where it is not translated
  * @typedef {Record<typeof import("./definition-structure.js").TEXTS[number], string> & {id: string, format: number, slug: string,
  *   version: number, language: string, report_bytes: number, allow_skip_logic: boolean,
  *   sampling: Sampling | null, pages: Page[], bucket?: "day" | "week", access: "open" | "invitation",
- *   kiosk: boolean, theme: string, exit: string, translations: Record<string, Translation>,
+ *   kiosk: boolean, theme: string, exit: string, layout: "" | "questions" | "pages",
+ *   translations: Record<string, Translation>, field?: {key: string, until: string},
  *   untranslated: ReadonlyMap<string, string>}} Definition  `id` is the SHA-256 of its bytes, in
  *   hex; `bucket`: how precisely the server stores the date of release (not at all if it is missing);
+ *   `field`: the public key of field mode, and its last day for uploads;
  *   `untranslated`: the language of each text that is not translated
  */
 
 /** Values of keys that a definition may omit. */
 const DEFAULTS = {
-  ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
+  ...{ consent: "", ethics: "", helpline: "", organization: "", exit: "", layout: "", theme: "" },
   ...{ access: "open", kiosk: false, translations: {} },
 };
 
@@ -80,7 +90,7 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
   const id = hex(new Uint8Array(await digest(bytes)));
   checkPrefix(id, expectedPrefix);
   const content = parse(bytes);
-  ensure(FORMATS.includes(content?.format), "the definition's format is unknown");
+  ensure(FORMATS.includes(content?.format));
   checkPrefixLength(content.format, expectedPrefix);
   ensureKnownKeys(content, "definition");
   const definition = { ...DEFAULTS, ...content, id, untranslated: new Map() };
@@ -90,7 +100,8 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
 }
 
 /**
- * Return the definition of the survey at an address after checking it against the link.
+ * Return the definition of the survey at an address after checking it against the link. If the link
+ * is an open one and may be that of an earlier version, the error has the id of the current one.
  *
  * @param {Uint8Array<ArrayBuffer>} bytes  exactly as served
  * @param {string} slug
@@ -98,14 +109,21 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
  * @param {SubtleCrypto} subtle
  */
 export async function loadDefinition(bytes, slug, link, subtle) {
-  const definition = await readDefinition(bytes, {
-    digest: (content) => subtle.digest("SHA-256", content),
-    expectedPrefix: link.prefix,
-  });
+  const digest = (/** @type {Uint8Array<ArrayBuffer>} */ content) =>
+    subtle.digest("SHA-256", content);
+  const definition = await readDefinition(bytes, { digest, expectedPrefix: link.prefix }).catch(
+    async (error) => {
+      const isOther = error instanceof DefinitionError && error.reason === "other_definition";
+      const current =
+        isOther && link.invitation === "" && (await readDefinition(bytes, { digest }));
+      if (!current || current.version === 1) throw error;
+      throw new DefinitionError("other_version", current.id);
+    },
+  );
   // Under a second name, the same survey could get two reports from this device.
-  ensure(definition.slug === slug, `the definition belongs to ${definition.slug}, not to ${slug}`);
+  ensure(definition.slug === slug);
   if (definition.access === "invitation" && link.invitation === "") {
-    throw new DefinitionError("invitation_needed", "the survey is for people who were invited");
+    throw new DefinitionError("invitation_needed");
   }
   checkRoom(definition, { ...link, drawn: null });
   return definition;
@@ -121,15 +139,14 @@ function checkPrefix(id, prefix) {
   if (prefix === "") return;
   // A prefix that is too short to identify a definition comes from a changed link.
   if (!/^[0-9a-f]{16,64}$/i.test(prefix) || !id.startsWith(prefix.toLowerCase())) {
-    throw new DefinitionError("other_definition", `definition ${id} is not the link's ${prefix}`);
+    throw new DefinitionError("other_definition");
   }
 }
 
 /** @param {number} format @param {string} prefix */
 function checkPrefixLength(format, prefix) {
   // 16 digits allow a person who writes two definitions to give both the same start of the hash.
-  if (format > 1 && prefix !== "" && prefix.length < 32)
-    throw new DefinitionError("damaged_link", "the link has too short a part of the hash");
+  if (format > 1 && prefix !== "" && prefix.length < 32) throw new DefinitionError("damaged_link");
 }
 
 /** @param {Uint8Array} bytes @returns {Definition} */
@@ -137,7 +154,7 @@ function parse(bytes) {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes), shareChannels());
   } catch {
-    throw new DefinitionError("malformed", "the definition is not JSON in UTF-8");
+    throw new DefinitionError("malformed");
   }
 }
 
@@ -159,17 +176,16 @@ function shareChannels() {
 
 /** @param {Definition} definition */
 function checkLimits(definition) {
-  for (const { id, channel, joint } of definition.pages.flatMap((page) => page.questions)) {
-    checkTruthProbability(channel, id);
-    checkRatio(ratio(joint?.channel ?? channel), LIMITS.ratio, `${id}: epsilon is above 12`);
+  for (const { channel, joint } of definition.pages.flatMap((page) => page.questions)) {
+    checkTruthProbability(channel);
+    checkRatio(ratio(joint?.channel ?? channel), LIMITS.ratio);
   }
-  const together = "all questions together: epsilon is above 20";
-  checkRatio(totalRatio(definition), LIMITS.totalRatio, together);
+  checkRatio(totalRatio(definition), LIMITS.totalRatio);
 }
 
-/** @param {Ratio} ratio @param {Ratio} limit @param {string} message */
-function checkRatio({ numerator, denominator }, limit, message) {
-  ensureAtMost(numerator * limit.denominator, limit.numerator * denominator, message);
+/** @param {Ratio} ratio @param {Ratio} limit */
+function checkRatio({ numerator, denominator }, limit) {
+  ensureAtMost(numerator * limit.denominator, limit.numerator * denominator);
 }
 
 /**
@@ -177,25 +193,24 @@ function checkRatio({ numerator, denominator }, limit, message) {
  * been checked with the channel.
  *
  * @param {Channel} channel
- * @param {string} id
  */
-function checkTruthProbability(channel, id) {
+function checkTruthProbability(channel) {
   if (channel.kind === "weight_table") return;
   if (channel.kind === "half_space") {
     const { ownWeight, totalWeight } = tickWeights(channel);
-    ensureAtMost(100n * ownWeight, LIMITS.percent * totalWeight, `${id}: p is above .99`);
+    ensureAtMost(100n * ownWeight, LIMITS.percent * totalWeight);
     return;
   }
   const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
   const isBits = channel.kind === "bit_vector";
   const [k, d] = isBits ? [2n, 1n] : [BigInt(channel.k), BigInt(channel.d)];
   const total = d * T + (k - d) * L;
-  ensureAtMost(100n * d * T, LIMITS.percent * total, `${id}: p is above .99`);
+  ensureAtMost(100n * d * T, LIMITS.percent * total);
 }
 
-/** @param {bigint} value @param {bigint} limit @param {string} message */
-export function ensureAtMost(value, limit, message) {
-  if (value > limit) throw new DefinitionError("too_weak", message);
+/** @param {bigint} value @param {bigint} limit */
+export function ensureAtMost(value, limit) {
+  if (value > limit) throw new DefinitionError("too_weak");
 }
 
 /**

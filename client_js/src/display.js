@@ -2,7 +2,8 @@
  * The place where views appear, and the toolbar above it.
  */
 
-import { button, element } from "./dom.js";
+import { button, element, paragraph } from "./dom.js";
+import { stopReading } from "./read-aloud.js";
 import { count, say } from "./texts.js";
 
 /**
@@ -18,9 +19,24 @@ import { count, say } from "./texts.js";
 export function createDisplay(main) {
   /** @type {() => View} */
   let current;
+  let isNew = false;
+  // The second tap of a double tap was meant for the view before: it could press "Send".
+  main.addEventListener(
+    "click",
+    (event) => {
+      if (!(event.detail > 1)) isNew = false;
+      if (isNew) {
+        event.preventDefault();
+        event.stopPropagation();
+      }
+    },
+    true,
+  );
   return {
     /** @param {() => View} build  builds the view, again whenever the language changes */
     show(build) {
+      stopReading();
+      isNew = true;
       current = build;
       const { content, title, focus } = build();
       main.replaceChildren(content);
@@ -31,6 +47,7 @@ export function createDisplay(main) {
     },
     /** Show the current view again, in another language, and leave the focus where it is. */
     refresh() {
+      stopReading();
       const { content, title } = current();
       const inputs = [...main.querySelectorAll("input")];
       main.replaceChildren(content);
@@ -39,9 +56,12 @@ export function createDisplay(main) {
       main.querySelectorAll("input").forEach((input, i) => {
         if (inputs[i]) input.checked = inputs[i].checked;
         if (inputs[i]) input.value = inputs[i].value;
+        // Browsers fire no event for hidden inputs; a field that shows what one holds needs it.
+        if (input.type === "hidden") input.dispatchEvent(new Event("input"));
       });
     },
     clear() {
+      stopReading();
       main.replaceChildren();
     },
   };
@@ -133,4 +153,33 @@ export function restartWhenIdle(window, { canRestart, onRestart }) {
   notice.addEventListener("close", stay);
   for (const name of ["pointerdown", "keydown", "scroll"]) window.addEventListener(name, sign);
   stay();
+}
+
+/** Let the browser ask before it closes or reloads the page. @param {() => boolean} losesAnswers */
+export function askBeforeLoss(losesAnswers) {
+  window.addEventListener("beforeunload", (event) => {
+    if (!losesAnswers()) return;
+    event.preventDefault();
+    // Browsers of 2022 ask only if this is set.
+    event.returnValue = true;
+  });
+}
+
+/** Presses of Shift, with nothing between them, that leave the page. */
+const LEAVING_PRESSES = 3;
+
+/** Call `onExit` after Shift has been pressed three times, for people who cannot reach the button. @param {() => void} onExit */
+export function leaveOnShift(onExit) {
+  let presses = 0;
+  window.addEventListener("keydown", ({ key, repeat }) => {
+    if (repeat) return;
+    presses = key === "Shift" ? presses + 1 : 0;
+    if (presses === LEAVING_PRESSES) onExit();
+  });
+}
+
+/** Say that a machine made the translation, unless a speaker has confirmed it. */
+export function translationNotice() {
+  const text = say("footer.machine");
+  return text ? [paragraph(text)] : [];
 }

@@ -4,10 +4,13 @@
  * No function parses markup, so no survey can inject any.
  */
 
-import { say } from "./texts.js";
+import { RIGHT_TO_LEFT, say } from "./texts.js";
+import { plainText } from "./typed-number.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {Pick<Definition, "title" | "contact" | "language" | "untranslated">} Named  a survey of
+ *   which little is known
  * @typedef {Record<string, string>} Attributes
  * @typedef {Node | string} Child
  * @typedef {{content: HTMLElement, title: string, focus?: HTMLElement}} View
@@ -60,13 +63,53 @@ export function paragraph(text, name) {
  *
  * @param {string} text
  * @param {Attributes} [attributes]
+ * @param {(number: string) => HTMLElement} [wrap]  makes the element of a number
  */
-export function paragraphs(text, attributes = {}) {
+export function paragraphs(text, attributes = {}, wrap = undefined) {
   return text
     .split(/\n[^\S\n]*\n/)
     .map((part) => part.trim())
     .filter((part) => part !== "")
-    .map((part) => element("p", attributes, part));
+    .map((part) => element("p", attributes, ...isolatedNumbers(part, wrap)));
+}
+
+/** A plus sign, or digits of any script in groups that spaces and marks separate, as in a phone number. */
+const DIGIT_GROUPS = /(\+?\p{Nd}(?:[\s\u00a0()./-]{0,2}\p{Nd})+)/u;
+
+/**
+ * Return a text in which each number keeps its order inside a text from right to left.
+ *
+ * @param {string} text
+ * @param {(number: string) => HTMLElement} [wrap]  makes the element of a number
+ * @returns {Child[]}
+ */
+export function isolatedNumbers(text, wrap = undefined) {
+  if (!wrap && !RIGHT_TO_LEFT.test(text)) return text === "" ? [] : [text];
+  const isolate =
+    wrap ?? ((/** @type {string} */ number) => element("bdi", { dir: "ltr" }, number));
+  const parts = text.split(DIGIT_GROUPS);
+  // Digits within a word or a code are not a number of their own.
+  const isApart = (/** @type {number} */ i) =>
+    !/[\p{L}&#=_]$/u.test(parts[i - 1]) && !/^[\p{L}&#=_;]/u.test(parts[i + 1]);
+  return parts.map((part, i) => (i % 2 === 1 && isApart(i) ? isolate(part) : part));
+}
+
+/** Fewest digits of a number in groups that is a phone number; a year has fewer. */
+const PHONE_DIGITS = 6;
+
+/**
+ * Wrap a number of a help text: a phone number can be tapped. Years, hours and prices cannot.
+ *
+ * @param {string} number
+ */
+function phoneLink(number) {
+  const plain = plainText(number);
+  const digits = plain.replace(/[^\d+]/g, "");
+  const isShort = digits === plain && /^\d{3,5}$/.test(digits) && !/^(19|20)\d\d$/.test(digits);
+  const isDate = /^\d{1,4}([./-])\d{1,2}\1\d{1,4}$/.test(plain);
+  const isPhone = isShort || (!isDate && digits.replace("+", "").length >= PHONE_DIGITS);
+  const attributes = { dir: "ltr", ...(isPhone ? { href: `tel:${digits}` } : {}) };
+  return element(isPhone ? "a" : "bdi", attributes, number);
 }
 
 /**
@@ -111,12 +154,12 @@ export function surveyText(definition, text) {
  *
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
- * @param {Definition} definition
+ * @param {Pick<Definition, "language" | "untranslated">} definition
  * @param {string} text
  * @param {Attributes} [attributes]
  */
 export function surveyElement(tag, definition, text, attributes = {}) {
-  return element(tag, { ...attributes, ...surveyText(definition, text) }, text);
+  return element(tag, { ...attributes, ...surveyText(definition, text) }, ...isolatedNumbers(text));
 }
 
 /**
@@ -142,20 +185,23 @@ export function listed(definition, texts) {
 }
 
 /**
- * Show a researcher's text under a heading of the interface, or nothing if there is none.
+ * Show a researcher's text under a heading of the interface, or nothing if there is none. Phone
+ * numbers of the help text can be tapped.
  *
- * @param {Definition} definition
- * @param {"consent" | "ethics" | "helpline" | "contact"} name
+ * @template {"consent" | "ethics" | "helpline" | "contact"} Name
+ * @param {Pick<Definition, "language" | "untranslated" | Name>} definition
+ * @param {Name} name
  */
 export function passage(definition, name) {
-  const text = definition[name];
+  const text = String(definition[name]);
   if (text.trim() === "") return [];
+  const wrap = name === "helpline" ? phoneLink : undefined;
   return [
     element(
       "section",
       { class: `passage ${name}` },
       element("h2", {}, say(`start.${name}`)),
-      ...paragraphs(text, surveyText(definition, text)),
+      ...paragraphs(text, surveyText(definition, text), wrap),
     ),
   ];
 }

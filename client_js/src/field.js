@@ -2,10 +2,13 @@
  * The field of each question type, and answers as text.
  */
 
-import { isEntered } from "./answers.js";
+import { isEntered, isNoAnswer, RANKING } from "./answers.js";
 import { element, quoted, surveyElement } from "./dom.js";
-import { count, figure, pieces, say } from "./texts.js";
-import { decimalAt, locate } from "./typed-number.js";
+import { rankingField } from "./field-ranking.js";
+import { pictureOf } from "./pictures.js";
+import { numberWithUnit, slider } from "./slider.js";
+import { count, figure, gap, pieces, say } from "./texts.js";
+import { decimalAt, locate, plainText } from "./typed-number.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer
@@ -46,9 +49,11 @@ import { decimalAt, locate } from "./typed-number.js";
  * @returns {Field}
  */
 export function createField(context) {
-  const { type, grid } = context.question;
+  const { type, grid, slider: labels } = context.question;
   if (type === "multiple_choice") return checkboxes(context);
+  if (type === RANKING) return rankingField(context, choiceRow, divider);
   if (grid === null || !isEntered(type)) return radios(context);
+  if (labels) return sliderField(context, grid, labels);
   return type === "date" ? dateField(context, grid) : numberField(context, grid);
 }
 
@@ -77,12 +82,82 @@ function radios(context) {
     input.addEventListener("change", () => onAnswer(option));
   }
   return {
-    content: [element("div", { class: "choices" }, ...choices.map(({ row }) => row))],
+    content: [
+      ...searchBox(choices, context.question, context.name),
+      choiceList(context, ...choices.map(({ row }) => row)),
+    ],
     hint: [],
     first: choices[0].input,
     entry: null,
     problem: () => "",
   };
+}
+
+/** Longest scale that lies across, and the longest word of its labels. */
+const ACROSS = { points: 7, word: 6 };
+
+/** Name the layout of a list of options: a short scale lies across where its labels fit. @param {Question} question */
+function scaleClass(question) {
+  const points = question.options.filter((_, option) => !isNoAnswer(question, option));
+  const fits = points.every(({ label }) =>
+    label.split(/\s/).every((word) => word.length <= ACROSS.word),
+  );
+  const isShort = points.length <= ACROSS.points && fits;
+  return question.type === "scale" && isShort ? "choices across" : "choices";
+}
+
+/** Lists with more options than this can be searched. */
+const MAX_UNSEARCHED = 20;
+
+/**
+ * Create a field that shows the options with a text only; what is typed there is never sent.
+ *
+ * @param {Choice[]} choices
+ * @param {Question} question
+ * @param {string} name
+ */
+function searchBox(choices, question, name) {
+  if (choices.length <= MAX_UNSEARCHED) return [];
+  const { options } = question;
+  const plain = (/** @type {string} */ text) => text.normalize("NFKC").toLowerCase();
+  const attributes = {
+    ...{ type: "search", class: "search", autocomplete: "off", spellcheck: "false" },
+    ...{ name, "aria-label": say("field.search"), placeholder: say("field.search") },
+  };
+  const box = element("input", attributes);
+  box.addEventListener("input", () => {
+    for (const { row, input, option } of choices) {
+      const isKept = input.checked || isNoAnswer(question, option);
+      row.hidden = !isKept && !plain(options[option].label).includes(plain(box.value));
+    }
+  });
+  return [box];
+}
+
+/**
+ * Create a slider and the options for no answer.
+ *
+ * @param {FieldContext} context
+ * @param {Grid} grid
+ * @param {import("./definition.js").SliderLabels} labels
+ * @returns {Field}
+ */
+function sliderField(context, grid, labels) {
+  const optOuts = context.question.options.map((_, option) => choiceRow(context, option, "radio"));
+  const { content, first } = slider(context, grid, labels, optOuts);
+  return {
+    content: [...content, ...alternativeRows(optOuts)],
+    hint: [say("slider.hint")],
+    first,
+    entry: first,
+    problem: () => "",
+  };
+}
+
+/** Return the rows of options for no answer, below another field. @param {Choice[]} alternatives */
+function alternativeRows(alternatives) {
+  const rows = [divider(), ...alternatives.map(({ row }) => row)];
+  return alternatives.length === 0 ? [] : [element("div", { class: "choices" }, ...rows)];
 }
 
 function divider() {
@@ -100,8 +175,17 @@ function divider() {
 function choiceRow({ definition, question, name }, option, type) {
   const input = element("input", { type, name, autocomplete: "off" });
   // The row follows the page's direction, and the text follows its own.
-  const label = element("span", {}, quoted(definition, question.options[option].label));
-  return { row: element("label", { class: "choice" }, input, label), input, option };
+  const picture = pictureOf(definition, question.options[option]);
+  const label = quoted(definition, question.options[option].label);
+  const rowClass = isNoAnswer(question, option) ? "choice apart" : "choice";
+  if (picture.length === 0)
+    return {
+      row: element("label", { class: rowClass }, input, element("span", {}, label)),
+      input,
+      option,
+    };
+  const card = element("span", {}, ...picture, element("div", { class: "caption" }, label));
+  return { row: element("label", { class: "choice card" }, input, card), input, option };
 }
 
 /**
@@ -129,7 +213,10 @@ function checkboxes(context) {
     });
   }
   return {
-    content: [tickList(choices, together)],
+    content: [
+      ...searchBox(choices, context.question, context.name),
+      tickList(context, choices, together),
+    ],
     hint: [max < together ? say("field.upTo", { most: max }) : say("field.allThatApply")],
     first: choices[0].input,
     entry: null,
@@ -145,11 +232,17 @@ function clearOthers(choices, ticked, together) {
   }
 }
 
-/** @param {Choice[]} choices @param {number} together */
-function tickList(choices, together) {
+/** @param {FieldContext} context @param {Choice[]} choices @param {number} together */
+function tickList(context, choices, together) {
   const rows = choices.map(({ row }) => row);
   const divided = [...rows.slice(0, together), divider(), ...rows.slice(together)];
-  return element("div", { class: "choices" }, ...divided);
+  return choiceList(context, ...divided);
+}
+
+/** @param {FieldContext} context @param {...HTMLElement} rows */
+function choiceList({ question }, ...rows) {
+  const hasPictures = question.options.some(({ picture }) => picture);
+  return element("div", { class: hasPictures ? "choices cards" : scaleClass(question) }, ...rows);
 }
 
 /**
@@ -177,11 +270,8 @@ function entryField(context, grid, entry) {
   input.addEventListener("keyup", () => {
     if (hasAlternative() && !entry.isEmpty(input)) takeEntry();
   });
-  const rows = [divider(), ...alternatives.map(({ row }) => row)];
-  const alternativeRows =
-    alternatives.length === 0 ? [] : [element("div", { class: "choices" }, ...rows)];
   return {
-    content: [entryRow(input, grid.unit, context.definition), ...alternativeRows],
+    content: [entryRow(input, grid.unit, context.definition), ...alternativeRows(alternatives)],
     hint: entry.hint,
     first: input,
     entry: input,
@@ -242,14 +332,16 @@ function numberField(context, grid) {
     inputmode: grid.low < 0 ? "text" : whole,
     spellcheck: "false",
   };
-  const withUnit = element("bdi", {}, high, " ", quoted(definition, grid.unit));
+  const highest = element("span", {}, ...numberWithUnit(definition, grid, grid.points - 1));
   const hint = [
     ...pieces(isWhole ? "field.wholeNumber" : "field.number", {
       low,
-      high: grid.unit ? withUnit : high,
+      high: highest,
     }),
-    ...(step === "1" ? [] : [" ", say("field.rounded", { step: figure(step) })]),
-    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [" ", say("field.thousands")] : []),
+    ...(step === "1" ? [] : [gap(), say("field.rounded", { step: figure(step) })]),
+    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound))
+      ? [gap(), say("field.thousands")]
+      : []),
   ];
   return entryField(context, grid, {
     attributes: { ...attributes, class: "entry" },
@@ -261,22 +353,57 @@ function numberField(context, grid) {
   });
 }
 
-/** Create a browser's date field. @param {FieldContext} context @param {Grid} grid @returns {Field} */
+/** Days from which on a rounded date keeps only its month, or only its year. */
+const KEPT = { month: 28, year: 365 };
+
+/**
+ * Create the field of a date. It asks only for the parts that are kept: a date that is rounded to
+ * months is typed as month and year.
+ *
+ * @param {FieldContext} context
+ * @param {Grid} grid
+ * @returns {Field}
+ */
 function dateField(context, grid) {
   const { language } = context.definition;
-  const [first, last] = [0, grid.points - 1].map((index) => dayText(grid, index, language));
-  const hint = say("field.date", { first, last });
+  const at = (/** @type {number} */ index) => dayText(grid, index, language);
+  const [first, last] = [0, grid.points - 1].map(at);
+  const [min, max] = [isoDay(grid, 0), isoDay(grid, grid.points - 1)];
+  if (grid.step >= KEPT.month) return monthField(context, grid, { first, last, min, max });
   const step = count("count.days", grid.step);
   const steps = grid.step === 1 ? "" : ` ${say("field.rounded", { step })}`;
-  const [min, max] = [isoDay(grid, 0), isoDay(grid, grid.points - 1)];
   return entryField(context, grid, {
     attributes: { type: "date", min, max, class: "entry day" },
-    hint: [`${hint}${steps}`],
+    hint: [`${say("field.date", { first, last })}${steps}`],
     write: (index) => isoDay(grid, index),
     read: (input) => locateDay(grid, input.valueAsNumber),
     // Half a date has no value, but the field is not empty.
     isEmpty: (input) => input.value === "" && !input.validity.badInput,
     problem: say("field.dateWrong", { first, last }),
+  });
+}
+
+/**
+ * Create a field for a month and a year, or for a year alone, typed as digits: "5/2024" or "2024".
+ *
+ * @param {FieldContext} context
+ * @param {Grid} grid
+ * @param {{first: string, last: string, min: string, max: string}} range  as text and in ISO form
+ * @returns {Field}
+ */
+function monthField(context, grid, { first, last, min, max }) {
+  const isYear = grid.step >= KEPT.year;
+  const example = isYear ? max.slice(0, 4) : `${Number(max.slice(5, 7))}/${max.slice(0, 4)}`;
+  return entryField(context, grid, {
+    attributes: { type: "text", inputmode: isYear ? "numeric" : "text", class: "entry month" },
+    hint: [say(isYear ? "field.year" : "field.month", { first, last, example })],
+    write: (index) => {
+      const [year, month] = isoDay(grid, index).split("-");
+      return isYear ? year : `${Number(month)}/${year}`;
+    },
+    read: (input) => locateMonth(grid, plainText(input.value), isYear, { min, max }),
+    isEmpty: (input) => input.value.trim() === "",
+    problem: say(isYear ? "field.yearWrong" : "field.monthWrong", { first, last, example }),
   });
 }
 
@@ -293,6 +420,30 @@ export function nearestDay(grid, milliseconds) {
   return locateDay(grid, milliseconds)?.index ?? null;
 }
 
+const MONTH = /^(\d{1,2})\s*[/.\s-]\s*(\d{4})$/;
+
+/**
+ * Return the grid point nearest to the middle of a month, or of a year, within the range.
+ *
+ * @param {Grid} grid
+ * @param {string} text
+ * @param {boolean} isYear
+ * @param {{min: string, max: string}} range  in ISO form
+ * @returns {Located | null}
+ */
+function locateMonth(grid, text, isYear, { min, max }) {
+  const [, month = "", year = ""] = (isYear ? /^()(\d{4})$/ : MONTH).exec(text) ?? [];
+  const start = isYear ? year : `${year}-${month.padStart(2, "0")}`;
+  const isInside = start >= min.slice(0, start.length) && start <= max.slice(0, start.length);
+  const middle = isYear ? `${year}-07-01` : `${start}-15`;
+  const day = element("input", { type: "date", value: middle }).valueAsNumber / DAY;
+  if (year === "" || !isInside || !Number.isInteger(day)) return null;
+  const { low, step, points } = grid;
+  const within = Math.min(Math.max(day, low), low + step * (points - 1));
+  const index = Math.floor((2 * (within - low) + step) / (2 * step));
+  return { index, rounded: false };
+}
+
 /** @param {Grid} grid @param {number} milliseconds @returns {Located | null} */
 function locateDay({ low, step, points }, milliseconds) {
   const above = milliseconds / DAY - low;
@@ -303,20 +454,22 @@ function locateDay({ low, step, points }, milliseconds) {
 }
 
 /**
- * Write a grid point as a day of the Gregorian calendar, which date fields use.
+ * Write a grid point as a day of the Gregorian calendar, which date fields use, or as the month or
+ * year that is kept of it.
  *
  * @param {Pick<Grid, "low" | "step">} grid
  * @param {number} index
  * @param {string} language
  */
 export function dayText({ low, step }, index, language) {
-  const options = /** @type {const} */ ({
-    day: "numeric",
-    month: "long",
+  /** @type {Intl.DateTimeFormatOptions} */
+  const options = {
+    ...(step < KEPT.month ? { day: "numeric" } : {}),
+    ...(step < KEPT.year ? { month: "long" } : {}),
     year: "numeric",
     calendar: "gregory",
     timeZone: "UTC",
-  });
+  };
   return new Intl.DateTimeFormat(localeOf(language), options).format((low + index * step) * DAY);
 }
 

@@ -25,7 +25,7 @@ const PREFIX = /^([0-9a-f]{16}|[0-9a-f]{32,64})?$/;
 
 /** The only accepted spelling of a survey's path, and of a slug. */
 const PATH = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
-const SLUG = /^([a-z0-9]+(?:-[a-z0-9]+)*)$/;
+export const SLUG = /^([a-z0-9]+(?:-[a-z0-9]+)*)$/;
 
 /** Whether a slug is that of a test run; the server stores no reports of test runs. @param {string} slug */
 export function isTestRun(slug) {
@@ -70,12 +70,11 @@ export function parseLink(hash) {
 
 /** Throw DefinitionError if a link is incomplete. @param {Link} link */
 export function checkLink({ prefix, invitation, stratum, hadInvitation }) {
-  if (hadInvitation)
-    throw new DefinitionError("invitation_needed", "the invitation was removed from the link");
+  if (hadInvitation) throw new DefinitionError("invitation_needed");
   const isInvited = TOKEN.test(invitation) && prefix !== "";
   const isWhole = PREFIX.test(prefix) && (invitation ? isInvited : stratum === "");
   if (isWhole && stratum.length <= MAX_STRATUM && !stratum.includes("\0")) return;
-  throw new DefinitionError("damaged_link", "the link's invitation is incomplete");
+  throw new DefinitionError("damaged_link");
 }
 
 /**

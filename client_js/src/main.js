@@ -3,25 +3,37 @@
  */
 
 import { loadDefinition } from "./definition.js";
+import { DefinitionError } from "./definition-error.js";
 import { translateDefinition } from "./definition-structure.js";
 import { createDelivery } from "./delivery.js";
-import { createDisplay, restartWhenIdle, toolbar } from "./display.js";
+import {
+  askBeforeLoss,
+  createDisplay,
+  leaveOnShift,
+  restartWhenIdle,
+  toolbar,
+  translationNotice,
+} from "./display.js";
 import { element } from "./dom.js";
 import { withoutInvitation } from "./link.js";
+import { createNavigation } from "./navigation.js";
 import { address, definitionBytes, link, words } from "./opening.js";
 import { createEarlierSurveys, createOutbox } from "./outbox.js";
+import { loadPictures } from "./pictures.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { makeReport } from "./report.js";
-import { loadedLanguages, pieces, preferredLanguage, selectLanguage } from "./texts.js";
+import { pieces, selectLanguage } from "./texts.js";
 import { obstacleOf, UnavailableError } from "./transport.js";
 import { obstacleView } from "./view-delivery.js";
 import { createVisit } from "./visit.js";
+import { loadedLanguages, preferredLanguage } from "./words.js";
 
 /**
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./delivery.js").Delivery} Delivery
  * @typedef {import("./outbox.js").EarlierSurveys} EarlierSurveys
+ * @typedef {import("./outbox.js").Outbox} Outbox
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  * @typedef {import("./answers.js").Drawn} Drawn
  * @typedef {import("./visit.js").Survey} Survey
@@ -30,9 +42,18 @@ import { createVisit } from "./visit.js";
 
 const { slug } = address;
 const display = createDisplay(/** @type {HTMLElement} */ (document.getElementById("survey")));
-const reload = () => location.reload();
+const navigation = createNavigation(window, history);
+
 /** Whether this page holds a report that is not sent yet; a shared device stores it nowhere else. */
 let isSending = () => false;
+
+/** Whether the browser must ask before it closes or reloads the page. */
+let losesAnswers = () => false;
+
+function reload() {
+  losesAnswers = () => false;
+  location.reload();
+}
 
 /** @type {GetRandomValues} */
 const getRandomValues = (array) => crypto.getRandomValues(array);
@@ -71,7 +92,7 @@ async function open() {
   if (!survey) showPageToolbar();
   if (entry.state !== "empty") delivery.resume(entry, false);
   else if (!survey) display.show(() => obstacleView(obstacle(error)));
-  else startVisit(survey, outbox.durable, delivery, earlierSurveys);
+  else startVisit(survey, outbox, delivery, earlierSurveys);
 }
 
 /** Remove the token from the address, where the next person could find and use it. */
@@ -108,6 +129,7 @@ function createSurvey(original) {
 function showToolbar(languages, survey, translate) {
   const tools = document.getElementById("tools");
   const onExit = () => leavePage(survey);
+  leaveOnShift(onExit);
 
   /** @param {string} language */
   function choose(language) {
@@ -133,11 +155,28 @@ function showPageToolbar() {
   });
 }
 
+/**
+ * Open the current version, because the person chose it after reading that the link was for another.
+ *
+ * @param {unknown} error  it has the id of that version
+ */
+function openVersion(error) {
+  const prefix = error instanceof DefinitionError ? error.current.slice(0, 32) : "";
+  const fragment = address.collector === "" ? `d=${prefix}` : `slug=${slug}&d=${prefix}`;
+  history.replaceState(null, "", `${location.pathname}#${fragment}`);
+  reload();
+}
+
 /** @param {unknown} error */
 function obstacle(error) {
-  const opens = (error instanceof UnavailableError && error.refusal.opens) || "";
-  return { reason: obstacleOf(error), opens, onTryAgain: reload };
+  const { opens = "", survey } = error instanceof UnavailableError ? error.refusal : {};
+  const reason = obstacleOf(error);
+  const onTryAgain = reason === "other_version" ? () => openVersion(error) : reload;
+  return { reason, opens, survey, onTryAgain };
 }
+
+/** Where "Leave now" leads if the survey names no other page: one that raises no question. */
+const NEUTRAL_PAGE = "https://www.wikipedia.org/";
 
 /**
  * Clear the page and leave it without a way back. A shared device starts again instead, unless it
@@ -147,9 +186,13 @@ function obstacle(error) {
  */
 function leavePage({ kiosk, exit }) {
   if (kiosk && isSending()) return;
+  losesAnswers = () => false;
+  // At once: the next page may be slow, and somebody may be looking.
   display.clear();
+  for (const id of ["tools", "version"]) document.getElementById(id)?.replaceChildren();
+  document.title = "\u200e";
   if (kiosk) reload();
-  else location.replace(exit || "about:blank");
+  else navigation.unwind(() => location.replace(exit || NEUTRAL_PAGE));
 }
 
 /** Return the device's storage; browsers that deny it throw at its name. */
@@ -161,37 +204,53 @@ function deviceStorage() {
   }
 }
 
-/** Show the version that the page claims to be, and the command by which others can check it. */
+/**
+ * Show the version that the page claims to be, and the command by which others can check it; also
+ * whether a machine made the translation.
+ */
 function showVersion() {
   const version = document.querySelector('meta[name="version"]')?.getAttribute("content") ?? "";
   const collector = address.collector && ` --collector ${address.collector}`;
   const page = `${location.origin}${location.pathname}`;
   const command = element("code", {}, `survey verify ${page}${collector}`);
   const text = pieces("footer.version", { version, command });
-  document.getElementById("version")?.replaceChildren(element("p", {}, ...text));
+  const footer = document.getElementById("version");
+  footer?.replaceChildren(...translationNotice(), element("p", {}, ...text));
 }
 
 /**
  * @param {Survey} survey
- * @param {boolean} durable
+ * @param {Outbox} outbox
  * @param {Delivery} delivery
  * @param {EarlierSurveys} earlierSurveys
  */
-function startVisit(survey, durable, delivery, earlierSurveys) {
+function startVisit(survey, outbox, delivery, earlierSurveys) {
   /** @type {(answers: Answers, drawn: Drawn) => void} */
   const onSend = (answers, drawn) => sendAnswers({ answers, drawn, survey }, delivery);
+  loadPictures(window.fetch, address.collector, survey.definition);
   const visit = createVisit({
     survey,
     display,
+    navigation,
     getRandomValues,
-    start: { link, durable },
+    start: { link, durable: outbox.durable },
     earlierSurveys,
     onSend,
     onError: (error) => display.show(() => obstacleView(obstacle(error))),
   });
+  losesAnswers = () => visit.hasAnswers() || (isSending() && !outbox.durable);
   window.addEventListener("pagehide", () => {
     visit.forget();
     display.clear();
+  });
+  // Another tab has sent a report of this survey: this tab's answers would be the second ones.
+  window.addEventListener("storage", () => {
+    const entry = outbox.read();
+    // A report on its way is the other tab's to deliver.
+    if (visit.isEnded() || entry.state !== "sent") return;
+    const hadAnswers = visit.hasAnswers();
+    visit.close();
+    delivery.resume(entry, hadAnswers);
   });
   if (survey.definition.kiosk) {
     restartWhenIdle(window, { canRestart: () => !isSending(), onRestart: reload });
@@ -217,6 +276,8 @@ function sendAnswers({ answers, drawn, survey }, delivery) {
     uniformBelow.wipe();
   }
 }
+
+askBeforeLoss(() => losesAnswers());
 
 // A page restored from the browser's memory has forgotten its answers, so it starts again.
 window.addEventListener("pageshow", (event) => {

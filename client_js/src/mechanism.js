@@ -27,7 +27,9 @@ import { tableReports, tableRow, tableTruths, total } from "./weight-table.js";
  * @typedef {{name: "explicit", table: number[][]}} Explicit
  * @typedef {{name: "mixture", a: number, first: Window | OneBit, b: number,
  *   second: Window | OneBit}} Mixture
- * @typedef {Window | OneBit | ByDistance | Explicit | Mixture} Table
+ * @typedef {{name: "first_or_order", m: number, size: number, a: number, b: number, T: number,
+ *   L: number}} FirstOrOrder
+ * @typedef {Window | OneBit | ByDistance | Explicit | Mixture | FirstOrOrder} Table
  *   tables whose rows follow from a few integers, equal to the server's
  * @typedef {{numerator: bigint, denominator: bigint}} Ratio  numerator/denominator = e^epsilon
  * @typedef {number | readonly number[]} Truth  an option index, or m ticks, 0 or 1
@@ -62,7 +64,7 @@ export function perturb(channel, truth, uniformBelow) {
       return perturbByTable(tableRow(channel, indexBelow(truths, truth)), uniformBelow);
     }
     default:
-      throw new RangeError(`unknown channel kind ${JSON.stringify(channel)}`);
+      throw new RangeError();
   }
 }
 
@@ -94,7 +96,7 @@ export function perturbJointly(channel, truths, sizes, uniformBelow) {
 /** @param {number} n @param {unknown} index  a truth or a code */
 export function indexBelow(n, index) {
   if (typeof index !== "number" || !Number.isInteger(index) || index < 0 || index >= n) {
-    throw new RangeError(`${typeof index} ${JSON.stringify(index)} is not from 0 to ${n - 1}`);
+    throw new RangeError();
   }
   return index;
 }
@@ -114,23 +116,25 @@ function ticks(channel, truth) {
   const { m, s, alone } = channel;
   const sampled = channel.kind === "bit_vector" ? channel.sampled : m;
   if (![s, alone, sampled].every(Number.isInteger) || sampled < 1 || sampled > m) {
-    throw new RangeError(`${sampled} of ${m} bits, ${s} ticks, ${alone} alone: not a channel`);
+    throw new RangeError();
   }
   const isTicks = Array.isArray(truth) && truth.every((tick) => tick === 0 || tick === 1);
-  if (!isTicks || truth.length !== m) throw new RangeError(`truth must be ${m} ticks, each 0 or 1`);
+  if (!isTicks || truth.length !== m) throw new RangeError();
   const nTogether = total(truth.slice(0, m - alone));
   const nAlone = total(truth.slice(m - alone));
-  if (nTogether > s) throw new RangeError(`truth has ${nTogether} ticks; at most ${s} are allowed`);
+  if (nTogether > s) throw new RangeError();
+  // An option that stands alone is ticked together with another one.
   if (nAlone > 1 || (nAlone === 1 && nTogether > 0)) {
-    throw new RangeError("truth ticks an option that stands alone together with another");
+    throw new RangeError();
   }
   return truth;
 }
 
 /** @param {number} T @param {number} L */
 function ensurePrivate(T, L) {
+  // A device never runs such a channel: the truth would not be the likeliest report, or the only one.
   if (!(T > L && L >= 1)) {
-    throw new RangeError(`a device never runs a channel with T = ${T}, L = ${L}`);
+    throw new RangeError();
   }
 }
 
@@ -160,8 +164,9 @@ function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
  */
 function perturbHalfSpace(channel, truth, uniformBelow) {
   const { numerator, denominator } = halfSpaceRatio(channel);
+  // A device never runs such a channel, either.
   if (!(channel.far >= 1 && numerator > denominator)) {
-    throw new RangeError(`a device never runs ${JSON.stringify(channel)}`);
+    throw new RangeError();
   }
   return drawFlips(channel, uniformBelow).map((flip, bit) => truth[bit] ^ flip);
 }
@@ -280,7 +285,7 @@ export function sampledBits(channel, code) {
 /** @param {SubsetSelection} channel @param {unknown} code */
 function readSet({ k, d }, code) {
   const members = unpackBits(code, k);
-  if (members.length !== d) throw new RangeError(`${code} names no ${d} of ${k} options`);
+  if (members.length !== d) throw new RangeError();
   return members;
 }
 
@@ -291,7 +296,7 @@ function readBits({ m, sampled }, code) {
   const reported = bits.filter((bit) => bit < m);
   const ones = bits.filter((bit) => bit >= m).map((bit) => bit - m);
   if (reported.length !== sampled || !ones.every((bit) => reported.includes(bit))) {
-    throw new RangeError(`${code} is not a report of ${sampled} of ${m} bits`);
+    throw new RangeError();
   }
   return { reported, ones };
 }
@@ -332,7 +337,7 @@ export function packBits(members, k) {
 function unpackBits(code, n) {
   const octets = typeof code === "string" ? decodeBase64url(code) : new Uint8Array();
   const members = numbersBelow(n).filter((bit) => octets[bit >> 3] & (128 >> (bit & 7)));
-  if (packBits(members, n) !== code) throw new RangeError(`${JSON.stringify(code)}: not ${n} bits`);
+  if (packBits(members, n) !== code) throw new RangeError();
   return members;
 }
 
@@ -363,7 +368,7 @@ export function decodeBase64url(text) {
   let at = 0;
   for (const character of text) {
     const value = ALPHABET.indexOf(character);
-    if (value < 0) throw new RangeError(`${JSON.stringify(character)} is not base64url`);
+    if (value < 0) throw new RangeError();
     pending = ((pending << 6) | value) & 0xffff;
     bits += 6;
     if (bits >= 8) {

@@ -5,8 +5,8 @@
  */
 
 import { parseAddress, parseLink } from "./link.js";
-import { availableWords, chooseWords, storeWords } from "./texts.js";
 import { fetchWords, requestDefinition } from "./transport.js";
+import { availableWords, chooseWords, storeWords } from "./words.js";
 
 export const address = parseAddress(document, location);
 export const link = parseLink(location.hash);

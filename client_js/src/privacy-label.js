@@ -20,7 +20,7 @@ import {
   totalRatio,
 } from "./privacy-loss.js";
 import { namesOptions, saysAnswers } from "./report.js";
-import { figure, pieces, say } from "./texts.js";
+import { figure, gap, pieces, say } from "./texts.js";
 
 /**
  * @typedef {import("./mechanism.js").BitVector} BitVector
@@ -39,7 +39,7 @@ import { figure, pieces, say } from "./texts.js";
  */
 export function frequencyParagraph(definition, question) {
   const { type, channel, options } = question;
-  const promise = provesNothing(definition) ? [" ", say("label.notProof")] : [];
+  const promise = provesNothing(definition) ? [gap(), say("label.notProof")] : [];
   if (!namesOptions(question)) return element("p", {}, say("label.everyReport"), ...promise);
   const shares = frequencies(question);
   const [own, other] = options.map(({ label }) => quoted(definition, label));
@@ -53,7 +53,7 @@ export function frequencyParagraph(definition, question) {
   return element(
     "p",
     {},
-    ...(namesSeveral ? [say("label.severalNamed", { count: channel.d }), " "] : []),
+    ...(namesSeveral ? [say("label.severalNamed", { count: channel.d }), gap()] : []),
     ...(isSampled(channel)
       ? pieces("label.frequencyOfSampledTick", {
           ...values,
@@ -62,7 +62,7 @@ export function frequencyParagraph(definition, question) {
         })
       : pieces(frequencyKey(type, channel, options.length), values)),
     ...promise,
-    ...(definition.sampling ? [" ", say("label.ofAsked")] : []),
+    ...(definition.sampling ? [gap(), say("label.ofAsked")] : []),
   );
 }
 
@@ -103,6 +103,21 @@ export function boundSentence(bound) {
   const { from10, from50 } = posteriorBounds(bound);
   const together = bound.joint ? "label.jointBounds" : "label.linkedBounds";
   return say(bound.linked ? together : "label.bounds", {
+    strength: strengthText(questionStrength(bound)),
+    factor: figure(oddsFactor(bound)),
+    from10: suspicionText(from10),
+    from50: suspicionText(from50),
+  });
+}
+
+/**
+ * Say how much the reports about all rows of a matrix can change a suspicion at most.
+ *
+ * @param {Ratio} bound
+ */
+export function matrixBoundSentence(bound) {
+  const { from10, from50 } = posteriorBounds(bound);
+  return say("label.matrixBounds", {
     strength: strengthText(questionStrength(bound)),
     factor: figure(oddsFactor(bound)),
     from10: suspicionText(from10),
@@ -217,13 +232,13 @@ function protectionRow(definition, question, bound) {
   const { ownShare, otherShare } = frequencies(question);
   const shares = namesOptions(question) ? [share(ownShare), share(otherShare)] : [];
   const heading = { scope: "row", role: "rowheader" };
-  return tableRow(surveyElement("th", definition, question.text, heading), shares, bound);
+  return labelRow(surveyElement("th", definition, question.text, heading), shares, bound);
 }
 
 /** @param {Definition} definition @param {string} topic @param {Ratio} ratio */
 function topicRow(definition, topic, ratio) {
   const heading = pieces("label.topic", { topic: quoted(definition, topic) });
-  return tableRow(element("th", { scope: "row", role: "rowheader" }, ...heading), [], ratio);
+  return labelRow(element("th", { scope: "row", role: "rowheader" }, ...heading), [], ratio);
 }
 
 /**
@@ -231,7 +246,7 @@ function topicRow(definition, topic, ratio) {
  * @param {string[]} shares  empty if they do not exist
  * @param {Ratio} bound
  */
-function tableRow(heading, shares, bound) {
+function labelRow(heading, shares, bound) {
   const columns = columnTexts();
   const noShare = say("label.noShare");
   const { from10, from50 } = posteriorBounds(bound);
@@ -295,7 +310,7 @@ export function totalProtection(definition, total, isSent = false) {
   });
   const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
   return [
-    element("p", { class: "bound whole" }, grade, ` ${sentence}`),
+    element("p", { class: "bound whole" }, grade, gap(), sentence),
     ...(strength === "weak" ? [warning(weakProtectionText(total), isSent)] : []),
   ];
 }
@@ -327,12 +342,12 @@ function topicSentence(definition, [topic, topicRatio]) {
 
 /** Return the promise that no line is proof, where it is true enough. @param {Definition} definition */
 export function noProof(definition) {
-  return provesNothing(definition) ? [element("p", {}, say("start.noProof"))] : [];
+  return provesNothing(definition) ? [say("start.noProof")] : [];
 }
 
 /** Give a warning with its advice. @param {string} reason @param {boolean} isSent */
 function warning(reason, isSent) {
-  return paragraph(isSent ? reason : `${reason} ${say("label.careful")}`, "notice");
+  return paragraph(isSent ? reason : reason + gap() + say("label.careful"), "notice");
 }
 
 /**

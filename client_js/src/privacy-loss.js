@@ -4,7 +4,7 @@
  * Every number is rounded up.
  */
 
-import { isEntered, patterns } from "./answers.js";
+import { isEntered, patterns, RANKING } from "./answers.js";
 import { halfSpaceRatio, tickWeights } from "./half-space.js";
 import { columnExtremes, tableRow, tableTruths, total } from "./weight-table.js";
 
@@ -113,7 +113,7 @@ function reportRatio({ id, channel, joint }) {
 /** @param {Map<string, Bound>} allBounds @param {string} id @returns {Bound} */
 export function boundIn(allBounds, id) {
   const bound = allBounds.get(id);
-  if (!bound) throw new RangeError(`no question ${id}`);
+  if (!bound) throw new RangeError();
   return bound;
 }
 
@@ -294,14 +294,16 @@ function grouped(value) {
  * Return how many of 100 reports name the first option: `ownShare` among people who chose it,
  * `otherShare` among people who did not.
  *
- * Both are rounded half up to a tenth: the label's only numbers that are not bounds. Numbers and
- * dates have none (""), because their reports name no option.
+ * Both are rounded half up to a tenth: the label's only numbers that are not bounds. Numbers,
+ * dates and rankings have none (""), because their reports do not name an option as the answer.
  *
  * @param {Protected} question
  * @returns {{ownShare: string, otherShare: string}}
  */
 export function frequencies(question) {
-  if (isEntered(question.type)) return { ownShare: "", otherShare: "" };
+  if (isEntered(question.type) || question.type === RANKING) {
+    return { ownShare: "", otherShare: "" };
+  }
   const { ownWeight, otherWeight, totalWeight } = firstOptionWeights(question);
   return {
     ownShare: perHundred(ownWeight, totalWeight),

@@ -6,13 +6,7 @@ const POOL_WORDS = 1024;
 const WORD_VALUES = 2 ** 32;
 
 /** The device has no cryptographic random generator, or the generator failed. */
-export class NoRandomnessError extends Error {
-  /** @param {string} message */
-  constructor(message) {
-    super(message);
-    this.name = "NoRandomnessError";
-  }
-}
+export class NoRandomnessError extends Error {}
 
 /**
  * @typedef {Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>} Words
@@ -39,7 +33,7 @@ export function createUniformBelow(getRandomValues) {
 
   function nextWord() {
     if (used === POOL_WORDS) {
-      fill(getRandomValues, pool);
+      fillRandomly(getRandomValues, pool);
       used = 0;
     }
     const word = pool[used];
@@ -73,7 +67,7 @@ export function createUniformBelow(getRandomValues) {
  */
 function limitBelow(n) {
   if (!(n >= 1 && n <= WORD_VALUES && Number.isInteger(n))) {
-    throw new RangeError(`n = ${n} must be an integer from 1 to 2^32`);
+    throw new RangeError();
   }
   return WORD_VALUES - (WORD_VALUES % n);
 }
@@ -86,7 +80,7 @@ function limitBelow(n) {
  */
 export function drawBytes(getRandomValues, count) {
   const bytes = new Uint8Array(count);
-  fill(getRandomValues, bytes);
+  fillRandomly(getRandomValues, bytes);
   return bytes;
 }
 
@@ -96,7 +90,7 @@ export function drawBytes(getRandomValues, count) {
  */
 function checkGenerator(getRandomValues) {
   if (typeof getRandomValues !== "function") {
-    throw new NoRandomnessError("this browser has no cryptographic random generator");
+    throw new NoRandomnessError();
   }
 }
 
@@ -104,11 +98,11 @@ function checkGenerator(getRandomValues) {
  * @param {GetRandomValues | undefined} getRandomValues
  * @param {Words} array
  */
-function fill(getRandomValues, array) {
+function fillRandomly(getRandomValues, array) {
   checkGenerator(getRandomValues);
   try {
     getRandomValues(array);
-  } catch (error) {
-    throw new NoRandomnessError(`the random generator failed: ${error}`);
+  } catch {
+    throw new NoRandomnessError();
   }
 }

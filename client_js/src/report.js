@@ -3,7 +3,7 @@
  * have the same length.
  */
 
-import { checkDrawn, patterns, questions, truthsOf } from "./answers.js";
+import { checkDrawn, patterns, questions, RANKING, truthsOf } from "./answers.js";
 import {
   drawSome,
   encodeBase64url,
@@ -13,7 +13,8 @@ import {
   reportedOptions,
   sampledBits,
 } from "./mechanism.js";
-import { tableReports, tableTruths } from "./weight-table.js";
+import { orders } from "./ranking.js";
+import { firstReports, tableReports, tableTruths } from "./weight-table.js";
 
 /**
  * @typedef {import("./answers.js").Answers} Answers
@@ -29,13 +30,7 @@ import { tableReports, tableTruths } from "./weight-table.js";
 const PLAIN = { stratum: "", invitation: "", drawn: null };
 
 /** A report needs more bytes than the survey's reports have. */
-export class ReportTooLongError extends Error {
-  /** @param {number} needed @param {number} room */
-  constructor(needed, room) {
-    super(`a report needs ${needed} bytes, this survey's have ${room}`);
-    this.name = "ReportTooLongError";
-  }
-}
+export class ReportTooLongError extends Error {}
 
 /**
  * Randomize every answer once, in the order of the questions, and return the body of the request.
@@ -48,7 +43,7 @@ export class ReportTooLongError extends Error {
  * @returns {string}
  */
 export function makeReport(definition, answers, uniformBelow, idBytes, circumstances = PLAIN) {
-  if (idBytes.length !== 16) throw new RangeError(`an id has 16 bytes, not ${idBytes.length}`);
+  if (idBytes.length !== 16) throw new RangeError();
   checkDrawn(definition, circumstances.drawn);
   // All truths are known before the first draw: a missing answer must not waste randomness.
   const truths = truthsOf(definition, answers, circumstances.drawn);
@@ -129,14 +124,16 @@ function padded(definition, id, codes, { stratum, invitation }) {
   });
   const needed = new TextEncoder().encode(text).length;
   const room = definition.report_bytes;
-  if (needed > room) throw new ReportTooLongError(needed, room);
+  if (needed > room) throw new ReportTooLongError();
   return `${text.slice(0, -2)}${".".repeat(room - needed)}"}`;
 }
 
 /**
- * @typedef {{covered: string[], named: string[], place: {at: number, of: number} | null}} Reported
+ * @typedef {{covered: string[], named: string[], place: {at: number, of: number} | null,
+ *   order?: string[]}} Reported
  *   `named`: the labels that a code names; `covered`: the labels that it covers, empty if all; `place`:
- *   the number of a report that names no option
+ *   the number of a report that names no option; `order`: of a ranking, the labels of options in
+ *   order, or of one option that is first of all
  */
 
 /**
@@ -183,14 +180,20 @@ function describeCode(question, code) {
 }
 
 /** @param {Question} question @param {number} column @returns {Reported} */
-function describeColumn({ options, channel }, column) {
-  if (channel.kind !== "weight_table") throw new RangeError("only tables have columns");
+function describeColumn({ options, channel, type }, column) {
+  if (channel.kind !== "weight_table") throw new RangeError();
   const of = tableReports(channel.table);
   const firstNoAnswer = options.length - channel.no_answers;
   if (column >= of)
     return { covered: [], named: [options[firstNoAnswer + column - of].label], place: null };
-  if (namesOptions({ options, channel })) {
+  if (namesOptions({ options, channel, type })) {
     return { covered: [], named: [options[column].label], place: null };
+  }
+  if (channel.table.name === "first_or_order") {
+    const { m, size } = channel.table;
+    const firsts = firstReports(channel.table);
+    const order = column < firsts ? [column] : orders(m, size)[column - firsts];
+    return { covered: [], named: [], place: null, order: order.map((i) => options[i].label) };
   }
   return { covered: [], named: [], place: { at: column, of } };
 }
@@ -198,9 +201,10 @@ function describeColumn({ options, channel }, column) {
 /**
  * Whether each report of a question names an option.
  *
- * @param {Pick<Question, "options" | "channel">} question
+ * @param {Pick<Question, "options" | "channel" | "type">} question
  */
-export function namesOptions({ options, channel }) {
+export function namesOptions({ options, channel, type }) {
+  if (type === RANKING) return false;
   if (channel.kind !== "weight_table") return true;
   const { table, no_answers: firstNoAnswer } = channel;
   return tableTruths(table) === tableReports(table) && options.length > firstNoAnswer;

@@ -1,81 +1,28 @@
 /**
- * The interface's texts in each language of the survey; files of texts are called words.
+ * The interface's texts in the language that the respondent has chosen.
  */
+
+import { loadedLanguages, preferredLanguage, textsIn } from "./words.js";
 
 /**
  * @typedef {string | string[]} Text  one text, or one for each plural form, in gettext's order
  * @typedef {{texts: Map<string, Text>, plurals: Intl.PluralRules, rtl: boolean, group: string,
  *   mark: string}} Language  a language; `group` and `mark` are its thousands and decimal marks
- * @typedef {{language: string, path: string, integrity: string}} WordsFile  the file with the texts
- *   of a language, in the order of `KEYS`
  */
 
-/** Intl's names of gettext's plural forms, for languages with two and with six forms. */
+/** Intl's names of gettext's plural forms but the last, by their number; the last has all others. */
 const FORMS = /** @type {Readonly<Record<number, string[]>>} */ ({
-  2: ["one", "other"],
-  6: ["zero", "one", "two", "few", "many", "other"],
+  1: [],
+  2: ["one"],
+  3: ["one", "few"],
+  6: ["zero", "one", "two", "few", "many"],
 });
 
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+/** A letter of a script that is written from right to left. */
+export const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 /** @type {Language} */
 let current;
-
-/** The texts of each loaded language; the survey's own language is first. @type {Map<string, Text[]>} */
-let loaded = new Map();
-
-/**
- * Return the files of texts that the page lists; the source language is first.
- *
- * @param {Pick<Document, "querySelectorAll">} document
- * @returns {WordsFile[]}
- */
-export function availableWords(document) {
-  return [...document.querySelectorAll('meta[name="words"]')].map((meta) => {
-    const [language, path, integrity] = (meta.getAttribute("content") ?? "").split(" ");
-    return { language, path, integrity };
-  });
-}
-
-/**
- * Return the files for a survey in these languages: the source language for any that has no file,
- * and all files if the survey's languages are unknown.
- *
- * @param {readonly WordsFile[]} files
- * @param {readonly string[]} languages
- */
-export function chooseWords(files, languages) {
-  if (languages.length === 0) return [...files];
-  const available = files.map(({ language }) => language);
-  const chosen = languages.map((tag) => available.indexOf(preferredLanguage(available, [tag])));
-  return [...new Set(chosen)].map((at) => files[at]);
-}
-
-/** Store the texts of each language, the survey's own language first. @param {[string, Text[]][]} words */
-export function storeWords(words) {
-  loaded = new Map(words);
-}
-
-/** Return the languages whose texts are loaded; the survey's own language is first. */
-export function loadedLanguages() {
-  return [...loaded.keys()];
-}
-
-/**
- * Return the first preferred language that is available in any region, otherwise the first language.
- *
- * @param {readonly string[]} languages
- * @param {readonly string[]} preferences
- */
-export function preferredLanguage(languages, preferences) {
-  const base = (/** @type {string} */ tag) => tag.split("-")[0].toLowerCase();
-  const matches = preferences.map(
-    (tag) =>
-      languages.find((language) => language === tag) ??
-      languages.find((language) => base(language) === base(tag)),
-  );
-  return matches.find((match) => match !== undefined) ?? languages[0];
-}
 
 /**
  * Switch the interface to the first preferred language with loaded texts, or to the survey's own.
@@ -85,7 +32,7 @@ export function preferredLanguage(languages, preferences) {
  */
 export function selectLanguage(document, preferences) {
   const language = preferredLanguage(loadedLanguages(), preferences);
-  setTexts(language, loaded.get(language) ?? []);
+  setTexts(language, textsIn(language));
   Object.assign(document.documentElement, { lang: language, dir: current.rtl ? "rtl" : "ltr" });
 }
 
@@ -96,8 +43,8 @@ export function selectLanguage(document, preferences) {
  * @param {readonly Text[]} texts  in the order of `KEYS`
  */
 export function setTexts(language, texts) {
-  if (texts.length !== KEYS.length)
-    throw new RangeError("the texts belong to another version of the page");
+  // The texts belong to another version of the page.
+  if (texts.length !== KEYS.length) throw new RangeError();
   const byKey = new Map(KEYS.map((key, i) => [/** @type {string} */ (key), texts[i]]));
   const parts = new Intl.NumberFormat(`${language}-u-nu-latn`).formatToParts(1234567.8);
   const part = (/** @type {string} */ type) =>
@@ -129,7 +76,7 @@ export function say(key, values = {}) {
  */
 export function pieces(key, values) {
   const text = current.texts.get(key);
-  if (typeof text !== "string") throw new RangeError(`there is no text ${key}`);
+  if (typeof text !== "string") throw new RangeError();
   return fill(text, values);
 }
 
@@ -144,6 +91,9 @@ export function sayOf(group, name) {
   return typeof current.texts.get(key) === "string" ? say(key) : null;
 }
 
+/** Return what separates two sentences: like the comma, the period of Chinese needs no space. */
+export const gap = () => say("language.comma").slice(1);
+
 /**
  * Return a count with its noun in the right plural form.
  *
@@ -152,7 +102,7 @@ export function sayOf(group, name) {
  */
 export function count(key, n) {
   const forms = current.texts.get(key);
-  if (!Array.isArray(forms)) throw new RangeError(`${key} has no plural forms`);
+  if (!Array.isArray(forms)) throw new RangeError();
   const form = FORMS[forms.length].indexOf(current.plurals.select(n));
   return fill(forms[form] ?? forms[forms.length - 1], { n: figure(String(n)) }).join("");
 }
@@ -188,6 +138,7 @@ function isolated(value) {
 export const KEYS = /** @type {const} */ ([
   "cannot.closed",
   "cannot.crypto",
+  "cannot.current",
   "cannot.damaged_link",
   "cannot.full",
   "cannot.heading",
@@ -199,39 +150,58 @@ export const KEYS = /** @type {const} */ ([
   "cannot.nothing",
   "cannot.nothingSent",
   "cannot.other_definition",
+  "cannot.other_version",
   "cannot.randomness",
   "cannot.too_weak",
   "cannot.unavailable",
   "cannot.unexpected",
-  "check.all",
-  "check.heading",
-  "check.kept",
-  "check.nothing",
-  "check.question",
-  "check.right",
-  "check.wrong",
   "count.days",
   "count.minutes",
-  "count.pages",
   "count.questions",
   "count.seconds",
   "count.surveys",
   "damaged.heading",
   "damaged.text",
+  "dice.heading",
+  "dice.hundred",
+  "dice.kept",
+  "dice.lines",
+  "dice.no",
+  "dice.once",
+  "dice.other",
+  "dice.question",
+  "dice.said",
+  "dice.who",
+  "dice.yes",
   "earlier",
   "exit.button",
   "exit.hint",
   "field.allThatApply",
   "field.date",
   "field.dateWrong",
+  "field.month",
+  "field.monthWrong",
   "field.number",
   "field.numberWrong",
   "field.or",
+  "field.rankAct",
+  "field.rankDown",
+  "field.rankPlaced",
+  "field.rankRemove",
+  "field.rankRemoved",
+  "field.rankUp",
+  "field.ranked",
+  "field.ranking",
+  "field.rankingLeft",
   "field.rounded",
+  "field.search",
   "field.thousands",
   "field.tooMany",
   "field.upTo",
   "field.wholeNumber",
+  "field.year",
+  "field.yearWrong",
+  "footer.machine",
   "footer.version",
   "idle.button",
   "idle.heading",
@@ -260,6 +230,7 @@ export const KEYS = /** @type {const} */ ([
   "label.linkedBounds",
   "label.littleMeans",
   "label.littleMeansInPart",
+  "label.matrixBounds",
   "label.moderate",
   "label.noShare",
   "label.notProof",
@@ -302,6 +273,7 @@ export const KEYS = /** @type {const} */ ([
   "memory.stored",
   "memory.stores",
   "memory.warning",
+  "question.again",
   "question.back",
   "question.errorHeading",
   "question.missing",
@@ -314,10 +286,15 @@ export const KEYS = /** @type {const} */ ([
   "question.nudgeHere",
   "question.number",
   "question.numbers",
+  "question.of",
+  "question.ofLabel",
   "question.page",
   "question.protection",
+  "question.protections",
   "question.toReview",
   "question.wrong",
+  "read.start",
+  "read.stop",
   "refusal.closed",
   "refusal.conflict",
   "refusal.cross-site",
@@ -333,7 +310,6 @@ export const KEYS = /** @type {const} */ ([
   "refusal.report-too-large",
   "refusal.unsupported-media",
   "refused.again",
-  "refused.detail",
   "refused.heading",
   "refused.kept",
   "refused.keptHere",
@@ -346,23 +322,28 @@ export const KEYS = /** @type {const} */ ([
   "review.intro",
   "review.notAnswered",
   "review.once",
+  "review.print",
   "review.rounded",
   "review.send",
   "sending.heading",
   "sending.text",
-  "sent.askedAbout",
+  "sent.about",
   "sent.bytes",
   "sent.fromAnyAnswer",
   "sent.heading",
   "sent.mayBeRandom",
   "sent.next",
   "sent.nextText",
-  "sent.noneNamed",
+  "sent.noneTicked",
   "sent.notAsked",
+  "sent.one",
   "sent.place",
   "sent.placeOfTwo",
-  "sent.reported",
+  "sent.rankedBefore",
+  "sent.rankedFirst",
+  "sent.several",
   "sent.thanks",
+  "sent.ticked",
   "sent.unknown",
   "sent.unreadable",
   "sent.warning",
@@ -370,43 +351,53 @@ export const KEYS = /** @type {const} */ ([
   "sent.whatMeans",
   "sent.whatMeansByChance",
   "sent.whatMeansWeak",
+  "slider.higher",
+  "slider.hint",
+  "slider.lower",
+  "slider.unset",
+  "slider.unsetFrom",
   "start.agree",
+  "start.answer",
+  "start.askedBy",
   "start.bucketDay",
   "start.bucketWeek",
   "start.button",
   "start.consent",
   "start.contact",
-  "start.drawing",
-  "start.drawingByChance",
-  "start.drawingDevice",
-  "start.drawingReport",
-  "start.drawingSent",
-  "start.drawingStep",
-  "start.drawingTruth",
   "start.ethics",
   "start.example",
   "start.extent",
+  "start.extentRange",
   "start.extentUpTo",
   "start.forgotten",
   "start.heading",
   "start.headingWeak",
   "start.helpline",
-  "start.inNumbers",
+  "start.hint",
   "start.invited",
   "start.keepsNothing",
+  "start.keptHeading",
   "start.kiosk",
   "start.least",
+  "start.leaveAny",
+  "start.mark",
+  "start.more",
   "start.noProof",
+  "start.note",
+  "start.open",
+  "start.openAddress",
   "start.openLink",
-  "start.range",
+  "start.openPart",
+  "start.openScreen",
   "start.sampled",
   "start.sendOnce",
+  "start.skipAny",
   "start.skips",
   "start.steps",
   "start.stepsByChance",
   "start.stratum",
+  "start.sum",
   "start.truthfully",
-  "start.upTo",
   "test.heading",
   "test.text",
   "waiting.busy",

@@ -7,8 +7,9 @@ import { checkLink } from "./link.js";
 import { drawBytes, NoRandomnessError } from "./random.js";
 
 /**
- * @typedef {{status: number, name: string, detail: string, opens?: string}} Refusal  `name`: the
- *   server's name for the refusal, or ""; `opens`: the day on which the survey opens
+ * @typedef {{title: string, contact: string, language: string}} Names  of a survey that cannot start
+ * @typedef {{status: number, name: string, detail: string, opens?: string, survey?: Names}} Refusal
+ *   `name`: the server's name for the refusal, or ""; `opens`: the day on which the survey opens
  * @typedef {{outcome: "accepted"}
  *   | {outcome: "refused"} & Refusal
  *   | {outcome: "later", seconds: number, reason: "network" | "busy" | "many"}} Outcome
@@ -24,15 +25,15 @@ const BACKOFF_SECONDS = [2, 5, 10, 20, 30];
 const MAX_DETAIL = 500;
 const TOO_MANY = 429;
 /** Temporary refusals: timeout, too early, too many requests. */
-const TEMPORARY_STATUSES = [408, 425, TOO_MANY];
-const DAY = /^\d{4}-\d\d-\d\d$/;
+export const TEMPORARY_STATUSES = [408, 425, TOO_MANY];
+const ISO_DAY = /^\d{4}-\d\d-\d\d$/;
 const REFUSAL_TYPE = /^urn:survey:([a-z-]{1,40})$/;
 
 /** @type {Later} */
 const NO_ANSWER = { outcome: "later", seconds: 0, reason: "network" };
 
 /** @type {RequestInit} */
-const PRIVATE_OPTIONS = {
+export const PRIVATE_OPTIONS = {
   credentials: "omit",
   referrerPolicy: "no-referrer",
   cache: "no-store",
@@ -43,19 +44,13 @@ const PRIVATE_OPTIONS = {
 export class UnavailableError extends Error {
   /** @param {Refusal} refusal */
   constructor(refusal) {
-    super(`the definition could not be loaded (${refusal.status || "no answer"})`);
-    this.name = "UnavailableError";
+    super();
     this.refusal = refusal;
   }
 }
 
 /** WebCrypto is missing because the browser is old or the address lacks https. */
-export class CryptoMissingError extends Error {
-  constructor() {
-    super("this browser does not offer WebCrypto here");
-    this.name = "CryptoMissingError";
-  }
-}
+export class CryptoMissingError extends Error {}
 
 /**
  * Request the definition if the link is complete and this device can protect the answers.
@@ -68,7 +63,7 @@ export async function requestDefinition({ crypto, fetch }, { slug, server }, lin
   drawBytes((array) => crypto.getRandomValues(array), 1);
   if (!crypto.subtle) throw new CryptoMissingError();
   checkLink(link);
-  ensure(slug !== "", "the address names no survey");
+  ensure(slug !== "");
   return fetchDefinition(fetch, `${server}/definition.json`);
 }
 
@@ -94,12 +89,27 @@ export async function fetchDefinition(fetch, url) {
  * Fetch the texts of a language; the browser compares them with the hash in the page.
  *
  * @param {Fetch} fetch
- * @param {import("./texts.js").WordsFile} file
+ * @param {import("./words.js").WordsFile} file
  */
 export function fetchWords(fetch, { path, integrity }) {
   // The cache may answer, because the hash identifies the bytes.
   const options = { ...PRIVATE_OPTIONS, cache: /** @type {const} */ ("default"), integrity };
   return withTimeout(async (signal) => (await fetch(path, { ...options, signal })).json());
+}
+
+/**
+ * Fetch the bytes of a picture; the browser compares them with their hash, whatever the status.
+ *
+ * @param {Fetch} fetch
+ * @param {string} url
+ * @param {string} integrity
+ */
+export function fetchPicture(fetch, url, integrity) {
+  const options = { ...PRIVATE_OPTIONS, cache: /** @type {const} */ ("default"), integrity };
+  return withTimeout(
+    async (signal) =>
+      new Uint8Array(await (await fetch(url, { ...options, signal })).arrayBuffer()),
+  );
 }
 
 /**
@@ -193,13 +203,16 @@ async function readOutcome(response) {
 async function readRefusal(response) {
   const { status } = response;
   try {
-    const { type, detail, opens } = await response.json();
+    const { type, detail, opens, survey, contact, language } = await response.json();
     const [, name = ""] = REFUSAL_TYPE.exec(String(type)) ?? [];
     return {
       status,
       name,
       detail: typeof detail === "string" ? detail.slice(0, MAX_DETAIL) : "",
-      ...(DAY.test(opens) ? { opens } : {}),
+      ...(ISO_DAY.test(opens) ? { opens } : {}),
+      ...(typeof survey === "string"
+        ? { survey: { title: survey, contact: String(contact), language: String(language) } }
+        : {}),
     };
   } catch {
     return { status, name: "", detail: "" };

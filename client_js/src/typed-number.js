@@ -54,9 +54,12 @@ function pointAt({ low, step, points, decimals }, units, scale) {
 const NUMBER =
   /^([-\u2212\u2013+]? ?)(\d{0,20}|\d{1,3}(?:[ '\u2019\u066c]\d{3}){1,6})(?:[.,\u066b](\d{0,20}))?$/;
 
+/** Arabic, Persian and Devanagari digits, each from 0 to 9. */
+const OTHER_DIGITS = "٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९";
+
 /**
  * Parse digits with at most one comma or point, and spaces or apostrophes only between thousands.
- * Full-width, Arabic and Persian digits and typographic minus signs are accepted.
+ * Full-width, Arabic, Persian and Devanagari digits and typographic minus signs are accepted.
  *
  * @param {string} text
  * @returns {{units: bigint, scale: bigint, mayBeThousands: boolean} | null}  units/scale
@@ -76,18 +79,13 @@ function parseDecimal(text) {
  *
  * @param {string} text
  */
-function plainText(text) {
+export function plainText(text) {
   return text
     .replace(/\p{No}/gu, "?")
     .normalize("NFKC")
     .replace(/\p{Cf}/gu, "")
-    .replace(/[٠-٩۰-۹]/g, westernDigit)
+    .replace(/[٠-٩۰-۹०-९]/g, (digit) => String(OTHER_DIGITS.indexOf(digit) % 10))
     .trim();
-}
-
-/** @param {string} digit  Arabic or Persian */
-function westernDigit(digit) {
-  return String(digit.charCodeAt(0) & 15);
 }
 
 /**

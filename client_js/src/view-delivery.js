@@ -19,7 +19,7 @@ import { isoDayText } from "./field.js";
 import { noProof, questionWarning, wholeReport } from "./privacy-label.js";
 import { boundIn, bounds, oddsFactor, provesNothing } from "./privacy-loss.js";
 import { readCode, reportCodes, saysAnswers } from "./report.js";
-import { count, figure, say, sayOf } from "./texts.js";
+import { count, figure, gap, pieces, say, sayOf } from "./texts.js";
 
 /**
  * @typedef {import("./transport.js").Obstacle} Obstacle
@@ -29,13 +29,14 @@ import { count, figure, say, sayOf } from "./texts.js";
  * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./transport.js").Refusal} Refusal
+ * @typedef {import("./dom.js").Named} Named
  * @typedef {Definition | null} MaybeDefinition  null if only a stored report is left of the survey
  */
 
 /**
  * @param {string} name
  * @param {string} title
- * @param {MaybeDefinition} definition
+ * @param {Named | null} definition
  * @param {...Node} children
  * @returns {View}
  */
@@ -93,7 +94,7 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
       const time = isLong
         ? count("count.minutes", Math.ceil(seconds / 60))
         : count("count.seconds", seconds);
-      status.textContent = `${say(`waiting.${reason}`)} ${say("waiting.next", { time })}`;
+      status.textContent = say(`waiting.${reason}`) + gap() + say("waiting.next", { time });
     },
   };
 }
@@ -117,11 +118,12 @@ export function sentView({ definition, body, durable, earlier, onRemove, onNext,
     say("sent.heading"),
     definition,
     ...earlierNotice(earlier),
-    ...(surveyThanks.length > 0 ? surveyThanks : [paragraph(say("sent.thanks"))]),
-    disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
-    ...closing,
+    paragraph(say("sent.thanks")),
+    ...surveyThanks,
     ...helpAndContact(definition),
+    ...closing,
     ...(memory ? [memorySection(memory)] : []),
+    disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
   );
 }
 
@@ -229,8 +231,7 @@ export function removedView(definition) {
  * @param {() => void} of.onRemove
  */
 export function refusedView({ definition, entry, durable, earlier, onTryAgain, onRemove }) {
-  const { body, status, name, detail } = entry;
-  const quotation = element("q", { dir: "auto", lang: "en" }, detail);
+  const { body, status, name } = entry;
   const warning = isReplaced(definition) ? "refused.warning" : "refused.warningByChance";
   return view(
     "refused",
@@ -238,9 +239,8 @@ export function refusedView({ definition, entry, durable, earlier, onTryAgain, o
     definition,
     ...earlierNotice(earlier),
     paragraph(refusalSentence(status, name), "notice"),
-    ...(detail ? [element("p", {}, `${say("refused.detail")} `, quotation)] : []),
-    paragraph(`${say(durable ? "refused.kept" : "refused.keptHere")} ${say("waiting.same")}`),
-    button(say("refused.again"), onTryAgain),
+    paragraph(say(durable ? "refused.kept" : "refused.keptHere") + gap() + say("waiting.same")),
+    ...(HOPELESS.includes(name) ? [] : [button(say("refused.again"), onTryAgain)]),
     ...(durable ? [button(say("mark.remove"), onRemove, { class: "button second" })] : []),
     disclosure(say("refused.what"), ...whatWasSent(definition, body, say(warning))),
     ...helpAndContact(definition),
@@ -257,6 +257,12 @@ const NAMES_BY_STATUS = /** @type {Readonly<Record<number, string>>} */ ({
   415: "unsupported-media",
   422: "report",
 });
+
+/** Names of refusals that the same report gets every time: "Try again" would be a false promise. */
+const HOPELESS = [
+  ...["closed", "conflict", "invitation", "invitation-needed", "malformed-report", "outdated"],
+  ...["report", "report-too-large", "unsupported-media"],
+];
 
 /** @param {number} status @param {string} name */
 function refusalSentence(status, name) {
@@ -281,6 +287,11 @@ export function damagedView(definition, onRemove) {
   );
 }
 
+/** Name what pressing the button of an obstacle does. @param {Obstacle} reason */
+function againKey(reason) {
+  return reason === "other_version" ? "cannot.current" : "refused.again";
+}
+
 /** Final obstacles, for which "Try again" would be a false promise. */
 const FINAL = ["closed", "full"];
 
@@ -288,19 +299,22 @@ const FINAL = ["closed", "full"];
  * @param {object} of
  * @param {Obstacle} of.reason
  * @param {string} [of.opens]  the day on which the survey opens, as in 2026-01-31, or ""
+ * @param {import("./transport.js").Names | undefined} [of.survey]  the survey, if the server names it
  * @param {() => void} of.onTryAgain
  * @param {boolean} [of.hasAnswers]  whether the person had given answers
  */
-export function obstacleView({ reason, opens, onTryAgain, hasAnswers = false }) {
+export function obstacleView({ reason, opens, survey, onTryAgain, hasAnswers = false }) {
   const isFinal = FINAL.includes(reason);
   const day = opens ? isoDayText(opens, document.documentElement.lang) : "";
+  const named = survey ? { ...survey, untranslated: new Map() } : null;
   return view(
     "cannot",
     say(isFinal ? "cannot.headingClosed" : "cannot.heading"),
-    null,
+    named,
     paragraph(say(`cannot.${reason}`, { day }), "notice"),
     paragraph(say(hasAnswers ? "cannot.nothingSent" : "cannot.nothing")),
-    ...(isFinal ? [] : [button(say("refused.again"), onTryAgain)]),
+    ...(isFinal ? [] : [button(say(againKey(reason)), onTryAgain)]),
+    ...(named ? passage(named, "contact") : []),
   );
 }
 
@@ -316,15 +330,17 @@ export function whatWasSent(definition, body, warning) {
   return [
     ...(isReadable ? wholeReport(definition, true) : []),
     paragraph(meaning(definition)),
-    ...(isReadable ? noProof(definition) : []),
+    ...(isReadable ? noProof(definition).map((text) => paragraph(text)) : []),
     paragraph(warning, "notice"),
-    isReadable ? reportedList(definition, body) : paragraph(say("sent.unknown")),
-    paragraph(say("sent.bytes"), "quiet"),
-    // A region, so that it can have a label; it scrolls, so it can get the focus.
-    element(
-      "pre",
-      { tabindex: "0", role: "region", "aria-label": say("sent.bytes"), dir: "ltr" },
-      body,
+    ...(isReadable ? reportedList(definition, body) : [paragraph(say("sent.unknown"))]),
+    disclosure(
+      say("sent.bytes"),
+      // A region, so that it can have a label; it scrolls, so it can get the focus.
+      element(
+        "pre",
+        { tabindex: "0", role: "region", "aria-label": say("sent.bytes"), dir: "ltr" },
+        body,
+      ),
     ),
   ];
 }
@@ -344,20 +360,28 @@ export function isReplaced(definition) {
 function reportedList(definition, body) {
   const codes = reportCodes(body);
   const allBounds = bounds(questions(definition));
-  const rows = questions(definition).map((question, i) =>
-    element(
-      "div",
-      {},
-      surveyElement("dt", definition, question.text),
-      ...(definition.sampling && codes[i] === null
-        ? [element("dd", {}, say("sent.notAsked"))]
-        : codeDescription(definition, question, codes[i], boundIn(allBounds, question.id))),
-    ),
+  const isAsked = (/** @type {number} */ i) => !(definition.sampling && codes[i] === null);
+  const rows = questions(definition).flatMap((question, i) =>
+    isAsked(i)
+      ? [
+          element(
+            "div",
+            {},
+            surveyElement("dt", definition, question.text),
+            ...codeDescription(definition, question, codes[i], boundIn(allBounds, question.id)),
+          ),
+        ]
+      : [],
   );
-  return element("dl", { class: "answers reported" }, ...rows);
+  return [
+    element("dl", { class: "answers reported" }, ...rows),
+    ...(definition.sampling ? [paragraph(say("sent.notAsked"))] : []),
+  ];
 }
 
 /**
+ * Say in sentences what the dice sent about a question.
+ *
  * @param {Definition} definition
  * @param {Question} question
  * @param {unknown} code
@@ -366,32 +390,55 @@ function reportedList(definition, body) {
 function codeDescription(definition, question, code, bound) {
   const line = readCode(question, code);
   if (line === null) return [element("dd", {}, say("sent.unreadable"))];
+  const { covered } = line;
   const about =
-    line.covered.length === 0
-      ? []
-      : [labelled(say("sent.askedAbout"), listed(definition, line.covered))];
-  const names =
-    line.named.length > 0
-      ? listed(definition, line.named)
-      : [element("b", {}, line.place ? placeText(line.place) : say("sent.noneNamed"))];
+    covered.length === 0 ? [] : pieces("sent.about", { covered: span(definition, covered) });
   const note = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
   const warning = questionWarning(question, bound, true);
   return [
-    ...about,
-    labelled(say("sent.reported"), names),
+    ...(about.length > 0 ? [element("dd", { class: "quiet" }, ...about)] : []),
+    element("dd", {}, ...lineSentence(definition, question, line)),
     warning.length > 0
       ? element("dd", { class: "warning" }, ...warning)
       : element("dd", { class: "quiet" }, note),
   ];
 }
 
-/** Show a report that names no option by its number. @param {{at: number, of: number}} place */
-function placeText({ at, of }) {
-  if (of === 2) return say("sent.placeOfTwo", { at });
-  return say("sent.place", { at: figure(String(at + 1)), of: figure(String(of)) });
+/**
+ * @param {Definition} definition
+ * @param {Question} question
+ * @param {import("./report.js").Reported} line
+ * @returns {Child[]}
+ */
+function lineSentence(definition, question, { named, place, order }) {
+  if (order) return pieces("sent.one", { named: orderText(definition, order) });
+  if (place) return [placeSentence(place)];
+  if (named.length === 0) return [say("sent.noneTicked")];
+  const values = { named: span(definition, named) };
+  if (question.max_ticks > 0) return pieces("sent.ticked", values);
+  return pieces(named.length === 1 ? "sent.one" : "sent.several", values);
 }
 
-/** @param {string} name @param {Child[]} children */
-function labelled(name, children) {
-  return element("dd", {}, `${name}: `, ...children);
+/** Write a report on a ranking: one option is first of all, or a few are in order. @param {Definition} definition @param {string[]} order */
+function orderText(definition, order) {
+  const [first, ...others] = order.map((label) => surveyElement("b", definition, label));
+  if (others.length === 0)
+    return element("span", {}, ...pieces("sent.rankedFirst", { option: first }));
+  /** @type {Node} */
+  let earlier = first;
+  for (const later of others) {
+    earlier = element("span", {}, ...pieces("sent.rankedBefore", { earlier, later }));
+  }
+  return earlier;
+}
+
+/** @param {Definition} definition @param {readonly string[]} texts */
+function span(definition, texts) {
+  return element("span", {}, ...listed(definition, texts));
+}
+
+/** Name a report that names no option by its number. @param {{at: number, of: number}} place */
+function placeSentence({ at, of }) {
+  if (of === 2) return say("sent.placeOfTwo", { at });
+  return say("sent.place", { at: figure(String(at + 1)), of: figure(String(of)) });
 }

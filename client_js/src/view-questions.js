@@ -2,27 +2,32 @@
  * A page of questions as native fieldsets, with notices about missing answers.
  */
 
-import { optOutLabel, questions } from "./answers.js";
+import { optOutLabel, questionGroups, questions, showsOneQuestion } from "./answers.js";
 import {
   button,
   disclosure,
   element,
   heading,
   listed,
+  paragraph,
   passage,
   quoted,
   surveyElement,
   surveyText,
 } from "./dom.js";
 import { answerTexts, createField } from "./field.js";
+import { createMatrix } from "./field-matrix.js";
+import { filledText } from "./piped-text.js";
 import {
   boundSentence,
   frequencyParagraph,
+  matrixBoundSentence,
   questionWarning,
   totalProtection,
   wholeReport,
 } from "./privacy-label.js";
-import { boundIn, bounds, totalRatio } from "./privacy-loss.js";
+import { boundIn, bounds, productOf, totalRatio } from "./privacy-loss.js";
+import { readAloud } from "./read-aloud.js";
 import { pieces, say } from "./texts.js";
 
 /**
@@ -35,7 +40,6 @@ import { pieces, say } from "./texts.js";
  * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./field.js").Field} Field
- * @typedef {import("./privacy-loss.js").Bound} Bound
  * @typedef {object} PageContext
  * @property {Definition} definition
  * @property {Page[]} pages  this person's pages with the questions to show now
@@ -66,20 +70,26 @@ import { pieces, say } from "./texts.js";
  */
 export function questionView(context) {
   const { definition, pages, at, focusOn } = context;
-  const allBounds = bounds(questions(definition));
-  const fieldsets = pages[at].questions.map((question) =>
-    fieldset(context, question, boundIn(allBounds, question.id)),
-  );
+  const parts = questionGroups(pages[at].questions).map((group) => questionPart(context, group));
+  const fieldsets = parts.flatMap((part) => part.rows);
   const content = element("div", { class: "view questions" });
+  const onContinue = () => {
+    const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
+    const gaps = context.onContinue(new Set(wrong.map(({ question }) => question.id)));
+    showGaps(definition, content, fieldsets, gaps);
+  };
+  for (const { field } of fieldsets) {
+    field.entry?.addEventListener("keydown", ({ key }) => {
+      if (key === "Enter") onContinue();
+    });
+  }
   content.append(
     top(context),
     ...pageHeading(context),
-    ...fieldsets.map((part) => part.group),
-    button(say(context.fromReview ? "question.toReview" : "question.next"), () => {
-      const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
-      const gaps = context.onContinue(new Set(wrong.map(({ question }) => question.id)));
-      showGaps(definition, content, fieldsets, gaps);
-    }),
+    ...readAloud(definition, pages[at].questions, context.orderOf),
+    ...parts.map((part) => part.group),
+    button(say(context.fromReview ? "question.toReview" : "question.next"), onContinue),
+    protection(definition, pages[at].questions),
     ...passage(definition, "helpline"),
   );
   const changed = fieldsets.find(({ question }) => question.id === focusOn);
@@ -89,56 +99,74 @@ export function questionView(context) {
 }
 
 /** @param {PageContext} context */
-function top({ pages, at, onBack }) {
-  const n = pages.length;
-  const text = say("question.page", { at: at + 1, of: n });
+function top({ definition, pages, at, onBack }) {
+  const place = { at: at + 1, of: pages.length };
+  const isSingle = showsOneQuestion(definition);
+  const label = say(isSingle ? "question.ofLabel" : "question.page", place);
+  const text = isSingle ? say("question.of", place) : label;
   return element(
     "div",
     { class: "top" },
     button(say("question.back"), onBack, { class: "link back" }),
-    element("p", { class: "quiet" }, text),
-    element("progress", { max: String(n), value: String(at + 1), "aria-label": text }),
+    element("p", { class: "quiet", "aria-hidden": "true" }, text),
+    element("progress", { max: `${place.of}`, value: `${place.at}`, "aria-label": label }),
   );
 }
 
 /**
- * Create the page's heading; a page with one question and no title uses the question itself.
+ * Create the page's heading. A page with one question uses the question itself, below the title.
  *
  * @param {PageContext} context
  */
 function pageHeading(context) {
   const { definition, pages, at } = context;
   const { title, questions: pageQuestions } = pages[at];
+  if (isHeadedByQuestion(context)) {
+    return title === "" ? [] : [surveyElement("p", definition, title, { class: "section" })];
+  }
   if (title !== "") return [heading(title, surveyText(definition, title))];
-  if (isHeadedByQuestion(context)) return [];
-  const before = pages.slice(0, at).reduce((n, page) => n + page.questions.length, 0);
-  const [first, last] = [before + 1, before + pageQuestions.length];
+  const count = (/** @type {Question[]} */ list) => questionGroups(list).length;
+  const before = pages.slice(0, at).reduce((n, page) => n + count(page.questions), 0);
+  const [first, last] = [before + 1, before + count(pageQuestions)];
   return [heading(say(first === last ? "question.number" : "question.numbers", { first, last }))];
 }
 
 /** @param {PageContext} context */
-function isHeadedByQuestion({ pages, at }) {
-  return pages[at].title === "" && pages[at].questions.length === 1;
+function isHeadedByQuestion({ definition, pages, at }) {
+  const { title, questions: pageQuestions } = pages[at];
+  const isOne = questionGroups(pageQuestions).length === 1;
+  return isOne && (title === "" || showsOneQuestion(definition));
+}
+
+/** Create a question, or a matrix of several. @param {PageContext} context @param {Question[]} group */
+function questionPart(context, group) {
+  if (group[0].matrix)
+    return createMatrix(context, group, isHeadedByQuestion(context) ? "h1" : "h2");
+  const part = fieldset(context, group[0]);
+  return { group: part.group, rows: [part] };
 }
 
 /**
  * @param {PageContext} context
  * @param {Question} question
- * @param {Bound} bound
  * @returns {Fieldset}
  */
-function fieldset(context, question, bound) {
+function fieldset(context, question) {
   const { definition } = context;
   const name = context.nameOf(question.id);
   const level = isHeadedByQuestion(context) ? "h1" : "h2";
   const attributes = { id: `${name}-q`, tabindex: "-1" };
-  const legend = surveyElement(level, definition, question.text, attributes);
+  const legend = element(
+    level,
+    { ...attributes, ...surveyText(definition, question.text) },
+    ...filledText(context, question, "text"),
+  );
   const error = element("p", { class: "error", role: "alert", hidden: "" });
   const field = filledField(context, question, (text) =>
     showError(text ? [text] : [], text !== ""),
   );
   const hints = [
-    ...hint(question.help ? [question.help] : [], surveyText(definition, question.help)),
+    ...hint(filledText(context, question, "help"), surveyText(definition, question.help)),
     // The interface's hint follows the researcher's help text.
     ...hint(field.hint, {}),
   ];
@@ -149,7 +177,6 @@ function fieldset(context, question, bound) {
     ...hints,
     error,
     ...field.content,
-    protection(definition, question, bound),
   );
   const showError = errorShower(group, error, field.entry);
   describe([group, ...(field.entry ? [field.entry] : [])], [...hints, error], name);
@@ -176,7 +203,8 @@ function hint(text, spoken) {
 }
 
 /**
- * Return a function that shows an error beside a field. Only a wrong entry is marked as invalid.
+ * Return a function that shows an error or a calm note beside a field. Only a wrong entry is marked
+ * as invalid.
  *
  * @param {HTMLElement} group
  * @param {HTMLElement} error
@@ -186,7 +214,9 @@ function errorShower(group, error, entry) {
   return (/** @type {Child[]} */ text, /** @type {boolean} */ isWrong) => {
     error.replaceChildren(...text);
     error.hidden = text.length === 0;
-    group.classList.toggle("has-error", !error.hidden);
+    group.classList.toggle("has-error", isWrong);
+    // Calm, because an empty answer is no mistake.
+    group.classList.toggle("has-note", !error.hidden && !isWrong);
     entry?.setAttribute("aria-invalid", String(isWrong));
   };
 }
@@ -206,16 +236,49 @@ function describe([group, entry], texts, name) {
   entry?.setAttribute("aria-labelledby", `${name}-q`);
 }
 
-/** @param {Definition} definition @param {Question} question @param {Bound} bound */
-function protection(definition, question, bound) {
+/**
+ * Explain once per page how its answers are protected.
+ *
+ * @param {Definition} definition
+ * @param {readonly Question[]} pageQuestions
+ */
+function protection(definition, pageQuestions) {
+  const allBounds = bounds(questions(definition));
+  const groups = questionGroups(pageQuestions);
   return disclosure(
-    say("question.protection"),
+    say(groups.length === 1 ? "question.protection" : "question.protections"),
     // The figure of one question would say too little about several on the same matter.
     ...totalProtection(definition, totalRatio(definition)),
-    frequencyParagraph(definition, question),
-    element("p", {}, boundSentence(bound)),
-    ...questionWarning(question, bound),
+    ...groups.flatMap((group) => [
+      ...(groups.length === 1 ? [] : [surveyElement("h3", definition, headOf(group[0]))]),
+      ...groupProtection(definition, group, allBounds),
+    ]),
   );
+}
+
+/** Return the text of a question, or the one that the rows of its matrix share. @param {Question} question */
+function headOf({ text, matrix }) {
+  return matrix ? matrix.text : text;
+}
+
+/**
+ * Explain the protection of a question, or of all rows of a matrix.
+ *
+ * @param {Definition} definition
+ * @param {Question[]} group
+ * @param {ReturnType<typeof bounds>} allBounds
+ */
+function groupProtection(definition, group, allBounds) {
+  const [question] = group;
+  // A row alone would say too little about the others. A product over linked rows says more than enough.
+  const bound = question.matrix
+    ? { ...productOf(group.map(({ id }) => boundIn(allBounds, id))), linked: false }
+    : boundIn(allBounds, question.id);
+  return [
+    frequencyParagraph(definition, question),
+    element("p", {}, question.matrix ? matrixBoundSentence(bound) : boundSentence(bound)),
+    ...questionWarning(question, bound),
+  ];
 }
 
 /**
@@ -236,10 +299,8 @@ function showGaps(definition, content, fieldsets, gaps) {
   for (const { part, gap } of results) {
     part.showError(gap ? besideField(definition, part, gap) : [], gap?.optOut === "");
   }
-  const items = results.flatMap(({ part, gap }) =>
-    gap ? [summaryItem(definition, part, gap)] : [],
-  );
-  const summary = errorSummary(gaps, items);
+  const found = results.flatMap(({ part, gap }) => (gap ? [{ part, gap }] : []));
+  const summary = gapSummary(definition, found);
   content.querySelector(".top")?.after(summary);
   summary.focus({ preventScroll: true });
   // Show the beginning of a list that is longer than the screen.
@@ -264,6 +325,26 @@ function inSummary(definition, { field }, { question: { text }, optOut }) {
   return pieces("question.nudge", { question, optOut: quoted(definition, optOut) });
 }
 
+/**
+ * Create the summary of the gaps of a page: an error, or a calm note if all of them may stay empty.
+ *
+ * @param {Definition} definition
+ * @param {{part: Fieldset, gap: Gap}[]} gaps
+ */
+function gapSummary(definition, gaps) {
+  const isWrong = gaps.some(({ gap }) => gap.optOut === "");
+  const name = isWrong ? "error-summary" : "error-summary calm";
+  const items = gaps.map((of) => summaryItem(definition, of.part, of.gap));
+  const title = say(isWrong ? "question.errorHeading" : "question.nudgeHeading");
+  return element(
+    "div",
+    { class: name, role: "group", tabindex: "-1", "aria-labelledby": "error-title" },
+    element("h2", { id: "error-title" }, title),
+    element("ul", {}, ...items),
+    ...(isWrong ? [] : [paragraph(say("question.again"))]),
+  );
+}
+
 /** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
 function summaryItem(definition, part, gap) {
   // A button, because a link to "#..." would overwrite the definition's hash in the address.
@@ -271,18 +352,6 @@ function summaryItem(definition, part, gap) {
     "li",
     {},
     button(inSummary(definition, part, gap), () => part.field.first.focus(), { class: "link" }),
-  );
-}
-
-/** @param {Gap[]} gaps @param {HTMLElement[]} items */
-function errorSummary(gaps, items) {
-  const isWrong = gaps.some(({ optOut }) => optOut === "");
-  const title = say(isWrong ? "question.errorHeading" : "question.nudgeHeading");
-  return element(
-    "div",
-    { class: "error-summary", role: "group", tabindex: "-1", "aria-labelledby": "error-title" },
-    element("h2", { id: "error-title" }, title),
-    element("ul", {}, ...items),
   );
 }
 
@@ -321,17 +390,18 @@ export function reviewView(context) {
     ),
     element("p", {}, say("review.once")),
     button(say("review.send"), onSend),
+    element("p", { class: "print-only" }, say("review.print")),
   );
   return { content, title: definition.title };
 }
 
-/** @param {ReviewContext} context @param {Question} question @param {Map<string, Bound>} allBounds */
+/** @param {ReviewContext} context @param {Question} question @param {ReturnType<typeof bounds>} allBounds */
 function row(context, question, allBounds) {
   const { definition, onChange } = context;
   return element(
     "div",
     { "data-question": question.id },
-    surveyElement("dt", definition, question.text),
+    element("dt", surveyText(definition, question.text), ...filledText(context, question, "text")),
     element("dd", {}, ...answer(context, question)),
     ...questionWarning(question, boundIn(allBounds, question.id)).map((warning) =>
       element("dd", { class: "warning" }, warning),

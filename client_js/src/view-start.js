@@ -2,16 +2,18 @@
  * The start page: what the survey is, and what anyone could learn from the report.
  */
 
-import { questions, sampledCounts } from "./answers.js";
+import { optOutLabel, questions, sampledCounts } from "./answers.js";
+import { diceDemonstration } from "./dice.js";
 import {
   button,
   disclosure,
   element,
   heading,
+  paragraph,
   paragraphs,
   passage,
+  quoted,
   surveyText,
-  svgElement,
 } from "./dom.js";
 import {
   leastProtectedExample,
@@ -21,52 +23,52 @@ import {
   unprotectedList,
   wholeReport,
 } from "./privacy-label.js";
-import { productOf, provesNothing, totalRatio } from "./privacy-loss.js";
+import { posteriorBounds, productOf, provesNothing, totalRatio } from "./privacy-loss.js";
 import { saysAnswers } from "./report.js";
-import { count, say } from "./texts.js";
+import { count, gap, pieces, say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./link.js").Link} Link
  * @typedef {import("./outbox.js").Earlier} Earlier
+ * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  */
 
+/** Seconds that people need for a question, on average. */
+const SECONDS_PER_QUESTION = 30;
+
 /**
- * Create the start page.
+ * Create the start page. It shows what a frightened person needs to know before "Start".
  *
  * @param {object} of
  * @param {Definition} of.definition
  * @param {Link} of.link
  * @param {boolean} of.durable  whether this browser stores anything for the page
+ * @param {GetRandomValues} of.getRandomValues  for the demonstration of the dice
  * @param {() => void} of.onStart
  * @returns {View}
  */
-export function startView({ definition, link, durable, onStart }) {
+export function startView({ definition, link, durable, getRandomValues, onStart }) {
   const { title, introduction } = definition;
   const content = element(
     "div",
     { class: "view start" },
     heading(title, surveyText(definition, title)),
+    element("p", {}, ...extentAndAsker(definition)),
     element(
       "div",
       { class: "lead" },
       ...paragraphs(introduction, surveyText(definition, introduction)),
     ),
-    element("p", { class: "quiet" }, extent(definition)),
-    ...(skips(definition) ? [element("p", { class: "quiet" }, say("start.skips"))] : []),
-    privacyLabel(definition),
-    ...(provesNothing(definition) ? [quickCheck()] : []),
-    element("p", {}, say("start.sendOnce")),
-    ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
-    element("p", {}, say("start.forgotten")),
-    element("p", {}, element("b", {}, say("exit.button")), ": ", say("exit.hint")),
-    element("p", {}, ...admission(link)),
+    card(definition, link, durable, getRandomValues),
     ...storageNotice(definition, durable),
-    ...passage(definition, "ethics"),
+    ...invitationNotice(link),
     ...passage(definition, "helpline"),
     ...passage(definition, "consent"),
     button(say(definition.consent ? "start.agree" : "start.button"), onStart),
+    ...passage(definition, "ethics"),
     ...passage(definition, "contact"),
   );
   return { content, title };
@@ -97,72 +99,34 @@ export function addUpView({ definition, earlier, onContinue, onForget }) {
   return { content, title: definition.title };
 }
 
+/**
+ * Say how long the survey is, who asks, and that nobody has to answer.
+ *
+ * @param {Definition} definition
+ * @returns {Child[]}
+ */
+function extentAndAsker(definition) {
+  const { organization } = definition;
+  const canSkip = questions(definition).every((question) => optOutLabel(question) !== "");
+  const askedBy = { organization: quoted(definition, organization) };
+  return [
+    extent(definition),
+    ...(organization ? [gap(), ...pieces("start.askedBy", askedBy)] : []),
+    gap(),
+    say(canSkip ? "start.skipAny" : "start.leaveAny"),
+  ];
+}
+
 /** @param {Definition} definition */
 function extent(definition) {
-  const upTo = skips(definition);
-  if (definition.sampling) return sampledExtent(sampledCounts(definition), upTo);
-  return say(upTo ? "start.extentUpTo" : "start.extent", {
-    questions: count("count.questions", questions(definition).length),
-    pages: count("count.pages", definition.pages.length),
-  });
-}
-
-/** @param {{fewest: number, most: number, all: number}} counts @param {boolean} upTo */
-function sampledExtent({ fewest, most, all }, upTo) {
-  const exactly = fewest === most ? `${most}` : say("start.range", { fewest, most });
-  return say("start.sampled", {
-    asked: upTo ? say("start.upTo", { most }) : exactly,
-    questions: count("count.questions", all),
-  });
-}
-
-/** @param {"day" | "week"} bucket */
-function bucketSentence(bucket) {
-  return say(bucket === "day" ? "start.bucketDay" : "start.bucketWeek");
-}
-
-/**
- * Say who can answer with this link, and what the link reveals.
- *
- * @param {Link} link
- */
-function admission({ invitation, stratum }) {
-  const by = say(invitation ? "start.invited" : "start.openLink");
-  return stratum ? [by, " ", say("start.stratum", { stratum })] : [by];
-}
-
-/** @param {Definition} definition @param {boolean} durable */
-function storageNotice({ kiosk }, durable) {
-  if (kiosk) return [element("p", { class: "notice" }, say("start.kiosk"))];
-  return durable ? [] : [element("p", { class: "notice" }, say("start.keepsNothing"))];
-}
-
-/** Ask one question about the text above and comment on either answer; nothing depends on it. */
-function quickCheck() {
-  const feedback = element("p", { role: "status", class: "feedback" });
-  const choices = /** @type {const} */ ([
-    ["check.all", "check.wrong"],
-    ["check.nothing", "check.right"],
-  ]).map(([choice, answer]) =>
-    button(
-      say(choice),
-      ({ currentTarget }) => {
-        for (const other of choices)
-          other.setAttribute("aria-pressed", String(other === currentTarget));
-        feedback.textContent = say(answer);
-      },
-      { class: "button second", "aria-pressed": "false" },
-    ),
-  );
-  return element(
-    "section",
-    { class: "check", "aria-labelledby": "check-heading" },
-    element("h2", { id: "check-heading" }, say("check.heading")),
-    element("p", {}, say("check.question")),
-    element("div", { class: "pair" }, ...choices),
-    feedback,
-    element("p", { class: "quiet" }, say("check.kept")),
-  );
+  const { fewest, most, rows } = sampledCounts(definition);
+  const values = {
+    fewest,
+    questions: count("count.questions", most),
+    minutes: count("count.minutes", Math.ceil((rows * SECONDS_PER_QUESTION) / 60)),
+  };
+  if (skips(definition)) return say("start.extentUpTo", values);
+  return say(fewest === most ? "start.extent" : "start.extentRange", values);
 }
 
 /** Whether some questions depend on earlier answers. @param {Definition} definition */
@@ -170,125 +134,107 @@ function skips(definition) {
   return questions(definition).some((question) => question.ask_if !== null);
 }
 
-/** @param {Definition} definition */
-function privacyLabel(definition) {
+/**
+ * Create the card: how the dice protect an answer, what they do not protect, and more on demand.
+ *
+ * @param {Definition} definition
+ * @param {Link} link
+ * @param {boolean} durable
+ * @param {GetRandomValues} getRandomValues
+ */
+function card(definition, link, durable, getRandomValues) {
   const isWeak = !provesNothing(definition);
   return element(
     "section",
     { class: isWeak ? "privacy weak" : "privacy", "aria-labelledby": "privacy-heading" },
-    element(
-      "h2",
-      { id: "privacy-heading" },
-      isWeak ? say("start.headingWeak") : say("start.heading"),
-    ),
-    ...wholeReport(definition),
-    ...randomStep(definition),
-    ...noProof(definition),
-    leastProtectedExample(definition),
-    disclosure(say("start.inNumbers"), protectionTable(definition), unprotectedList()),
+    element("h2", { id: "privacy-heading" }, say(isWeak ? "start.headingWeak" : "start.heading")),
+    steps(definition),
+    ...wholeReportNote(definition),
+    ...(isWeak ? [leastProtectedExample(definition)] : []),
+    unprotected(),
+    ...diceDemonstration(definition, getRandomValues),
+    disclosure(say("start.more"), ...more(definition, link, durable)),
+  );
+}
+
+/** Explain the dice in three steps. @param {Definition} definition */
+export function steps(definition) {
+  const isReplaced = questions(definition).every(saysAnswers);
+  // Weak protection does not make every true answer harmless.
+  const isStrong = provesNothing(definition);
+  return element(
+    "ol",
+    { class: "steps" },
+    element("li", {}, say(isStrong ? "start.truthfully" : "start.answer")),
+    element("li", {}, say(isReplaced ? "start.steps" : "start.stepsByChance")),
+    element("li", {}, [say("start.sum"), ...noProof(definition)].join(gap())),
   );
 }
 
 /**
- * Explain and draw the random step: the answer is replaced or kept, or chance decides the report.
+ * Say what all lines together can do to a suspicion: the figure of the whole report comes first. Weak
+ * protection needs all of its figures, and a warning.
  *
  * @param {Definition} definition
  */
-export function randomStep(definition) {
-  const isReplaced = questions(definition).every(saysAnswers);
-  // Weak protection does not make every true answer harmless.
-  const truthfully = provesNothing(definition) ? [say("start.truthfully"), " "] : [];
+function wholeReportNote(definition) {
+  if (!provesNothing(definition)) return wholeReport(definition);
+  const { from10 } = posteriorBounds(totalRatio(definition));
   return [
-    element("p", {}, ...truthfully, isReplaced ? say("start.steps") : say("start.stepsByChance")),
-    isReplaced
-      ? randomStepDrawing(say("start.drawing"), replacementStrokes())
-      : randomStepDrawing(say("start.drawingByChance"), chanceStrokes()),
+    element("p", {}, element("b", {}, say("start.note")), gap(), say("start.hint", { from10 })),
   ];
 }
 
-/**
- * Draw the figure: lines in SVG, words in HTML so that they can grow and be translated.
- *
- * @param {string} alternative
- * @param {SVGElement[]} between  what lies between the answer and the report
- */
-function randomStepDrawing(alternative, between) {
+/** List in three short lines what the dice do not hide. */
+function unprotected() {
   return element(
-    "figure",
-    { class: "random-step" },
-    strokes(alternative, between),
+    "div",
+    { class: "unprotected" },
+    element("p", {}, element("b", {}, say("start.open"))),
     element(
-      "figcaption",
-      { "aria-hidden": "true" },
-      caption(say("start.drawingTruth"), say("start.drawingDevice")),
-      caption(say("start.drawingStep"), say("start.drawingDevice")),
-      caption(say("start.drawingReport"), say("start.drawingSent")),
+      "ul",
+      {},
+      element("li", {}, say("start.openPart")),
+      element("li", {}, say("start.openAddress")),
+      element("li", {}, say("start.openScreen")),
     ),
   );
 }
 
-/** @param {string} title @param {string} place */
-function caption(title, place) {
-  return element("span", {}, element("b", {}, title), " ", element("span", {}, place));
-}
-
-/** @param {string} alternative @param {SVGElement[]} between */
-function strokes(alternative, between) {
-  return svgElement(
-    "svg",
-    { viewBox: "0 0 360 112", role: "img", "aria-label": alternative, focusable: "false" },
-    shape("rect", "device", { x: "4", y: "4", width: "236", height: "104", rx: "14" }),
-    shape("circle", "truth", { cx: "60", cy: "56", r: "15" }),
-    shape("path", "tick", { d: "M53 56.5l5 5 9.5-10" }),
-    ...between,
-    shape("path", "route", { d: "M264 49l8 7-8 7" }),
-    ...sheet(),
-  );
-}
-
-/** Draw two branches: the answer itself, and a random one below; they meet in the report. */
-function replacementStrokes() {
+/**
+ * @param {Definition} definition
+ * @param {Link} link
+ * @param {boolean} durable
+ */
+function more(definition, { invitation }, durable) {
+  const { kiosk, sampling, bucket } = definition;
+  const isStrong = provesNothing(definition);
   return [
-    shape("path", "route", { d: "M82 56H100C118 56 116 32 134 32H186C204 32 202 56 220 56H270" }),
-    shape("path", "route random", { d: "M100 56C118 56 116 82 134 82H142" }),
-    shape("path", "route random", { d: "M178 82H186C204 82 202 56 220 56" }),
-    ...die(82),
+    ...(isStrong ? [...wholeReport(definition), leastProtectedExample(definition)] : []),
+    protectionTable(definition),
+    unprotectedList(),
+    element("h3", {}, say("start.keptHeading")),
+    ...(sampling ? [paragraph(say("start.sampled"))] : []),
+    ...(skips(definition) ? [paragraph(say("start.skips"))] : []),
+    paragraph(say("start.sendOnce")),
+    ...(bucket ? [paragraph(say(bucket === "day" ? "start.bucketDay" : "start.bucketWeek"))] : []),
+    paragraph(say("start.forgotten")),
+    ...(kiosk || !durable ? [] : [paragraph(say("start.mark"))]),
+    ...(invitation ? [] : [paragraph(say("start.openLink"))]),
+    element("h3", {}, say("exit.button")),
+    paragraph(say("exit.hint")),
   ];
 }
 
-/** Draw one path that leads through the die. */
-function chanceStrokes() {
-  return [
-    shape("path", "route", { d: "M82 56H142" }),
-    shape("path", "route random", { d: "M178 56H260" }),
-    ...die(56),
-  ];
+/** Say in the open what a personal link reveals. @param {Link} link */
+function invitationNotice({ invitation, stratum }) {
+  if (!invitation) return [];
+  const group = stratum ? gap() + say("start.stratum", { stratum }) : "";
+  return [paragraph(say("start.invited") + group, "notice")];
 }
 
-/** @param {number} y  of its middle */
-function die(y) {
-  const dots = [
-    [154, y - 6],
-    [166, y - 6],
-    [160, y],
-    [154, y + 6],
-    [166, y + 6],
-  ];
-  return [
-    shape("rect", "die", { x: "146", y: `${y - 14}`, width: "28", height: "28", rx: "6" }),
-    ...dots.map(([cx, cy]) => shape("circle", "dot", { cx: `${cx}`, cy: `${cy}`, r: "2.2" })),
-  ];
-}
-
-function sheet() {
-  return [
-    shape("path", "sheet", { d: "M284 30h28l12 12v40h-40z" }),
-    shape("path", "sheet", { d: "M312 30v12h12" }),
-    shape("path", "line", { d: "M293 54h22M293 62h22M293 70h14" }),
-  ];
-}
-
-/** @param {string} tag @param {string} name @param {Record<string, string>} attributes */
-function shape(tag, name, attributes) {
-  return svgElement(tag, { class: name, ...attributes });
+/** @param {Definition} definition @param {boolean} durable */
+function storageNotice({ kiosk }, durable) {
+  if (kiosk) return [paragraph(say("start.kiosk"), "notice")];
+  return durable ? [] : [paragraph(say("start.keepsNothing"), "notice")];
 }

@@ -19,6 +19,7 @@ import { addUpView, startView } from "./view-start.js";
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  * @typedef {import("./answers.js").Drawn} Drawn
  * @typedef {import("./display.js").Display} Display
+ * @typedef {import("./navigation.js").Navigation} Navigation
  * @typedef {{definition: Definition}} Survey  the definition in the language that the person reads
  * @typedef {ReturnType<typeof createVisit>} Visit
  */
@@ -29,6 +30,7 @@ import { addUpView, startView } from "./view-start.js";
  * @param {object} parts
  * @param {Survey} parts.survey
  * @param {Display} parts.display
+ * @param {Navigation} parts.navigation
  * @param {GetRandomValues} parts.getRandomValues
  * @param {{link: Link, durable: boolean}} parts.start  what the start page says;
  *   `durable`: whether this browser stores anything for the page
@@ -39,6 +41,7 @@ import { addUpView, startView } from "./view-start.js";
 export function createVisit({
   survey,
   display,
+  navigation,
   getRandomValues,
   start,
   earlierSurveys,
@@ -56,8 +59,8 @@ export function createVisit({
   let drawn;
   /** @type {Map<string, number[]>} */
   let orders = new Map();
-  let reviewed = false;
   let isWarned = false;
+  let isEnded = false;
 
   function forget() {
     for (const question of Object.keys(answers)) delete answers[question];
@@ -65,11 +68,15 @@ export function createVisit({
     nudged = new Set();
     rounded = new Set();
     drawn = undefined;
-    reviewed = false;
   }
 
   function begin() {
-    display.show(() => startView({ ...survey, ...start, onStart: warnOrStart }));
+    // All pages and the review: pages without questions to show count as well.
+    navigation.begin(showStart, () => pages().length + 1);
+  }
+
+  function showStart() {
+    display.show(() => startView({ ...survey, ...start, getRandomValues, onStart: warnOrStart }));
   }
 
   /** Warn a person whose device remembers other surveys, until they have read it once. */
@@ -84,7 +91,9 @@ export function createVisit({
       earlierSurveys.forget();
       showFirstPage();
     };
-    display.show(() => addUpView({ ...survey, earlier, onContinue, onForget }));
+    navigation.forward(() =>
+      display.show(() => addUpView({ ...survey, earlier, onContinue, onForget })),
+    );
   }
 
   /** Draw the questions once; a person who could draw again could choose. */
@@ -96,7 +105,7 @@ export function createVisit({
       onError(error);
       return;
     }
-    goTo(0, 1);
+    goTo(0);
   }
 
   /** Return this person's pages with the questions that follow from the answers so far. */
@@ -112,83 +121,73 @@ export function createVisit({
     else rounded.delete(question);
   }
 
-  /** @param {number} at @param {string | null} [focusOn] */
-  function showPage(at, focusOn = null) {
+  /**
+   * Show a page of questions.
+   *
+   * @param {number} at
+   * @param {string | null} [changed]  the question to change, or "" for one that a change opened; the
+   *   review follows
+   */
+  function showPage(at, changed = null) {
     display.show(() =>
       questionView({
         ...survey,
         pages: pages(),
         at,
-        focusOn,
+        focusOn: changed,
         nameOf,
         orderOf: (question) => orders.get(question),
-        fromReview: reviewed,
+        fromReview: changed !== null,
         answerTo: (question) => answers[question],
         onAnswer: setAnswer,
-        onContinue: (wrong) => leavePage(at, wrong),
-        onBack: () => goBack(at),
+        onContinue: (wrong) => leavePage(at, changed, wrong),
+        onBack: navigation.back,
       }),
     );
   }
 
-  /** @param {number} at @param {Set<string>} wrong */
-  function leavePage(at, wrong) {
+  /** @param {number} at @param {string | null} changed @param {Set<string>} wrong */
+  function leavePage(at, changed, wrong) {
     const gaps = stoppingGaps(pages()[at].questions, answers, nudged, wrong);
-    if (gaps.length === 0 && reviewed) goTo(firstOpenPage(), 1);
-    else if (gaps.length === 0) goTo(at + 1, 1);
+    if (gaps.length > 0) return gaps;
+    if (changed === null) goTo(at + 1);
+    else navigation.forward(review);
     return gaps;
   }
 
-  /** Go back to the review after a change, or page by page if the change opened a question. */
-  function goBack(/** @type {number} */ at) {
-    reviewed = reviewed && firstOpenPage() === pages().length;
-    if (reviewed) review();
-    else goTo(at - 1, -1);
-  }
-
-  /** Return the first page with an open question, or the number of pages. */
-  function firstOpenPage() {
-    const at = pages().findIndex((page) =>
-      page.questions.some((question) => isOpen(question, answers, nudged)),
-    );
-    return at < 0 ? pages().length : at;
-  }
-
-  /**
-   * Show a page; pages without questions are skipped.
-   *
-   * @param {number} at  -1 is the start page, the number of pages is the review
-   * @param {1 | -1} direction
-   */
-  function goTo(at, direction) {
+  /** Show a page, or the next one with questions, or the review after the last one. @param {number} at */
+  function goTo(at) {
     const all = pages();
     let page = at;
-    while (all[page]?.questions.length === 0) page += direction;
-    if (page < 0) begin();
-    else if (page < all.length) showPage(page);
-    else review();
+    while (all[page]?.questions.length === 0) page += 1;
+    navigation.forward(page < all.length ? () => showPage(page) : review);
   }
 
+  /** Show the review, or first a page with a question that a change has opened. */
   function review() {
-    reviewed = true;
+    const open = pages().findIndex((page) =>
+      page.questions.some((question) => isOpen(question, answers, nudged)),
+    );
+    if (open >= 0) return showPage(open, "");
     display.show(() =>
       reviewView({
         ...survey,
         pages: pages(),
         answerTo: (question) => answers[question],
         isRounded: (question) => rounded.has(question),
-        onChange: (question) => showPage(pageOf(pages(), question), question),
-        onBack: () => {
-          reviewed = false;
-          goTo(pages().length - 1, -1);
-        },
+        onChange: (question) =>
+          navigation.forward(() => showPage(pageOf(pages(), question), question)),
+        onBack: navigation.back,
         onSend: send,
       }),
     );
   }
 
-  /** Clear the true answers whether or not the report could be made. */
+  /** Send once, and clear the true answers whether or not the report could be made. */
   function send() {
+    if (isEnded) return;
+    isEnded = true;
+    navigation.unwind(() => {});
     try {
       onSend(answers, drawn ?? null);
     } finally {
@@ -196,7 +195,19 @@ export function createVisit({
     }
   }
 
-  return { begin, forget };
+  /** Whether leaving the page would lose answers. */
+  function hasAnswers() {
+    return Object.keys(answers).length > 0;
+  }
+
+  /** End the visit without a report; its answers are gone. */
+  function close() {
+    isEnded = true;
+    forget();
+    navigation.unwind(() => {});
+  }
+
+  return { begin, close, forget, hasAnswers, isEnded: () => isEnded };
 }
 
 /** @param {Definition} definition @param {GetRandomValues} getRandomValues */

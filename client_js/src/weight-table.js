@@ -2,8 +2,11 @@
  * Weight tables, whose rows follow from a few integers and equal the server's.
  */
 
+import { factorial, orders, rankingAt } from "./ranking.js";
+
 /**
  * @typedef {import("./mechanism.js").ByDistance} ByDistance
+ * @typedef {import("./mechanism.js").FirstOrOrder} FirstOrOrder
  * @typedef {import("./mechanism.js").OneBit} OneBit
  * @typedef {import("./mechanism.js").Ratio} Ratio
  * @typedef {import("./mechanism.js").Table} Table
@@ -30,8 +33,10 @@ export function tableTruths(table) {
       return table.table.length;
     case "mixture":
       return tableTruths(table.first);
+    case "first_or_order":
+      return factorial(table.m);
     default:
-      throw new RangeError("unknown table");
+      throw new RangeError();
   }
 }
 
@@ -51,9 +56,16 @@ export function tableReports(table) {
       return table.table[0].length;
     case "mixture":
       return tableReports(table.first) + tableReports(table.second);
+    case "first_or_order":
+      return firstReports(table) + factorial(table.m) / factorial(table.m - table.size);
     default:
       return tableTruths(table);
   }
+}
+
+/** Return how many reports name a first choice alone. @param {FirstOrOrder} table */
+export function firstReports({ m, a }) {
+  return a === 0 ? 0 : m;
 }
 
 /**
@@ -93,6 +105,8 @@ function plainRow(table, truth) {
       return distanceRow(table, truth);
     case "explicit":
       return [...table.table[truth]];
+    case "first_or_order":
+      return rankingRow(table, truth);
     default: {
       const { a, first, b, second } = table;
       const scaled = (/** @type {number} */ by, /** @type {Window | OneBit} */ part) =>
@@ -126,6 +140,25 @@ function distanceRow({ weights }, truth) {
   row[0] = tail(truth);
   row[last] = tail(last - truth);
   return row;
+}
+
+/**
+ * Weight T where the report is true of the ranking, else L, times a for first choices, b for orders.
+ *
+ * @param {FirstOrOrder} table
+ * @param {number} truth
+ */
+function rankingRow({ m, size, a, b, T, L }, truth) {
+  const ranking = rankingAt(m, truth);
+  const place = ranking.map((_, option) => ranking.indexOf(option));
+  const firsts = place.map((at) => a * (at === 0 ? T : L));
+  // Every pair is compared, so that the time taken does not reveal the ranking.
+  const isTrue = (/** @type {number[]} */ order) =>
+    order.filter((option, i) => i === 0 || place[order[i - 1]] < place[option]).length === size;
+  return [
+    ...(a === 0 ? [] : firsts),
+    ...orders(m, size).map((order) => b * (isTrue(order) ? T : L)),
+  ];
 }
 
 /**

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { questionGroups } from "../src/answers.js";
 import { loadDefinition, readDefinition } from "../src/definition.js";
 import { DefinitionError } from "../src/definition-error.js";
 import { translateDefinition } from "../src/definition-structure.js";
@@ -22,6 +23,7 @@ import {
   halfSpace,
   itemQuestions,
   jointQuestions,
+  matrixRows,
   pickSome,
   question,
   sha256,
@@ -186,6 +188,12 @@ const GOOD_QUESTIONS = {
   "a yes/no of coins": question("a", table(square([4, 2], [1, 5]), 1), { type: "yes_no" }),
   "a number": HOURS,
   "a number that must be given": amount("a", table(MIXTURE)),
+  "a choice with a picture": (() => {
+    const form = question("a", channel(3, 3, 1));
+    const picture = { sha256: "ab".repeat(32), type: "image/webp", alt: "A cat" };
+    return { ...form, options: form.options.map((option) => ({ ...option, picture })) };
+  })(),
+  "a number on a slider": { ...HOURS, slider: { low: "None", high: "" } },
   "a date": amount("a", table(BY_DISTANCE, 1), { type: "date", grid: { low: 18_262, unit: "" } }),
   "ticks as bits": TICKS,
   "sampled ticks": question("a", bits(5, 2, 1, { alone: 1, sampled: 2 })),
@@ -204,7 +212,27 @@ const together = (changes) =>
   question("a", { ...halfSpace(5, 4, 3, 1, { s: 2, alone: 2 }), ...changes });
 const number = (shape, changes) => amount("a", table(shape), changes);
 const dated = (grid) => ({ ...number(WINDOW), type: "date", grid: { ...HOURS.grid, ...grid } });
+const ENDS = { low: "None", high: "" };
+const manyPoints = table({ ...WINDOW, k: 102, width: 3, stride: 1 });
+const PICTURE = { sha256: "ab".repeat(32), type: "image/webp", alt: "A cat" };
+const pictured = (changes, type = "single_choice") => {
+  const form = question("a", channel(3, 3, 1), { type });
+  const [first, ...others] = form.options;
+  return { ...form, options: [{ ...first, picture: { ...PICTURE, ...changes } }, ...others] };
+};
 const WRONG_OF_THEIR_TYPE = {
+  "a picture without a description": pictured({ alt: "" }),
+  "a picture with a short hash": pictured({ sha256: "ab" }),
+  "a picture with an address as its hash": pictured({ sha256: "https://example.org/cat.webp" }),
+  "a picture of another type": pictured({ type: "image/svg+xml" }),
+  "a picture with an unknown key": pictured({ onload: "x" }),
+  "a picture on a scale": { ...pictured({}, "scale"), grid: null },
+  "a slider without labels": { ...HOURS, slider: {} },
+  "a slider with an unknown key": { ...HOURS, slider: { ...ENDS, start: 3 } },
+  "a slider that is null": { ...HOURS, slider: null },
+  "a slider for a date": { ...dated({}), slider: ENDS },
+  "a slider for a choice": { ...question("a", channel(2, 3, 1)), slider: ENDS },
+  "a slider of 102 points": amount("a", manyPoints, { slider: ENDS }),
   "a number without a grid": { ...HOURS, grid: null },
   "a grid of another size": { ...HOURS, grid: { ...HOURS.grid, points: 6 } },
   "a grid with a step of 0": { ...HOURS, grid: { ...HOURS.grid, step: 0 } },
@@ -495,6 +523,125 @@ for (const [name, wrong] of Object.entries(WRONG_JOINTS)) {
 test("p = .99 is exactly the limit of the parts of a joint response", async () => {
   await read(definitionOf(jointQuestions([2, 2], 197, 1)));
   await assert.rejects(read(definitionOf(jointQuestions([2, 2], 198, 1))), refused("too_weak"));
+});
+
+/** Return a definition with all questions on one page. */
+function onOnePage(list) {
+  return definitionOf([], { pages: [{ title: "", questions: list }] });
+}
+
+test("rows of a matrix are accepted where they stand together and differ only in their texts", async () => {
+  const [a, b] = matrixRows();
+  const other = question("x", channel(2, 3, 1));
+  const { pages } = await read(onOnePage([other, a, b]));
+  assert.deepEqual(
+    questionGroups(pages[0].questions).map((group) => group.map(({ id }) => id)),
+    [["x"], ["m_a", "m_b"]],
+  );
+  const text = { text: "Satisfied with?: row b" };
+  const wrong = {
+    "a row alone": [a, other],
+    "a row elsewhere": [a, b, other, { ...b, id: "m_c" }],
+    "thirteen rows": matrixRows([..."abcdefghijklm"]),
+    "no topic": [a, { ...b, topic: undefined }],
+    "no topic at all": matrixRows(["a", "b"], { topic: undefined }),
+    "another topic": [a, { ...b, topic: "Other" }],
+    "another channel": [a, { ...b, channel: channel(4, 2, 1) }],
+    "another label": [a, { ...b, options: [...b.options].reverse() }],
+    "another stem": [a, { ...b, ...text, matrix: { ...b.matrix, text: "Satisfied with?" } }],
+    "another text": [a, { ...b, text: "Are you ill?" }],
+    "a choice": matrixRows(["a", "b"], { type: "single_choice", grid: null }),
+    "no row": [a, { ...b, matrix: { id: "m", text: "Satisfied with" } }],
+    "no matrix": [a, { ...b, matrix: null }],
+  };
+  for (const [name, rows] of Object.entries(wrong))
+    await assert.rejects(read(onOnePage(rows)), refused("malformed"), name);
+});
+
+test("a matrix is drawn whole", async () => {
+  const rows = [...matrixRows(), question("x", channel(2, 3, 1))];
+  const draw = (groups) => read({ ...onOnePage(rows), sampling: { draw: 1, groups } });
+  await draw([["m_a", "m_b"], ["x"]]);
+  await assert.rejects(draw([["m_a"], ["m_b"], ["x"]]), refused("malformed"));
+});
+
+test("the texts of a matrix are translated together, or the translation is refused", async () => {
+  const rows = matrixRows();
+  const options = rows[0].options.map(() => "");
+  const translated = (matrix, text) => {
+    const part = { text, help: "", unit: "", topic: "Contento con", options, matrix };
+    const own = { text: "", help: "", unit: "", topic: "", options, matrix: { text: "", row: "" } };
+    const texts = Object.fromEntries(TEXTS.map((name) => [name, ""]));
+    const pages = [{ title: "", questions: [part, { ...own, text: "Contento con: row b" }] }];
+    pages[0].questions[1].matrix = { text: "Contento con", row: "" };
+    return { ...onOnePage(rows), translations: { es: { ...texts, pages } } };
+  };
+  const matrix = { text: "Contento con", row: "fila a" };
+  const definition = await read(translated(matrix, "Contento con: fila a"));
+  const [a, b] = translateDefinition(definition, "es").pages[0].questions;
+  assert.deepEqual(a.matrix, { id: "m", ...matrix });
+  assert.deepEqual(b.matrix, { id: "m", text: "Contento con", row: "row b" });
+  await assert.rejects(read(translated(matrix, "Triste con: fila a")), refused("malformed"));
+  await assert.rejects(read(translated(undefined, "Contento con: fila a")), refused("malformed"));
+});
+
+/** Return a definition whose second page shows the answers to the questions of the first. */
+function withPiping(changes = {}, { multiple = false, ...settings } = {}) {
+  const source = multiple
+    ? question("a", bits(3, 3, 1, { alone: 1 }))
+    : question("a", channel(2, 3, 1));
+  const text = "At it {now}, it?";
+  const piped = { text: "At {a|it} {{now}}, {a|it}?" };
+  const list = [source, question("b", channel(2, 3, 1), { text, piped, ...changes })];
+  return definitionOf(list, { allow_skip_logic: true, ...settings });
+}
+
+test("earlier answers in a text are accepted only where this device can show them", async () => {
+  await read(withPiping());
+  await read(withPiping({ help: "it", piped: { help: "{a|it}" } }));
+  const rest = question("c", channel(2, 3, 1));
+  const drawn = { sampling: { draw: 1, groups: [["a", "b"], ["c"]] } };
+  const whole = withPiping({}, drawn);
+  await read({ ...whole, pages: [...whole.pages, { title: "", questions: [rest] }] });
+  const apart = { sampling: { draw: 1, groups: [["a"], ["b"]] } };
+  const wrong = {
+    "no skip logic": withPiping({}, { allow_skip_logic: false }),
+    "several answers": withPiping({}, { multiple: true }),
+    "another plain text": withPiping({ text: "At work?" }),
+    "a later question": withPiping({ text: "At it?", piped: { text: "At {b|it}?" } }),
+    "an unknown question": withPiping({ text: "At it?", piped: { text: "At {x|it}?" } }),
+    "an unknown text": withPiping({ piped: { title: "{a|it}" } }),
+    "no text": withPiping({ piped: {} }),
+    nothing: withPiping({ piped: null }),
+    "another draw": withPiping({}, apart),
+  };
+  for (const [name, definition] of Object.entries(wrong))
+    await assert.rejects(read(definition), refused("malformed"), name);
+});
+
+test("a translated text has the same earlier answers, in another order if need be", async () => {
+  const definition = withPiping();
+  const inSpanish = (text, piped) => {
+    const texts = Object.fromEntries(TEXTS.map((name) => [name, ""]));
+    const empty = { text: "", help: "", unit: "", options: ["", ""] };
+    const pages = [empty, { ...empty, text, piped }].map((part) => ({
+      title: "",
+      questions: [part],
+    }));
+    return { ...definition, translations: { es: { ...texts, pages } } };
+  };
+  const text = "¿En {a|su trabajo}?";
+  const checked = await read(inSpanish("¿En su trabajo?", { text }));
+  const [, { questions: list }] = translateDefinition(checked, "es").pages;
+  assert.equal(list[0].piped.text, text);
+  await read(inSpanish("", { text: "" }));
+  for (const [plain, piped] of [
+    ["¿En su trabajo?", { text: "¿En su trabajo?" }],
+    ["¿En su casa?", { text }],
+    ["¿En su trabajo?", undefined],
+    ["¿En x?", { text: "¿En {b|x}?" }],
+  ])
+    await assert.rejects(read(inSpanish(plain, piped)), refused("malformed"), plain);
 });
 
 test("a survey may store the day or the week of a release, and nothing else of its date", async () => {

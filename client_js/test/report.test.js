@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   isOpen,
   patterns,
+  questions,
   sampledCounts,
   shownPages,
   stoppingGaps,
@@ -637,7 +638,13 @@ test("the total of a survey with sampling counts the groups that reveal most", (
   const sampling = { draw: 2, groups: [["x0", "x2"], ["x1"], ["x3"]] };
   assert.equal(totalFactor({ ...survey, sampling }), "30");
   assert.equal(totalFactor(survey), "105");
-  assert.deepEqual(sampledCounts({ ...survey, sampling }), { fewest: 2, most: 3, all: 4 });
+  assert.deepEqual(sampledCounts({ ...survey, sampling }), { fewest: 2, most: 3, rows: 3 });
+});
+
+test("a matrix counts as one question, and takes the time of its rows", () => {
+  const survey = ask(channel(2, 3, 1), channel(2, 5, 1), channel(2, 2, 1), channel(2, 7, 2));
+  for (const row of questions(survey).slice(1)) row.matrix = { id: "m" };
+  assert.deepEqual(sampledCounts({ ...survey, sampling: null }), { fewest: 2, most: 2, rows: 4 });
 });
 
 test("the label of ticks says how often a report contains an option, chosen or not", () => {

@@ -16,8 +16,8 @@ const FORBIDDEN = {
   "text parsed as markup": /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser/,
   "code from text": /\beval\b|\bnew Function\b/,
   "a form": /["']form["']|FormData|\.submit\(/,
-  "a cookie, session storage, or a page added to the history":
-    /cookie(?!\.")|sessionStorage|indexedDB|history\.(?!replaceState\(null, "")|pushState/,
+  "a cookie, session storage, or a page of the history with an address or an answer":
+    /cookie(?!\.")|sessionStorage|history\.(?!replaceState\((null|\{ reloads)|state|go\(-|pushState\((next|depth\(\) \+ 1), ""\))/,
   "a style attribute": /\.style\b|["']style["']/,
   "what Safari 15 lacks": /\.at\(|hasOwn\(|structuredClone|AbortSignal\.timeout|^await /m,
 };
@@ -26,6 +26,12 @@ for (const [what, pattern] of Object.entries(FORBIDDEN)) {
     for (const name of scripts) assert.doesNotMatch(withoutComments(read(name)), pattern, name);
   });
 }
+
+test("only field mode has a database, a worker and its files", () => {
+  const pattern = /indexedDB|\bcaches\b|serviceWorker/;
+  const names = scripts.filter((name) => pattern.test(withoutComments(read(name))));
+  assert.deepEqual(names, ["fieldwork-worker.js", "fieldwork.js"]);
+});
 
 test("every import is a file beside it: no dependency, no build step", () => {
   for (const name of scripts) {
@@ -37,7 +43,7 @@ test("every import is a file beside it: no dependency, no build step", () => {
 
 /** Modules that must run anywhere: from a true answer to the bytes of the report and its numbers. */
 const PURE = [
-  ...["half-space.js", "mechanism.js", "weight-table.js", "random.js", "answers.js"],
+  ...["half-space.js", "mechanism.js", "weight-table.js", "ranking.js", "random.js", "answers.js"],
   ...["report.js", "privacy-loss.js"],
   "typed-number.js",
 ];
@@ -61,10 +67,13 @@ test("modules that make the report import only each other", () => {
 });
 
 test("every module opens with a sentence", () => {
-  for (const name of scripts) assert.match(read(name), /^\/\*\*\n \* [A-Z].*/, name);
+  for (const name of scripts) assert.match(read(name), /^\/\*\*\n \* ["A-Z].*/, name);
 });
 
+/** The modules that a page or a worker runs. */
+const RUN = ["guard.js", "opening.js", "main.js", "fieldwork.js", "fieldwork-worker.js"];
+
 test("no module but those that the page runs touches it when it is loaded", async () => {
-  const others = scripts.filter((name) => !["opening.js", "main.js"].includes(name));
+  const others = scripts.filter((name) => !RUN.includes(name));
   for (const name of others) await import(new URL(name, SOURCE));
 });

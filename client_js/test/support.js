@@ -174,3 +174,17 @@ export function deviceStorage() {
     removeItem: (key) => void entries.delete(key),
   };
 }
+
+/** The rows of a matrix `m` with scales of three points and an opt-out. */
+export function matrixRows(rows = ["a", "b"], changes = {}) {
+  return rows.map((row) =>
+    question(`m_${row}`, channel(4, 3, 1), {
+      type: "scale",
+      text: `Satisfied with: row ${row}`,
+      grid: { low: 1, step: 1, points: 3, decimals: 0, unit: "" },
+      topic: "Satisfied with",
+      matrix: { id: "m", text: "Satisfied with", row: `row ${row}` },
+      ...changes,
+    }),
+  );
+}

@@ -1,19 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { count, figure, pieces, say, sayOf, selectLanguage, setTexts } from "../src/texts.js";
 import {
   availableWords,
   chooseWords,
-  count,
-  figure,
   loadedLanguages,
-  pieces,
   preferredLanguage,
-  say,
-  sayOf,
-  selectLanguage,
-  setTexts,
   storeWords,
-} from "../src/texts.js";
+} from "../src/words.js";
 
 const SOURCE = await import("node:fs").then(({ readFileSync }) =>
   readFileSync(new URL("../src/texts.js", import.meta.url), "utf8"),
@@ -58,13 +52,23 @@ test("a value in the other writing direction is isolated", () => {
 });
 
 test("counts use the language's plural forms", () => {
-  setTexts("en", texts({ "count.pages": ["{n} page", "{n} pages"] }));
+  setTexts("en", texts({ "count.surveys": ["{n} page", "{n} pages"] }));
   assert.deepEqual(
-    [0, 1, 2, 1000000].map((n) => count("count.pages", n)),
+    [0, 1, 2, 1000000].map((n) => count("count.surveys", n)),
     ["0 pages", "1 page", "2 pages", "1000000 pages"],
   );
-  setTexts("es", texts({ "count.pages": ["{n} página", "{n} páginas"] }));
-  assert.equal(count("count.pages", 1000000), "1000000 páginas");
+  setTexts("es", texts({ "count.surveys": ["{n} página", "{n} páginas"] }));
+  assert.equal(count("count.surveys", 1000000), "1000000 páginas");
+  setTexts("uk", texts({ "count.surveys": ["{n} сторінка", "{n} сторінки", "{n} сторінок"] }));
+  assert.deepEqual(
+    [1, 2, 5, 11, 21, 22].map((n) => count("count.surveys", n)),
+    ["1 сторінка", "2 сторінки", "5 сторінок", "11 сторінок", "21 сторінка", "22 сторінки"],
+  );
+  setTexts("zh-Hans", texts({ "count.surveys": ["{n} 页"] }));
+  assert.deepEqual(
+    [1, 2].map((n) => count("count.surveys", n)),
+    ["1 页", "2 页"],
+  );
   const forms = ["zero", "one", "two", "few {n}", "many {n}", "other {n}"];
   const direction = { "language.direction": "rtl" };
   const six = Object.fromEntries(
@@ -72,7 +76,7 @@ test("counts use the language's plural forms", () => {
   );
   setTexts("ar", texts({ ...six, ...direction }));
   assert.deepEqual(
-    [0, 1, 2, 3, 11, 100].map((n) => count("count.pages", n).replace(/[\u2068\u2069]/g, "")),
+    [0, 1, 2, 3, 11, 100].map((n) => count("count.surveys", n).replace(/[\u2068\u2069]/g, "")),
     ["zero", "one", "two", "few 3", "many 11", "other 100"],
   );
 });
@@ -95,6 +99,12 @@ test("the first available preferred language is used, or else the first language
   assert.equal(preferredLanguage(["en", "pt", "pt-BR"], ["pt-BR"]), "pt-BR");
   assert.equal(preferredLanguage(["es", "en"], ["de", "fr"]), "es");
   assert.equal(preferredLanguage(["es"], []), "es");
+  for (const tag of ["zh", "zh-CN", "zh-Hans-SG"])
+    assert.equal(preferredLanguage(["en", "zh-Hans"], [tag]), "zh-Hans");
+  for (const tag of ["zh-Hant", "zh-TW", "zh-HK"]) {
+    assert.equal(preferredLanguage(["en", "zh-Hans"], [tag]), "en");
+    assert.equal(preferredLanguage(["en", "zh-Hans", "zh-TW"], [tag]), "zh-TW");
+  }
 });
 
 test("texts are in the chosen language, or in the survey's own", () => {

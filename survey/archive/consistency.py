@@ -21,6 +21,7 @@ from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Table
+from survey.store.field_boxes import box_bytes
 
 PAGE, BLOCKS = 5_000, 16
 """Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
@@ -73,6 +74,9 @@ class SurveyVersion:
     released: int | None
     questions: tuple[PublishedQuestion, ...]
     mistakes: tuple[str, ...]
+    pictures: tuple[str, ...] = ()
+    box_bytes: int = 0
+    """The length of a box of field mode, 0 if the version has no field mode."""
 
     @property
     def name(self) -> str:
@@ -112,14 +116,33 @@ def _version(
 ) -> SurveyVersion:
     name, mistakes = f'survey "{slug}" version {version}', []
     questions: tuple[PublishedQuestion, ...] = ()
+    n_box_bytes = 0
+    pictures: tuple[str, ...] = ()
     digest = hashlib.sha256(definition).hexdigest()
     if digest == sha256:
-        questions = read_definition(definition).questions
+        published = read_definition(definition)
+        questions, pictures = published.questions, tuple(published.pictures)
+        n_box_bytes = box_bytes(published) if published.field else 0
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
     if released is None:
         mistakes.append(f"{name}: the number of released reports is missing; {INCOMPLETE_COPY}")
-    return SurveyVersion(slug, version, state, released, questions, tuple(mistakes))
+    return SurveyVersion(
+        slug, version, state, released, questions, tuple(mistakes), pictures, n_box_bytes
+    )
+
+
+def _picture_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
+    """Yield pictures whose content has another hash, and pictures that are missing."""
+    stored = set()
+    for sha256, content in cast("Iterator[tuple[str, bytes]]", rows(snapshot, "picture")):
+        stored.add(sha256)
+        if (digest := hashlib.sha256(content).hexdigest()) != sha256:
+            yield f"the picture {sha256} has the SHA-256 {digest}"
+    for survey in surveys.values():
+        for sha256 in survey.pictures:
+            if sha256 not in stored:
+                yield f"{survey.name}: the picture {sha256} is missing"
 
 
 @dataclass
@@ -234,7 +257,10 @@ def _pending_ids(
         survey = surveys.get(batch.survey)
         if (batch.survey, batch.period) not in periods:
             mistakes.add((batch.survey, "a sealed batch has no key"))
-        if survey and survey.questions and (mistake := batch.mistake(survey.report_bytes)):
+        # Reports of a survey with field mode arrive in boxes, which the keeper opens.
+        has_boxes = survey and survey.box_bytes and not batch.is_resealed
+        length = survey and (survey.box_bytes if has_boxes else survey.report_bytes)
+        if survey and survey.questions and (mistake := batch.mistake(length or 0)):
             mistakes.add((batch.survey, mistake))
     mistakes.update((key, UNKNOWN_SURVEY) for key, _ in pending if key not in surveys)
     return pending, mistakes
@@ -279,13 +305,14 @@ def check(snapshot: Snapshot) -> CheckResult:
     """Rebuild the counts of every survey, stratum, bucket and question, and compare them.
 
     Also compare the number of released reports, the sizes of blocks, the lengths of codes, the
-    ids of reports, and the hash of each definition. The check reads every row once.
+    ids of reports, and the hash of each definition and picture. The check reads every row once.
     """
     surveys = read_versions(snapshot)
     mistakes = chain(
         *(survey.mistakes for survey in surveys.values()),
         _released_mistakes(snapshot, surveys),
         _pending_mistakes(snapshot, surveys),
+        _picture_mistakes(snapshot, surveys),
     )
     return CheckResult(
         surveys=len({survey.slug for survey in surveys.values()}),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from survey.audit.channels import spread
 from survey.audit.node import Check, Node
 from survey.audit.respondents import Form, all_answers, questions
+from survey.audit.whole_reports import without_translations
 from survey.mechanism import AnyChannel, HalfSpace, SubsetSelection, channel_from_json
 from survey.mechanism.joint_response import JointChannel, marginal_response
 from survey.questionnaire.canonical import canonical_json
@@ -96,6 +97,10 @@ def _weakened(form: Form) -> Iterator[Attempt]:
         name = all_questions[at]["id"]
         # All questions of a joint response must agree about it.
         weakened = all_questions[at].get("joint", {"questions": [name]})["questions"]
+        if matrix := all_questions[at].get("matrix"):
+            # All rows of a matrix must have the same channel.
+            rows = (q for q in all_questions if q.get("matrix", {}).get("id") == matrix["id"])
+            weakened = [row["id"] for row in rows]
         pages = [
             page
             | {"questions": [_weak(q) if q["id"] in weakened else q for q in page["questions"]]}
@@ -172,8 +177,8 @@ def _attempt(name: str, form: Form, content: list[Form], reason: Reason) -> Atte
     """Return a survey with these questions and all other properties of the real one."""
     numbered = [{**question, "id": f"q{i}"} for i, question in enumerate(content)]
     pages = [{"title": "", "questions": [question]} for question in numbered]
-    text = canonical_json({**form, "pages": pages, "sampling": None}).decode("utf-8")
-    return Attempt(name, text, reason)
+    content_form = {**without_translations(form), "pages": pages, "sampling": None}
+    return Attempt(name, canonical_json(content_form).decode("utf-8"), reason)
 
 
 def _at_maximums() -> Iterator[tuple[str, list[Form], Reason]]:
@@ -359,8 +364,8 @@ def _wrong_grades(definition: Definition, grades: Mapping[str, Any]) -> list[str
         "a factor": [_on_device(strength(Fraction(n), WEAK_QUESTION_ABOVE)) for n in ODDS],
         "several factors together": [n > WEAK_REPORT_ABOVE for n in ODDS],
     }
-    found = zip(expected, ("questions", "report", "odds", "together"), strict=True)
-    return [name for name, key in found if grades[key] != expected[name]]
+    pairs = zip(expected, ("questions", "report", "odds", "together"), strict=True)
+    return [name for name, key in pairs if grades[key] != expected[name]]
 
 
 def _on_device(word: str) -> str:

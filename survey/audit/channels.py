@@ -14,7 +14,15 @@ from itertools import combinations, product
 from survey.mechanism import AnyChannel, BitVector, HalfSpace, SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import pack_bits
-from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
+from survey.mechanism.weight_table import (
+    ByDistance,
+    Explicit,
+    FirstOrOrder,
+    Mixture,
+    OneBit,
+    Shape,
+    Window,
+)
 
 Truth = int | tuple[int, ...]
 """An option index, or one tick (0 or 1) per option."""
@@ -257,6 +265,10 @@ def _smaller_shape(shape: Shape, truths: int) -> Shape:
         case ByDistance():
             # With squares no weight is the sum of others, so two errors cannot cancel out.
             return ByDistance(tuple((truths - z) ** 2 for z in range(truths)))
+        case FirstOrOrder():
+            # Three options have six truths.
+            whole = shape.size == shape.m
+            return FirstOrOrder(3, 3, 0, 1, 3, 1) if whole else FirstOrOrder(3, 2, 2, 1, 3, 1)
         case Explicit():
             # Weights 1, 2, ..., rotated by one report per row, so that all sums are equal.
             k = min(len(shape.table[0]), truths)

@@ -37,20 +37,24 @@
   ];
 
   const TAGS = new RealSet([
-    ...["b", "bdi", "button", "caption", "circle", "code", "dd", "details", "dialog", "div", "dl"],
-    ...["dt", "fieldset", "figcaption", "figure", "h1", "h2", "h3", "input", "label", "legend"],
-    ...["li", "option", "p", "path", "pre", "progress", "q", "rect", "section", "select", "span"],
+    ...["a", "b", "bdi", "button", "caption", "circle", "code", "dd", "details", "dialog", "div", "dl"],
+    ...["dt", "fieldset", "figcaption", "figure", "h1", "h2", "h3", "i", "img", "input", "label"],
+    ...["legend", "li", "ol", "option", "output", "p", "path", "pre", "progress", "q", "rect"],
+    ...["section", "select", "span"],
     ...["summary", "svg", "table", "tbody", "td", "th", "thead", "tr", "ul"],
   ]);
 
   /** Attributes that load nothing and run nothing. */
   const ATTRIBUTES = new RealSet([
-    ...["aria-describedby", "aria-hidden", "aria-invalid", "aria-label", "aria-labelledby"],
-    ...["aria-pressed", "autocomplete", "class", "cx", "cy", "d", "data-label", "data-question"],
-    ...["dir", "focusable", "height", "hidden", "id", "inputmode", "lang", "max", "min", "name"],
-    ...["r", "role", "rx", "scope", "spellcheck", "tabindex", "title", "type", "value", "viewBox"],
+    ...["alt", "aria-describedby", "aria-disabled", "aria-hidden", "aria-invalid", "aria-label", "aria-labelledby"],
+    ...["aria-live", "aria-pressed", "aria-valuetext", "autocomplete", "class", "cx", "cy", "d"],
+    ...["data-label", "data-option", "data-question"],
+    ...["dir", "focusable", "height", "hidden", "href", "id", "inputmode", "lang", "max", "min", "name"],
+    ...["placeholder", "r", "role", "rx", "scope", "spellcheck", "tabindex", "title", "type", "value", "viewBox"],
     ...["width", "x", "y"],
   ]);
+
+  const PICTURE = /^data:image\/webp;base64,[A-Za-z0-9+/]+$/;
 
   const USUAL = {
     ...{ canonical: '{"pages":[]}', texts: {}, collector: "", languages: [], answers: {} },
@@ -69,6 +73,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const DAY = 86_400_000;
   const STEPS = 400;
+  /** Days from which on dates are typed as months, or as years. */
+  const KEPT = { month: 28, year: 365 };
 
   /** @param visitor  a visit in JSON @param fill  the host's generator @param digest  SHA-256 in hex */
   return (visitorText, digest) => {
@@ -297,6 +303,10 @@
           ? Promise.reject(new TypeError("no network"))
           : Promise.resolve(response(served));
       }
+      if (url.includes("/pictures/"))
+        return visitor.lacksPictures
+          ? Promise.reject(new TypeError("no picture"))
+          : Promise.resolve(response({ status: 200, body: "picture" }));
       if (isPost) for (const [key, value] of visitor.overtaken) stored.set(key, value);
       const answer = isPost ? (answers.shift() ?? { status: 201 }) : { status: 204 };
       if (answer.status === 0) return Promise.reject(new TypeError("no network"));
@@ -342,10 +352,15 @@
       if (!TAGS.has(tag)) violate(`an element ${tag} is created`);
       return nodeWith(tag, isSvg);
     };
-    const ELEMENT_EVENTS = ["click", "change", "input", "keyup", "close"];
+    const inputEvents = new RealSet();
+    const ELEMENT_EVENTS = ["click", "change", "input", "keydown", "keyup", "pointerup", "close"];
     const ELEMENT = realObject.getOwnPropertyDescriptors({
       setAttribute(name, value) {
-        if (!ATTRIBUTES.has(name)) violate(`the attribute ${text(name)} is set`);
+        // A picture in the page loads nothing.
+        const isPicture = this.tag === "img" && name === "src" && PICTURE.test(value);
+        if (!ATTRIBUTES.has(name) && !isPicture) violate(`the attribute ${text(name)} is set`);
+        // A link to another place could take an answer there; a phone number cannot.
+        if (name === "href" && !/^tel:\+?\d+$/.test(value)) violate(`a link leads to ${value}`);
         this.attributes.set(name, text(value));
         if (name === "value") this.value = text(value);
         // Browsers store entries under the names of inputs.
@@ -360,11 +375,13 @@
         this.children = added.map((child) => adopt(this, child));
       },
       addEventListener(type, callback, ...rest) {
-        if (typeof callback !== "function" || rest.length > 0)
+        // A listener for clicks may come before those of the elements inside.
+        const isCapturing = type === "click" && rest.length === 1 && rest[0] === true;
+        if (typeof callback !== "function" || (rest.length > 0 && !isCapturing))
           violate("addEventListener is called otherwise");
         if (!ELEMENT_EVENTS.includes(type))
           violate(`a listener for ${text(type)} is added to an element`);
-        this.listeners.push({ type, callback });
+        this.listeners.push({ type, callback, isCapturing });
       },
       remove() {
         detach(this);
@@ -386,6 +403,13 @@
         return descendants(this)
           .filter((child) => matches(child, selector))
           .map((child) => child.standIn);
+      },
+      dispatchEvent(event) {
+        // Only a hidden input fires its own event; a person causes all others.
+        if (this.attributes.get("type") !== "hidden" || !inputEvents.has(event))
+          violate("an event is dispatched");
+        dispatch(this, "input");
+        return true;
       },
       focus() {
         focused = this;
@@ -412,6 +436,9 @@
       },
       get id() {
         return this.attributes.get("id") ?? "";
+      },
+      get type() {
+        return this.attributes.get("type") ?? "";
       },
       set id(value) {
         this.attributes.set("id", text(value));
@@ -497,8 +524,22 @@
       return twin;
     };
     const dispatch = (node, type) => {
+      const listeners = node.listeners.filter((listener) => listener.type === type);
+      const path = [];
+      for (let at = node.parent; at; at = at.parent) path.unshift(at);
+      let isStopped = false;
+      const stopPropagation = () => {
+        isStopped = true;
+      };
+      for (const { listeners: outer } of type === "click" ? path : []) {
+        for (const { callback, isCapturing } of outer) {
+          const calls = methods("event", { preventDefault: () => {}, stopPropagation });
+          // Each press is a single tap.
+          if (isCapturing) callback(strict("event", { detail: 1, ...calls }));
+        }
+      }
       const event = strict("event", { currentTarget: node.standIn });
-      for (const { type: own, callback } of [...node.listeners]) if (own === type) callback(event);
+      if (!isStopped) for (const { callback } of listeners) callback(event);
     };
 
     /** Days since 1970 of an ISO date and back, without a clock (Howard Hinnant's algorithms). */
@@ -639,15 +680,34 @@
         },
       }),
     });
-    const history = strict(
-      "history",
-      methods("history", {
+    let [states, at] = [[null], 0];
+    const history = strict("history", {
+      get state() {
+        return states[at];
+      },
+      get length() {
+        return states.length;
+      },
+      ...methods("history", {
         replaceState(state, title, url) {
           note("address", state, title, url);
+          states[at] = state;
           [pathname, hash] = [url.split("#")[0], url.includes("#") ? `#${url.split("#")[1]}` : ""];
         },
+        // An entry of the history says nothing but its number.
+        pushState(state, title, ...rest) {
+          if (state !== at + 1 || title !== "" || rest.length > 0)
+            violate("history.pushState is called otherwise");
+          states = [...states.slice(0, state), state];
+          at = state;
+        },
+        go(by) {
+          if (states[at + by] === undefined) violate(`history.go(${text(by)}) leaves the visit`);
+          at += by;
+          Promise.resolve().then(() => dispatchToWindow("popstate"));
+        },
       }),
-    );
+    });
     const locks = strict(
       "locks",
       methods("locks", {
@@ -664,6 +724,7 @@
     });
     const windowListeners = [];
     const WINDOW_EVENTS = [
+      "beforeunload",
       "hashchange",
       "keydown",
       "offline",
@@ -671,7 +732,9 @@
       "pagehide",
       "pageshow",
       "pointerdown",
+      "popstate",
       "scroll",
+      "storage",
     ];
     const addEventListener = (type, callback, ...rest) => {
       if (!WINDOW_EVENTS.includes(type) || rest.length > 0)
@@ -680,9 +743,25 @@
     };
     const dispatchToWindow = (type, persisted = false) => {
       for (const { type: own, callback } of [...windowListeners])
-        if (own === type) callback(strict("event", { persisted }));
+        if (own === type) callback(strict("event", { persisted, key: "a", repeat: false }));
     };
+    // Speaking is an event, so a client that speaks without being asked is found.
+    const handler = { get: () => null, set: () => {} };
+    const speech = realObject.defineProperty(
+      methods("speechSynthesis", {
+        getVoices: () => [
+          strict("voice", { localService: false, lang: "es-ES" }),
+          strict("voice", { localService: true, lang: "en_GB" }),
+        ],
+        speak: () => note("speak"),
+        cancel: () => note("silence"),
+      }),
+      "onvoiceschanged",
+      handler,
+    );
     const window = strict("window", {
+      speechSynthesis: visitor.speaks ? strict("speechSynthesis", speech) : undefined,
+      SpeechSynthesisUtterance: undefined,
       ...methods("window", { addEventListener, scrollTo: () => {} }),
       crypto,
       fetch,
@@ -743,6 +822,12 @@
               locale ?? violate("Intl.getCanonicalLocales has no language"),
             ),
         }),
+      }),
+      Event: maker("Event", (type, ...rest) => {
+        if (type !== "input" || rest.length > 0) violate(`an event ${text(type)} is made`);
+        const event = strict("event", {});
+        inputEvents.add(event);
+        return event;
       }),
       TextEncoder: maker("TextEncoder", () => strict("encoder", methods("encoder", { encode }))),
       TextDecoder: maker("TextDecoder", (coding, options) => {
@@ -833,6 +918,18 @@
       const fraction = digits.slice(at).replace(/0+$/, "");
       return `${units < 0n ? "-" : ""}${digits.slice(0, at)}${fraction ? `.${fraction}${fraction.length === 3 ? "0" : ""}` : ""}`;
     };
+    /** A day, of which a coarse grid leaves only the month or the year to type. */
+    const dateTyped = ({ low, step }, index) => {
+      const day = isoOf(low + index * step);
+      const [year, month] = day.split("-");
+      if (step < KEPT.month) return day;
+      return step < KEPT.year ? `${Number(month)}/${year}` : year;
+    };
+    const TYPED = { date: dateTyped, number: typed };
+    const isSlider = (node) => node.attributes.get("type") === "range";
+    /** Without an answer a slider has its middle as its value, and nothing else has any. */
+    const emptyValue = (node) =>
+      isSlider(node) ? text(Math.floor(Number(node.attributes.get("max")) / 2)) : "";
     const fillIn = (group) => {
       const id = group.attributes.get("data-question");
       if (!(id in visitor.answers)) return;
@@ -840,20 +937,27 @@
       const { question } = questions.get(id);
       const rows = descendants(group).filter((node) => node.tag === "label");
       const field = descendants(group).find(
-        (node) => node.tag === "input" && node.attributes.get("class")?.startsWith("entry"),
+        (node) => node.tag === "input" && /^(entry|range)/.test(node.attributes.get("class")),
       );
       const points = field ? question.grid.points : 0;
-      if (Array.isArray(answer)) {
+      if (question.type === "ranking" && Array.isArray(answer)) {
+        const options = () => descendants(group).filter((node) => node.attributes.has("data-option"));
+        for (const option of answer) {
+          const button = options().find(
+            (node) => node.attributes.get("data-option") === text(option),
+          );
+          // The last option gets its place with the one before it.
+          if (button) press(button);
+        }
+      } else if (Array.isArray(answer)) {
         for (const option of answer) {
           const box = input(rowOf(rows, id, option));
           box.checked = true;
           dispatch(box, "change");
         }
       } else if (answer < points) {
-        field.value =
-          field.attributes.get("type") === "date"
-            ? isoOf(question.grid.low + answer * question.grid.step)
-            : typed(question.grid, answer);
+        if (isSlider(field)) field.value = text(answer);
+        else field.value = TYPED[question.type](question.grid, answer);
         dispatch(field, "input");
       } else {
         const radio = input(rowOf(rows, id, answer - points));
@@ -910,7 +1014,9 @@
       if (name === "start") press(ownButtons()[0]);
       else if (name === "add-up") press(ownButtons()[0]);
       else if (name === "questions") {
-        for (const group of view().children) if (group.tag === "fieldset") fillIn(group);
+        // A fieldset, or a row of a matrix.
+        const groups = descendants(view()).filter((node) => node.attributes.has("data-question"));
+        for (const group of groups) fillIn(group);
         press(ownButtons()[0]);
       } else if (name === "review") {
         if (presses > 0) return "";
@@ -926,9 +1032,10 @@
         else if (!fireNext()) return "";
       } else if (name === "refused") {
         const how = refusals.shift();
-        if (how === "again") press(ownButtons()[0]);
-        else if (how === "remove" && ownButtons().length > 1) press(ownButtons()[1]);
-        else return "";
+        const kind = how === "again" ? "button" : "button second";
+        const button = ownButtons().find((node) => node.attributes.get("class") === kind);
+        if (how === undefined || button === undefined) return "";
+        press(button);
       } else if (name === "sent" && afterSent.length > 0) {
         const how = afterSent.shift();
         const memory = () =>
@@ -975,7 +1082,8 @@
             now === before
               ? []
               : descendants(now).filter(
-                  (node) => node.tag === "input" && (node.checked || node.value !== ""),
+                  (node) =>
+                    node.tag === "input" && (node.checked || node.value !== emptyValue(node)),
                 );
           for (const node of filled) names.push(node.attributes.get("name"));
         }

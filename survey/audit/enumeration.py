@@ -75,7 +75,7 @@ class Sweep:
 
 
 class Auditor:
-    """Checks channels by running the client's files, exactly as they are served, under Node.
+    """Checks channels by running the client's modules, with the bytes that are served, under Node.
 
     With a definition, the client first reads it as a device does, and the checks use the channels
     that result from this reading instead of copies.

@@ -38,7 +38,7 @@ class Check:
 
 
 class Node:
-    """Runs the client's files, exactly as the server sends them, under Node."""
+    """Runs the client's modules under Node, with exactly the bytes that the server sends."""
 
     def __init__(
         self, files: Mapping[str, bytes], node: str | None = None, canonical: bytes | None = None
@@ -61,7 +61,9 @@ class Node:
         """
         with tempfile.TemporaryDirectory() as folder:
             for name, content in self._files.items():
-                Path(folder, name).write_bytes(content)
+                file = Path(folder, name)
+                file.parent.mkdir(exist_ok=True)
+                file.write_bytes(content)
             try:
                 run = subprocess.run(  # noqa: S603  runs the package's script and the audited client
                     [self._node, *FLAGS, str(SCRIPT)],

@@ -12,13 +12,34 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-from survey.respond.client import ICON, INDEX, STYLE, Client, words_file
-from survey.respondent_texts import LANGUAGES, device_keys, device_texts
+from survey.respond.client import (
+    FIELD_INDEX,
+    FIELD_WORKER,
+    ICON,
+    INDEX,
+    STYLE,
+    Client,
+    field_words_file,
+    words_file,
+)
+from survey.respondent_texts import (
+    LANGUAGES,
+    device_keys,
+    device_texts,
+    fieldwork_keys,
+    fieldwork_texts,
+)
 
-WORDS: Mapping[str, str] = {words_file(language): language for language in LANGUAGES}
-"""The language of each file of texts."""
+WORDS: Mapping[str, tuple[bytes, list[str]]] = {
+    **{words_file(language): (device_texts(language), device_keys()) for language in LANGUAGES},
+    **{
+        field_words_file(language): (fieldwork_texts(language), fieldwork_keys())
+        for language in LANGUAGES
+    },
+}
+"""The content and the keys of each file of texts."""
 
-NAMES = frozenset({INDEX, ICON, STYLE, *WORDS})
+NAMES = frozenset({INDEX, FIELD_INDEX, FIELD_WORKER, ICON, STYLE, *WORDS})
 
 STYLE_REQUEST = re.compile(rb"url\(|src\(|@import|image|@font-face|\\", re.IGNORECASE)
 """Style syntax that makes requests, which could depend on ticked answers, or that hides them."""
@@ -48,8 +69,9 @@ def failures(files: Mapping[str, bytes], collector: str) -> Iterator[str]:
         yield from _unknown_icon_part(files[ICON])
     if STYLE in files:
         yield from _style_requests(files[STYLE])
-    if INDEX in files:
-        yield from _altered_page(files, collector)
+    for name in (INDEX, FIELD_INDEX, FIELD_WORKER):
+        if name in files:
+            yield from _altered_page(name, files, collector)
 
 
 def place(content: bytes, at: int) -> str:
@@ -63,21 +85,21 @@ def place(content: bytes, at: int) -> str:
 
 
 def _altered_texts(name: str, content: bytes) -> Iterator[str]:
-    expected = device_texts(WORDS[name])
+    expected, keys = WORDS[name]
     if content == expected:
         return
     try:
         texts = json.loads(content)
     except (ValueError, RecursionError):
         texts = None
-    keys = device_keys()
     if not isinstance(texts, list) or len(texts) != len(keys):
         yield f"{name}: not a list of {len(keys)} texts"
         return
     altered = [
-        f"{name}: the text {key} is {str(text)[:EXCERPT]!r} instead of {str(own)[:EXCERPT]!r}"
-        for key, text, own in zip(keys, texts, json.loads(expected), strict=True)
-        if text != own
+        f"{name}: the text {key} is {str(text)[:EXCERPT]!r} "
+        f"instead of {str(expected_text)[:EXCERPT]!r}"
+        for key, text, expected_text in zip(keys, texts, json.loads(expected), strict=True)
+        if text != expected_text
     ]
     yield from altered or [f"{name}: the texts have another spelling in JSON"]
 
@@ -102,13 +124,15 @@ def _style_requests(style: bytes) -> Iterator[str]:
         yield f"{where}: the style {match[0].decode()} could make a request"
 
 
-def _altered_page(files: Mapping[str, bytes], collector: str) -> Iterator[str]:
+def _altered_page(name: str, files: Mapping[str, bytes], collector: str) -> Iterator[str]:
+    """Compare a page, or the worker of field mode, with what follows from the other files."""
     # A verification may lack files that the survey does not need; the page contains their hashes.
-    others = {name: content for name, content in files.items() if name != INDEX}
-    expected = Client({**Client.load().files, **others}, collector).page
-    lines = zip_longest(files[INDEX].split(NEWLINE), expected.split(NEWLINE), fillvalue=b"")
-    for row, pair in enumerate(lines, 1):
+    derived = (INDEX, FIELD_INDEX, FIELD_WORKER)
+    sources = {path: content for path, content in files.items() if path not in derived}
+    expected = Client({**Client.load().files, **sources}, collector).served[name]
+    rows = zip_longest(files[name].split(NEWLINE), expected.split(NEWLINE), fillvalue=b"")
+    for row, pair in enumerate(rows, 1):
         if pair[0] != pair[1]:
-            found, own = (line.decode("utf-8", "replace")[:MAX_LINE] for line in pair)
-            yield f"{INDEX}:{row}: {found!r} instead of {own!r}"
+            line, expected_line = (text.decode("utf-8", "replace")[:MAX_LINE] for text in pair)
+            yield f"{name}:{row}: {line!r} instead of {expected_line!r}"
             return

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 from survey.audit.channels import Truth, ticks
@@ -88,6 +89,9 @@ def answers_of(question: Form) -> list[Answer | None]:
     unanswered: list[Answer | None] = [None] if question["opt_out"] else []
     if kind_of(question).is_multiple:
         return [*patterns(question), *([(), None] if unanswered else [])]
+    if ranked := _count_ranked(question):
+        opt_outs = range(ranked, len(question["options"]))
+        return [*permutations(range(ranked)), *opt_outs, *unanswered]
     return [*range(_grid_points(question) + len(question["options"])), *unanswered]
 
 
@@ -96,6 +100,10 @@ def random_answer(question: Form, rng: random.Random) -> Answer | None:
     if question["opt_out"] and rng.random() < 0.1:
         return None
     n = len(question["options"])
+    if ranked := _count_ranked(question):
+        if rng.random() < 0.2 and ranked < n:
+            return rng.randrange(ranked, n)
+        return tuple(rng.sample(range(ranked), ranked))
     if not kind_of(question).is_multiple:
         return rng.randrange(_grid_points(question) + n)
     ordinary = n - question["alone"]
@@ -146,11 +154,22 @@ def _option(question: Form, option_id: str) -> Answer:
 
 
 def _truth(question: Form, answer: Answer) -> Truth:
+    if ranked := _count_ranked(question):
+        if isinstance(answer, int):
+            return math.factorial(ranked) + answer - ranked
+        return list(permutations(range(ranked))).index(answer)
     if isinstance(answer, int):
         return answer
     if question["channel"]["kind"] == SubsetSelection.kind:
         return patterns(question).index(answer)
     return ticks(len(question["options"]), answer)
+
+
+def _count_ranked(question: Form) -> int:
+    """Return how many options a ranking puts in order; 0 for other questions."""
+    if not kind_of(question).is_ranking:
+        return 0
+    return len(question["options"]) - int(question["channel"]["no_answers"])
 
 
 def _grid_points(question: Form) -> int:

@@ -137,7 +137,7 @@ function respondents({ answers, draws, idBytes, circumstances }) {
   try {
     return { body: makeReport(survey, answers, replay(draws, ranges), id, circumstances), ranges };
   } catch (error) {
-    return { refused: error.name };
+    return { refused: error.constructor.name };
   }
 }
 
@@ -243,7 +243,7 @@ function tallyOfBits(bits) {
 }
 
 const DEFAULTS = {
-  ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
+  ...{ consent: "", ethics: "", helpline: "", organization: "", exit: "", layout: "", theme: "" },
   ...{ access: "open", kiosk: false, translations: {} },
 };
 
@@ -261,7 +261,7 @@ async function accept({ canonical, prefix }) {
     if (untranslated.size > 0) form.untranslated = [...untranslated];
     return { id, canonical: JSON.stringify(form, sortedKeys) };
   } catch (error) {
-    return { refused: error.reason ?? error.name };
+    return { refused: error.reason ?? error.constructor.name };
   }
 }
 

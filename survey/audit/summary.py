@@ -15,6 +15,7 @@ from survey.audit.altered_definitions import (
     check_rejected,
     check_rejected_samples,
 )
+from survey.audit.bundled_modules import unbundled
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Check, ClientError, Node
 from survey.audit.random_generator import check_ids, sampled_reports
@@ -55,7 +56,7 @@ def run_checks(
     access = check_access(files, collector)
     yield from access
     if all(check.ok for check in access):
-        yield from run_client(files, definition, samples, node, seed)
+        yield from run_client(unbundled(files), definition, samples, node, seed)
 
 
 def run_client(
@@ -65,7 +66,7 @@ def run_client(
     node: str | None = None,
     seed: int | None = None,
 ) -> Iterator[Check]:
-    """Test the client, from reading the definition to sending reports.
+    """Test the client, whose modules are single files, from the definition to the report sent.
 
     `seed` repeats the choices of an earlier run. The checks stop if the device does not accept the
     definition, or if the client fails.

@@ -60,14 +60,14 @@ export async function makeVisit(sources, visitor) {
       if (view === "review" || view === "sending") blocks.push(count());
     }
   } catch (error) {
-    failure = String(error?.message ?? error);
+    failure = String(error?.message || error?.constructor.name || error);
   }
   const record = JSON.parse(visit.record());
   if (failure === "" && visitor.looksBack) {
     try {
       record.remembered = visit.remembered();
     } catch (error) {
-      failure = String(error?.message ?? error);
+      failure = String(error?.message || error?.constructor.name || error);
     }
   }
   return { ...record, blocks, failure, isStuck: visit.isStuck() };

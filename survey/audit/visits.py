@@ -9,12 +9,14 @@ Each run chooses visits at random; the seed in its output repeats them.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from itertools import cycle, product
 from typing import Any
 from urllib.parse import quote
@@ -36,9 +38,13 @@ from survey.audit.respondents import (
 from survey.audit.whole_reports import draw_questions
 from survey.mechanism.channel import WORD_TOTAL
 from survey.questionnaire import TEST_RUN_PREFIX, is_test_run
-from survey.questionnaire.canonical import canonical_json, read_definition
+from survey.questionnaire.canonical import ROW_TEXTS, canonical_json, read_definition
 from survey.questionnaire.definition import Definition
-from survey.respondent_texts import SOURCE
+from survey.questionnaire.kinds import kind_of
+from survey.questionnaire.kinds.base import EPOCH
+from survey.questionnaire.kinds.matrix import joined_text
+from survey.questionnaire.texts import SURVEY_TEXTS
+from survey.respondent_texts import SOURCE, base_of
 
 GROUP = "visits"
 
@@ -91,15 +97,24 @@ attempts; the last of them repeats."""
 
 MAX_WAIT = 600
 
+EMPTY_TITLE = "\u200e"
+"""The title of a page that somebody leaves: a mark that nobody sees."""
+
+NEUTRAL_PAGE = "https://www.wikipedia.org/"
+"""Where "Leave now" leads if the survey names no other page."""
+
 IDLE, IDLE_WITHOUT_DIALOG = 180_000, 120_000
 """Milliseconds after which an idle shared device restarts."""
+
+MONTH, YEAR = 28, 365
+"""Days between the points of a date's grid from which on respondents enter a month, or a year."""
 
 TEMPORARY = (408, 425, 429)
 
 FORBIDDEN = 403
 """The status with which a server refuses real reports to a test run; the device deletes them."""
 
-EXTERNAL = ("fetch", "store", "remove", "address", "leave", "reload", "lock")
+EXTERNAL = ("speak", "silence", "fetch", "store", "remove", "address", "leave", "reload", "lock")
 """Events that leave the page or outlive it."""
 
 INTERNAL = ("timer", "cancel", "fire", "random", "digest")
@@ -166,6 +181,8 @@ class Circumstances:
     dialog: bool = True
     subtle: bool = True
     digest_fails: bool = False
+    lacks_pictures: bool = False
+    speaks: bool = False
     generator_fails: int = 0
     """Number of the generator call that fails; 0 for none."""
     definition: Answer | None = None
@@ -309,6 +326,8 @@ class Scenario:
             "dialog": c.dialog,
             "subtle": c.subtle,
             "digestFails": c.digest_fails,
+            "lacksPictures": c.lacks_pictures,
+            "speaks": c.speaks,
             "generatorFails": c.generator_fails,
             "definition": asdict(c.definition) if c.definition else None,
             "stored": stored,
@@ -335,9 +354,28 @@ class Scenario:
             names = draw_questions(sampling["groups"], sampling["draw"], draw)
             sample = [q["id"] for q in questions(self.form) if q["id"] in names]
         c = self.circumstances
-        respondent = Respondent(dict(answers), sample, self.id_bytes, c.stratum, c.invitation)
+        entered = {q["id"]: q for q in questions(self.form) if q["id"] in answers}
+        taken = {name: _as_entered(q, answers[name]) for name, q in entered.items()}
+        respondent = Respondent(taken, sample, self.id_bytes, c.stratum, c.invitation)
         draw = uniform_below(cycle(self.words))
         return report_of(self.form, self.sha256, respondent, draw).decode()
+
+
+def _as_entered(question: Form, answer: Any) -> Any:
+    """Return the answer that the device takes from what a respondent enters for another one.
+
+    A month or year stands for the point of the grid nearest to its middle, so not all points of
+    such grids can be entered.
+    """
+    grid = question["grid"]
+    if not kind_of(question).is_date or grid["step"] < MONTH or answer >= grid["points"]:
+        return answer
+    low, step, last = grid["low"], grid["step"], grid["points"] - 1
+    day = EPOCH + timedelta(low + answer * step)
+    middle = day.replace(day=15) if step < YEAR else day.replace(month=7, day=1)
+    within = min(max((middle - EPOCH).days - low, 0), last * step)
+    # Rounded half up.
+    return (2 * within + step) // (2 * step)
 
 
 def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
@@ -346,6 +384,7 @@ def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:
     events, loads = _loading(scenario)
     if c.stored:
         return [*events, *_resumption(scenario, c.stored, 0)]
+    events += _pictures(scenario) if loads else []
     if not loads or c.generator_fails:
         return [*events, *_departure(scenario, "cannot", 0)]
     if (view := c.exit_at or c.interrupted_at) in VIEWS:
@@ -380,6 +419,15 @@ def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
         path = "/folder/#slug=" + scenario.slug + "&" if c.collector else f"/s/{scenario.slug}#"
         events.append(["address", None, "", f"{path}d={scenario.prefix}&i="])
     return events, loads
+
+
+def _pictures(scenario: Scenario) -> Iterator[list[Any]]:
+    """Yield the requests for all pictures of the survey, which depend on nothing else."""
+    options = [option for question in questions(scenario.form) for option in question["options"]]
+    for sha256 in dict.fromkeys(o["picture"]["sha256"] for o in options if "picture" in o):
+        digest = base64.b64encode(bytes.fromhex(sha256)).decode("ascii")
+        asked = {**PRIVATE, "cache": "default", "integrity": f"sha256-{digest}"}
+        yield ["fetch", f"{scenario.circumstances.collector}/pictures/{sha256}", asked, 0]
 
 
 def _resumption(scenario: Scenario, entry: str, now: int) -> Iterator[list[Any]]:
@@ -451,7 +499,7 @@ def _departure(scenario: Scenario, view: str, now: int) -> list[list[Any]]:
     """Return the event by which the page is left or restarts at a view, if any."""
     c = scenario.circumstances
     if c.exit_at == view and not scenario.is_kiosk:
-        return [["leave", scenario.form.get("exit") or "about:blank"]]
+        return [["leave", scenario.form.get("exit") or NEUTRAL_PAGE]]
     # A report on its way may be stored nowhere else, so only a page that has lost it restarts.
     can_restart = view not in ("sending", "waiting")
     restarts = c.interrupted_at == view and (
@@ -499,9 +547,9 @@ def mismatch(scenario: Scenario, body: str, record: Mapping[str, Any]) -> str:
         return "does not end"
     events = [event for event in record["events"] if event[0] in EXTERNAL]
     expected = json.loads(json.dumps(expected_events(scenario, body)))
-    for event, other in zip(events, expected, strict=False):
-        if event != other:
-            return difference(event, other)
+    for event, expected_event in zip(events, expected, strict=False):
+        if event != expected_event:
+            return difference(event, expected_event)
     if len(events) != len(expected):
         rest = events[len(expected) :] or expected[len(events) :]
         kind = "unexpected" if len(events) > len(expected) else "missing"
@@ -514,8 +562,8 @@ def mismatch(scenario: Scenario, body: str, record: Mapping[str, Any]) -> str:
 def _remains(scenario: Scenario, record: Mapping[str, Any]) -> str:
     """Describe data that a visit leaves in the browser's history or memory, or return ""."""
     titles = {event[1] for event in record["events"] if event[0] == "title"}
-    if not titles <= _titles(scenario.form):
-        return f"another title in the browser's history: {min(titles - _titles(scenario.form))}"
+    if unexpected_titles := titles - _titles(scenario.form) - {EMPTY_TITLE}:
+        return f"another title in the browser's history: {min(unexpected_titles)}"
     if record.get("remembered"):
         return "remembers answers after sending or leaving"
     c = scenario.circumstances
@@ -526,7 +574,8 @@ def _remains(scenario: Scenario, record: Mapping[str, Any]) -> str:
 
 
 def _titles(form: Form) -> set[str]:
-    return {"", form["title"], *(each["title"] for each in form.get("translations", {}).values())}
+    translations = form.get("translations", {}).values()
+    return {"", form["title"], *(translation["title"] for translation in translations)}
 
 
 def difference(event: Sequence[Any], expected: Sequence[Any]) -> str:
@@ -539,11 +588,15 @@ def difference(event: Sequence[Any], expected: Sequence[Any]) -> str:
         return f"{_event_text(event)} instead of {_event_text(expected)}"
     names = {"fetch": ("address", "options", "time")}.get(event[0], ("",) * len(event))
     pairs = zip(names, event[1:], expected[1:], strict=False)
-    name, part, other = next(pair for pair in pairs if pair[1] != pair[2])
+    name, part, expected_part = next(pair for pair in pairs if pair[1] != pair[2])
     if isinstance(part, dict):
-        key = next(key for key in [*part, *other] if part.get(key) != other.get(key))
-        name, part, other = key, part.get(key), other.get(key)
-    return f"{event[0]}: {name} {_text_difference(str(part), str(other))}".replace("  ", " ")
+        key = next(
+            key for key in [*part, *expected_part] if part.get(key) != expected_part.get(key)
+        )
+        name, part, expected_part = key, part.get(key), expected_part.get(key)
+    return f"{event[0]}: {name} {_text_difference(str(part), str(expected_part))}".replace(
+        "  ", " "
+    )
 
 
 def _text_difference(text: str, expected: str) -> str:
@@ -553,7 +606,7 @@ def _text_difference(text: str, expected: str) -> str:
     '...abcabcabcabcabcabcabcabcabcabcd instead of ...abcabcabcabcabcabcabcabcabcabce'
     """
     pairs = enumerate(zip(text, expected, strict=False))
-    at = max(next((i for i, (one, other) in pairs if one != other), 0) - 30, 0)
+    at = max(next((i for i, (a, b) in pairs if a != b), 0) - 30, 0)
     start = "..." if at else ""
     return f"{start}{text[at : at + 90]} instead of {start}{expected[at : at + 90]}"
 
@@ -595,21 +648,25 @@ def _internal(record: Mapping[str, Any]) -> list[Any]:
 
 
 def check_visits(
-    node: Node, files: Mapping[str, bytes], definition: Definition, seed: int
+    node: Node,
+    files: Mapping[str, bytes],
+    definition: Definition,
+    seed: int,
+    most: int | None = None,
 ) -> Iterator[Check]:
-    """Make all visits, and check each group of them."""
+    """Make all visits, or at most some of each group, and check each group of them."""
     rng = random.Random(seed)  # noqa: S311  only the choice of visits
     form: Form = json.loads(definition.canonical)
     every = 1 + sum(len(question["options"]) for question in questions(form)) // MANY_OPTIONS
     for name, all_scenarios in _Plan(form, tuple(_texts(files)), rng).groups():
-        scenarios = rng.sample(all_scenarios, -(-len(all_scenarios) // every))
+        n = -(-len(all_scenarios) // every)
+        scenarios = rng.sample(all_scenarios, n if most is None else min(n, most))
         yield _check_group(node, files, f"{name}, seed {seed}", scenarios)
 
 
 def closest(tag: str, languages: Sequence[str]) -> str:
     """Return the language with a tag, whatever its region, or else the first one."""
-    base = tag.split("-")[0].lower()
-    same_base = [language for language in languages if language.split("-")[0].lower() == base]
+    same_base = [language for language in languages if base_of(language) == base_of(tag)]
     return next(iter([tag] if tag in languages else same_base or languages))
 
 
@@ -629,11 +686,11 @@ def _check_group(
     records = iter(node.ask(visits=[{"texts": _texts(files), "visitors": visitors}])["visits"][0])
     for scenario in scenarios:
         bodies = [scenario.body(answers) for answers in scenario.answer_sets]
-        own = [next(records) for _ in bodies]
-        for body, record in zip(bodies, own, strict=True):
+        scenario_records = [next(records) for _ in bodies]
+        for body, record in zip(bodies, scenario_records, strict=True):
             if fault := mismatch(scenario, body, record):
                 return Check(GROUP, name, False, f"{fault} ({_description(scenario)})")
-        if fault := interference(scenario, bodies, own):
+        if fault := interference(scenario, bodies, scenario_records):
             return Check(GROUP, name, False, f"{fault} ({_description(scenario)})")
     detail = f"{len(visitors)} visits: all events as expected, whatever the answers"
     return Check(GROUP, name, True, detail)
@@ -641,8 +698,8 @@ def _check_group(
 
 def _description(scenario: Scenario) -> str:
     """Describe the circumstances that differ from the default ones."""
-    usual, own = asdict(Circumstances()), asdict(scenario.circumstances)
-    unusual = [f"{name} {own[name]}"[:90] for name in own if own[name] != usual[name]]
+    usual, values = asdict(Circumstances()), asdict(scenario.circumstances)
+    unusual = [f"{name} {values[name]}"[:90] for name in values if values[name] != usual[name]]
     return "; ".join(unusual) or "default circumstances"
 
 
@@ -651,28 +708,31 @@ class _Plan:
 
     def __init__(self, form: Form, languages: tuple[str, ...], rng: random.Random) -> None:
         self.form, self.available, self.rng = form, languages, rng
-        self.translated = _translated(form, languages)
+        self.translated = with_translations(form, languages)
         self.kiosk = {**form, "kiosk": True}
         self.leaving = {**form, "exit": "https://www.example.org/weather"}
 
     def groups(self) -> Iterator[tuple[str, list[Scenario]]]:
-        """Yield the name and the scenarios of each group."""
-        yield "computing", [self._scenario(counts=True, failures=(Answer(503),)) for _ in range(5)]
-        yield "languages", list(self._languages())
-        yield "invitations and groups", list(self._invitations())
-        yield "another host", list(self._other_host())
-        yield "failures", list(self._failures())
-        yield "refusals", list(self._refusals())
-        yield "earlier reports", list(self._earlier())
-        yield "devices", list(self._devices())
-        yield "shared devices", list(self._shared())
-        yield "leaving", list(self._leaving())
-        yield "interruptions", list(self._interruptions())
-        yield "links", list(self._links())
-        yield "obstacles", list(self._obstacles())
+        """Yield the name and the scenarios of each group, the fastest ones first.
 
-    def _scenario(self, own: Form | None = None, **circumstances: Any) -> Scenario:
-        form = self.form if own is None else own
+        A client that breaks the promise is then rejected sooner.
+        """
+        yield "links", list(self._links())
+        yield "another host", list(self._other_host())
+        yield "obstacles", list(self._obstacles())
+        yield "devices", list(self._devices())
+        yield "interruptions", list(self._interruptions())
+        yield "leaving", list(self._leaving())
+        yield "shared devices", list(self._shared())
+        yield "failures", list(self._failures())
+        yield "earlier reports", list(self._earlier())
+        yield "invitations and groups", list(self._invitations())
+        yield "computing", [self._scenario(counts=True, failures=(Answer(503),)) for _ in range(5)]
+        yield "refusals", list(self._refusals())
+        yield "languages", list(self._languages())
+
+    def _scenario(self, form: Form | None = None, **circumstances: Any) -> Scenario:
+        form = self.form if form is None else form
         return Scenario(
             Circumstances(**circumstances),
             form,
@@ -693,8 +753,8 @@ class _Plan:
 
     def _languages(self) -> Iterator[Scenario]:
         for languages in LANGUAGES:
-            for own in (self.form, self.translated):
-                yield self._scenario(own, languages=languages)
+            for form in (self.form, self.translated):
+                yield self._scenario(form, languages=languages)
         for view in VIEWS:
             for language in self.translated["translations"]:
                 switch = {"switch_at": view, "switch_to": language}
@@ -702,18 +762,18 @@ class _Plan:
 
     def _invitations(self) -> Iterator[Scenario]:
         invited = {**self.form, "access": "invitation"}
-        for own in (self.form, invited, self.translated) * 2:
+        for form in (self.form, invited, self.translated) * 2:
             for group in ("", random_group(self.rng), random_group(self.rng)):
                 failures = self._some_failures(self.rng.randrange(3))
                 token = random_token(self.rng)
-                yield self._scenario(own, invitation=token, stratum=group, failures=failures)
+                yield self._scenario(form, invitation=token, stratum=group, failures=failures)
         for token, group in product(RARE_TOKENS, RARE_GROUPS):
             yield self._scenario(invitation=token, stratum=group)
 
     def _other_host(self) -> Iterator[Scenario]:
         collector = "https://collector.example"
-        for own in (self.form, self.translated, self.kiosk):
-            yield self._scenario(own, collector=collector, failures=self._some_failures(2))
+        for form in (self.form, self.translated, self.kiosk):
+            yield self._scenario(form, collector=collector, failures=self._some_failures(2))
         token, group = random_token(self.rng), random_group(self.rng)
         yield self._scenario(collector=collector, invitation=token, stratum=group)
 
@@ -766,6 +826,8 @@ class _Plan:
             failures = self._some_failures(self.rng.randrange(4))
             yield self._scenario(storage=storage, failures=failures)
         yield self._scenario(locks=False)
+        yield self._scenario(speaks=True)
+        yield self._scenario(self.translated, speaks=True, switch_at="questions", switch_to="es")
         yield self._scenario(dialog=False, failures=(Answer(-1),))
         yield self._scenario(remembered='{"surveys":2,"factor":"30"}')
         yield self._scenario(after_sent=("remember",))
@@ -774,22 +836,22 @@ class _Plan:
 
     def _shared(self) -> Iterator[Scenario]:
         translated = {**self.kiosk, "translations": self.translated["translations"]}
-        for own in (self.kiosk, translated):
+        for form in (self.kiosk, translated):
             for n in (0, 1, 4, 10):
                 failures = self._some_failures(n)
-                yield self._scenario(own, failures=failures)
-            yield self._scenario(own, failures=(Answer(422),), after_refusal=("again",))
-            yield self._scenario(own, dialog=False, storage="denied")
-            yield self._scenario(own, idles=True)
-            yield self._scenario(own, idles=True, dialog=False)
+                yield self._scenario(form, failures=failures)
+            yield self._scenario(form, failures=(Answer(422),), after_refusal=("again",))
+            yield self._scenario(form, dialog=False, storage="denied")
+            yield self._scenario(form, idles=True)
+            yield self._scenario(form, idles=True, dialog=False)
 
     def _leaving(self) -> Iterator[Scenario]:
-        for own in (self.form, self.leaving, self.kiosk):
+        for form in (self.form, self.leaving, self.kiosk):
             for view in VIEWS:
-                yield self._scenario(own, exit_at=view)
-            yield self._scenario(own, interrupted_at="review", interruptions=HIDDEN)
+                yield self._scenario(form, exit_at=view)
+            yield self._scenario(form, interrupted_at="review", interruptions=HIDDEN)
             for view in ("sending", "waiting", "sent"):
-                yield self._scenario(own, exit_at=view, failures=(Answer(503),))
+                yield self._scenario(form, exit_at=view, failures=(Answer(503),))
 
     def _interruptions(self) -> Iterator[Scenario]:
         for interruptions in (RESTORED, OTHER_LINK):
@@ -798,8 +860,8 @@ class _Plan:
                 "failures": (Answer(503),),
             }
             for view in (*VIEWS, "sending", "waiting", "sent"):
-                for own in (self.form, self.kiosk):
-                    yield self._scenario(own, interrupted_at=view, **interrupted)
+                for form in (self.form, self.kiosk):
+                    yield self._scenario(form, interrupted_at=view, **interrupted)
             yield self._scenario(prefix="0" * PREFIX, interrupted_at="cannot", **interrupted)
 
     def _links(self) -> Iterator[Scenario]:
@@ -820,12 +882,13 @@ class _Plan:
         yield self._scenario(slug=f"{self.form['slug']}-again")
         yield self._scenario(subtle=False)
         yield self._scenario(digest_fails=True)
+        yield self._scenario(lacks_pictures=True)
         for call in range(1, self._generator_calls() + 1):
             yield self._scenario(generator_fails=call)
         for status in (0, 200, 403, 404, 410, 429, 500, 503):
             yield self._scenario(definition=Answer(status))
-        other = canonical_json({**self.form, "version": 999}).decode()
-        yield self._scenario(definition=Answer(200, body=other))
+        other_version = canonical_json({**self.form, "version": 999}).decode()
+        yield self._scenario(definition=Answer(200, body=other_version))
 
 
 def _temporary(rng: random.Random) -> Answer:
@@ -834,39 +897,56 @@ def _temporary(rng: random.Random) -> Answer:
     return Answer(status, headers if status > 0 else {})
 
 
-def _translated(form: Form, languages: Sequence[str]) -> Form:
+def with_translations(form: Form, languages: Sequence[str]) -> Form:
     """Return the survey with its translations, or with artificial ones in all languages."""
     if form.get("translations"):
         return form
-    texts = ("title", "introduction", "consent", "ethics", "helpline", "contact", "thanks")
+    optional = {"organization"} - form.keys()
+    texts = [name for name in SURVEY_TEXTS if name not in optional]
 
-    def shown(language: str, text: str) -> str:
+    def mark(language: str, text: str) -> str:
         return f"{text} ({language})" if text else ""
 
     def translation(language: str) -> dict[str, Any]:
         return {
-            **{name: shown(language, form.get(name, "")) for name in texts},
+            **{name: mark(language, form.get(name, "")) for name in texts},
             "pages": [
                 {
-                    "title": shown(language, page["title"]),
+                    "title": mark(language, page["title"]),
                     "questions": [
-                        _translated_question(q, language, shown) for q in page["questions"]
+                        _translated_question(q, language, mark) for q in page["questions"]
                     ],
                 }
                 for page in form["pages"]
             ],
         }
 
-    others = [language for language in languages if language != form["language"]]
-    return {**form, "translations": {language: translation(language) for language in others}}
-
-
-def _translated_question(question: Form, language: str, shown: Any) -> dict[str, Any]:
-    grid = question["grid"] or {}
+    other_languages = [language for language in languages if language != form["language"]]
     return {
-        "text": shown(language, question["text"]),
-        "help": shown(language, question["help"]),
-        "unit": shown(language, grid.get("unit", "")),
-        "options": [shown(language, option["label"]) for option in question["options"]],
-        **({"topic": shown(language, question["topic"])} if "topic" in question else {}),
+        **form,
+        "translations": {language: translation(language) for language in other_languages},
+    }
+
+
+def _translated_question(question: Form, language: str, mark: Any) -> dict[str, Any]:
+    grid = question["grid"] or {}
+    ends = question.get("slider", {})
+    slider_labels = {end: mark(language, label) for end, label in ends.items()}
+    pictures = [option.get("picture", {}).get("alt", "") for option in question["options"]]
+    # Its fallback is the marked text, as the device requires.
+    piped = {name: mark(language, text) for name, text in question.get("piped", {}).items()}
+    text, row = mark(language, question["text"]), {}
+    if "matrix" in question:
+        row = {name: mark(language, question["matrix"][name]) for name in ROW_TEXTS}
+        text = joined_text(**row)
+    return {
+        "text": text,
+        "help": mark(language, question["help"]),
+        "unit": mark(language, grid.get("unit", "")),
+        "options": [mark(language, option["label"]) for option in question["options"]],
+        **({"topic": mark(language, question["topic"])} if "topic" in question else {}),
+        **({"slider": slider_labels} if slider_labels else {}),
+        **({"pictures": [mark(language, alt) for alt in pictures]} if any(pictures) else {}),
+        **({"matrix": row} if row else {}),
+        **({"piped": piped} if piped else {}),
     }

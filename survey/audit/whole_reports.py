@@ -225,8 +225,19 @@ def pair(form: Form, first: Form, second: Form) -> Pair:
         two_questions = [resized(first, sizes[0]), resized(second, sizes[1])]
         if math.prod(map(_number_of_reports, two_questions)) <= LIMIT:
             break
-    pages = [{"title": "", "questions": [question]} for question in _linked(*two_questions)]
-    return Pair({**form, "pages": pages, "sampling": None}, sizes)
+    linked = map(without_neighbors, _linked(*two_questions))
+    pages = [{"title": "", "questions": [question]} for question in linked]
+    return Pair({**without_translations(form), "pages": pages, "sampling": None}, sizes)
+
+
+def without_neighbors(question: Form) -> Form:
+    """Return a question without the keys that need other questions: its matrix, earlier answers."""
+    return {name: value for name, value in question.items() if name not in ("matrix", "piped")}
+
+
+def without_translations(form: Form) -> Form:
+    """Return a survey without its translations, which have the shape of all of its questions."""
+    return {name: value for name, value in form.items() if name != "translations"}
 
 
 def _has_few_answers(question: Form) -> bool:
@@ -260,7 +271,8 @@ def resized(question: Form, size: Size) -> Form:
         return _smaller_grid(question, ordinary + 1)
     if kind_of(question).is_multiple:
         return _smaller_multiple_choice(question, ordinary, T)
-    return _smaller_choice(question, max(ordinary, 2), T)
+    # A ranking has at least three options.
+    return _smaller_choice(question, 3 if kind_of(question).is_ranking else max(ordinary, 2), T)
 
 
 def _smaller_grid(question: Form, points: int) -> Form:

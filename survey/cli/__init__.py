@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from survey.store import Store
 
 MODULES: Mapping[str, tuple[str, ...]] = {
-    "surveys": ("check", "publish", "schedule", "close", "link", "invite"),
+    "surveys": ("check", "publish", "schedule", "close", "link", "invite", "import-tablet"),
     "results": ("estimate", "export", "simulate"),
     "plan": ("plan",),
     "client": ("bundle", "verify"),

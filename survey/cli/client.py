@@ -51,7 +51,11 @@ def bundle(directory: Path, collector: str) -> None:
         if headers["files"].get(name) == value:
             click.echo(f"    {name}: {value}")
     click.echo(f"    Cache-Control: {headers['page']['Cache-Control']} (with index.html)")
-    click.echo(f"    Cache-Control: {headers['files']['Cache-Control']} (with all other files)")
+    click.echo(f"    Cache-Control: {headers['files']['Cache-Control']} (with the files in client)")
+    click.echo(
+        "\nThe files in the folder field need another policy, and the Cache-Control of index.html:"
+    )
+    click.echo(f"    Content-Security-Policy: {headers['field']['Content-Security-Policy']}")
     if not client.collector:
         return
     click.echo(f"\nAdd the host's origin to SURVEY_CLIENT_ORIGINS on {client.collector}.")

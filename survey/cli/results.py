@@ -276,6 +276,8 @@ def _truth_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[s
         width = max((len(option.label) for option in question.options), default=0)
         for option in question.options:
             yield f"    {option.label:<{width}}  {truth.shares[option.id]:.1%}"
-        if truth.mean is not None:
-            mean = number_format(question, "mean").text(truth.mean)
-            yield f"    Mean of those who answer: {mean}"
+        labels = {option.id: f"Mean rank of “{option.label}”" for option in question.options}
+        formatter = number_format(question, "mean")
+        for name, mean in truth.means.items():
+            label = labels.get(name, "Mean")
+            yield f"    {label} among those who answer: {formatter.text(mean)}"

@@ -340,11 +340,12 @@ def audit(slug: str | None, samples: int, seed: int | None, as_json: bool) -> No
     """Check that the client randomizes exactly as the definition of SLUG (default: demo) states."""
     from survey import demo as demo_survey
     from survey.audit.summary import run_checks, to_json, to_text
-    from survey.respond.client import INDEX, Client
+    from survey.respond.client import FIELD_INDEX, FIELD_WORKER, INDEX, Client
     from survey.store import find_survey
 
     client = Client.load()
-    files = {**client.files, INDEX: client.page}
+    served = client.served
+    files = {**client.files, **{name: served[name] for name in (INDEX, FIELD_INDEX, FIELD_WORKER)}}
     survey = find_survey(configured_store(), slug) if slug else None
     definition = survey.definition if survey else demo_survey.definition()
     checks = []
@@ -362,7 +363,7 @@ def audit(slug: str | None, samples: int, seed: int | None, as_json: bool) -> No
 @port_option
 @click.option(
     "--respondents",
-    default=80_000,
+    default=200_000,
     show_default=True,
     type=click.IntRange(0, 1_000_000),
     help="Number of simulated respondents.",

@@ -19,7 +19,7 @@ from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.privacy_loss import WEAK_QUESTION_ABOVE, odds_in_words
 from survey.results.plan.chart import survey_design_chart, write_chart
-from survey.results.plan.compute import LEVEL
+from survey.results.plan.compute import LEVEL, mean_margin
 from survey.results.plan.question_design import BINS, QuestionDesign, compare_bins
 from survey.results.plan.survey_design import (
     Pair,
@@ -222,7 +222,11 @@ def _describe(item: QuestionDesign) -> str:
     gain = f", intervals narrower by a factor of {item.gain:.2f}" if item.gain > 1 else ""
     joint = item.question.joint
     mechanism = joint.mechanism if joint else item.question.mechanism
-    return f"{mechanism}{epsilon}{', randomized jointly' if joint else ''}{gain}"
+    ranks = ""
+    if item.question.kind.is_ranking:
+        margin = rounded(mean_margin(item.question, item.responses), decimals=1, digits=2)
+        ranks = f", mean ranks ±{margin}"
+    return f"{mechanism}{epsilon}{', randomized jointly' if joint else ''}{gain}{ranks}"
 
 
 def _bins_lines(questions: Sequence[BaseQuestion], design: SurveyDesign) -> list[str]:

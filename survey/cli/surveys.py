@@ -17,6 +17,7 @@ import click
 from survey.cli import PATH, combine, configured_settings, configured_store, quantity
 from survey.collect.invitations import (
     QR_FORMATS,
+    field_link,
     issue_invitations,
     new_tokens,
     qr_code,
@@ -27,7 +28,15 @@ from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.publication import validate_schedule
 from survey.collect.release import utc_today
-from survey.errors import ClosedError, DefinitionError, StoreError, SurveyError
+from survey.errors import (
+    ClosedError,
+    DefinitionError,
+    NotFoundError,
+    OutdatedError,
+    ReportError,
+    StoreError,
+    SurveyError,
+)
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
@@ -87,7 +96,8 @@ def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: 
     survey = find_survey(store, slug)
     if survey.state == "closed":
         raise ClosedError(f"{slug} is closed; closing is permanent")
-    changed = validate_schedule(updated_schedule(survey.schedule, opens, closes, limit))
+    changed = updated_schedule(survey.schedule, opens, closes, limit)
+    validate_schedule(changed, survey.definition.field_until)
     if changed != survey.schedule:
         store.set_schedule(survey.key, changed)
     click.echo(f"{slug} accepts {describe_schedule(changed)}")
@@ -198,14 +208,20 @@ page_option = click.option(
 @click.option(
     "--qr", type=PATH, metavar="FILE", help="Also write it as a QR code to FILE.svg or FILE.png."
 )
-def link(slug: str, page: str, qr: Path | None) -> None:
+@click.option("--tablet", is_flag=True, help="Link that prepares a tablet for field mode.")
+def link(slug: str, page: str, qr: Path | None, tablet: bool) -> None:
     """Print the open link of SLUG; anybody can use it any number of times."""
     survey = _open_survey(configured_store(), slug)
+    if tablet and survey.definition.field is None:
+        raise SurveyError(f"{slug} has no field mode; publish a version with field_until")
     if survey.definition.access == "invitation":
         raise SurveyError(
             f"{slug} accepts responses by invitation only; create links with: survey invite {slug}"
         )
-    address = respondent_link(survey, _settings_of_links(page), page=page)
+    settings = _settings_of_links(page)
+    address = respondent_link(survey, settings, page=page)
+    if tablet:
+        address = field_link(survey, settings, page)
     if qr:
         image_format = qr.suffix.lower().removeprefix(".")
         if image_format not in QR_FORMATS:
@@ -248,6 +264,34 @@ def invite(
         click.echo("\n".join(links))
     else:
         click.echo(f"wrote {quantity(count, 'invitation')} to {csv_file}; each works once")
+
+
+@click.command()
+@click.argument("slug")
+@click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
+def import_tablet(slug: str, files: Sequence[Path]) -> None:
+    """Import FILEs that tablets in field mode have saved; repeated slots count once.
+
+    If a file cannot be imported, the command says why, imports the others and exits with 1.
+    """
+    from survey.collect.incoming_reports import Intake
+
+    store = configured_store()
+    find_survey(store, slug)
+    intake, all_imported = Intake(store), True
+    for file in files:
+        try:
+            n_slots = intake.receive_file(slug, file.read_bytes(), utc_today())
+        except (ReportError, OutdatedError, ClosedError, NotFoundError) as error:
+            message, all_imported = str(error), False
+        except OSError as error:
+            message, all_imported = str(error.strerror), False
+        else:
+            click.echo(f"{file}: imported {quantity(n_slots, 'slot')}; releases show the responses")
+            continue
+        click.echo(f"{file}: {message}", err=True)
+    if not all_imported:
+        sys.exit(1)
 
 
 def _open_survey(store: Store, slug: str) -> PublishedSurvey:

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -26,6 +26,7 @@ from survey.errors import (
     ClosedError,
     FullError,
     InvitationNeededError,
+    LateBoxesError,
     MalformedReportError,
     NotFoundError,
     NotOpenError,
@@ -36,11 +37,23 @@ from survey.errors import (
     TestRunError,
 )
 from survey.questionnaire import is_test_run
-from survey.questionnaire.definition import MAX_REPORT_BYTES, MAX_STRATUM_LENGTH, Definition
+from survey.questionnaire.definition import (
+    MAX_REPORT_BYTES,
+    MAX_STRATUM_LENGTH,
+    Definition,
+    report_body,
+)
 from survey.store import GRACE, PublishedSurvey, Store, StoredReport
+from survey.store.field_boxes import box_bytes, box_id, seal_box
 
 MAX_DEFINITIONS = 256
 """Most parsed definitions in the cache."""
+
+QUEUE_MARK = b"survey-field 1 "
+"""The start of each file in which a tablet saves its queue."""
+
+QUEUE_HEAD = re.compile(QUEUE_MARK + rb"(?P<slug>[a-z0-9-]{1,100}) (?P<sha256>[0-9a-f]{64})")
+"""The first line of such a file; all boxes of the queue follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +84,65 @@ class Intake:
         if is_test_run(slug):
             raise TestRunError("this is a test run: it stores simulated reports only")
         report = accept(submission, definition)
+        if definition.field:
+            # The keeper expects a box in each arriving report of a survey with field mode.
+            report = replace(report, codes=seal_box(definition, _body(submission, definition)))
         self._committer.add(Arrival(slug, submission.definition, report, today))
+
+    def receive_boxes(self, slug: str, sha256: str, content: bytes, today: date) -> None:
+        """Store the boxes of a tablet in field mode, or raise the error with which it is refused.
+
+        `content` contains any number of boxes. Nobody but the keeper can open them, so invalid ones
+        are dropped later. Returns when all are on the disk, even if some were stored earlier. If
+        the survey accepts no more, LateBoxesError names those that were stored in time.
+        """
+        definition = self._definition(slug, sha256)
+        if definition.field is None:
+            raise NotFoundError("this survey has no field mode")
+        length = box_bytes(definition)
+        if not content or len(content) % length:
+            raise ReportError(f"an upload of this survey contains boxes of {length:,} bytes each")
+        boxes = [content[start : start + length] for start in range(0, len(content), length)]
+        survey = _find_version(self._store.versions(slug), sha256)
+        reports = [(survey.key, StoredReport(box_id(box), "", box)) for box in boxes]
+        if survey.state == "closed" or today > definition.field.until:
+            errors: Sequence[SurveyError | None] = [ClosedError("")]
+        else:
+            errors = self._store.add_reports(reports)
+        if error := next((error for error in errors if error is not None), None):
+            if not isinstance(error, ClosedError):
+                raise error
+            known = [self._store.has_report(key, report.id) for key, report in reports]
+            if not all(known):
+                raise LateBoxesError([place for place, is_known in enumerate(known) if is_known])
+
+    def receive_file(self, slug: str, content: bytes, today: date) -> int:
+        """Store the boxes in a tablet's file, like an upload; return the number of its slots.
+
+        Boxes that were uploaded or imported earlier are recognized.
+        """
+        head, _, boxes = content.partition(b"\n")
+        match = QUEUE_HEAD.fullmatch(head)
+        if match is None and QUEUE_MARK.startswith(content[: len(QUEUE_MARK)]):
+            raise ReportError("the file is truncated or altered in its first line; save it again")
+        if match is None:
+            raise ReportError("this is not a file that a tablet in field mode has saved")
+        if match["slug"].decode() != slug:
+            raise ReportError(f"the file belongs to the survey {match['slug'].decode()}")
+        sha256 = match["sha256"].decode()
+        try:
+            length = box_bytes(self._definition(slug, sha256))
+        except OutdatedError:
+            raise ReportError(
+                f"the file belongs to a version of {slug} that this server does not have"
+            ) from None
+        if not boxes or len(boxes) % length:
+            raise ReportError(
+                f"the file is truncated or altered: {len(boxes):,} bytes follow its first line, "
+                f"which should be boxes of {length:,} bytes each; save it again"
+            )
+        self.receive_boxes(slug, sha256, boxes, today)
+        return len(boxes) // length
 
     def _definition(self, slug: str, sha256: str) -> Definition:
         """Return the definition with which the device made its report."""
@@ -173,6 +244,13 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
             raise ReportError(f"code {number} ({question.id}) {error}") from None
     stratum, invitation = submission.stratum, submission.invitation
     return StoredReport(submission.report_id, stratum, b"".join(codes), invitation)
+
+
+def _body(submission: Submission, definition: Definition) -> bytes:
+    """Return a submission as the client writes it, in the survey's length."""
+    report_id = base64.urlsafe_b64encode(submission.report_id).decode("ascii").rstrip("=")
+    codes: Any = submission.codes
+    return report_body(definition.sha256, report_id, codes, length=definition.report_bytes)
 
 
 def _check_drawn(codes: Sequence[object], definition: Definition) -> None:

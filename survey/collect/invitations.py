@@ -131,6 +131,15 @@ def respondent_link(
     return f"{address}#{fragment}"
 
 
+def field_link(survey: PublishedSurvey, settings: Settings, page: str = "") -> str:
+    """Return the link with which interviewers prepare a tablet for a survey with field mode.
+
+    If it opens a copy of the client on another host, `page` is the URL of the copy's folder.
+    """
+    folder = page.removesuffix("index.html") or f"{survey_origin(survey.slug, settings)}/"
+    return f"{folder}field/#slug={survey.slug}&d={survey.sha256[:HASH_IN_LINK]}"
+
+
 def qr_code(link: str, image_format: str = "svg", *, inline: bool = False) -> bytes:
     """Draw a link as a QR code in one of `QR_FORMATS`, readable with a quarter of it damaged.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import date, timedelta
 
-from survey.errors import ConflictError, DesignError
+from survey.errors import ConflictError, DesignError, StoreBusyError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
@@ -28,7 +28,8 @@ def publish(
     """
     newest = next(iter(store.versions(survey.slug)), None)
     previous = newest.schedule if newest else Schedule()
-    schedule = validate_schedule(previous if schedule is None else schedule)
+    field_until = validate_field_until(survey, today)
+    schedule = validate_schedule(previous if schedule is None else schedule, field_until)
     if newest and has_same_content(survey, newest):
         raise ConflictError(
             f"{survey.slug} is already published with the same content as version {newest.version}"
@@ -36,12 +37,38 @@ def publish(
     following = newest.version + 1 if newest else 1
     if version not in (None, following):
         raise ConflictError(f"somebody has published under the name {survey.slug} meanwhile")
-    return store.publish(freeze(survey, following), today, schedule, team)
+    field_key = spare_field_key(store) if field_until else b""
+    return store.publish(freeze(survey, following, field_key), today, schedule, team)
+
+
+def validate_field_until(survey: Survey, today: date) -> date | None:
+    """Return the last day for uploads from field mode, or None; DesignError if it has passed."""
+    if not survey.field_until:
+        return None
+    field_until = date.fromisoformat(survey.field_until)
+    if field_until < today:
+        raise DesignError(
+            f"field mode would accept uploads until {field_until}, a day in the past; "
+            "choose a later day"
+        )
+    return field_until
+
+
+def spare_field_key(store: Store) -> bytes:
+    """Return a public key for the field mode of a new version; the keeper has the private key."""
+    spares = store.spare_field_keys()
+    if not spares:
+        raise StoreBusyError(
+            "field mode needs a key from the keeper; check that the keeper runs, and publish again"
+        )
+    return spares[0].public_key
 
 
 def has_same_content(survey: Survey, newest: PublishedSurvey) -> bool:
     """Return whether the newest version is open and has exactly the content of the survey."""
-    return newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical
+    field = newest.definition.field
+    same = freeze(survey, newest.version, field.key if field else b"")
+    return newest.state == "open" and same.canonical == newest.canonical
 
 
 def close(store: Store, slug: str, today: date) -> bool:
@@ -53,11 +80,19 @@ def close(store: Store, slug: str, today: date) -> bool:
     return bool(store.close_survey(slug, today))
 
 
-def validate_schedule(schedule: Schedule) -> Schedule:
-    """Return a schedule if it is possible; raise DesignError with the reason if it is not."""
+def validate_schedule(schedule: Schedule, field_until: date | None = None) -> Schedule:
+    """Return a schedule if it is possible; raise DesignError with the reason if it is not.
+
+    `field_until` is the last day on which tablets in field mode may upload reports, if any.
+    """
     opens, closes = schedule.opens, schedule.closes
     if opens and closes and closes < opens:
         raise DesignError(f"the survey would close on {closes}, before it opens on {opens}")
+    if closes and field_until and closes < field_until:
+        raise DesignError(
+            f"the survey would close on {closes}, but its tablets may upload responses until "
+            f"{field_until}; choose this day or a later one"
+        )
     if schedule.maximum < 0:
         raise DesignError(
             f"the maximum number of reports must be 0 (no maximum) or more, not {schedule.maximum}"

@@ -18,6 +18,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.collect.incoming_reports import accept, parse
 from survey.disclosure import (
     MINIMUM_REPORTS,
     OTHER_GROUPS,
@@ -36,6 +37,7 @@ from survey.store import (
     Batch,
     BlockColumn,
     ChosenReports,
+    FieldKeys,
     PrivateKeys,
     PublishedSurvey,
     ReleaseContent,
@@ -43,8 +45,10 @@ from survey.store import (
     Store,
     StoredReport,
 )
+from survey.store.field_boxes import open_box
 from survey.store.sealed_reports import (
     UNASSIGNED,
+    UNASSIGNED_FIELD,
     forget_unreadable,
     lost_keys,
     open_batch,
@@ -62,6 +66,9 @@ PROBE_SECONDS = 10.0
 
 SPARE_KEYS = 8
 """Number of spare public keys, with which new surveys can accept reports at once."""
+
+SPARE_FIELD_KEYS = 2
+"""Number of spare public keys of field mode, with which surveys can be published at once."""
 
 REWRITE_SECONDS = 30.0
 """Pause before another attempt to rewrite the store, after a reader prevented one."""
@@ -217,6 +224,7 @@ class Keeper:
     ) -> None:
         self._store = store
         self._keys = keys
+        self._field_keys = FieldKeys(keys.directory)
         self._every = every
         self._clock = clock
         self._cleaned_up: date | None = None
@@ -292,6 +300,7 @@ class Keeper:
                 return 0
 
         attempt(lambda: self._provide_keys(surveys))
+        attempt(self._provide_field_keys)
         attempt(self._seal_unsealed_reports)
         attempt(lambda: self._merge_small_cells(surveys))
         periods = self._keys_by_survey()
@@ -299,6 +308,7 @@ class Keeper:
             keys, served_until = periods.get(survey.key, []), times.get(survey.key, 0)
             n += attempt(partial(self._serve, survey, keys, served_until, now))
         attempt(self._destroy_keys)
+        attempt(self._destroy_field_keys)
         attempt(lambda: self.clean_up(day_of(now)))
         if errors:
             raise errors[0]
@@ -310,7 +320,12 @@ class Keeper:
         Devices can then send them again.
         """
         self._store.check_complete()
-        return forget_unreadable(self._store, self._keys)
+        n = forget_unreadable(self._store, self._keys)
+        for survey in self._store.surveys():
+            field = survey.definition.field
+            if field and self._field_keys.find_field_key(field.key) is None:
+                n += self._store.forget_arrivals(survey.key)
+        return n
 
     def lost_keys(self) -> list[SealingKey]:
         """Return the keys of the database whose private keys this directory lacks."""
@@ -360,6 +375,32 @@ class Keeper:
                 self._store.delete_key(spare)
         for _ in range(SPARE_KEYS - len(by_survey.get(UNASSIGNED, []))):
             self._store.add_spare_key(self._keys.create())
+
+    def _provide_field_keys(self) -> None:
+        """Replenish the spare keys of field mode."""
+        spares = self._store.spare_field_keys()
+        for spare in spares:
+            if self._field_keys.find_field_key(spare.public_key) is None:
+                self._store.delete_key(spare)
+        for _ in range(SPARE_FIELD_KEYS - len(spares)):
+            self._store.add_spare_key(self._field_keys.create(), UNASSIGNED_FIELD)
+
+    def _destroy_field_keys(self) -> None:
+        """Destroy the keys of field mode that no survey needs: nobody can open its boxes any more.
+
+        A survey needs its keys until the release after its closing.
+        """
+        # Read before the surveys, which may take one of them meanwhile.
+        needed = {spare.public_key for spare in self._store.spare_field_keys()}
+        awaiting_release = {key.survey for key in self._store.sealing_keys()}
+        for survey in self._store.surveys():
+            if survey.definition.field and (
+                survey.state != "closed" or survey.key in awaiting_release
+            ):
+                needed.add(survey.definition.field.key)
+        for public_key in self._field_keys.public_keys():
+            if public_key not in needed:
+                self._field_keys.destroy(public_key)
 
     def _ensure_readable_key(self, survey: int, keys: Sequence[SealingKey]) -> SealingKey:
         """Return a survey's newest key, or a new one if it has none or the newest one is lost."""
@@ -492,6 +533,7 @@ class Keeper:
         *old, newest = keys
         # Nobody may seal with a key that only another directory has.
         require_key(self._keys, newest)
+        self._open_boxes(survey, old)
         periods = [key.period for key in old]
         n_released = 0
         for stratum in self._store.pending_sizes(survey.key):
@@ -517,6 +559,45 @@ class Keeper:
             if missing > 0:
                 batches += self._store.batches(survey.key, stratum, period, missing)
         return batches
+
+    def _open_boxes(self, survey: PublishedSurvey, keys: Sequence[SealingKey]) -> None:
+        """Replace the boxes of field mode that have arrived with the reports in them.
+
+        Dummies, and boxes that contain no valid report, are dropped.
+        """
+        if survey.definition.field is None:
+            return
+        for key in keys:
+            while batches := self._store.arrived_batches(survey.key, key.period):
+                boxes = self._open([key], batches)
+                reports = self._reports_in(survey, boxes)
+                valid = {report.id for report in reports}
+                invalid = [box.id for box in boxes if box.id not in valid]
+                self._store.replace_boxes(keys[-1], batches, reports, invalid)
+
+    def _reports_in(
+        self, survey: PublishedSurvey, boxes: Sequence[StoredReport]
+    ) -> list[StoredReport]:
+        """Return the valid reports in boxes, each with the id of its box."""
+        definition = survey.definition
+        if definition.field is None:
+            return []
+        private_key = self._field_keys.find_field_key(definition.field.key)
+        if private_key is None:
+            raise StoreError(
+                f"the private key of {survey.slug}'s field mode is missing; if it is permanently "
+                "lost, run `survey keeper --take-over`, and publish a new version for the tablets"
+            )
+        reports = []
+        for box in boxes:
+            try:
+                submission = parse(open_box(private_key, definition, box.codes))
+                report = accept(submission, definition)
+            except SurveyError:
+                continue
+            if submission.definition == definition.sha256 and not submission.invitation:
+                reports.append(StoredReport(box.id, report.stratum, report.codes))
+        return reports
 
     def _open(self, keys: Sequence[SealingKey], batches: Sequence[Batch]) -> list[StoredReport]:
         """Open batches; return their reports in random order."""
@@ -552,6 +633,7 @@ class Keeper:
         for key in (*keys, *missing):
             if self._store.is_key_needed(key):
                 require_key(self._keys, key)
+        self._open_boxes(survey, keys)
         sizes = self._store.pending_sizes(survey.key)
         names = closing_names(sizes)
         periods = [key.period for key in keys]

@@ -145,13 +145,14 @@ def _apply_conditions(
 
 @dataclass(frozen=True)
 class Truth:
-    """Shares by option among all who could be asked, and the mean among those who answer.
+    """Shares by option among all who could be asked, and the means among those who answer.
 
-    `mean` is None where the answers have no numeric values.
+    `means` has the mean of numbers or scores under "", and the mean rank of each ranked option
+    under its id; it is empty where the answers have neither.
     """
 
     shares: Mapping[str, float]
-    mean: float | None
+    means: Mapping[str, float]
 
 
 def true_values(definition: Definition, typed: Shares) -> dict[str, Truth]:
@@ -180,14 +181,14 @@ def true_values(definition: Definition, typed: Shares) -> dict[str, Truth]:
 
 def _true_value(question: PublishedQuestion, typed: Sequence[float], asked_share: float) -> Truth:
     """Return the typed truth among those who are asked, "does not apply" among the others."""
-    shares, mean = question.kind.true_shares(question, typed)
+    shares, means = question.kind.true_shares(question, typed)
     among_all = {
         option.id: asked_share * share
         for option, share in zip(question.options, shares, strict=True)
     }
     if question.not_applicable:
         among_all[question.not_applicable] += 1 - asked_share
-    return Truth(among_all, mean)
+    return Truth(among_all, means)
 
 
 # Their reports

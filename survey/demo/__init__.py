@@ -48,6 +48,9 @@ YES, NO, SILENT = 0, 1, 2
 SICK = {False: (0.42, 0.26, 0.22, 0.10), True: (0.28, 0.24, 0.38, 0.10)}
 """Shares of each frequency of working while ill, and of no answer, by night shift."""
 
+SCORES = 7
+"""Number of points of the scale of satisfaction; the next position is "Prefer not to say"."""
+
 MOST_HOURS = 12
 """Last point of the grid of hours; the next position is "Prefer not to say"."""
 
@@ -120,12 +123,12 @@ def simulate(n: int, rng: np.random.Generator) -> Population:
         {
             "injured": _or_silent(_yes_no(injured), SILENT, 0.10, rng),
             "sick_at_work": ill,
-            "bullied": _yes_no(bullied),
+            "bullied": _or_silent(_yes_no(bullied), SILENT, 0.08, rng),
             "harassed": _or_silent(_yes_no(harassed), SILENT, 0.12, rng),
             "support": _support(bullied, rng),
             "unpaid_overtime": _or_silent(hours, MOST_HOURS + 1, 0.06, rng),
-            "satisfaction": satisfaction.astype(np.int64),
-            "leaving": _yes_no(leaving),
+            "satisfaction": _or_silent(satisfaction, SCORES, 0.04, rng),
+            "leaving": _or_silent(_yes_no(leaving), SILENT, 0.06, rng),
         },
     )
 

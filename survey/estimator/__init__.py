@@ -50,6 +50,7 @@ from survey.estimator.shares.proportions import (
     proportions,
     set_shares,
 )
+from survey.estimator.shares.ranking import Ranking, mean_ranks, ranking
 from survey.estimator.small_groups.multilevel import MultilevelShares, multilevel_shares
 from survey.estimator.small_groups.normal_model import GroupShares, group_shares
 from survey.estimator.tables.association import Phi, phi
@@ -133,6 +134,7 @@ __all__ = [
     "Proportions",
     "Quantiles",
     "Randomized",
+    "Ranking",
     "Reconciled",
     "Regression",
     "Result",
@@ -169,6 +171,7 @@ __all__ = [
     "margin_split_of_mean",
     "mean",
     "mean_difference",
+    "mean_ranks",
     "median",
     "multilevel_shares",
     "no_answer_shares",
@@ -187,6 +190,7 @@ __all__ = [
     "quantiles",
     "raked",
     "raking_weights",
+    "ranking",
     "reconciled",
     "reconciled_crosstab",
     "regression",

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from itertools import permutations
+from math import comb, factorial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +33,10 @@ from survey.mechanism.channel import (
 
 MAX_EXPLICIT = 64
 MAX_REPORTS = 4_096
+
+MIN_RANKED = 3
+MAX_RANKED = 6
+"""Numbers of options that can be ranked: 6! = 720 rankings are the rows of a table."""
 
 
 class Shape(ABC):
@@ -234,6 +240,85 @@ class Mixture(Shape):
         return np.concatenate([self.a * self.first.rows(), self.b * self.second.rows()], axis=1)
 
 
+@dataclass(frozen=True)
+class FirstOrOrder(Shape):
+    """Rankings of m options; a report is a first choice, or the order of `size` of the options.
+
+    Truth i is the i-th ranking in lexicographic order, `rankings(m)[i]`, from the first place to
+    the last. Reports 0 to m-1 say that an option is first; the others are the orders of `size`
+    options, `permutations(range(m), size)`. Orders of all m options include the first choice, so
+    that there are no other reports then, and `a` is 0. A report that is true of the ranking has
+    the weight T, any other L, multiplied by `a` for first choices and by `b` for orders. One first
+    choice and one order of each subset are true of every ranking, so all rows have the same sum
+
+        a (T + (m-1) L) + b C(m, size) (T + (size!-1) L),
+
+    and whether a first choice or an order is reported does not depend on the ranking.
+    """
+
+    name: ClassVar[str] = "first_or_order"
+    m: int
+    size: int
+    a: int
+    b: int
+    T: int
+    L: int
+
+    def __post_init__(self) -> None:
+        check_integers(m=self.m, size=self.size, a=self.a, b=self.b, T=self.T, L=self.L)
+        if not MIN_RANKED <= self.m <= MAX_RANKED:
+            raise ChannelError(
+                f"m = {self.m} options to rank must be from {MIN_RANKED} to {MAX_RANKED}"
+            )
+        if self.size not in order_sizes(self.m):
+            raise ChannelError(
+                f"size = {self.size} must be one of {', '.join(map(str, order_sizes(self.m)))} "
+                f"for {self.m} options"
+            )
+        if (self.a == 0) != (self.size == self.m) or min(self.a, self.b - 1) < 0:
+            raise ChannelError(
+                "first choices and orders need a weight of at least 1 each; the order of all "
+                "options includes the first choice, whose weight is then 0"
+            )
+        order = self.T + (factorial(self.size) - 1) * self.L
+        first = self.T + (self.m - 1) * self.L
+        total = self.a * first + self.b * comb(self.m, self.size) * order
+        check_two_weights(self.T, self.L, total)
+
+    def rows(self) -> Integers:
+        """Return T times `a` or `b` where a report is true of the ranking, otherwise L."""
+        ranked = rankings(self.m)
+        place = np.argsort(ranked, axis=1)
+        orders = np.array(list(permutations(range(self.m), self.size)))
+        is_first = ranked[:, :1] == np.arange(self.m)
+        in_order = (np.diff(place[:, orders], axis=2) > 0).all(axis=2)
+        weights = [
+            self.a * np.where(is_first, self.T, self.L),
+            self.b * np.where(in_order, self.T, self.L),
+        ]
+        return np.concatenate(weights[0 if self.a else 1 :], axis=1).astype(np.int64)
+
+
+def order_sizes(m: int) -> tuple[int, ...]:
+    """Return of how many of m options one report may state the order: of 2, of 3, or of all.
+
+    >>> order_sizes(3), order_sizes(6)
+    ((2, 3), (2, 3, 6))
+    """
+    return (*(size for size in (2, 3) if size < m), m)
+
+
+def rankings(m: int) -> Integers:
+    """Return all rankings of m options in lexicographic order, shape (m!, m).
+
+    Column 0 is the option in the first place.
+
+    >>> rankings(3)[:2].tolist()
+    [[0, 1, 2], [0, 2, 1]]
+    """
+    return np.array(list(permutations(range(m))), dtype=np.int64)
+
+
 def shape_from_json(form: Mapping[str, Any]) -> Shape:
     """Build a shape from its JSON form in a definition; ChannelError for any other form."""
     parameters = {key: value for key, value in form.items() if key != "name"}
@@ -250,6 +335,8 @@ def shape_from_json(form: Mapping[str, Any]) -> Shape:
                 return Explicit(tuple(tuple(row) for row in rows), **parameters)
             case "mixture":
                 return _mixture(parameters)
+            case "first_or_order":
+                return FirstOrOrder(**parameters)
     except (TypeError, KeyError, AttributeError) as error:
         name = form.get("name")
         raise ChannelError(f"the table {name!r} has other parameters: {error}") from None

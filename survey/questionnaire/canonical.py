@@ -6,9 +6,11 @@ when its value is not the default, so that they keep their hash.
 
 from __future__ import annotations
 
+import base64
 import json
 from bisect import bisect_right
 from collections.abc import Sequence
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
@@ -19,13 +21,15 @@ from survey.questionnaire.definition import (
     MAX_REPORT_BYTES,
     MAX_STRATUM_LENGTH,
     Definition,
+    FieldMode,
     Page,
     Survey,
     report_body,
 )
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-from survey.questionnaire.kinds.base import AskIf, Grid, JointResponse
-from survey.questionnaire.texts import SURVEY_TEXTS, Option
+from survey.questionnaire.kinds.base import AskIf, Grid, JointResponse, MatrixRow
+from survey.questionnaire.placeholders import PIPED_TEXTS, fallback_text, is_piped
+from survey.questionnaire.texts import PICTURE_TYPE, SURVEY_TEXTS, Option
 
 FORMAT = 2
 """Links to definitions of format 1 may have 16 digits of the hash; later ones have at least 32."""
@@ -34,8 +38,11 @@ REPORT_STEP = 256
 """Reports are padded to a multiple of this many bytes, so that all have the same length."""
 
 
-def freeze(survey: Survey, version: int) -> Definition:
-    """Return the published form of a survey; raises DefinitionError for too long a report."""
+def freeze(survey: Survey, version: int, field_key: bytes = b"") -> Definition:
+    """Return the published form of a survey; raises DefinitionError for too long a report.
+
+    `field_key` is the public key of its field mode; drafts and test runs have none.
+    """
     always = ("slug", "title", "language", "introduction", "contact", "thanks")
     sampled = survey.questions_per_person is not None
     form: dict[str, Any] = {
@@ -51,6 +58,9 @@ def freeze(survey: Survey, version: int) -> Definition:
         ],
         "report_bytes": _report_bytes(survey),
     }
+    if survey.field_until and field_key:
+        key = base64.urlsafe_b64encode(field_key).decode("ascii").rstrip("=")
+        form["field"] = {"key": key, "until": survey.field_until}
     return read_definition(canonical_json(form))
 
 
@@ -83,28 +93,35 @@ def read_definition(canonical: bytes) -> Definition:
         languages=(form["language"], *form.get("translations", ())),
         access=form.get("access", "open"),
         kiosk=form.get("kiosk", False),
+        field=_read_field(form["field"]) if "field" in form else None,
         groups=tuple(map(tuple, groups)),
         drawn=sampling["draw"] if sampling else len(groups),
         questions=tuple(read_question(q, nullable=sampling is not None) for q in questions),
     )
 
 
+def _read_field(form: dict[str, str]) -> FieldMode:
+    key = base64.urlsafe_b64decode(form["key"] + "=" * (-len(form["key"]) % 4))
+    return FieldMode(key, date.fromisoformat(form["until"]))
+
+
 def unpublished(definition: Definition) -> Definition:
     """Return the same questions as a first version that everybody with the link may answer."""
     form = json.loads(definition.canonical)
-    form.pop("access", None)
+    for name in ("access", "field"):
+        form.pop(name, None)
     return read_definition(canonical_json({**form, "version": 1}))
 
 
 def question_form(question: BaseQuestion) -> dict[str, Any]:
-    """Return the canonical form of a question; every key but the last three is always there."""
-    grid, ask_if = question.grid, question.ask_if
+    """Return the canonical form of a question; every key but the optional ones is always there."""
+    grid, ask_if, ends = question.grid, question.ask_if, question.slider_labels
     form = {
         "id": question.id,
         "type": question.type,
-        "text": question.text,
-        "help": question.help,
-        "options": [{"id": option.id, "label": option.label} for option in question.all_options],
+        "text": fallback_text(question.text),
+        "help": fallback_text(question.help),
+        "options": [_option_form(option) for option in question.all_options],
         "grid": grid and grid.to_json(),
         "max_ticks": question.ticks,
         "alone": question.answer_space.alone,
@@ -117,10 +134,34 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
     }
     optional = {
         "shuffled": question.shuffled,
+        "slider": ends and {"low": ends[0], "high": ends[1]},
         "topic": question.topic,
         "joint": question.joint and question.joint.to_json(),
+        "matrix": question.matrix and question.matrix.to_json(),
+        "piped": piped_texts(question),
     }
     return {**form, **{name: value for name, value in optional.items() if value}}
+
+
+def _option_form(option: Option) -> dict[str, Any]:
+    form: dict[str, Any] = {"id": option.id, "label": option.label}
+    if option.picture:
+        form["picture"] = {
+            "sha256": option.picture,
+            "type": PICTURE_TYPE,
+            "alt": option.picture_alt,
+        }
+    return form
+
+
+def _read_option(form: dict[str, Any]) -> Option:
+    picture = form.get("picture", {"sha256": "", "alt": ""})
+    return Option(
+        id=form["id"],
+        label=form["label"],
+        picture=picture["sha256"],
+        picture_alt=picture["alt"],
+    )
 
 
 UNCHANGED_KEYS = (
@@ -134,13 +175,14 @@ def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
     """Read back what `question_form` wrote."""
     question = PublishedQuestion(
         **{name: form[name] for name in UNCHANGED_KEYS},
-        options=tuple(Option(**option) for option in form["options"]),
+        options=tuple(map(_read_option, form["options"])),
         grid=Grid(**form["grid"]) if form["grid"] else None,
         ask_if=AskIf(**form["ask_if"]) if form["ask_if"] else None,
         channel=channel_from_json(form["channel"]),
         nullable=nullable,
         topic=form.get("topic", ""),
         joint=_read_joint(form["joint"]) if "joint" in form else None,
+        matrix=MatrixRow(**form["matrix"]) if "matrix" in form else None,
     )
     if question.channel.options != question.kind.count_truths(question):
         raise DefinitionError([(form["id"], f"its channel has {question.channel.options} options")])
@@ -160,11 +202,13 @@ def _optional_keys(survey: Survey) -> dict[str, Any]:
         "consent": survey.consent,
         "ethics": survey.ethics,
         "helpline": survey.helpline,
+        "organization": survey.organization,
         "bucket": survey.bucket if survey.bucket != "none" else "",
         "access": survey.access if survey.access != "open" else "",
         "kiosk": survey.kiosk,
         "theme": survey.theme,
         "exit": survey.quick_exit,
+        "layout": survey.layout if survey.layout != "auto" else "",
         "translations": {
             language: _translated_survey(translated, survey)
             for language, translated in survey.translations.items()
@@ -178,6 +222,8 @@ def _translated_survey(translated: Survey, original: Survey) -> dict[str, Any]:
     texts = {
         name: _unless_same(getattr(translated, name), getattr(original, name))
         for name in SURVEY_TEXTS
+        # A later text: definitions without it keep their hash.
+        if name != "organization" or original.organization
     }
     pages = zip(translated.pages, original.pages, strict=True)
     return {**texts, "pages": [_translated_page(page, own_page) for page, own_page in pages]}
@@ -193,17 +239,59 @@ def _translated_page(page: Page, original: Page) -> dict[str, Any]:
 
 def _translated_question(question: BaseQuestion, original: BaseQuestion) -> dict[str, Any]:
     """Return the texts of a question in another language, "" where they do not differ."""
-    labels = zip(question.all_options, original.all_options, strict=True)
+    labels = list(zip(question.all_options, original.all_options, strict=True))
+    pictures = {
+        "pictures": [_unless_same(option.picture_alt, own.picture_alt) for option, own in labels]
+    }
     unit = question.grid.unit if question.grid else ""
     own_unit = original.grid.unit if original.grid else ""
     topic = {"topic": _unless_same(question.topic, original.topic)} if original.topic else {}
     return {
         **topic,
-        "text": _unless_same(question.text, original.text),
-        "help": _unless_same(question.help, original.help),
+        **_translated_slider(question, original),
+        **(pictures if any(own.picture for _, own in labels) else {}),
+        **_translated_row(question, original),
+        **_translated_piping(question, original),
+        "text": _unless_same(fallback_text(question.text), fallback_text(original.text)),
+        "help": _unless_same(fallback_text(question.help), fallback_text(original.help)),
         "unit": _unless_same(unit, own_unit),
         "options": [_unless_same(option.label, original.label) for option, original in labels],
     }
+
+
+def _translated_slider(question: BaseQuestion, original: BaseQuestion) -> dict[str, Any]:
+    """Return the labels of a slider's ends in another language; nothing for other questions."""
+    if original.slider_labels is None or question.slider_labels is None:
+        return {}
+    (low, high), (own_low, own_high) = question.slider_labels, original.slider_labels
+    return {"slider": {"low": _unless_same(low, own_low), "high": _unless_same(high, own_high)}}
+
+
+def _translated_row(question: BaseQuestion, original: BaseQuestion) -> dict[str, Any]:
+    if not question.matrix or not original.matrix:
+        return {}
+    row, own_row = question.matrix, original.matrix
+    texts = {name: _unless_same(getattr(row, name), getattr(own_row, name)) for name in ROW_TEXTS}
+    return {"matrix": texts}
+
+
+def piped_texts(question: BaseQuestion) -> dict[str, str]:
+    """Return the texts of a question that contain earlier answers, by name, as they are written.
+
+    The device fills in the answers. Everywhere else, the texts have the words for no answer.
+    """
+    texts = {name: getattr(question, name) for name in PIPED_TEXTS}
+    return {name: text for name, text in texts.items() if is_piped(text)}
+
+
+def _translated_piping(question: BaseQuestion, original: BaseQuestion) -> dict[str, Any]:
+    own = piped_texts(original)
+    texts = {name: _unless_same(getattr(question, name), own[name]) for name in own}
+    return {"piped": texts} if own else {}
+
+
+ROW_TEXTS = ("text", "row")
+"""The texts of a matrix's row, beside the one that joins them."""
 
 
 def _unless_same(text: str, original: str) -> str:

@@ -10,8 +10,10 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -46,6 +48,9 @@ INVITATION_LENGTH = 43
 
 MAX_QUESTIONS = 200
 
+MAX_PICTURES = 24
+"""Maximum number of different pictures in a survey: every device loads all of them."""
+
 Theme = Literal["", "blue", "plum", "slate"]
 """The accent colors of respondents' pages; "" is the standard one."""
 
@@ -61,15 +66,33 @@ Address = Annotated[
 ]
 
 
+def _is_day(day: str) -> str:
+    try:
+        if day and date.fromisoformat(day).isoformat() != day:
+            raise ValueError
+    except ValueError:
+        raise ValueError("must be a day such as 2026-12-31") from None
+    return day
+
+
+Day = Annotated[str, AfterValidator(_is_day)]
+"""A day in ISO 8601, or "" for none."""
+
+
+def _publish(questions: tuple[BaseQuestion, ...]) -> tuple[BaseQuestion, ...]:
+    # Rows are cached with their matrix, so each survey gets its own.
+    return tuple(row.model_copy() for question in questions for row in question.published)
+
+
 class Page(Frozen):
-    """Questions shown together."""
+    """Questions shown together; the rows of a matrix stand for it."""
 
     title: Annotated[Text, StringConstraints(max_length=300, pattern=r"^[^\n]*$")] = ""
-    questions: tuple[Question, ...] = Field(min_length=1)
+    questions: Annotated[tuple[Question, ...], Field(min_length=1), AfterValidator(_publish)]
 
 
 class Together(Frozen):
-    """Questions of which each respondent is asked all or none.
+    """Questions of which each respondent is asked all or none; a matrix stands for its rows.
 
     With `joint`, the device randomizes their answers jointly, over all combinations of options, or
     those of up to 20 yes/no questions by the `mechanism` "half_space". Its epsilon is the sum of
@@ -86,8 +109,11 @@ class Survey(Frozen):
 
     `bucket` says how much of a release's date is stored. `access` says whether everybody with the
     link may answer, or only invited people. `kiosk` is for shared devices, on which nothing is
-    stored. `quick_exit` is the destination of "Leave now", an empty page when empty. `together`
-    lists questions that will be crossed: each respondent is asked all or none of them.
+    stored. `field_until` is the last day on which tablets in field mode may upload reports of this
+    version, "" if the survey has no field mode. `quick_exit` is the destination of "Leave now", a
+    neutral page when empty. `layout` says whether the device shows one question at a time, or whole
+    pages; "auto" leaves it to the number of questions. `together` lists questions that will be
+    crossed: each respondent is asked all or none of them.
     """
 
     slug: Slug
@@ -98,6 +124,7 @@ class Survey(Frozen):
     ethics: Passage = ""
     helpline: Passage = ""
     contact: Passage = ""
+    organization: Line | Literal[""] = ""
     thanks: Passage = ""
     allow_skip_logic: StrictBool = False
     questions_per_person: StrictInt | None = None
@@ -105,8 +132,10 @@ class Survey(Frozen):
     bucket: Literal["none", "day", "week"] = "none"
     access: Literal["open", "invitation"] = "open"
     kiosk: StrictBool = False
+    field_until: Day = ""
     theme: Theme = ""
     quick_exit: Address = ""
+    layout: Literal["auto", "questions", "pages"] = "auto"
     pages: tuple[Page, ...] = Field(min_length=1)
     _translations: Mapping[str, Survey] = PrivateAttr(default_factory=dict)
 
@@ -141,7 +170,8 @@ class Survey(Frozen):
     @property
     def groups(self) -> list[list[str]]:
         """Questions that are drawn together: as declared, or because one depends on another."""
-        return groups_of(self.questions, [declared.questions for declared in self.together])
+        declared = [declared.questions for declared in self.together]
+        return groups_of(self.questions, drawn_together(self.questions, declared))
 
     @property
     def drawn(self) -> int:
@@ -155,13 +185,25 @@ class Survey(Frozen):
 
 
 @dataclass(frozen=True)
+class FieldMode:
+    """The field mode of a version: the public key for its tablets, and the last day for uploads.
+
+    `key` is a point of P-256 in 65 bytes (SEC 1, uncompressed).
+    """
+
+    key: bytes
+    until: date
+
+
+@dataclass(frozen=True)
 class Definition:
     """One version of one survey, as published; the hash is over `canonical`.
 
     `groups` are the questions that are drawn together, of which each respondent is asked `drawn`;
     without question sampling both cover all questions. `bucket` says how much of a release's date
     is stored: "none", the "day" or the "week". `languages` starts with the survey's own. `access`
-    is "open" to everybody with the link, or by "invitation". `kiosk` is for shared devices.
+    is "open" to everybody with the link, or by "invitation". `kiosk` is for shared devices. `field`
+    is None if the survey has no field mode.
     """
 
     canonical: bytes
@@ -177,11 +219,23 @@ class Definition:
     languages: tuple[str, ...]
     access: str
     kiosk: bool
+    field: FieldMode | None = None
 
     @cached_property
     def sha256(self) -> str:
         """The definition id: SHA-256 of the canonical bytes, in hex."""
         return hashlib.sha256(self.canonical).hexdigest()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What a page says of a survey that it cannot open, in the survey's own language."""
+        form = json.loads(self.canonical)
+        return {"survey": form["title"], "contact": form["contact"], "language": form["language"]}
+
+    @property
+    def field_until(self) -> date | None:
+        """The last day on which tablets in field mode may upload reports, or None without it."""
+        return self.field.until if self.field else None
 
     @property
     def is_sampled(self) -> bool:
@@ -206,6 +260,12 @@ class Definition:
     def topics(self) -> dict[str, tuple[str, ...]]:
         """The ids of the questions of each topic, in the order of the survey."""
         return topics_of(self.questions)
+
+    @property
+    def pictures(self) -> list[str]:
+        """The SHA-256 of each picture of an option, once, in the survey's order."""
+        pictures = (option.picture for q in self.questions for option in q.options)
+        return list(dict.fromkeys(filter(None, pictures)))
 
     @cached_property
     def topic_ratios(self) -> dict[str, Fraction]:
@@ -275,6 +335,37 @@ def groups_of(
     return list(distinct.values())
 
 
+def written_questions(questions: Iterable[BaseQuestion]) -> Iterator[tuple[BaseQuestion, ...]]:
+    """Yield the questions of a page as they were written: the rows of a matrix are one question."""
+    for _, rows in groupby(questions, lambda q: q.matrix.id if q.matrix else q.id):
+        yield tuple(rows)
+
+
+def matrices_of(
+    questions: Iterable[BaseQuestion | PublishedQuestion],
+) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the rows of each matrix, in the order of the questions."""
+    matrices: dict[str, tuple[str, ...]] = {}
+    for question in questions:
+        if question.matrix:
+            matrix = question.matrix.id
+            matrices[matrix] = (*matrices.get(matrix, ()), question.id)
+    return matrices
+
+
+def drawn_together(
+    questions: Iterable[BaseQuestion | PublishedQuestion], declared: Iterable[Sequence[str]] = ()
+) -> list[list[str]]:
+    """Return the lists of questions that are drawn together, without those that depend on others.
+
+    These are the rows of each matrix, which is shown as one question, and the declared lists. A
+    matrix's id in such a list stands for its rows.
+    """
+    matrices = matrices_of(questions)
+    lists = [*([id_] for id_ in matrices), *declared]
+    return [[row for id_ in ids for row in matrices.get(id_, (id_,))] for ids in lists]
+
+
 def ratios_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> dict[str, Fraction]:
     """Return e^epsilon of the questions' reports, by id; a joint report counts at its first one."""
     ratios: dict[str, Fraction] = {}
@@ -306,11 +397,8 @@ def joint_mistake(
         return "must list different questions"
     conditions = {question.ask_if.question for question in by_id.values() if question.ask_if}
     for question in map(by_id.__getitem__, ids):
-        if not question.kind.is_single or question.design != "grr":
-            return (
-                f'"{question.id}" cannot be randomized jointly: it must have one answer from a '
-                'list and mechanism = "grr"'
-            )
+        if reason := _why_not_joint(question):
+            return f'"{question.id}" cannot be randomized jointly: {reason}'
         if mechanism == "half_space" and len(question.all_options) != 2:
             options = ", ".join(option.id for option in question.all_options)
             return f'"{question.id}" has the options {options}; in a half-space each question has 2'
@@ -331,6 +419,13 @@ def joint_mistake(
                 f"{float(MAX_TRUTH_PROBABILITY)} is allowed"
             )
     return None
+
+
+def _why_not_joint(question: BaseQuestion) -> str:
+    if question.matrix:
+        return "it is a row of a matrix"
+    is_possible = question.kind.is_single and question.design == "grr"
+    return "" if is_possible else 'it must have one answer from a list and mechanism = "grr"'
 
 
 def joint_response_of(

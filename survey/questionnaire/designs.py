@@ -35,6 +35,8 @@ from survey.mechanism.randomized_response import (
     unrelated_question,
     warner,
 )
+from survey.mechanism.ranking import first_or_order
+from survey.mechanism.weight_table import MIN_RANKED
 
 MIN_WAVE_POINTS = 7
 """Minimum number of points of a scale that uses the square wave."""
@@ -200,6 +202,7 @@ DESIGNS: Mapping[str, Design] = {
         {"epsilon": _for_ticks(multiple_choice.half_space)}, options=MAX_HALF_SPACE_BITS
     ),
     "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
+    "first_or_order": Design({"epsilon": _on_grid(first_or_order)}, minimum=MIN_RANKED),
 }
 
 
@@ -219,7 +222,8 @@ Recommend = Callable[[AnswerSpace, Fraction], str]
 class Statement:
     """How one question states its privacy: by which design, in which way, with which value.
 
-    With `recommend` the researcher named no design: it is the best one at the value.
+    With `recommend` the researcher named no design: it is the best one at the value. The value, an
+    epsilon, is divided into so many equal `parts`: one for each row of a matrix.
     """
 
     design: str
@@ -227,11 +231,13 @@ class Statement:
     value: Fraction
     space: AnswerSpace
     recommend: Recommend | None = None
+    parts: int = 1
 
     def build(self, value: Fraction) -> AnyChannel:
-        """Return the channel that another value of the same way would mean."""
-        design = self.recommend(self.space, value) if self.recommend else self.design
-        return DESIGNS[design].ways[self.way](self.space, value)
+        """Return the channel that another value of the same way would mean, for one part of it."""
+        part = value / self.parts
+        design = self.recommend(self.space, part) if self.recommend else self.design
+        return DESIGNS[design].ways[self.way](self.space, part)
 
     def with_changes(self, changes: Values) -> Statement:
         """Return the statement with another value or other parameters."""

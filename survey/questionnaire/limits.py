@@ -44,7 +44,7 @@ most 0.99 and epsilon at most 8; the nearest allowed value is epsilon = 4.595
     except ChannelError as error:
         raise _refusal(statement, caps, error) from None
     # The estimator could invert Warner's cards below one half too, but no device runs them.
-    if is_too_weak(channel, caps) or statement.value <= statement.useless:
+    if is_too_weak(channel, caps, statement.parts) or statement.value <= statement.useless:
         raise _refusal(statement, caps, None)
     return channel
 
@@ -70,10 +70,11 @@ def total_mistake(total: Fraction, questions: int, caps: Caps) -> str | None:
     )
 
 
-def is_too_weak(channel: AnyChannel, caps: Caps) -> bool:
-    """Whether a channel is above a cap."""
-    is_too_sure = best_guess_probability(channel) > MAX_TRUTH_PROBABILITY
-    return is_too_sure or channel.epsilon > caps.question
+def is_too_weak(channel: AnyChannel, caps: Caps, parts: int = 1) -> bool:
+    """Whether a channel, or the epsilon of `parts` reports by it together, is above a cap."""
+    if best_guess_probability(channel) > MAX_TRUTH_PROBABILITY:
+        return True
+    return log_rounded_up(channel.ratio**parts) > caps.question
 
 
 def best_guess_probability(channel: AnyChannel) -> Fraction:
@@ -116,7 +117,7 @@ def _informative_channel(statement: Statement) -> AnyChannel | None:
 
 def _is_publishable(statement: Statement, caps: Caps) -> bool:
     channel = _informative_channel(statement)
-    return channel is not None and not is_too_weak(channel, caps)
+    return channel is not None and not is_too_weak(channel, caps, statement.parts)
 
 
 def _describe_mistake(

@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import reduce
+from itertools import groupby
 from operator import getitem
 from pathlib import Path
 from typing import Any, NoReturn
 
-from survey.questionnaire.definition import Definition, Survey, groups_of
+from survey.questionnaire.canonical import ROW_TEXTS
+from survey.questionnaire.definition import (
+    Definition,
+    Survey,
+    drawn_together,
+    groups_of,
+    matrices_of,
+)
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.error_messages import quoted, refusal, shortened
-from survey.questionnaire.kinds import kind_of
+from survey.questionnaire.kinds import MATRIX, kind_of
 from survey.questionnaire.kinds.base import SPECIAL
+from survey.questionnaire.placeholders import PIPED_TEXTS
 from survey.questionnaire.texts import SURVEY_TEXTS
 from survey.questionnaire.validation import check
 from survey.settings import Caps
@@ -117,7 +126,7 @@ def _refuse_surrogates(raw: Any) -> None:
 
 # A published definition as its researcher could have written it
 
-SETTINGS = ("bucket", "access", "kiosk", "theme", "allow_skip_logic")
+SETTINGS = ("bucket", "access", "kiosk", "layout", "theme", "allow_skip_logic")
 
 
 def source_of(definition: Definition) -> dict[str, Any]:
@@ -138,6 +147,7 @@ def source_of(definition: Definition) -> dict[str, Any]:
         "language": language,
         **texts,
         **{name: form[name] for name in SETTINGS if form.get(name)},
+        **({"field_until": form["field"]["until"]} if form.get("field") else {}),
         **({"quick_exit": form["exit"]} if form.get("exit") else {}),
         **({"questions_per_person": form["sampling"]["draw"]} if form["sampling"] else {}),
         **({"together": together} if (together := _together_source(definition)) else {}),
@@ -146,12 +156,17 @@ def source_of(definition: Definition) -> dict[str, Any]:
                 "title": _in_languages(
                     language, page["title"], _part(translations, "pages", i, "title")
                 ),
-                "questions": [
-                    _question_source(
-                        language, question, _part(translations, "pages", i, "questions", j)
+                "questions": list(
+                    _collect_matrices(
+                        page["questions"],
+                        [
+                            _question_source(
+                                language, question, _part(translations, "pages", i, "questions", j)
+                            )
+                            for j, question in enumerate(page["questions"])
+                        ],
                     )
-                    for j, question in enumerate(page["questions"])
-                ],
+                ),
             }
             for i, page in enumerate(form["pages"])
         ],
@@ -161,8 +176,15 @@ def source_of(definition: Definition) -> dict[str, Any]:
 def _together_source(definition: Definition) -> list[dict[str, Any]]:
     """Return the declarations of questions that belong together; those without effect are lost."""
     joint = {q.joint.questions: q.joint for q in definition.questions if q.joint}
-    linked = [tuple(group) for group in groups_of(definition.questions)]
-    drawn = [group for group in definition.groups if definition.is_sampled and group not in linked]
+    questions = definition.questions
+    own = [tuple(group) for group in groups_of(questions, drawn_together(questions))]
+    # A matrix stands for its rows, some of which may be removed from the next version.
+    matrix_of = {id_: matrix for matrix, ids in matrices_of(questions).items() for id_ in ids}
+    drawn = [
+        tuple(dict.fromkeys(matrix_of.get(id_, id_) for id_ in group))
+        for group in definition.groups
+        if definition.is_sampled and group not in own
+    ]
     return [
         *(
             {"questions": list(ids), "joint": True}
@@ -171,6 +193,23 @@ def _together_source(definition: Definition) -> list[dict[str, Any]]:
         ),
         *({"questions": list(ids)} for ids in drawn),
     ]
+
+
+def _collect_matrices(
+    forms: Sequence[Mapping[str, Any]], sources: Sequence[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the questions of a page as they were written: the rows of a matrix as one question."""
+    pairs = zip(forms, sources, strict=True)
+    for matrix, group in groupby(pairs, lambda pair: _matrix_of(pair[0])):
+        members = list(group)
+        if matrix:
+            yield MATRIX.collect([form for form, _ in members], [source for _, source in members])
+        else:
+            yield from (source for _, source in members)
+
+
+def _matrix_of(form: Mapping[str, Any]) -> str:
+    return str(form["matrix"]["id"]) if "matrix" in form else ""
 
 
 def _question_source(
@@ -185,27 +224,61 @@ def _question_source(
         option["id"]: _in_languages(language, option["label"], _part(translations, "options", i))
         for i, option in enumerate(form["options"])
     }
+    pictures = [
+        _picture_source(language, option, _part(translations, "pictures", i))
+        if "picture" in option
+        else {}
+        for i, option in enumerate(form["options"])
+    ]
     ordinary = [
-        {"id": name, "label": label} for name, label in labels.items() if name not in SPECIAL
+        {"id": name, "label": label, **picture}
+        for (name, label), picture in zip(labels.items(), pictures, strict=True)
+        if name not in SPECIAL
     ]
     grid = form["grid"] and {**form["grid"], "unit": text("unit", form["grid"]["unit"])}
+    ends = {
+        end: _in_languages(language, label, _part(translations, "slider", end))
+        for end, label in form.get("slider", {}).items()
+    }
     stated = form["stated"]
     question: dict[str, Any] = {
         "id": form["id"],
         "type": form["type"],
-        "text": text("text", form["text"]),
-        "help": text("help", form["help"]),
+        **{
+            name: _in_languages(
+                language, form["piped"][name], _part(_part(translations, "piped"), name)
+            )
+            if name in form.get("piped", ())
+            else text(name, form[name])
+            for name in PIPED_TEXTS
+        },
         "topic": text("topic", form["topic"]) if "topic" in form else "",
         "prefer_not_to_say": False,
         **{name: label for name, label in labels.items() if name in SPECIAL},
-        **kind_of(form).source({**form, "options": ordinary, "grid": grid}),
+        **kind_of(form).source({**form, "options": ordinary, "grid": grid, "slider": ends}),
         "ask_if": form["ask_if"],
         "shuffle_options": form.get("shuffled"),
         "mechanism": form["mechanism"],
         "parameters": {way: value for way, value in stated.items() if way not in PRIVACY},
         **{way: stated[way] for way in PRIVACY if way in stated},
     }
+    if "matrix" in form:
+        row = {name: form["matrix"][name] for name in ROW_TEXTS}
+        row_texts = _part(translations, "matrix")
+        question["matrix"] = {"id": form["matrix"]["id"]} | {
+            name: _in_languages(language, value, _part(row_texts, name))
+            for name, value in row.items()
+        }
     return {name: value for name, value in question.items() if value not in ("", None, {})}
+
+
+def _picture_source(
+    language: str, option: Mapping[str, Any], translations: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the keys of an option's picture."""
+    picture = option["picture"]
+    alt = _in_languages(language, picture["alt"], translations)
+    return {"picture": picture["sha256"], "picture_alt": alt}
 
 
 def _part(translations: Mapping[str, Any], *steps: str | int) -> dict[str, Any]:

@@ -197,13 +197,14 @@ def label(question: PublishedQuestion, ratio: Fraction) -> Label:
 
 
 def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None:
-    """P(a report says the first option | it is the answer), and if it is not; None for numbers.
+    """P(a report says the first option | it is the answer), and if it is not.
 
-    Where the second differs between the other answers, the smallest: the label must not promise
-    more cover than there is.
+    None for numbers and rankings, of which no report names one option as the answer. Where the
+    second differs between the other answers, the smallest: the label must not promise more cover
+    than there is.
     """
     channel = question.channel
-    if question.kind.is_numeric:
+    if question.kind.is_numeric or question.kind.is_ranking:
         return None
     match channel:
         case SubsetSelection() if question.by_patterns:

@@ -20,6 +20,7 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 
 from survey.questionnaire import TEST_RUN_PREFIX
@@ -92,20 +93,43 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
+PICTURE_TYPE = "image/webp"
+"""The media type of all stored pictures: uploads of other types are converted."""
+
+PICTURE_HASH = r"[0-9a-f]{64}"
+
+
 class Option(Frozen):
-    """One answer that can be chosen."""
+    """One answer that can be chosen.
+
+    `picture` is the SHA-256 of a stored picture in hex, or ""; `picture_alt` describes the picture
+    for people who do not see it.
+    """
 
     id: Identifier
     label: Line
+    picture: Annotated[str, StringConstraints(pattern=rf"^({PICTURE_HASH})?$")] = ""
+    picture_alt: Annotated[Text, StringConstraints(max_length=300, pattern=r"^[^\n]*$")] = ""
+
+    @model_validator(mode="after")
+    def _check_description(self) -> Option:
+        if self.picture and not self.picture_alt:
+            raise ValueError("picture_alt must describe the picture for people who do not see it")
+        if self.picture_alt and not self.picture:
+            raise ValueError("picture_alt describes no picture; leave it out")
+        return self
 
 
-SURVEY_TEXTS = ("title", "introduction", "consent", "ethics", "helpline", "contact", "thanks")
+SURVEY_TEXTS = (
+    *("title", "introduction", "consent", "ethics", "helpline", "contact", "organization"),
+    "thanks",
+)
 """The texts of a whole survey, under the same names in its definition."""
 
 TEXTS = frozenset(
     (
         *SURVEY_TEXTS,
-        *("text", "help", "topic", "unit", "label", "low_label", "high_label"),
+        *("text", "help", "topic", "unit", "label", "low_label", "high_label", "picture_alt"),
         *("prefer_not_to_say", "does_not_apply", "none_of_these"),
     )
 )

@@ -9,20 +9,24 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from survey.questionnaire.definition import (
+    MAX_PICTURES,
     MAX_QUESTIONS,
     Survey,
     joint_mistake,
+    matrices_of,
     max_questions_asked,
+    written_questions,
 )
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.error_messages import Mistake, Place, located, sentence, shortened
-from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, BaseQuestion, kind_of
+from survey.questionnaire.kinds import QUESTION_KEYS, WRITTEN_KINDS, BaseQuestion, kind_of
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
 from survey.questionnaire.limits import total_mistake
+from survey.questionnaire.placeholders import PIPED_TEXTS, mistakes_in, sources_of
 from survey.questionnaire.privacy_loss import Questions
 from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
-from survey.respondent_texts import SOURCE, closest_language, say
+from survey.respondent_texts import SOURCE, label_language, say
 from survey.settings import Caps
 
 INHERITED = tuple(SPECIAL)[1:]
@@ -61,14 +65,36 @@ def _check_translation(raw: Mapping[str, Any], language: str, survey: Survey, ca
     in_own = with_default_texts(in_language(raw, language, survey.language), language)
     translated, mistakes = _structure(in_own, caps)
     mistakes += repeated_labels(in_own)
+    if translated and not mistakes:
+        mistakes = list(_translated_piping(translated, survey))
     if translated is None or mistakes:
         raise located(in_own, [((*place, language), text) for place, text in mistakes])
     return translated
 
 
+def _translated_piping(translated: Survey, survey: Survey) -> Iterator[Mistake]:
+    """Yield the translated texts that contain other earlier answers than their originals."""
+    for i, (page, own_page) in enumerate(zip(translated.pages, survey.pages, strict=True)):
+        questions = map(written_questions, (page.questions, own_page.questions))
+        for j, ((question, *_), (own, *_)) in enumerate(zip(*questions, strict=True)):
+            for name in PIPED_TEXTS:
+                text, own_text = getattr(question, name), getattr(own, name)
+                place: Place = ("pages", i, "questions", j, name)
+                if mistakes := list(mistakes_in(text, ())):
+                    yield place, mistakes[0]
+                elif sorted({*sources_of(text)}) != (sources := sorted({*sources_of(own_text)})):
+                    yield (
+                        place,
+                        (
+                            f"must show the same earlier answers as in {survey.language}: "
+                            f"{', '.join(sources) or 'none'}"
+                        ),
+                    )
+
+
 def with_default_texts(raw: Mapping[str, Any], language: str) -> dict[str, Any]:
     """Expand the short forms, with the default labels of a language."""
-    translated = closest_language(language) or SOURCE
+    translated = label_language(language)
     return _map_questions(expand(raw), lambda question: with_default_labels(question, translated))
 
 
@@ -128,11 +154,23 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     pages = raw.get("pages")
     pages = pages if isinstance(pages, list) else []
     lists = [page.get("questions") for page in pages if isinstance(page, Mapping)]
-    questions = sum(len(entries) for entries in lists if isinstance(entries, list))
+    questions = sum(
+        len(entries) + sum(map(_count_further_rows, entries))
+        for entries in lists
+        if isinstance(entries, list)
+    )
     for count, name in ((len(pages), "pages"), (questions, "questions")):
         if count > MAX_QUESTIONS:
             yield ("pages",), f"has {count:,} {name}; at most {MAX_QUESTIONS} are allowed"
             return
+    pictures = {
+        picture
+        for place, question in questions_in(raw)
+        for _, picture in options_in(place, question, "picture")
+        if isinstance(picture, str) and picture
+    }
+    if len(pictures) > MAX_PICTURES:
+        yield ("pages",), f"has {len(pictures)} pictures; at most {MAX_PICTURES} are allowed"
     for place, question in questions_in(raw):
         options = question.get("options")
         if isinstance(options, list) and len(options) > MAX_OPTIONS:
@@ -140,6 +178,12 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
                 (*place, "options"),
                 f"has {len(options):,} entries; the nearest allowed number is {MAX_OPTIONS}",
             )
+
+
+def _count_further_rows(question: Any) -> int:
+    """Return how many published questions a matrix adds to its first row."""
+    rows = question.get("rows") if isinstance(question, Mapping) else None
+    return len(rows) - 1 if isinstance(rows, list) and rows and kind_of(question).is_matrix else 0
 
 
 def _structure(raw: Mapping[str, Any], caps: Caps) -> tuple[Survey | None, list[Mistake]]:
@@ -174,7 +218,7 @@ def _place(detail: ErrorDetails) -> Place:
     place = tuple(
         step
         for at, step in enumerate(detail["loc"])
-        if not (step in KINDS and at and isinstance(detail["loc"][at - 1], int))
+        if not (step in WRITTEN_KINDS and at and isinstance(detail["loc"][at - 1], int))
     )
     for identifier in SPECIAL:
         if identifier in place:
@@ -235,7 +279,15 @@ def special_in(question: Mapping[str, Any]) -> dict[str, Any]:
 def repeated_ids(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yield the ids that two questions, or two options of one question, share."""
     questions = list(questions_in(raw))
-    yield from _repeats([((*place, "id"), question.get("id")) for place, question in questions])
+    rows = [
+        ((*place, "rows"), f"{question.get('id')}_{row.get('id')}")
+        for place, question in questions
+        if kind_of(question).is_matrix and isinstance(question.get("rows"), list)
+        for row in question["rows"]
+        if isinstance(row, Mapping)
+    ]
+    ids = [((*place, "id"), question.get("id")) for place, question in questions]
+    yield from _repeats([*ids, *rows])
     for place, question in questions:
         special = [((*place, "id"), identifier) for identifier in special_in(question)]
         yield from _repeats([*special, *options_in(place, question, "id")])
@@ -295,11 +347,19 @@ SHARED_AND_INVITED = (
 """Why a survey is for shared devices or by invitation, but not both."""
 
 
+FIELD_AND_NOT_SHARED = (
+    "needs kiosk = true: in field mode, many people answer one after another on a shared tablet"
+)
+"""Why a survey with field mode must be for shared devices."""
+
+
 def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
     """Return what is wrong between questions that are each right."""
-    mistakes = [*_skip_logic(survey), *_together(survey), *_sampling(survey)]
+    mistakes = [*_skip_logic(survey), *_together(survey), *_sampling(survey), *_piping(survey)]
     if survey.kiosk and survey.access == "invitation":
         mistakes.append((("kiosk",), SHARED_AND_INVITED))
+    if survey.field_until and not survey.kiosk:
+        mistakes.append((("field_until",), FIELD_AND_NOT_SHARED))
     if not mistakes:
         n_questions = max_questions_asked(survey.groups, survey.drawn)
         total = total_mistake(survey.total_ratio, n_questions, caps)
@@ -312,7 +372,7 @@ def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
 def _skip_logic(survey: Survey) -> Iterator[Mistake]:
     earlier: dict[str, BaseQuestion] = {}
     for i, page in enumerate(survey.pages):
-        for j, question in enumerate(page.questions):
+        for j, (question, *_) in enumerate(written_questions(page.questions)):
             if mistake := _condition_mistake(survey, question, earlier):
                 part, reason = mistake
                 yield ("pages", i, "questions", j, "ask_if", *part), reason
@@ -333,15 +393,54 @@ def _condition_mistake(
     if not question.not_applicable:
         return (), "needs the option does_not_apply, which stands for a skipped question"
     parent = earlier.get(question.ask_if.question)
-    if parent is None or parent.kind.is_numeric:
+    if parent is None or not parent.kind.is_listed:
         return ("question",), (
             f'"{question.ask_if.question}" is not a question with options on an earlier page'
-            + _list_names([q.id for q in earlier.values() if not q.kind.is_numeric])
+            + _list_names([q.id for q in earlier.values() if q.kind.is_listed])
         )
     ids = [option.id for option in parent.all_options]
     unknown = [name for name in question.ask_if.options if name not in ids]
     reason = f'"{unknown[0]}" is not an option of {parent.id}{_list_names(ids)}' if unknown else ""
     return (("options",), reason) if unknown else None
+
+
+def _piping(survey: Survey) -> Iterator[Mistake]:
+    """Yield what is wrong with earlier answers in the texts of later questions."""
+    earlier: dict[str, BaseQuestion] = {}
+    ids = {question.id for question in survey.questions}
+    for i, page in enumerate(survey.pages):
+        for j, (question, *_) in enumerate(written_questions(page.questions)):
+            for name in PIPED_TEXTS:
+                text = getattr(question, name)
+                mistakes = list(mistakes_in(text, ids))
+                for mistake in mistakes or _source_mistakes(survey, question, text, earlier):
+                    yield ("pages", i, "questions", j, name), mistake
+        earlier |= {question.id: question for question in page.questions}
+
+
+def _source_mistakes(
+    survey: Survey, question: BaseQuestion, text: str, earlier: Mapping[str, BaseQuestion]
+) -> Iterator[str]:
+    possible = [other.id for other in earlier.values() if not other.kind.is_multiple]
+    for source in sources_of(text):
+        if not survey.allow_skip_logic:
+            yield (
+                f"shows the answer to {source}, which needs allow_skip_logic = true for the survey"
+            )
+        elif question.matrix:
+            yield "cannot show an earlier answer: the text of a matrix is part of its rows' texts"
+        elif source not in possible:
+            yield (
+                f'"{source}" is not a question with one answer on an earlier page'
+                + _list_names(possible)
+            )
+        elif not any({source, question.id} <= set(group) for group in survey.groups) and (
+            survey.questions_per_person is not None
+        ):
+            yield (
+                f"shows the answer to {source}, which is not always asked with {question.id}: "
+                "declare in together that each person is asked both or neither"
+            )
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -352,12 +451,15 @@ def _list_names(names: Sequence[str]) -> str:
 def _together(survey: Survey) -> Iterator[Mistake]:
     """Yield what is wrong with the declarations of questions that belong together."""
     by_id = {question.id: question for question in survey.questions}
+    matrices = matrices_of(survey.questions)
     joint_ids: set[str] = set()
     for i, declared in enumerate(survey.together):
         place: Place = ("together", i, "questions")
         ids = declared.questions
-        if unknown := [name for name in ids if name not in by_id]:
+        if unknown := [name for name in ids if name not in by_id and name not in matrices]:
             yield place, f'"{unknown[0]}" is not a question{_list_names(list(by_id))}'
+        elif declared.joint and (matrix := next((name for name in ids if name in matrices), "")):
+            yield place, f'"{matrix}" cannot be randomized jointly: it is a matrix'
         elif len(set(ids)) < len(ids):
             yield place, "lists a question twice"
         elif declared.mechanism != "grr" and not declared.joint:

@@ -41,7 +41,8 @@ def init_app(
     """
     csrf = CSRFProtect(app)
     # Reports are sent without cookies; their origin is checked instead.
-    csrf.exempt(app.view_functions["respond.reports"])
+    for endpoint in ("respond.reports", "respond.field_reports"):
+        csrf.exempt(app.view_functions[endpoint])
     workspace = Workspace(store, results, settings, preview_page)
     parts = (
         *(accounts, team, builder, surveys, analyses, version_changes, downloads),

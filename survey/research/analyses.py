@@ -62,7 +62,7 @@ from survey.results.charts import (
 )
 from survey.results.combinations import GROUP_HEADINGS, groups_to_compare
 from survey.results.display_status import SUPPRESSED
-from survey.results.estimates.chart import middle_bars, share_bars
+from survey.results.estimates.chart import matrix_summary, middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
 from survey.results.estimates.result import QuestionResult, SurveyResult
 from survey.results.estimates.scale_bar import diverging_bar, has_diverging_bar
@@ -449,6 +449,7 @@ class AnalysisPages(Pages):
             "share_bars": share_bars,
             "middle_bars": middle_bars,
             "has_diverging_bar": has_diverging_bar,
+            "matrix_summary": matrix_summary,
             "diverging_bar": diverging_bar,
             "has_numbers": has_numbers,
             "has_intervals": has_intervals,
@@ -473,11 +474,13 @@ class AnalysisPages(Pages):
 
 
 def _variable_in_explore(survey: PublishedSurvey, question_id: str) -> str:
-    """Return a question's name in Explore; a split question has that of its first option."""
+    """Return a question's name in Explore; a split question has that of its first option.
+
+    It is empty for a ranking, which cannot be crossed.
+    """
     place = question_index(survey, question_id)
-    return next(
-        variable.question.id for variable in list_variables(survey) if variable.place == place
-    )
+    names = (variable.question.id for variable in list_variables(survey) if variable.place == place)
+    return next(names, "")
 
 
 def _card_cautions(result: SurveyResult, *, closed: bool) -> Callable[[QuestionResult], str]:

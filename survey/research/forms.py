@@ -333,6 +333,13 @@ class DeleteForm(FlaskForm):  # type: ignore[misc]
     submit = SubmitField("Delete survey and all responses")
 
 
+class TabletForm(FlaskForm):  # type: ignore[misc]
+    """The file in which a tablet in field mode saved its responses."""
+
+    file = FileField("File of a tablet", [FileRequired("Choose a file")])
+    submit = SubmitField("Import file")
+
+
 class CloseForm(FlaskForm):  # type: ignore[misc]
     """The short name of the survey to close, typed as a confirmation."""
 

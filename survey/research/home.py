@@ -28,7 +28,7 @@ from survey.questionnaire.definition import Definition
 from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.research.access import Pages, Workspace
-from survey.research.builder.draft_editor import progress
+from survey.research.builder.draft_editor import progress, readable_contents
 from survey.research.forms import whole_number
 from survey.results.plan.question_design import QuestionDesign
 from survey.results.plan.survey_design import SurveyDesign
@@ -121,6 +121,10 @@ class DraftSummary:
     n_questions: int
     n_mistakes: int
     untranslated: Mapping[str, int]
+    is_readable: bool = True
+
+
+UNREADABLE = DraftSummary("A draft that cannot be read", "", 0, 0, {}, is_readable=False)
 
 
 def draft_summary(content: DraftContent, caps: Caps) -> DraftSummary:
@@ -309,12 +313,15 @@ class HomePage(Pages):
         return {key: _folded(f"{form['title']} {form['slug']}") for key, form in forms.items()}
 
     def _read_summaries(self, keys: list[int]) -> dict[int, DraftSummary]:
-        contents = self._contents(keys).items()
-        return {key: draft_summary(content, self._settings.caps) for key, content in contents}
+        caps, contents = self._settings.caps, self._contents(keys)
+        return {
+            key: draft_summary(contents[key], caps) if key in contents else UNREADABLE
+            for key in keys
+        }
 
     def _contents(self, keys: list[int]) -> dict[int, DraftContent]:
-        drafts = self._store.newest_drafts(keys)
-        return {draft.key: DraftContent.from_json(draft.content) for draft in drafts}
+        drafts = readable_contents(self._store.newest_drafts(keys))
+        return {draft.key: content for draft, content in drafts}
 
     def _rows(self, entries: Sequence[Entry], tested: set[str]) -> Iterator[Row]:
         """Yield the rows of one page."""
@@ -345,7 +352,7 @@ def listed_state(survey: SurveyHead, today: date) -> str:
 def draft_step(entry: Entry, summary: DraftSummary, *, is_tested: bool) -> NextStep | None:
     """Return what is left to do before a draft is published; None for a viewer."""
     slug = entry.head.slug
-    if not entry.allows("editor"):
+    if not entry.allows("editor") or not summary.is_readable:
         return None
     if not summary.n_questions:
         return NextStep("Add questions", url_for("drafts.outline", slug=slug))

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from flask import flash, redirect, render_template, url_for
+from markupsafe import Markup
 from werkzeug.datastructures import FileStorage
 
+from survey.collect.incoming_reports import Intake
 from survey.collect.invitations import (
+    field_link,
     issue_invitations,
     new_tokens,
+    qr_code,
     respondent_link,
     validate_stratum,
 )
@@ -25,7 +29,16 @@ from survey.collect.publication import has_same_content, validate_schedule
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.disclosure import MINIMUM_REPORTS, next_release
-from survey.errors import ClosedError, ConflictError, DefinitionError, DesignError, StoreBusyError
+from survey.errors import (
+    ClosedError,
+    ConflictError,
+    DefinitionError,
+    DesignError,
+    NotFoundError,
+    OutdatedError,
+    ReportError,
+    StoreBusyError,
+)
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.drafts.conversion import draft_from
@@ -56,6 +69,7 @@ from survey.research.forms import (
     InvitationsForm,
     PublishForm,
     ScheduleForm,
+    TabletForm,
 )
 from survey.research.home import HomePage
 from survey.results.charts import FORMATS
@@ -185,6 +199,7 @@ def _collection_sections(workspace: Workspace) -> list[Section]:
                 Route("GET", "", "editor", pages.overview),
                 Route("POST", "/invite", "editor", pages.invite),
                 Route("POST", "/schedule", "editor", pages.schedule),
+                Route("POST", "/tablet", "editor", pages.import_tablet),
                 Route("POST", "/close", "owner", pages.close),
             ],
         ),
@@ -217,15 +232,22 @@ class _CollectionPages(Pages):
                 most=schedule.maximum or None,
             ),
             "close": CloseForm(formdata=None),
+            "tablet": TabletForm(formdata=None),
             **rejected,
         }
         n_invited = self._store.n_invited_by_stratum(survey.key)
         tallies = self._store.tallies(survey.key)
         forms["invite"].made.data = json.dumps(n_invited)
+        has_field_mode = survey.definition.field is not None
+        tablet_link = field_link(survey, self._settings) if has_field_mode else ""
         return render_template(
             "research/collect.html",
             survey=survey,
             link=respondent_link(survey, self._settings),
+            tablet_link=tablet_link,
+            tablet_code=Markup(qr_code(tablet_link, inline=True).decode())  # noqa: S704
+            if tablet_link
+            else "",
             forms=forms,
             n_invited=n_invited,
             by_stratum={group.name: tally.n for group, tally in split_by_link(tallies).items()},
@@ -271,11 +293,28 @@ class _CollectionPages(Pages):
         if not form.validate_on_submit():
             return self._page(slug, schedule=form), 422
         schedule = Schedule(form.opens.data, form.closes.data, form.most.data or 0)
-        if not _check_dates(form, schedule, survey.schedule):
+        if not _check_dates(form, schedule, survey):
             return self._page(slug, schedule=form), 422
         self._store.set_schedule(survey.key, schedule)
         self._log.write("changed the schedule", slug, _describe(schedule))
         flash("The dates and the response limit have been saved.")
+        return redirect(url_for("collection.overview", slug=slug))
+
+    def import_tablet(self, slug: str) -> Any:
+        """Store the responses in the file of a tablet that could not upload them."""
+        survey, form = _open_survey(find_survey(self._store, slug)), TabletForm()
+        if not form.validate_on_submit():
+            return self._page(slug, tablet=form), 422
+        try:
+            n_slots = Intake(self._store).receive_file(slug, form.file.data.read(), utc_today())
+        except (ReportError, OutdatedError, ClosedError, NotFoundError) as error:
+            form.file.errors = [str(error)]
+            return self._page(slug, tablet=form), 422
+        self._log.write("imported a tablet's file", survey.slug)
+        flash(
+            f"All {n_slots} slots of the file are imported. Their responses appear with the next "
+            "releases; importing the file again changes nothing."
+        )
         return redirect(url_for("collection.overview", slug=slug))
 
     def close(self, slug: str) -> Any:
@@ -338,13 +377,14 @@ def _open_survey(survey: PublishedSurvey) -> PublishedSurvey:
     return survey
 
 
-def _check_dates(form: ScheduleForm, schedule: Schedule, previous: Schedule) -> bool:
+def _check_dates(form: ScheduleForm, schedule: Schedule, survey: PublishedSurvey) -> bool:
     """Return whether all changed dates are in the future; if not, add errors to the form."""
+    previous = survey.schedule
     if _has_passed(schedule.opens, previous.opens):
         form.opens.errors = [f"{schedule.opens} has passed; leave this empty to open at once"]
         return False
     try:
-        validate_schedule(schedule)
+        validate_schedule(schedule, survey.definition.field_until)
     except DesignError as error:
         form.closes.errors = [str(error)]
         return False

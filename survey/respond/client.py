@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,7 +18,8 @@ from flask import Response, request
 from jinja2 import Environment, FileSystemLoader
 
 from survey.questionnaire.drafts.preview import Preview
-from survey.respondent_texts import LANGUAGES, device_texts, say
+from survey.respond.bundle import PAGES, join
+from survey.respondent_texts import LANGUAGES, SOURCE, device_texts, fieldwork_texts, say
 from survey.security import respondent_headers
 from survey.version import __version__
 
@@ -40,8 +41,29 @@ CODINGS = ("br", "gzip")
 
 INDEX, MANIFEST, ICON, STYLE = "index.html", "client-manifest.json", "favicon.svg", "respond.css"
 
-SCRIPTS = ("opening.js", "main.js")
-"""The modules that the page runs, in this order; they import the others."""
+ICON_ESCAPES = str.maketrans({'"': "'", "#": "%23"})
+"""What the icon needs as an address in an attribute of the page."""
+
+GUARD = "guard.js"
+"""The script that runs when a module is missing."""
+
+SCRIPTS, FIELD_SCRIPTS = PAGES
+"""The scripts of the page and of the page of field mode, in order; they contain all modules."""
+
+FIELD_INDEX, FIELD_WORKER = "field/index.html", "field/worker.js"
+"""The page of field mode and its service worker, whose address limits it to `/field/`."""
+
+WORKER = "fieldwork-worker.js"
+"""The code of the service worker; `FIELD_WORKER` is this code after the list of its files."""
+
+FIELD_MODULES = (*FIELD_SCRIPTS, WORKER)
+"""The files of field mode, which the respondents' page does not load."""
+
+FIELD_SOURCES = (
+    *("fieldwork.js", "fieldwork-queue.js", "fieldwork-texts.js", "fieldwork-upload.js"),
+    *("fieldwork-view.js", "seal.js", WORKER),
+)
+"""The modules that only these files contain."""
 
 MANIFEST_FORMAT = 1
 
@@ -53,9 +75,9 @@ NO_COLLECTOR = "preview:"
 class Client:
     """The files of a release's client, by name, for every survey, language and visitor.
 
-    `files` are the modules, the styles and the texts of each language. The page itself depends on
-    them and on `collector`: the URL of the server that collects the reports if another host serves
-    the page, or "" if the collecting server does.
+    `files` are the scripts, the styles and the texts of each language, as they are served. The page
+    itself depends on them and on `collector`: the URL of the server that collects the reports if
+    another host serves the page, or "" if the collecting server does.
     """
 
     files: Mapping[str, bytes]
@@ -69,8 +91,12 @@ class Client:
         They make up half of the bytes. Anyone can build the same bytes from the same sources,
         because the project pins one version of the minifier.
         """
-        files = {name: _minified(name, content) for name, content in source_files().items()}
-        return cls(files, collector)
+        return cls.from_sources(source_files(), collector)
+
+    @classmethod
+    def from_sources(cls, sources: Mapping[str, bytes], collector: str = "") -> Client:
+        """Minify sources, and join the modules of each script of the page into one file."""
+        return cls(join(minified(sources)), collector)
 
     @property
     def file_hashes(self) -> dict[str, str]:
@@ -93,6 +119,31 @@ class Client:
         """The page of every survey; it lists each file with its hash."""
         return self._page(self.collector)
 
+    @cached_property
+    def field_page(self) -> bytes:
+        """The page of field mode, which lists its own modules and texts as well."""
+        return self._page(self.collector, is_field=True)
+
+    @cached_property
+    def field_worker(self) -> bytes:
+        """The service worker of field mode: the list of all files that it may serve, then its code.
+
+        The list contains the page, and each file that the page names, with its hash.
+        """
+        addresses = {"./": sha256_integrity(self.field_page)}
+        for name in self._field_files:
+            reference = self._reference(name, is_field=True)
+            addresses[reference["path"]] = reference["integrity"]
+        form = {"release": self.sha256, "files": sorted(addresses.items())}
+        listed = json.dumps(form, separators=(",", ":"))
+        return f"self.fieldClient={listed};\n".encode() + self.files[WORKER]
+
+    @property
+    def _field_files(self) -> list[str]:
+        """The names of the files that the page of field mode loads."""
+        excluded_names = (*SCRIPTS, GUARD, WORKER, ICON)
+        return [name for name in sorted(self.files) if name not in excluded_names]
+
     def preview(self, preview: Preview) -> bytes:
         """Return the page of a draft, with the same files; no server has its collector's address.
 
@@ -100,40 +151,52 @@ class Client:
         """
         return self._page(NO_COLLECTOR, preview)
 
-    def _page(self, collector: str, preview: Preview | None = None) -> bytes:
+    def _page(
+        self, collector: str, preview: Preview | None = None, *, is_field: bool = False
+    ) -> bytes:
         template = Environment(
             loader=FileSystemLoader(PACKAGE / "templates" / "respond"), autoescape=True
         ).get_template(INDEX)
-        names = sorted(name for name in self.files if name.endswith(".js"))
+        reference = partial(self._reference, is_field=is_field)
         page = template.render(
             version=self.version,
             collector=collector,
             preview=preview,
             # Inline, because each file costs another request on a slow connection.
-            icon=self.files[ICON].decode("utf-8"),
-            style=self._reference(STYLE),
-            # Listed, because browsers otherwise discover imports one level at a time.
-            modules=[self._reference(name) for name in names if name not in SCRIPTS],
-            scripts=[self._reference(name) for name in SCRIPTS],
+            icon=self.files[ICON].decode("utf-8").strip().translate(ICON_ESCAPES),
+            style=reference(STYLE),
+            # The worker of field mode holds all files, so none can be lost there.
+            guard=None if is_field else reference(GUARD),
+            scripts=[reference(name) for name in (FIELD_SCRIPTS if is_field else SCRIPTS)],
             words_files=[
-                {"language": language, **self._reference(words_file(language))}
-                for language in LANGUAGES
+                {"language": language, **reference(words_file(language))} for language in LANGUAGES
             ],
-            title=" · ".join(say(language, "shell.title") for language in LANGUAGES),
+            field_words_files=[
+                {"language": language, **reference(field_words_file(language))}
+                for language in LANGUAGES
+                if is_field
+            ],
+            heading=say(SOURCE, "cannot.heading"),
             notices=[_notice(language) for language in LANGUAGES],
         )
         return page.encode("utf-8")
 
-    def _reference(self, name: str) -> dict[str, str]:
-        digest = hashlib.sha256(self.files[name]).digest()
-        integrity = f"sha256-{base64.b64encode(digest).decode('ascii')}"
-        return {"path": f"{self.base}/{name}", "integrity": integrity}
+    def _reference(self, name: str, *, is_field: bool = False) -> dict[str, str]:
+        # On another host, the page of field mode is in a folder beside the files.
+        up = "../" if is_field and self.collector else ""
+        integrity = sha256_integrity(self.files[name])
+        return {"path": f"{up}{self.base}/{name}", "integrity": integrity}
 
     @cached_property
     def served(self) -> dict[str, bytes]:
         """The content of the page and all files, by path relative to the page's address."""
         folder = self.base.removeprefix("/")
-        return {INDEX: self.page, **{f"{folder}/{name}": self.files[name] for name in self.files}}
+        return {
+            INDEX: self.page,
+            FIELD_INDEX: self.field_page,
+            FIELD_WORKER: self.field_worker,
+            **{f"{folder}/{name}": self.files[name] for name in self.files},
+        }
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -155,13 +218,18 @@ class Client:
         """Return the configuration from which `webcat` creates the manifest that operators sign.
 
         `source` is the URL of this version's source code. Every address without a file shows the
-        page. Source: freedomofpress/webcat-docs, config-schema.md.
+        page; only the folder of field mode has another policy. Source:
+        freedomofpress/webcat-docs, config-schema.md.
         """
         return {
             "app": source,
             "version": self.version,
             "default_csp": self.manifest["headers"]["page"]["Content-Security-Policy"],
-            "extra_csp": {},
+            "extra_csp": {
+                f"/{PurePath(FIELD_INDEX).parent}/": self.manifest["headers"]["field"][
+                    "Content-Security-Policy"
+                ]
+            },
             "default_index": INDEX,
             "default_fallback": f"/{INDEX}",
             "wasm": [],
@@ -171,6 +239,11 @@ class Client:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of some content in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def sha256_integrity(content: bytes) -> str:
+    """Return the SHA-256 of some content as browsers read it in `integrity`."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode('ascii')}"
 
 
 def source_files() -> dict[str, bytes]:
@@ -185,7 +258,8 @@ def source_files() -> dict[str, bytes]:
         path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in CONTENT_TYPES
     }
     words = {words_file(language): device_texts(language) for language in LANGUAGES}
-    return dict(sorted({**sources, **words}.items()))
+    field_words = {field_words_file(language): fieldwork_texts(language) for language in LANGUAGES}
+    return dict(sorted({**sources, **words, **field_words}.items()))
 
 
 def words_file(language: str) -> str:
@@ -193,18 +267,30 @@ def words_file(language: str) -> str:
     return f"words.{language}.json"
 
 
+def field_words_file(language: str) -> str:
+    """Return the name of the file with the texts of field mode in a language."""
+    return f"fieldwork-words.{language}.json"
+
+
 def _notice(language: str) -> dict[str, str]:
     """Return the notice that the page shows until its modules run."""
     return {
         "language": language,
         "direction": say(language, "language.direction"),
-        "title": say(language, "shell.title"),
-        "needs": say(language, "shell.needs"),
-        "stays": say(language, "shell.stays"),
-        "nothing": say(language, "cannot.nothing"),
+        "reload": say(language, "shell.reload"),
+        # Like the comma, the period of Chinese needs no space.
+        "text": say(language, "language.comma")[1:].join(
+            [say(language, "shell.needs"), say(language, "cannot.nothing")]
+        ),
     }
 
 
+def minified(sources: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the sources with each module and style minified, as single files."""
+    return {name: _minified(name, content) for name, content in sources.items()}
+
+
+@lru_cache(maxsize=128)
 def _minified(name: str, content: bytes) -> bytes:
     kind = CONTENT_TYPES[PurePath(name).suffix].partition(";")[0]
     if kind not in MINIFIED:

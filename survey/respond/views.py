@@ -11,16 +11,19 @@ from survey.collect.invitations import survey_origin
 from survey.collect.release import utc_today
 from survey.errors import NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
+from survey.questionnaire.texts import PICTURE_TYPE
 from survey.respond.client import CONTENT_TYPES, ICON, MANIFEST, Client, compress
 from survey.security import check_same_origin, cross_origin_headers
 from survey.settings import Settings
 from survey.store import Store, find_survey
+from survey.store.field_boxes import OVERHEAD
 
 
 def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> None:
     """Register the respondents' routes with the application."""
     routes = Blueprint("respond", __name__)
     _add_survey_routes(routes, store, settings, client)
+    _add_report_routes(routes, store, settings)
     _add_file_routes(routes, client)
     app.register_blueprint(routes)
 
@@ -30,13 +33,22 @@ def page_response(client: Client, status: int = 200) -> Response:
     return compress(client.page).response(CONTENT_TYPES[".html"], status)
 
 
-CROSS_ORIGIN_ENDPOINTS = ("respond.definition", "respond.reports")
+UPLOADED_SLOTS = 25
+"""Slots in one upload from field mode (`fieldwork-upload.js`)."""
+
+HASH_BYTES = 32
+"""Length of the definition's hash, with which an upload begins."""
+
+MAX_FIELD_UPLOAD = HASH_BYTES + UPLOADED_SLOTS * (MAX_REPORT_BYTES + OVERHEAD)
+
+CROSS_ORIGIN_ENDPOINTS = (
+    *("respond.definition", "respond.reports", "respond.field_reports"),
+    "respond.picture",
+)
 """Endpoints that copies of the page on other hosts use; all other files are in the copy."""
 
 
 def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, client: Client) -> None:
-    intake = Intake(store)
-
     @routes.after_request
     def allow_listed_hosts(response: Response) -> Response:
         if settings.listed_origins and request.endpoint in CROSS_ORIGIN_ENDPOINTS:
@@ -56,16 +68,41 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
     def definition(slug: str) -> Response:
         survey = find_survey(store, slug)
         if error := refusal(store, survey, utc_today()):
+            # The page names the survey, so that people know whom to ask.
+            error.fields = {**error.fields, **survey.definition.names}
             raise error
         return compress(survey.canonical).response("application/json")
 
-    @routes.post("/s/<survey:slug>/reports")
-    def reports(slug: str) -> Response:
+    @routes.get("/pictures/<sha256>")
+    def picture(sha256: str) -> Response:
+        # The address is the hash of the content, so every visitor gets the same bytes for ever.
+        content = store.picture(sha256)
+        if content is None:
+            raise NotFoundError("there is no picture at this address")
+        return Response(content, content_type=PICTURE_TYPE)
+
+
+def _add_report_routes(routes: Blueprint, store: Store, settings: Settings) -> None:
+    intake = Intake(store)
+
+    def check_origin(slug: str) -> None:
         site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
         hosts = (request.host, survey_origin(slug, settings), settings.listed_origins)
         check_same_origin(site, origin, *hosts)
-        intake.receive(slug, _report_body(), utc_today())
+
+    @routes.post("/s/<survey:slug>/reports")
+    def reports(slug: str) -> Response:
+        check_origin(slug)
+        intake.receive(slug, _body("application/json", MAX_REPORT_BYTES), utc_today())
         # A repeated report gets the same answer as a new one.
+        return Response(status=201)
+
+    @routes.post("/s/<survey:slug>/field")
+    def field_reports(slug: str) -> Response:
+        check_origin(slug)
+        body = _body("application/octet-stream", MAX_FIELD_UPLOAD)
+        sha256, boxes = body[:HASH_BYTES].hex(), body[HASH_BYTES:]
+        intake.receive_boxes(slug, sha256, boxes, utc_today())
         return Response(status=201)
 
     @routes.get("/s/<survey:slug>/sent")
@@ -92,17 +129,27 @@ def _add_file_routes(routes: Blueprint, client: Client) -> None:
     def client_manifest() -> Response:
         return manifest.response(CONTENT_TYPES[".json"])
 
+    # Verifying programs open the second address, which the manifest names.
+    @routes.get("/field/")
+    @routes.get("/field/index.html")
+    def field_page() -> Response:
+        return compress(client.field_page).response(CONTENT_TYPES[".html"])
+
+    @routes.get("/field/worker.js")
+    def field_worker() -> Response:
+        return compress(client.field_worker).response(CONTENT_TYPES[".js"])
+
     @routes.get("/favicon.ico")
     def favicon() -> Response:
         return files[ICON].response(CONTENT_TYPES[".svg"])
 
 
-def _report_body() -> bytes:
-    """Return the body of a report; never parse a form or read more than the maximum."""
-    if request.mimetype != "application/json":
-        raise UnsupportedMediaError("send a report as application/json, not as a form")
-    if (request.content_length or 0) <= MAX_REPORT_BYTES:
-        body = request.stream.read(MAX_REPORT_BYTES + 1)
-        if len(body) <= MAX_REPORT_BYTES:
+def _body(media_type: str, maximum: int) -> bytes:
+    """Return the body of a request; never parse a form or read more than the maximum."""
+    if request.mimetype != media_type:
+        raise UnsupportedMediaError(f"send a report as {media_type}, not as a form")
+    if (request.content_length or 0) <= maximum:
+        body = request.stream.read(maximum + 1)
+        if len(body) <= maximum:
             return body
-    raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
+    raise ReportTooLargeError(f"a report has at most {maximum:,} bytes")

@@ -23,6 +23,7 @@ from survey.estimator.trust.worst_case import (
     quantile_worst_case,
 )
 from survey.mechanism import WeightTable
+from survey.mechanism.ranking import rank_values
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, histogram_cells
 from survey.results.estimates.histogram import edges
@@ -103,6 +104,9 @@ def worst_cases(question: PublishedQuestion) -> Mapping[str, WorstCase]:
     """Return the worst case of each part that the question's design allows."""
     channel, values = single_code_channel(question), truth_values(question)
     cases: dict[str, Callable[[], WorstCase]] = {}
+    if question.kind.is_ranking and isinstance(question.channel, WeightTable):
+        table, ranks = question.channel, rank_values(question.channel, 0)
+        cases["mean"] = lambda: mean_worst_case(table, ranks)
     if question.options:
         cases["shares"] = lambda: _shares_worst_case(question)
     if channel is not None and values:
@@ -116,7 +120,7 @@ def worst_cases(question: PublishedQuestion) -> Mapping[str, WorstCase]:
     if substantive_options(question):
         patterns = tuple(map(tuple, question.patterns)) if question.by_patterns else None
         cases["answered"] = lambda: answered_worst_case(
-            question.channel, opt_outs(question), patterns
+            question.kind.share_channel(question), opt_outs(question), patterns
         )
     return {part: case for part in cases if (case := _allowed(cases[part])) is not None}
 
@@ -133,4 +137,4 @@ def _shares_worst_case(question: PublishedQuestion) -> WorstCase:
     if isinstance(question.channel, WeightTable) and question.kind.is_numeric:
         return no_answers_worst_case(question.channel)
     patterns = tuple(map(tuple, question.patterns)) if question.by_patterns else None
-    return channel_worst_case(question.channel, patterns)
+    return channel_worst_case(question.kind.share_channel(question), patterns)

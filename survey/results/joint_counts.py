@@ -55,8 +55,13 @@ class Variable:
 
 
 def list_variables(survey: PublishedSurvey) -> Iterator[Variable]:
-    """Yield the variables of a survey in the order of its questions."""
+    """Yield the variables of a survey in the order of its questions.
+
+    Rankings have none: a report says something about few of their options only.
+    """
     for place, question in enumerate(survey.definition.questions):
+        if question.kind.is_ranking:
+            continue
         if isinstance(question.channel, TickChannel):
             yield from _option_variables(place, question, question.channel)
         else:
@@ -66,6 +71,11 @@ def list_variables(survey: PublishedSurvey) -> Iterator[Variable]:
 def find_variable(survey: PublishedSurvey, name: str) -> Variable:
     """Return a variable by its name; NotFoundError lists the names that exist."""
     variables = {variable.question.id: variable for variable in list_variables(survey)}
+    if any(q.id == name and q.kind.is_ranking for q in survey.definition.questions):
+        raise NotFoundError(
+            f"“{name}” is a ranking and cannot be crossed: each report states the first place or "
+            "the order of few options only"
+        )
     if name not in variables:
         choices = ", ".join(variables)
         raise NotFoundError(

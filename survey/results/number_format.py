@@ -49,7 +49,7 @@ class NumberFormat:
 def number_format(question: PublishedQuestion, statistic: str) -> NumberFormat:
     """Return the format of a statistic; a mean gets one decimal more than the grid's values."""
     if question.grid is None:
-        return NumberFormat()
+        return NumberFormat(1 if question.kind.is_ranking else 0)
     extra = 1 if statistic == "mean" else 0
     return NumberFormat(question.grid.decimals + extra, question.grid.unit, question.kind.is_date)
 

@@ -117,7 +117,7 @@ def single_code_channel(question: PublishedQuestion) -> SubsetSelection | Weight
 
 def defines_groups(question: PublishedQuestion) -> bool:
     """Return whether each report names one answer of a list, so that answers define groups."""
-    return not question.kind.is_numeric and single_code_channel(question) is not None
+    return question.kind.is_listed and single_code_channel(question) is not None
 
 
 def channel_size(channel: AnyChannel) -> int:

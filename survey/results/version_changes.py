@@ -160,7 +160,7 @@ class _Comparison:
             if before != after:
                 yield Change(label, before, after, is_text=True)
         for name, (label, words) in SETTINGS.items():
-            before, after = self._old_form.get(name, ""), self._new_form.get(name, "")
+            before, after = _setting(self._old_form, name), _setting(self._new_form, name)
             if before != after:
                 texts = (words.get(value, str(value)) for value in (before, after))
                 yield _change(label, texts, SETTING_NOTES.get(name, ""))
@@ -272,12 +272,7 @@ class _Comparison:
         if before["ask_if"] != after["ask_if"]:
             texts = (_condition_text(old, self._old), _condition_text(new, self._new))
             yield _change("Who is asked", texts)
-        if before.get("shuffled") != after.get("shuffled"):
-            order = ("in the order of the survey", "in a random order on each device")
-            yield _change(
-                "Order of the answers",
-                (order[bool(part.get("shuffled"))] for part in (before, after)),
-            )
+        yield from _display_changes(before, after)
         yield from self._privacy_changes(name)
         for key in sorted({*before, *after} - KNOWN_QUESTION_KEYS):
             yield from _other_key(key, before, after)
@@ -318,6 +313,9 @@ class _Comparison:
         labels = [[option["label"] for option in part["options"]] for part in (before, after)]
         if labels[0] != labels[1]:
             reasons.append("The texts of its answers differ.")
+        shown = [[option.get("picture") for option in part["options"]] for part in (before, after)]
+        if shown[0] != shown[1]:
+            reasons.append("The pictures of its answers differ.")
         if name in self._moved:
             reasons.append("It was moved: earlier questions can influence answers.")
         return ("with care", tuple(reasons)) if reasons else ("yes", ())
@@ -328,6 +326,7 @@ class _Comparison:
 
 SURVEY_LABELS: Mapping[str, str] = {
     "title": "Title",
+    "organization": "Who asks",
     "introduction": "Introduction",
     "consent": "Consent",
     "ethics": "Ethics approval",
@@ -343,11 +342,23 @@ SETTINGS: Mapping[str, tuple[str, Mapping[Any, str]]] = {
     "access": ("Who can answer", {"": "everyone with the link", "invitation": "invited people"}),
     "bucket": ("Stored date of a release", {"": "none", "week": "the week", "day": "the day"}),
     "kiosk": ("For shared devices", _YES_NO),
+    "field": ("Field mode: last day for uploads", {"": "no field mode"}),
     "theme": ("Accent color", {"": "standard"}),
-    "exit": ("Destination of “Leave now”", {"": "an empty page"}),
+    "exit": ("Destination of “Leave now”", {"": "Wikipedia"}),
+    "layout": (
+        "Questions at a time",
+        {"": "one, in surveys of up to 20 questions", "questions": "one", "pages": "whole pages"},
+    ),
     "allow_skip_logic": ("Skip logic allowed", _YES_NO),
 }
 """The label of each setting, and the words for its values."""
+
+
+def _setting(form: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a setting; of field mode only its day, as every version has a key."""
+    value = form.get(name, "")
+    return value["until"] if name == "field" and value else value
+
 
 SETTING_NOTES: Mapping[str, str] = {
     "access": "Different people may answer, so compare estimates with care.",
@@ -361,6 +372,7 @@ CARE_REASONS: Mapping[str, str] = {
     "help": "Its help text differs.",
     "ask_if": "Different people are asked this question.",
     "shuffled": "Its answers appear in a different order.",
+    "slider": "Its slider, or a label on it, differs.",
     "channel": "Its randomization differs. Estimates can be compared, but shares of reports "
     "cannot, and people may answer differently.",
 }
@@ -377,7 +389,7 @@ KNOWN_KEYS = frozenset(
 KNOWN_QUESTION_KEYS = frozenset(
     (
         *QUESTION_LABELS, "id", "type", "options", "grid", "max_ticks", "ask_if", "shuffled",
-        "mechanism", "stated", "channel", "joint", "page", "texts",
+        "slider", "mechanism", "stated", "channel", "joint", "matrix", "piped", "page", "texts",
         # These depend on the answers.
         "alone", "opt_out", "not_applicable",
     )
@@ -512,9 +524,17 @@ def _option_changes(before: Sequence[Form], after: Sequence[Form]) -> Iterator[C
     new = {option["id"]: option["label"] for option in after}
     removed = {label: name for name, label in old.items() if name not in new}
     renamed: set[str] = set()
+    pictures = [
+        {option["id"]: option.get("picture") for option in part} for part in (before, after)
+    ]
     for name, label in new.items():
         if name in old:
             yield from _text_change("Answer", old[name], label)
+            if pictures[0][name] != pictures[1][name]:
+                yield _change(
+                    f"Picture of the answer “{label}”",
+                    (_picture_text(part[name]) for part in pictures),
+                )
         elif label in removed:
             renamed.add(label)
             yield Change(f"Id of the answer “{label}”", removed[label], name)
@@ -528,9 +548,27 @@ def _option_changes(before: Sequence[Form], after: Sequence[Form]) -> Iterator[C
         yield _change("Order of the answers", ("; ".join(texts.values()) for texts in (old, new)))
 
 
+def _picture_descriptions(before: Form, after: Form) -> Iterator[tuple[str, list[str]]]:
+    """Yield the translated descriptions of each answer's picture in both versions, by its id."""
+    old, new = (
+        dict(zip(part["ids"], part.get("pictures", ()), strict=False)) for part in (before, after)
+    )
+    for name in {**old, **new}:
+        yield name, [old.get(name, ""), new.get(name, "")]
+
+
+def _picture_text(picture: Form | None) -> str:
+    return f"{picture['alt']} ({picture['sha256'][:8]})" if picture else "none"
+
+
 def _translation_changes(tag: str, before: Form, after: Form) -> Iterator[Change]:
     for key, label in (*QUESTION_LABELS.items(), ("unit", "Unit")):
         yield from _text_change(f"{label} ({tag})", before.get(key), after.get(key))
+    for end, label in (("low", "Label of the lowest"), ("high", "Label of the highest")):
+        ends = (form.get("slider", {}).get(end) for form in (before, after))
+        yield from _text_change(f"{label} ({tag})", *ends)
+    for label, texts in _picture_descriptions(before, after):
+        yield from _text_change(f"Description of the picture of “{label}” ({tag})", *texts)
     old = dict(zip(before["ids"], before["options"], strict=True))
     new = dict(zip(after["ids"], after["options"], strict=True))
     for name, text in new.items():
@@ -550,6 +588,26 @@ def _grid_text(question: PublishedQuestion) -> str:
     unit = f" {grid.unit}" if grid.unit else ""
     decimals = f", {grid.decimals} decimals" if grid.decimals else ""
     return f"{low:g} to {high:g}{unit} in steps of {step:g}{decimals}"
+
+
+def _display_changes(before: Form, after: Form) -> Iterator[Change]:
+    """Yield the differences between the fields that respondents see for the same answers."""
+    if before.get("shuffled") != after.get("shuffled"):
+        order = ("in the order of the survey", "in a random order on each device")
+        yield _change(
+            "Order of the answers", (order[bool(part.get("shuffled"))] for part in (before, after))
+        )
+    if before.get("slider") != after.get("slider"):
+        yield _change("How the number is entered", map(_entry_text, (before, after)))
+
+
+def _entry_text(part: Form) -> str:
+    if "slider" not in part:
+        return "typed"
+    labels = " to ".join(
+        f"“{part['slider'][end]}”" for end in ("low", "high") if part["slider"][end]
+    )
+    return f"on a slider, {labels}" if labels else "on a slider"
 
 
 def _condition_text(question: PublishedQuestion, definition: Definition) -> str:

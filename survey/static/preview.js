@@ -37,6 +37,8 @@
   window.fetch = (resource, options) => {
     const address = String(resource);
     if (!address.startsWith(NOWHERE)) return fetch(resource, options);
+    if (address.startsWith(`${NOWHERE}/pictures/`))
+      return fetch(address.slice(NOWHERE.length), options);
     if (address.endsWith("/definition.json")) return Promise.resolve(new Response(definition));
     return Promise.reject(new TypeError("a preview sends nothing"));
   };
@@ -77,12 +79,12 @@
       event.stopImmediatePropagation();
       event.preventDefault();
       if (isSend) {
-        document.querySelector(".review > .notice:last-child")?.remove();
+        document.querySelector(".review > .button + .notice")?.remove();
         button.after(notice("This is a preview; nothing is sent."));
         return;
       }
       const { exit } = JSON.parse(definition);
-      const target = exit ? `for ${exit}` : "for an empty page";
+      const target = exit ? `for ${exit}` : "for Wikipedia";
       document
         .getElementById("survey")
         ?.replaceChildren(notice(`Respondents leave the survey here, ${target}.`));

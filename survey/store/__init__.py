@@ -5,6 +5,7 @@ from pathlib import Path
 from survey.errors import NotFoundError, SettingsError
 from survey.settings import check_database
 from survey.store.drafts import MAX_COMMENT_LENGTH, MAX_COMMENTS, Comment, Draft, DraftHead
+from survey.store.field_boxes import FieldKeys
 from survey.store.interface import Snapshot, Store
 from survey.store.people import (
     ROLES,
@@ -72,6 +73,7 @@ __all__ = [
     "Comment",
     "Draft",
     "DraftHead",
+    "FieldKeys",
     "LastBlock",
     "LoginSession",
     "Member",

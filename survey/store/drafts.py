@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import date
 
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import TEST_RUN_PREFIX
 from survey.store.people import Role, add_team, delete_team
+from survey.store.pictures import add_pictures, delete_unused_pictures
 from survey.store.schema import DELETED, DRAFT, DRAFT_COMMENT
 from survey.store.surveys import next_key
 from survey.store.transactions import REGISTRY, Transactions
@@ -110,8 +111,15 @@ class Drafts(Transactions):
         rows = self._rows_of_keys(f"{REVISIONS}WHERE {NEWEST}AND key IN", keys)
         return [Draft(*row) for row in rows]
 
-    def save_draft(self, before: Draft, content: str, author: str, at: int) -> Draft:
-        """Save a new revision that is based on the revision `before`.
+    def save_draft(
+        self,
+        before: Draft,
+        content: str,
+        author: str,
+        at: int,
+        pictures: Iterable[tuple[str, bytes]] = (),
+    ) -> Draft:
+        """Save a new revision that is based on the revision `before`, with its new pictures.
 
         Raises ConflictError if a newer revision exists, NotFoundError if the draft is gone.
         """
@@ -122,6 +130,7 @@ class Drafts(Transactions):
                 raise NotFoundError("this draft was published or deleted meanwhile")
             if newest != (before.revision,):
                 raise ConflictError("somebody else has saved this draft meanwhile")
+            add_pictures(transaction, pictures)
             draft = Draft(before.key, before.revision + 1, author, at, content)
             transaction.execute(DRAFT.insert, astuple(draft))
             transaction.execute(
@@ -136,6 +145,7 @@ class Drafts(Transactions):
             transaction.lock(REGISTRY)
             transaction.execute("DELETE FROM draft WHERE key = ?", [key])
             transaction.execute("DELETE FROM draft_comment WHERE draft = ?", [key])
+            delete_unused_pictures(transaction)
             slug = Draft(key, 0, "", 0, "").slug
             delete_team(transaction, slug)
             if published_as:

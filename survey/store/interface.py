@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from survey.store.drafts import Drafts
 from survey.store.people import People, Teams
+from survey.store.pictures import Pictures
 from survey.store.presentation import Presentation
 from survey.store.releases import Releases
 from survey.store.reports import Reports
@@ -19,7 +20,16 @@ from survey.store.transactions import Row, Transaction
 
 
 class Store(
-    Surveys, Reports, SealedReports, Releases, People, Teams, SharedResults, Drafts, Presentation
+    Surveys,
+    Reports,
+    SealedReports,
+    Releases,
+    People,
+    Teams,
+    SharedResults,
+    Drafts,
+    Pictures,
+    Presentation,
 ):
     """All surveys, reports and accounts of an instance, in a database of either kind.
 

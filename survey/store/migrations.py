@@ -160,6 +160,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         schema.TREND_NOTE,
         schema.TEAM_LOOK,
     ),
+    "m008_pictures": (schema.PICTURE,),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
@@ -190,7 +191,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m007_collaboration; run: survey migrate
+    survey.errors.StoreError: the database lacks m008_pictures; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -203,7 +204,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m007_collaboration
+this program knows steps up to m008_pictures
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

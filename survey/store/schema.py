@@ -329,6 +329,8 @@ TEAM_LOOK = Table(
     (_text("slug"), _text("name"), _text("accent"), _bytes("logo")),
     key=("slug",),
 )
+# A picture of an answer, by the SHA-256 of its content in hex; definitions and drafts name it.
+PICTURE = Table("picture", (_text("sha256"), _bytes("content")), key=("sha256",))
 
 TABLES = {
     table.name: table
@@ -336,7 +338,7 @@ TABLES = {
         SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, SEEN, BLOCK, COUNTS, RELEASE,
         INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
         DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
-        RESULT_LINK, PUBLIC_RESULTS, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
+        RESULT_LINK, PUBLIC_RESULTS, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK, PICTURE,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

@@ -35,6 +35,10 @@ BOX_OVERHEAD = 48
 UNASSIGNED = 0
 """The survey number of spare keys, which the next published surveys take; no survey has it."""
 
+UNASSIGNED_FIELD = -1
+"""The survey number of spare keys of field mode. When a survey takes one, its row is deleted,
+because the survey's definition contains the key."""
+
 PAGE = 64
 """Number of batches read at once."""
 
@@ -162,14 +166,24 @@ class SealedReports(Transactions):
     def sealing_keys(self) -> list[SealingKey]:
         """Return all public keys by survey and period; spare keys have the survey `UNASSIGNED`."""
         rows = self._rows(
-            "SELECT survey, period, public_key FROM sealing_key ORDER BY survey, period, public_key"
+            "SELECT survey, period, public_key FROM sealing_key WHERE survey >= 0 "
+            "ORDER BY survey, period, public_key"
         )
         return [SealingKey(*row) for row in rows]
 
-    def add_spare_key(self, public_key: bytes) -> None:
-        """Store a public key for a survey that is published later."""
+    def spare_field_keys(self) -> list[SealingKey]:
+        """Return the spare public keys of field mode."""
+        rows = self._rows(
+            "SELECT survey, period, public_key FROM sealing_key WHERE survey = ? "
+            "ORDER BY public_key",
+            [UNASSIGNED_FIELD],
+        )
+        return [SealingKey(*row) for row in rows]
+
+    def add_spare_key(self, public_key: bytes, survey: int = UNASSIGNED) -> None:
+        """Store a public key for a survey that is published later, or for its field mode."""
         with self._write() as transaction:
-            transaction.execute(SEALING_KEY.insert, [UNASSIGNED, 0, public_key])
+            transaction.execute(SEALING_KEY.insert, [survey, 0, public_key])
 
     def rotate_key(self, survey: int, public_key: bytes, time: int) -> SealingKey:
         """Seal all later reports of a survey with a new key, for the release at `time`.
@@ -247,6 +261,35 @@ class SealedReports(Transactions):
                     break
         return batches
 
+    def arrived_batches(self, survey: int, period: int) -> list[Batch]:
+        """Return up to `PAGE` batches of a period that no keeper has sealed again."""
+        rows = self._rows(
+            f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
+            "WHERE survey = ? AND period = ? AND is_resealed = 0 ORDER BY batch LIMIT ?",
+            [survey, period, PAGE],
+        )
+        return list(map(Batch.from_row, rows))
+
+    def replace_boxes(
+        self,
+        key: SealingKey,
+        opened: Sequence[Batch],
+        reports: Sequence[StoredReport],
+        invalid_ids: Collection[bytes],
+    ) -> None:
+        """Replace batches of boxes from field mode with the reports that they contained.
+
+        The ids of boxes without a report are deleted; if one arrives again, it is dropped again.
+        """
+        with self._write() as transaction:
+            transaction.lock(key.survey)
+            delete_batches(transaction, opened)
+            transaction.execute_many(
+                "DELETE FROM pending_id WHERE survey = ? AND id = ?",
+                [(key.survey, box_id) for box_id in invalid_ids],
+            )
+            insert_keeper_batches(transaction, seal(key, reports, is_resealed=True))
+
     def delete_pending(self, survey: int) -> None:
         """Delete the pending reports that a closed survey does not publish.
 
@@ -295,6 +338,20 @@ class SealedReports(Transactions):
                 "DELETE FROM sealing_key WHERE survey = ? AND period = ? AND public_key = ?",
                 [key.survey, key.period, key.public_key],
             )
+        return len(ids)
+
+    def forget_arrivals(self, survey: int) -> int:
+        """Delete the boxes of field mode that nobody can open; return their number."""
+        with self._write() as transaction:
+            transaction.lock(survey)
+            arrived = "WHERE survey = ? AND is_resealed = 0"
+            rows = transaction.rows(f"SELECT ids FROM pending {arrived}", [survey])  # noqa: S608
+            ids = [part for row in rows for part in _split(row[0], ID_BYTES)]
+            transaction.execute_many(
+                "DELETE FROM pending_id WHERE survey = ? AND id = ?",
+                [(survey, box_id) for box_id in ids],
+            )
+            transaction.execute(f"DELETE FROM pending {arrived}", [survey])  # noqa: S608
         return len(ids)
 
     def missing_keys(self) -> list[SealingKey]:
@@ -405,6 +462,16 @@ def take_spare_key(transaction: Transaction, survey: int) -> None:
         )
 
 
+def take_spare_field_key(transaction: Transaction, public_key: bytes) -> None:
+    """Give a spare key of field mode to a survey; ConflictError if another survey has it."""
+    n = transaction.execute(
+        "DELETE FROM sealing_key WHERE survey = ? AND public_key = ?",
+        [UNASSIGNED_FIELD, public_key],
+    )
+    if n != 1:
+        raise ConflictError("another survey was published meanwhile; publish this one again")
+
+
 def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
     """Insert sealed batches."""
     transaction.execute_many(PENDING.insert, [batch.row for batch in batches])
@@ -457,6 +524,8 @@ class PrivateKeys:
     `create` returns. `destroy` overwrites a file on the disk before it removes the name.
     """
 
+    SUFFIX = ".key"
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
@@ -489,11 +558,15 @@ class PrivateKeys:
         """Create a key pair and write its private key to the disk; return the public key."""
         private_key = PrivateKey.generate()
         public_key = bytes(private_key.public_key)
+        self._write(public_key, bytes(private_key))
+        return public_key
+
+    def _write(self, public_key: bytes, secret: bytes) -> None:
         path = self._path(public_key)
         with self._named_errors():
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             try:
-                os.write(descriptor, bytes(private_key))
+                os.write(descriptor, secret)
                 os.fsync(descriptor)
             except OSError:
                 # On a full volume, nothing is known of this key yet.
@@ -502,13 +575,15 @@ class PrivateKeys:
             finally:
                 os.close(descriptor)
             self._synchronize_names()
-        return public_key
+
+    def _read(self, public_key: bytes) -> bytes:
+        with self._named_errors():
+            return self._path(public_key).read_bytes()
 
     def find(self, public_key: bytes) -> PrivateKey | None:
         """Return the private key for a public key, or None if this directory lacks it."""
         try:
-            with self._named_errors():
-                secret = self._path(public_key).read_bytes()
+            secret = self._read(public_key)
         except NotFoundError:
             return None
         # After a crash of the machine a file may be empty or overwritten.
@@ -531,12 +606,14 @@ class PrivateKeys:
 
     def public_keys(self) -> list[bytes]:
         """Return the public keys of all private keys in the directory."""
+        return [bytes.fromhex(name) for name in self._names() if re.fullmatch("[0-9a-f]{64}", name)]
+
+    def _names(self) -> list[str]:
         with self._named_errors():
-            names = sorted(path.stem for path in self.directory.glob("*.key"))
-        return [bytes.fromhex(name) for name in names if re.fullmatch("[0-9a-f]{64}", name)]
+            return sorted(path.stem for path in self.directory.glob(f"*{self.SUFFIX}"))
 
     def _path(self, public_key: bytes) -> Path:
-        return self.directory / f"{public_key.hex()}.key"
+        return self.directory / f"{public_key.hex()}{self.SUFFIX}"
 
     def _synchronize_names(self) -> None:
         _synchronize(self.directory)

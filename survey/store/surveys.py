@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire import is_test_run
 from survey.store.people import Role, add_team, delete_team, team_slug
+from survey.store.pictures import check_pictures, delete_unused_pictures
 from survey.store.schema import ARCHIVED, DELETED, PLAN, RELEASE, SCHEDULE, SURVEY
-from survey.store.sealed_reports import take_spare_key
+from survey.store.sealed_reports import take_spare_field_key, take_spare_key
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 if TYPE_CHECKING:
@@ -142,11 +143,13 @@ class Surveys(Transactions):
         """Store a definition as an open version; it supersedes the open version before it.
 
         A first version belongs to `team`, which maps researchers to roles, or else only to
-        administrators. Raises ConflictError if its version number is not the next one.
+        administrators. Raises ConflictError if its version number is not the next one, or
+        if its key of field mode is not spare any more.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             _check_next(transaction, definition)
+            check_pictures(transaction, definition)
             transaction.execute(
                 "UPDATE survey SET state = 'superseded', changed = ? "
                 "WHERE slug = ? AND state = 'open'",
@@ -158,6 +161,8 @@ class Surveys(Transactions):
             transaction.execute(SURVEY.insert, [key, slug, version, canonical, sha256, "open", day])
             transaction.execute(RELEASE.insert, [key, 0, 0, 0])
             take_spare_key(transaction, key)
+            if definition.field is not None:
+                take_spare_field_key(transaction, definition.field.key)
             _set_schedule(transaction, key, schedule)
             if version == 1:
                 add_team(transaction, slug, team or {})
@@ -250,6 +255,7 @@ class Surveys(Transactions):
                 transaction.execute(
                     DELETED.insert, ["survey", key, slug, version, sha256, today.isoformat()]
                 )
+            delete_unused_pictures(transaction)
             # The team of a test run belongs to its draft, and stays.
             if not is_test_run(slug):
                 delete_team(transaction, slug)

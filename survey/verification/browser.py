@@ -17,7 +17,7 @@ from survey.verification.connection import Proxy, Response, UnreachableError
 from survey.verification.manifest import Difference, Manifest, manifest_of
 from survey.verification.run import MakeVisit
 from survey.verification.visitors import USER_AGENTS, Visitor
-from survey.verification.visits import Target, Visit, visit
+from survey.verification.visits import Target, Visit, pictures_in, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -152,8 +152,9 @@ def _visit(
     traffic = _Traffic(context, target)
     outcome = visit(target, visitor, traffic.fetch, manifests)
     manifest = manifest_of(manifests, outcome.version)
-    known = {target.address(path) for path in manifest.files} | {target.definition}
-    for address in sorted(traffic.addresses - known):
+    expected_addresses = {target.address(path) for path in manifest.files} | {target.definition}
+    expected_addresses |= {target.picture(digest) for digest in pictures_in(outcome.definition)}
+    for address in sorted(traffic.addresses - expected_addresses):
         outcome.differences.append(Difference("page", f"it requests {address}"))
     cookie_names = {pair.partition("=")[0] for pair in visitor.cookie.split("; ")}
     for cookie in context.cookies():

@@ -12,7 +12,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from survey.errors import SurveyError
-from survey.respond.client import CONTENT_TYPES, ICON, INDEX, MANIFEST_FORMAT, Client, sha256
+from survey.respond.client import (
+    CONTENT_TYPES,
+    FIELD_INDEX,
+    FIELD_WORKER,
+    ICON,
+    INDEX,
+    MANIFEST_FORMAT,
+    Client,
+    sha256,
+)
 from survey.verification.connection import CodingError, Response
 
 FOLDER = Path(__file__).parent / "manifests"
@@ -85,7 +94,7 @@ class Manifest:
             manifest = cls(form["version"], form["collector"], form["files"], form["headers"])
             names = {PurePath(path).name for path in manifest.files}
             headers = [manifest.headers[kind].keys() for kind in ("page", "files")]
-            has_headers = all({POLICY, HSTS} <= each for each in headers)
+            has_headers = all({POLICY, HSTS} <= header_names for header_names in headers)
             is_valid = {INDEX, ICON} <= names and has_headers
         except (KeyError, TypeError, AttributeError):
             is_valid = False
@@ -113,8 +122,8 @@ class Manifest:
         }
 
     def expected_headers(self, kind: str) -> dict[str, str]:
-        """Return the headers of the "page", of "files", or of a collector's "definition"."""
-        headers = dict(self.headers["files" if kind == "files" else "page"])
+        """Return the headers of the "page", "files", "field", or of a collector's "definition"."""
+        headers = dict(self.headers[kind if kind in ("files", "field") else "page"])
         if kind == "definition" and self.collector:
             headers[POLICY] = headers[POLICY].replace(f" {self.collector}", "")
         return headers
@@ -162,6 +171,8 @@ def compare_file(
     because that address does not contain a hash of the content.
     """
     kind = "page" if path == INDEX or where else "files"
+    if path in (FIELD_INDEX, FIELD_WORKER):
+        kind = "field"
     where = where or ("page" if path == INDEX else path)
     if response.status != status:
         yield Difference(where, _describe_status(response, status))
@@ -191,13 +202,13 @@ def compare_headers(
         values = response.values(name.lower())
         if values != [value]:
             yield Difference(where, _describe_header(name, value, values))
-    known = {name.lower() for name in expected} | TRANSPORT
+    allowed_names = {name.lower() for name in expected} | TRANSPORT
     if manifest.collector:
-        known |= VALIDATORS
+        allowed_names |= VALIDATORS
     if kind == "definition" and manifest.collector:
-        known |= CROSS_ORIGIN | {"access-control-allow-origin"}
+        allowed_names |= CROSS_ORIGIN | {"access-control-allow-origin"}
     for name, values in sorted(response.by_name.items()):
-        if name not in known:
+        if name not in allowed_names:
             yield Difference(where, f"header {_title(name)} added: {values[0][:200]}")
         elif len(values) > 1 and name in (TRANSPORT | VALIDATORS) - REPEATABLE:
             yield Difference(where, f"header {_title(name)} sent {len(values)} times")
@@ -211,7 +222,7 @@ def _expected_headers(
     manifest: Manifest, kind: str, response: Response, where: str
 ) -> dict[str, str]:
     expected = manifest.expected_headers(kind)
-    if manifest.onion and where == "page":
+    if manifest.onion and where in ("page", FIELD_INDEX):
         expected["Onion-Location"] = manifest.onion + urlsplit(response.url).path
     if response.url.startswith("http://") and not response.values(HSTS.lower()):
         # Browsers ignore it without encryption, and servers need not send it.
@@ -244,8 +255,10 @@ def _compare_type(suffix: str, response: Response, where: str) -> Iterator[Diffe
     essence, _, parameters = (values[0] if values else "").lower().partition(";")
     types = JAVASCRIPT if expected in JAVASCRIPT else (expected,)
     if essence.strip() not in types or parameters.strip() not in ("", "charset=utf-8"):
-        shown = values[0] if values else "missing"
-        yield Difference(where, f"header Content-Type is {shown[:200]} instead of {expected}")
+        content_type = values[0] if values else "missing"
+        yield Difference(
+            where, f"header Content-Type is {content_type[:200]} instead of {expected}"
+        )
 
 
 EXCERPT = 90

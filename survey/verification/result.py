@@ -102,21 +102,21 @@ class Result:
         """Return how a visit differs from most others."""
         deviations = []
         if visit.version not in ("", self.version):
-            what = f"it names version {visit.version!r}; other visits get {self.version}"
-            deviations.append(Difference("page", what))
-        contents = [other.definition for other in self.visits if other.is_known]
+            message = f"it names version {visit.version!r}; other visits get {self.version}"
+            deviations.append(Difference("page", message))
+        contents = [other_visit.definition for other_visit in self.visits if other_visit.is_known]
         reference = max(contents, key=contents.count, default=None)
         if visit.is_known and self.target.slug and visit.definition != reference:
             digest = "none" if visit.definition is None else sha256(visit.definition)[:32]
-            what = f"it differs from that of other visits: hash {digest}, status {visit.status}"
-            deviations.append(Difference("definition", what))
+            message = f"it differs from that of other visits: hash {digest}, status {visit.status}"
+            deviations.append(Difference("definition", message))
         for (where, coding), values in visit.validators.items():
-            seen = [
+            all_values = [
                 v.validators[where, coding] for v in self.visits if (where, coding) in v.validators
             ]
-            if values != max(seen, key=seen.count):
-                what = "header ETag or Last-Modified differs, which could identify visitors"
-                deviations.append(Difference(where, what))
+            if values != max(all_values, key=all_values.count):
+                message = "header ETag or Last-Modified differs, which could identify visitors"
+                deviations.append(Difference(where, message))
         return deviations
 
     def _describe_visitors(self, affected: Sequence[bool]) -> str:
@@ -130,13 +130,13 @@ class Result:
             values = {
                 row[name] for row, is_affected in zip(rows, affected, strict=True) if is_affected
             }
-            others = {
+            unaffected_values = {
                 row[name]
                 for row, is_affected in zip(rows, affected, strict=True)
                 if not is_affected
             }
             if len(values) == 1 and n > 1:
-                scope = "" if values & others else " and no others"
+                scope = "" if values & unaffected_values else " and no others"
                 shared.append(f"{name} {values.pop()!r} in all of these{scope}")
         return "; ".join([f"{n} of {len(affected)} visits", *shared])
 

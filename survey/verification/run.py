@@ -41,7 +41,7 @@ def manifests_for(target: Target, file: Path | None, onion: str = "") -> dict[st
     `onion` is the onion address that the page must offer.
     """
     manifests = _manifests(target, file)
-    return {version: replace(each, onion=onion) for version, each in manifests.items()}
+    return {version: replace(manifest, onion=onion) for version, manifest in manifests.items()}
 
 
 def _manifests(target: Target, file: Path | None) -> dict[str, Manifest]:
@@ -77,25 +77,25 @@ def verify(
     if pause is None:
         pause = 0.0 if is_loopback(urlsplit(target.page).hostname or "") else PAUSE_SECONDS
     result = Result(target, [], installed(target.collector).version)
-    made = []
+    outcomes = []
     for at, visitor in enumerate(choose_visitors(n_visits, rng, browsers)):
         if at:
             sleep(pause * rng.uniform(0.5, 1.5))
         try:
-            made.append(make_visit(visitor))
+            outcomes.append(make_visit(visitor))
         except UnreachableError as error:
             result.failures.append(str(error))
-            if len(result.failures) >= MAX_FAILURES and not made:
+            if len(result.failures) >= MAX_FAILURES and not outcomes:
                 break
         watch(at + 1)
-    for outcome in made:
+    for outcome in outcomes:
         try:
             outcome.add(make_probe(outcome.visitor))
         except UnreachableError as error:
             result.failures.append(str(error))
             if len(result.failures) >= MAX_FAILURES:
                 break
-    result.visits += made
+    result.visits += outcomes
     return result
 
 

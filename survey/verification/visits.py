@@ -9,11 +9,25 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from survey.errors import SurveyError
-from survey.respond.client import ICON, INDEX, MANIFEST, SCRIPTS, sha256, words_file
+from survey.questionnaire.texts import PICTURE_HASH, PICTURE_TYPE
+from survey.respond.client import (
+    FIELD_INDEX,
+    FIELD_MODULES,
+    FIELD_WORKER,
+    ICON,
+    INDEX,
+    MANIFEST,
+    SCRIPTS,
+    field_words_file,
+    sha256,
+    words_file,
+)
 from survey.respondent_texts import LANGUAGES, SOURCE, closest_language
+from survey.security import framing_headers
 from survey.verification.connection import CodingError, Response
 from survey.verification.manifest import (
     VALIDATORS,
@@ -39,6 +53,15 @@ WORKER_PATHS = ("/sw.js", "/service-worker.js", "/serviceworker.js", "/worker.js
 
 A worker at another address is found as well: only an altered page or module can install it.
 """
+
+PICTURE_NAME = re.compile(PICTURE_HASH)
+
+PICTURE_HEADERS: Mapping[str, str] = {
+    "content-type": PICTURE_TYPE,
+    "content-security-policy": framing_headers("isolated", "")["Content-Security-Policy"],
+    "x-content-type-options": "nosniff",
+}
+"""Headers of pictures, which must not do anything and must not differ between visitors."""
 
 SHORT_HASH = 16
 
@@ -102,12 +125,18 @@ class Target:
         """Return the address of a file of the release."""
         if path == INDEX:
             return self.page
+        if path == FIELD_INDEX:
+            path = path.removesuffix(INDEX)
         return urljoin(self.page, path if self.collector else f"/{path}")
 
     @property
     def definition(self) -> str:
         """The address of the definition."""
         return f"{self.collector or self.origin}/s/{self.slug}/definition.json"
+
+    def picture(self, sha256: str) -> str:
+        """Return the address of a picture in the definition."""
+        return f"{self.collector or self.origin}/pictures/{sha256}"
 
 
 @dataclass
@@ -154,6 +183,9 @@ def visit(
         loader.load_client()
         loader.load_definition()
         loader.load_files(loader.needed_texts)
+        loader.load_pictures()
+        if loader.has_field_mode:
+            loader.load_field_mode()
         if visitor.returning:
             loader.load_page()
             loader.load_definition()
@@ -232,8 +264,12 @@ class _Loader:
 
     def _note(self, differences: Sequence[Difference], response: Response, where: str) -> None:
         """Note differences, the bytes that have them, and values that could identify a visitor."""
-        known = self.outcome.differences
-        known += [each for each in dict.fromkeys(differences) if each not in known]
+        visit_differences = self.outcome.differences
+        visit_differences += [
+            difference
+            for difference in dict.fromkeys(differences)
+            if difference not in visit_differences
+        ]
         if differences:
             with suppress(CodingError):
                 self.outcome.altered[where] = response.content
@@ -246,7 +282,13 @@ class _Loader:
 
     def load_client(self) -> None:
         """Load the styles and modules in the order of the page."""
-        paths = [path for path in self.manifest.files if PurePath(path).suffix in KINDS]
+        paths = [
+            path
+            for path in self.manifest.files
+            if PurePath(path).suffix in KINDS
+            and path != FIELD_WORKER
+            and PurePath(path).name not in FIELD_MODULES
+        ]
         for path in sorted(paths, key=_place_in_page):
             self._load(path, KINDS[PurePath(path).suffix])
 
@@ -259,7 +301,16 @@ class _Loader:
     def _load(self, path: str, kind: str) -> None:
         response = self.fetch(self.target.address(path), self.visitor.headers(kind))
         if not self._compare(path, response):
-            self.outcome.files[PurePath(path).name] = response.content
+            is_field = path in (FIELD_INDEX, FIELD_WORKER)
+            self.outcome.files[path if is_field else PurePath(path).name] = response.content
+
+    def load_field_mode(self) -> None:
+        """Load what a tablet installs in addition to the page's files."""
+        if FIELD_INDEX not in self.manifest.files:
+            return
+        self._load(FIELD_INDEX, "document")
+        self._load(FIELD_WORKER, "serviceworker")
+        self.load_files({*FIELD_MODULES, *map(field_words_file, LANGUAGES)})
 
     @property
     def needed_texts(self) -> set[str]:
@@ -267,17 +318,32 @@ class _Loader:
         tags = _languages(self.outcome.definition) or LANGUAGES
         return {words_file(closest_language(tag) or SOURCE) for tag in tags}
 
+    def load_pictures(self) -> None:
+        """Load all pictures of the definition, and compare each with its hash."""
+        for digest in pictures_in(self.outcome.definition):
+            address, where = self.target.picture(digest), f"/pictures/{digest}"
+            response = self.fetch(address, self._headers_to_collector(is_cached=True))
+            self._note(list(_compare_picture(response, digest, where)), response, where)
+
+    def _headers_to_collector(self, *, is_cached: bool) -> Mapping[str, str]:
+        is_elsewhere = bool(self.target.collector)
+        return self.visitor.headers(
+            "empty",
+            "cross-site" if is_elsewhere else "same-origin",
+            self.target.origin if is_elsewhere else "",
+            is_cached=is_cached,
+        )
+
+    @property
+    def has_field_mode(self) -> bool:
+        """Whether tablets can be prepared for the survey."""
+        return "field" in _form(self.outcome.definition or b"")
+
     def load_definition(self) -> None:
         """Load the definition, and compare it with the link's hash."""
         if not self.target.slug:
             return
-        is_elsewhere = bool(self.target.collector)
-        headers = self.visitor.headers(
-            "empty",
-            "cross-site" if is_elsewhere else "same-origin",
-            self.target.origin if is_elsewhere else "",
-            is_cached=False,
-        )
+        headers = self._headers_to_collector(is_cached=False)
         response = self.fetch(self.target.definition, headers)
         self.outcome.status = response.status
         differences = list(self._compare_definition(response))
@@ -342,8 +408,8 @@ class _Loader:
         except (ValueError, RecursionError, CodingError):
             form = None
         if response.status != 200 or form != self.manifest.to_json():
-            what = f"it is not the manifest of the release (status {response.status})"
-            differences.append(Difference(MANIFEST, what))
+            message = f"it is not the manifest of the release (status {response.status})"
+            differences.append(Difference(MANIFEST, message))
         self._note(differences, response, MANIFEST)
 
 
@@ -367,6 +433,37 @@ def _form(definition: bytes) -> dict[str, object]:
 
 def _format(definition: bytes) -> object:
     return _form(definition).get("format")
+
+
+def pictures_in(definition: bytes | None) -> list[str]:
+    """Return the hash of each picture in a definition, in its order; nothing if it is damaged."""
+    form: Any = _form(definition) if definition is not None else {}
+    with suppress(AttributeError, KeyError, TypeError):
+        options = [
+            option
+            for page in form["pages"]
+            for question in page["questions"]
+            for option in question["options"]
+        ]
+        hashes = [option["picture"]["sha256"] for option in options if "picture" in option]
+        if all(PICTURE_NAME.fullmatch(digest) for digest in hashes):
+            return list(dict.fromkeys(hashes))
+    return []
+
+
+def _compare_picture(response: Response, digest: str, where: str) -> Iterator[Difference]:
+    if response.status != 200:
+        yield Difference(where, f"status {response.status} instead of 200")
+        return
+    for name, value in PICTURE_HEADERS.items():
+        if response.values(name) != [value]:
+            yield Difference(where, f"header {name} is {response.values(name)} instead of {value}")
+    if response.values("set-cookie"):
+        yield Difference(where, "it sets a cookie")
+    with suppress(CodingError):
+        if sha256(response.content) == digest:
+            return
+    yield Difference(where, "its content does not have the hash in the definition")
 
 
 def _languages(definition: bytes | None) -> list[str] | None:

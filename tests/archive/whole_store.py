@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import date
 
 from survey.store import (
@@ -45,6 +46,9 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_colleague_link(b"link", ColleagueLink(survey.slug, "viewer", 99, ada))
     drafts = [store.add_draft('{"a": 1}', "ada@example.org", 5, {ada: "owner"}) for _ in range(2)]
     store.delete_draft(drafts[0].key, date(2026, 11, 2))
+    picture = (hashlib.sha256(b"picture").hexdigest(), b"picture")
+    described = f'{{"picture":"{picture[0]}"}}'
+    store.save_draft(drafts[1], described, "ada@example.org", 6, [picture])
     store.add_comment(drafts[1].key, 0, ada, 5, "Shorter?")
     store.add_trend_note(survey.slug, "2026-11-17", 0, "New shifts")
     store.set_team_look(survey.slug, TeamLook("Work research", "plum", b"logo"))

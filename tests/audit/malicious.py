@@ -20,7 +20,7 @@ class Malicious(NamedTuple):
 
 PERTURBED = "truth === undefined ? null : perturb(channel, truth, uniformBelow)"
 OPEN = "async function open() {"
-SEND = "  function send() {\n    try {"
+SEND = "    navigation.unwind(() => {});\n    try {"
 REPORT = "delivery.begin(makeReport(definition, answers, uniformBelow, id, { ...link, drawn }))"
 POST_URL = "`${server}/reports`"
 PADDED = "padded(definition, encodeBase64url(idBytes), codes, circumstances)"
@@ -56,8 +56,8 @@ LISTED: dict[str, dict[str, Malicious]] = {
     "fallback": {
         "a clock instead of a failing generator": Malicious(
             "random.js",
-            "throw new NoRandomnessError(`the random generator failed: ${error}`);",
-            "array.fill(Date.now());",
+            "} catch {\n    throw new NoRandomnessError();",
+            "} catch {\n    array.fill(Date.now());",
             "Date",
         ),
         "true answers if the report cannot be made": Malicious(
@@ -74,7 +74,7 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "a weaker generator in old browsers": Malicious(
             "random.js",
-            'throw new NoRandomnessError("this browser has no cryptographic random generator");',
+            "throw new NoRandomnessError();",
             "getRandomValues = (array) => array.set([performance.now()]);",
             "performance",
         ),
@@ -155,8 +155,8 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "answers in the address that the page leaves for": Malicious(
             "main.js",
-            'location.replace(exit || "about:blank")',
-            'location.replace(`${exit || "about:blank"}?${document.title}`)',
+            "location.replace(exit || NEUTRAL_PAGE)",
+            "location.replace(`${exit || NEUTRAL_PAGE}?${document.title}`)",
             "document",
         ),
         "the page's title": Malicious(
@@ -178,8 +178,8 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "an image made by name": Malicious(
             "field.js",
-            "return {\n    content: [element",
-            'new Image().src = "/i"; return {\n    content: [element',
+            "return {\n    content: [\n      ...searchBox",
+            'new Image().src = "/i"; return {\n    content: [\n      ...searchBox',
             "Image",
         ),
         "a second post": Malicious(
@@ -374,8 +374,8 @@ EVADING: dict[str, dict[str, Malicious]] = {
     "fallback": {
         "zeros from a failing generator": Malicious(
             "random.js",
-            "throw new NoRandomnessError(`the random generator failed: ${error}`);",
-            "",
+            "} catch {\n    throw new NoRandomnessError();",
+            "} catch {",
             "generator_fails",
         ),
         "a constant generator for the report": Malicious(
@@ -391,8 +391,8 @@ EVADING: dict[str, dict[str, Malicious]] = {
         ),
         "another survey under the same address": Malicious(
             "definition.js",
-            "ensure(definition.slug === slug, `",
-            "ensure(true, `${definition.slug === slug}",
+            "ensure(definition.slug === slug)",
+            "ensure(definition.slug === slug || true)",
             "slug",
         ),
     },
@@ -413,7 +413,7 @@ EVADING: dict[str, dict[str, Malicious]] = {
             "delivery.js",
             "outcome.status !== FORBIDDEN || !isTestRun(slug)",
             "outcome.status === FORBIDDEN || isTestRun(slug)",
-            "remove",
+            "missing event: fetch",
         ),
         "an unsent report that another link deletes": Malicious(
             "delivery.js",
@@ -538,9 +538,9 @@ EVADING: dict[str, dict[str, Malicious]] = {
     "environment": {
         "other labels in translations": Malicious(
             "definition-structure.js",
-            "label: pick(label, translated.options[i]),",
-            "label: pick(label, translated.options[0]),",
-            "languages",
+            "label: pick(option.label, translated.options[i]),",
+            "label: pick(option.label, translated.options[0]),",
+            "switch_to",
         ),
         "the mechanism of other groups": Malicious(
             "report.js",
@@ -568,9 +568,9 @@ EVADING: dict[str, dict[str, Malicious]] = {
         ),
         "a report before the review": Malicious(
             "visit.js",
-            "  function review() {\n    reviewed = true;",
-            "  function review() {\n    reviewed = true; send();",
-            "lock",
+            "  function review() {\n",
+            "  function review() {\n    send();",
+            "missing event: fetch",
         ),
         "answers remembered after sending": Malicious(
             "visit.js",
@@ -581,8 +581,8 @@ EVADING: dict[str, dict[str, Malicious]] = {
         ),
         "answers on the page that was left": Malicious(
             "display.js",
-            "clear() {\n      main.replaceChildren();",
-            "clear() {",
+            "clear() {\n      stopReading();\n      main.replaceChildren();",
+            "clear() {\n      stopReading();",
             "leaving",
         ),
         "names of inputs that browsers recognize": Malicious(

@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from survey.audit.bundled_modules import unbundled
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Check
 from survey.audit.summary import (
@@ -68,8 +69,8 @@ def test_the_audit_of_a_published_survey_has_json(published):
 @pytest.mark.security
 def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
     source = source_files()["mechanism.js"].replace(b"u < T ? 0", b"T < u ? 0")
-    files = {**source_files(), "mechanism.js": source}
-    monkeypatch.setattr(Client, "load", lambda: Client(files))
+    broken = Client.from_sources({**source_files(), "mechanism.js": source})
+    monkeypatch.setattr(Client, "load", lambda: broken)
     result = CliRunner().invoke(main, ["audit", "small", *QUICK])
     assert result.exit_code == 1
     assert "BAD  enumeration of" in result.stdout
@@ -122,8 +123,8 @@ def test_surveys_of_every_kind_pass_all_groups_of_checks(node, name):
 @pytest.mark.long
 def test_the_largest_publishable_survey_passes(node):
     definition = surveys.publish(surveys.LARGEST)
-    auditor = Auditor(CLIENT.files, node, definition)
-    assert all(check.ok for check in check_whole_reports(CLIENT.files, definition, node))
+    auditor = Auditor(unbundled(CLIENT.files), node, definition)
+    assert all(check.ok for check in check_whole_reports(unbundled(CLIENT.files), definition, node))
     channels = [question.channel for question in definition.questions[1:]]
     assert all(check.ok for check in auditor.enumeration(channels))
     assert all(check.ok for check in auditor.sampling(channels, 1_000))

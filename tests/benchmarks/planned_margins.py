@@ -3,7 +3,8 @@
     python -m tests.benchmarks.planned_margins [--full] [WORDS]
 
 Each row plans one statistic of one question and simulates surveys of it, whose intervals come from
-the code of the results page: the share of an option, a mean, or the widest cell of a histogram. If
+the code of the results page: the share of an option, a mean or mean rank, or the widest cell of a
+histogram. Shares of a ranking are those of first places. If
 the question has "prefer not to say", they are those among the people who answered. In some rows
 each respondent is asked 1 of 4 questions. The target is a ratio of planned to simulated margin from
 .95 to 1.05. The baseline is the plan of the first version: z standard errors among all people, for
@@ -24,10 +25,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from survey.estimator.core.intervals import normal_quantile
-from survey.estimator.numbers.mean import worst_variance
+from survey.estimator.numbers.mean import Mean, worst_variance
 from survey.estimator.planning.expected_margin import PLANNED_NO_ANSWER
 from survey.mechanism import WeightTable
-from survey.mechanism.channel import Floats
+from survey.mechanism.channel import Floats, Integers
 from survey.mechanism.simulation import population
 from survey.questionnaire.kinds import PublishedQuestion, Question
 from survey.questionnaire.privacy_loss import frequencies
@@ -71,6 +72,8 @@ NUMBER = {"type": "number", "low": "0", "high": "20"}
 UTILITY = {"parameters": {"utility": (-np.abs(np.subtract.outer(range(7), range(7)))).tolist()}}
 
 FORCED = {"truth": "1/2", "forced": ["1/2", "1/8", "1/8", "1/8", "1/8"]}
+
+RANKING = {"type": "ranking", "options": options(5)}
 
 SHARES, CELLS = ("share .5", "share .1"), ("mean", "widest cell")
 
@@ -124,6 +127,8 @@ QUESTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"type": "date", "low": "2020-01-01", "high": "2020-01-31", "mechanism": "hybrid"},
         ("mean",),
     ),
+    "ranking of 3": ({**RANKING, "options": options(3)}, (*SHARES, "mean")),
+    "ranking of 5": (RANKING, (*SHARES, "mean")),
 }
 """The questions with the statistics that the results show of them."""
 
@@ -166,6 +171,8 @@ class Case:
     def baseline(self) -> float:
         """The margin that the first version planned; nan for what it did not plan."""
         if self.statistic == "widest cell":
+            return math.nan
+        if self.question.kind.is_ranking:
             return math.nan
         if self.statistic == "mean":
             channel = self.question.channel
@@ -226,9 +233,12 @@ def true_answers(case: Case, option: int) -> tuple[Floats, Any]:
         chosen = [(option,), (option + 1,), *((place,) for place in opt_outs(question))]
         shares = np.array([A * case.share, A * (1 - case.share), *opted_out])
         return shares, np.array([question.truth(ticks) for ticks in chosen])
-    shares = np.array([A * (1 - case.share) / (k - silent - 1)] * (k - silent) + opted_out)
+    answers = question.kind.count_ranked(question) or k - silent
+    shares = np.full(answers, A * (1 - case.share) / (answers - 1))
     shares[option] = A * case.share
-    return shares, None
+    # All orders after the same first place are equally frequent.
+    orders = (k - silent) // answers
+    return np.append(np.repeat(shares / orders, orders), opted_out), None
 
 
 def half_width(case: Case, option: int, rng: np.random.Generator) -> float:
@@ -237,7 +247,7 @@ def half_width(case: Case, option: int, rng: np.random.Generator) -> float:
     n = case.n if case.asked == ALL else int(rng.binomial(case.n, float(case.asked)))
     counts = population(case.question.channel, shares.tolist(), n, rng, answers)
     if case.statistic == "mean":
-        mean = question_mean(case.question, counts, IntervalOptions())
+        mean = shown_mean(case.question, n, counts)
         return math.nan if mean is None else (mean.conf_high - mean.conf_low) / 2
     estimates = estimate_question(case.question, n, counts.tolist(), IntervalOptions())
     answered = estimates.answered if opt_outs(case.question) else estimates.shares
@@ -245,6 +255,14 @@ def half_width(case: Case, option: int, rng: np.random.Generator) -> float:
     if intervals is None:
         return math.nan
     return float((intervals.conf_high - intervals.conf_low)[option]) / 2
+
+
+def shown_mean(question: PublishedQuestion, n: int, counts: Integers) -> Mean | None:
+    """Return the mean, or the mean rank of the first option; None if the results show none."""
+    if not question.kind.is_ranking:
+        return question_mean(question, counts, IntervalOptions())
+    ranks = estimate_question(question, n, counts.tolist(), IntervalOptions()).mean_ranks
+    return ranks[0] if ranks else None
 
 
 def widest(case: Case, rng: np.random.Generator) -> int:
@@ -299,9 +317,9 @@ def main() -> None:
         )
     for name, values in ratios.items():
         shown = np.array([value for value in values if not math.isnan(value)])
-        inside = np.mean((shown >= LOWEST) & (shown <= HIGHEST))
         if not len(shown):
             continue
+        inside = np.mean((shown >= LOWEST) & (shown <= HIGHEST))
         print(
             f"{name}: {len(shown)} rows, ratio {shown.min():.3f} to {shown.max():.3f}; "
             f"{inside:.1%} within {LOWEST} to {HIGHEST}"

@@ -15,6 +15,9 @@ from tests.browser.respondent import heading, press
 from tests.conftest import TODAY
 from tests.surveys import EVERY_TYPE
 
+OUTER_SUMMARY = "summary:not(details details summary)"
+"""What opens a part of a page, without parts within it."""
+
 State = tuple[str, Page]
 """Name of a state, and the page that shows it."""
 
@@ -37,6 +40,15 @@ ARABIC = {
     "In an office": "في مكتب",
     "At home": "في المنزل",
     "Which of these do you use?": "أيًّا من هذه تستخدم؟",
+    "How strong is your pain?": "ما شدة ألمك؟",
+    "No pain": "لا ألم",
+    "Unbearable": "لا يُحتمل",
+    "What matters most to you at work?": "ما أهم شيء لك في العمل؟",
+    "Pay": "الأجر",
+    "Free time": "وقت الفراغ",
+    "Colleagues": "الزملاء",
+    "How satisfied are you with each of these?": "ما مدى رضاك عن كل مما يلي؟",
+    "Your boss": "رئيسك",
     "Do you work at night?": "هل تعمل ليلًا؟",
     "You will take part of your own free will.": "مشاركتك طوعية.",
     "Thank you.": "شكرًا لك.",
@@ -68,13 +80,51 @@ type = "single_choice"
 text = "Do you work at night?"
 options = [{id = "never", label = "Never"}, {id = "often", label = "Often"}]
 """
-).replace("epsilon = 0.5", "epsilon = 0.3")
+).replace("epsilon = 0.5", "epsilon = 0.2")
+EVERY_STATE = WHOLE + in_arabic_too(
+    """
+[[pages]]
+[[pages.questions]]
+id = "pain"
+type = "number"
+text = "How strong is your pain?"
+low = 0
+high = 100
+slider = true
+low_label = "No pain"
+high_label = "Unbearable"
+
+[[pages]]
+[[pages.questions]]
+id = "matters"
+type = "ranking"
+text = "What matters most to you at work?"
+options = [{id = "pay", label = "Pay"}, {id = "time", label = "Free time"},
+           {id = "team", label = "Colleagues"}, {id = "safety", label = "Safety"},
+           {id = "place", label = "A short way to work"}]
+
+[[pages]]
+[[pages.questions]]
+id = "content"
+type = "matrix"
+text = "How satisfied are you with each of these?"
+low = 1
+high = 5
+low_label = "Not at all"
+high_label = "Very"
+rows = [{id = "wage", text = "Pay"}, {id = "hours", text = "Working hours"},
+        {id = "boss", text = "Your boss"}]
+"""
+)
+"""The same survey with the types that are answered otherwise: slider, ranking and matrix."""
 ENTRIES = ("", "38", "1998-03-05", "", "20.2", "", "")
 """The text typed on each page; "" where an option is chosen."""
+OTHERWISE = ("", "", "")
 WRONG: dict[int, Callable[[Page], object]] = {
     0: lambda page: [page.locator("label.choice").nth(i).tap() for i in range(3)],
     1: lambda page: page.locator("input.entry").fill("90"),
     2: lambda page: page.locator("input.entry").fill("1990-01-01"),
+    8: lambda page: [page.locator(".rank-option").first.tap() for _ in range(2)],
 }
 """On some pages, an invalid entry."""
 
@@ -83,7 +133,7 @@ def states(site: Site, device: Device, language: str) -> Iterator[State]:
     """Yield every state that a survey's page can show."""
     device.disable_retries()
     yield from obstacle_states(site, device)
-    survey = site.publish(WHOLE)
+    survey = site.publish(EVERY_STATE)
     page = device.open(site.link(survey))
     yield from start_states(page, language)
     yield from answer_states(page, language)
@@ -94,17 +144,19 @@ def states(site: Site, device: Device, language: str) -> Iterator[State]:
 
 
 def obstacle_states(site: Site, device: Device) -> Iterator[State]:
-    survey = site.publish(WHOLE)
+    survey = site.publish(EVERY_STATE)
     page = device.context.new_page()
     page.route("**/main.js", lambda route: route.abort())
     page.goto(site.link(survey))
+    # The notice appears after some seconds.
+    expect(page.locator("h1")).to_be_visible()
     yield "without code", page
     page.unroute_all()
     close(site.store, survey.slug, TODAY)
-    invited = site.link(site.publish(f'access = "invitation"\n{WHOLE}'))
+    invited = site.link(site.publish(f'access = "invitation"\n{EVERY_STATE}'))
     for name, address in (
         ("unknown", f"{site.url}/s/none"),
-        ("wrong link", f"{site.url}/s/{site.publish(WHOLE).slug}#d=0123456789abcdef"),
+        ("wrong link", f"{site.url}/s/{site.publish(EVERY_STATE).slug}#d=0123456789abcdef"),
         ("closed", site.link(survey)),
         ("not open", site.link(publish_scheduled(site, Schedule(opens=TODAY.replace(year=2090))))),
         ("over", site.link(publish_scheduled(site, Schedule(closes=TODAY.replace(year=2020))))),
@@ -120,7 +172,7 @@ def obstacle_states(site: Site, device: Device) -> Iterator[State]:
 
 
 def publish_scheduled(site: Site, schedule: Schedule) -> PublishedSurvey:
-    survey = site.publish(WHOLE)
+    survey = site.publish(EVERY_STATE)
     site.store.set_schedule(survey.key, schedule)
     return survey
 
@@ -132,7 +184,7 @@ LIMITATIONS = {
 
 
 def states_without_storage(site: Site, device: Device) -> Iterator[State]:
-    link = site.link(site.publish(WHOLE))
+    link = site.link(site.publish(EVERY_STATE))
     for name, script in LIMITATIONS.items():
         page = device.context.new_page()
         page.add_init_script(script)
@@ -145,14 +197,17 @@ def states_without_storage(site: Site, device: Device) -> Iterator[State]:
 def start_states(page: Page, language: str) -> Iterator[State]:
     expect(page.locator(".view.start")).to_be_visible()
     yield "start", page
-    page.locator("summary").tap()
-    press(page, say(language, "check.all"))
+    page.locator(OUTER_SUMMARY).first.tap()
+    page.locator(".pair .button").first.tap()
+    press(page, say(language, "dice.hundred"))
+    yield "start with dice", page
+    page.locator(OUTER_SUMMARY).last.tap()
     yield "start with numbers", page
     press(page, say(language, "start.agree"))
 
 
 def answer_states(page: Page, language: str) -> Iterator[State]:
-    for at, typed in enumerate(ENTRIES):
+    for at, typed in enumerate((*ENTRIES, *OTHERWISE)):
         yield f"page {at}", page
         press(page, say(language, "question.next"))
         page.locator("summary").first.tap()
@@ -174,6 +229,8 @@ def fill_in(page: Page, typed: str) -> None:
         entry = group.locator("input.entry")
         # The last option of a page is exclusive: choosing it clears the surplus ticks.
         entry.fill(typed) if entry.count() else group.locator("label.choice").last.tap()
+    for row in page.locator(".matrix-row").all():
+        row.locator("label").last.tap()
 
 
 def send_states(page: Page, language: str) -> Iterator[State]:
@@ -190,17 +247,17 @@ def send_states(page: Page, language: str) -> Iterator[State]:
     page.route("**/reports", refuse)
     press(page, say(language, "waiting.now"))
     heading(page, say(language, "refused.heading"))
-    page.locator("summary").tap()
+    page.locator(OUTER_SUMMARY).last.tap()
     yield "refused", page
     page.unroute_all()
     press(page, say(language, "refused.again"))
     heading(page, say(language, "sent.heading"))
-    page.locator("summary").tap()
+    page.locator(OUTER_SUMMARY).last.tap()
     yield "sent", page
 
 
 def refuse(route: Route) -> None:
-    problem = {"type": "urn:survey:conflict", "detail": "another report has this number"}
+    problem = {"type": "urn:survey:full", "detail": "the survey is full"}
     route.fulfill(status=409, json=problem, content_type="application/problem+json")
 
 
@@ -220,12 +277,12 @@ def shared_device_states(site: Site, device: Device, language: str) -> Iterator[
     """Yield the states of a shared device."""
     page = device.context.new_page()
     page.clock.install()
-    page.goto(site.link(site.publish(f"kiosk = true\n{WHOLE}")))
+    page.goto(site.link(site.publish(f"kiosk = true\n{EVERY_STATE}")))
     press(page, say(language, "start.agree"))
     page.clock.fast_forward(121_000)
     yield "shared and idle", page
     press(page, say(language, "idle.button"))
-    for typed in ENTRIES:
+    for typed in (*ENTRIES, *OTHERWISE):
         fill_in(page, typed)
         press(page, say(language, "question.next"))
     press(page, say(language, "review.send"))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
+from tests.browser.respondent import SINGLE_TAPS
+from tests.browser.tablet import Network, Tablet
 from tests.conftest import (
     EMAIL,
     SECRET,
@@ -67,6 +71,11 @@ class Site:
 
     def publish_as(self, slug: str, toml: str) -> PublishedSurvey:
         definition = toml.replace('slug = "small"', f'slug = "{slug}"')
+        if "layout = " not in definition:
+            # Most tests are about whole pages of questions; others name their layout.
+            definition = f'layout = "pages"\n{definition}'
+        while "field_until" in toml and not self.store.spare_field_keys():
+            time.sleep(0.1)  # The keeper has just started, or replaces the last key.
         return publish(self.store, load(definition.encode(), "s.toml", Caps()), TODAY)
 
     def read_keys(self) -> None:
@@ -139,6 +148,9 @@ class Device:
     cleared: list[str] = field(default_factory=list)
     """The kinds of data that the browser reported as cleared."""
 
+    warnings: int = 0
+    """How often the browser asked before it left a page."""
+
     def __post_init__(self) -> None:
         self.context.on("request", lambda request: self.requests.append(request))
         self.context.on("console", lambda line: self._record_message(line.text))
@@ -153,6 +165,10 @@ class Device:
             self.messages.append(text)
 
     def _dismiss(self, dialog: Dialog) -> None:
+        if dialog.type == "beforeunload":
+            self.warnings += 1
+            dialog.accept()
+            return
         self.messages.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
@@ -188,6 +204,7 @@ def new_device(browser: Browser) -> Iterator[Callable[..., Device]]:
     def new(**options: Any) -> Device:
         context = browser.new_context(**{**PHONE, **options})
         context.set_default_timeout(1000 * STEP_SECONDS)
+        context.add_init_script(SINGLE_TAPS)
         contexts.append(context)
         return Device(context)
 
@@ -199,3 +216,32 @@ def new_device(browser: Browser) -> Iterator[Callable[..., Device]]:
 @pytest.fixture
 def device(new_device: Callable[..., Device]) -> Device:
     return new_device()
+
+
+@pytest.fixture(scope="module")
+def field_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Run a site that releases nothing in the middle of a test."""
+    with running_site(tmp_path_factory.mktemp("field"), SURVEY_RELEASE_EVERY="604800") as running:
+        yield running
+
+
+@pytest.fixture
+def between(field_site: Site) -> Iterator[Network]:
+    """Put a network that can fail between the site and its tablets."""
+    network = Network(field_site.url)
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def field_survey(field_site: Site) -> PublishedSurvey:
+    """Publish a survey with field mode."""
+    until = datetime.now(UTC).date() + timedelta(days=40)
+    return field_site.publish(f'kiosk = true\nfield_until = "{until}"\n{SMALL}')
+
+
+@pytest.fixture
+def tablet(browser: Browser, tmp_path: Path, between: Network) -> Iterator[Tablet]:
+    tablet = Tablet(browser, tmp_path / "profile", between.url, PHONE)
+    yield tablet
+    tablet.close()

@@ -10,6 +10,12 @@ Answer = str | None
 """The label of an option, or None for a question that is left empty."""
 
 
+SINGLE_TAPS = """addEventListener("click", (event) => {
+  if (event.isTrusted) Object.defineProperty(event, "detail", { value: Math.min(event.detail, 1) });
+}, true)"""
+"""Tests tap faster than people: count each tap as a single one, not as half of a double tap."""
+
+
 def press(page: Page, words: str) -> None:
     page.get_by_role("button", name=words, exact=True).tap()
 

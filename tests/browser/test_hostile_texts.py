@@ -112,7 +112,8 @@ def assert_harmless(device, site, page: Page) -> None:
         request.url for request in device.requests if not request.url.startswith(site.url + "/")
     ] == []
     assert page.evaluate("window.opener") is None
-    assert page.locator("main :is(script, iframe, img, style, meta, base, form, a)").count() == 0
+    kinds = "script, iframe, img, style, meta, base, form, a:not([href^='tel:'])"
+    assert page.locator(f"main :is({kinds})").count() == 0
     assert page.url.startswith(site.url)
 
 
@@ -220,7 +221,7 @@ def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_d
 
 
 @pytest.mark.parametrize("detail", PAYLOADS[:4])
-def test_payloads_in_the_servers_own_words_are_shown_as_text(site, device, detail):
+def test_the_servers_own_words_are_not_shown(site, device, detail):
     page = device.open(site.link(site.publish()))
     page.route(
         "**/reports",
@@ -229,5 +230,6 @@ def test_payloads_in_the_servers_own_words_are_shown_as_text(site, device, detai
         ),
     )
     answer_and_send(page)
-    expect(page.locator("q")).to_have_text(detail)
+    heading(page, "The survey did not accept your lines")
+    expect(page.locator("main")).not_to_contain_text(detail)
     assert [line for line in device.messages if not line.startswith("Failed to load")] == []

@@ -67,6 +67,7 @@ def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, dev
 
 def test_an_open_link_asks_people_to_answer_once(site, device):
     page = device.open(site.link(site.publish()))
+    page.get_by_text("More about protection").tap()
     expect(page.get_by_text("Please answer only once.")).to_be_visible()
 
 
@@ -83,6 +84,8 @@ def test_a_used_link_is_rejected_with_the_reason_and_the_report_stays(site, new_
     expect(page.locator(".notice").first).to_have_text(
         "Your link was already used, or it belongs to another survey."
     )
+    # It would be refused again.
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
     assert site.store.n_pending(survey.key) == 1
 
 

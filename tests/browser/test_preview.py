@@ -12,6 +12,7 @@ from survey.questionnaire.loading import parse
 from tests.browser.research import sign_in
 from tests.browser.respondent import answer, heading, press
 from tests.conftest import EMAIL, SMALL
+from tests.pictures import PETS, add_picture, webp
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -48,6 +49,19 @@ def add_draft(site, **survey) -> str:
     return f"/research/drafts/{draft.slug}"
 
 
+def test_a_preview_shows_the_pictures_of_answers(site, new_device):
+    sha256 = add_picture(site.store, webp())
+    content = draft_from(parse(PETS.replace("CAT", sha256).encode(), "s.toml"))
+    team = {site.store.researcher(EMAIL).key: "owner"}
+    draft = site.store.add_draft(content.to_json(), EMAIL, 1, team)
+    device = new_device()
+    page = sign_in(device, site.url, f"/research/drafts/{draft.slug}/preview/page")
+    press(page, "Start")
+    page.wait_for_function("document.images[0]?.naturalWidth === 64")
+    requested = [request.url for request in device.requests if "/pictures/" in request.url]
+    assert requested == [f"{site.url}/pictures/{sha256}"]
+
+
 def stored_names(page: Page) -> list[str]:
     """Return what the origin stores on the device, read outside the preview."""
     names: list[str] = page.evaluate(
@@ -64,6 +78,7 @@ def test_an_answered_preview_sends_and_stores_nothing(site, new_device, access):
     page = sign_in(device, site.url, f"{address}/preview")
     before = site.store.versions("small")
     page.goto(f"{site.url}{address}/preview/page")
+    heading(page, "A small survey")
     device.requests.clear()
     answer(page, ("Yes", "Never"))
     press(page, "Send")

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -47,6 +48,7 @@ class StaticHost(SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         kind = "files" if "/client/" in self.path else "page"
+        kind = "field" if "/field/" in self.path else kind
         for name, value in self.headers_of[kind].items():
             if name != "Strict-Transport-Security":
                 self.send_header(name, value)
@@ -103,6 +105,23 @@ def test_a_copy_on_a_listed_host_sends_to_the_collector_only_what_it_must(split,
     assert asked == [("GET", f"{path}/definition.json"), ("POST", f"{path}/reports")]
     assert not any({"cookie", "referer"} & request.all_headers().keys() for request in sent)
     assert device.messages == []
+
+
+def test_a_copy_prepares_a_tablet_that_uploads_to_the_collector(split, device):
+    until = datetime.now(UTC).date() + timedelta(days=40)
+    survey = split.collector.publish(f'kiosk = true\nfield_until = "{until}"\n{SMALL}')
+    command = ["link", survey.slug, "--tablet", "--page", f"{split.host}{FOLDER}"]
+    link = CliRunner(env=split.collector.settings).invoke(main, command).stdout.strip()
+    assert link == f"{split.host}{FOLDER}field/#slug={survey.slug}&d={survey.sha256[:32]}"
+    page = device.open(link)
+    press(page, "Prepare this tablet")
+    heading(page, "A small survey")
+    answer_and_send(page)
+    heading(page, "Stored. Thank you.")
+    press(page, "Start for the next person")
+    press(page, "For the interviewer")
+    expect(page.get_by_text("All answers are uploaded.")).to_be_visible()
+    assert split.collector.store.n_pending(survey.key) == 25
 
 
 def test_an_invitation_to_a_copy_leaves_the_address_and_is_used_once(split, device):
@@ -238,7 +257,8 @@ def test_the_copy_is_byte_for_byte_the_client_of_the_release_but_for_its_collect
         copies.append({path: file.read_bytes() for path, file in files.items() if file.is_file()})
     different = {str(path) for path in copies[0] if copies[0][path] != copies[1][path]}
     assert copies[0].keys() == copies[1].keys()
-    assert different == {"index.html", "client-manifest.json"}
+    pages = {"index.html", "field/index.html", "field/worker.js"}
+    assert different == {*pages, "client-manifest.json"}
     assert (
         copies[0][Path("index.html")].replace(b"//a.example", b"//b.example")
         == (copies[1][Path("index.html")])

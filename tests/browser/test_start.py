@@ -1,13 +1,14 @@
-"""The start page: consent, the quick check, and leaving."""
+"""The start page: its length, consent, the dice, help, and leaving."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
-from survey.store import Schedule
+from survey.store import PublishedSurvey, Schedule
+from tests.browser.conftest import Site
 from tests.browser.research import add_released
 from tests.browser.respondent import (
     answer,
@@ -17,7 +18,7 @@ from tests.browser.respondent import (
     stored_entries,
     wait_sent,
 )
-from tests.conftest import SMALL, TODAY, long_unless
+from tests.conftest import ROOT, SMALL, TODAY, long_unless
 
 pytestmark = pytest.mark.web
 
@@ -25,8 +26,22 @@ WHOLE = (
     'consent = "I am 18 or older.\\n\\nI take part of my own will."\n'
     'ethics = "Approved by the board, 2026-4."\nhelpline = "Call 112 at any hour."\n' + SMALL
 )
-RIGHT = "That’s right. Every line can come from every answer, so no line is proof."
-ADVICE = "Skip any question if your answer could hurt you."
+ADVICE = "Do not answer what could hurt you."
+NEUTRAL_PAGE = "https://www.wikipedia.org/"
+
+DEMO = 'layout = "auto"\n' + (ROOT / "survey/demo/workplace.toml").read_text(encoding="utf-8")
+SHORT = {"start": 1_000, "words": 120}
+"""Maximum end of "Start" on the demo's start page, in pixels at 390 px, and words before it."""
+
+WORDS_BEFORE_START = """() => {
+  const before = [];
+  for (const part of document.querySelector(".start").children) {
+    if (part.matches(".button")) break;
+    before.push(part.innerText);
+  }
+  return before.join(" ").split(/\\s+/).filter((word) => /[\\p{L}\\p{N}]/u.test(word)).length;
+}"""
+
 THEMES = ("", "blue", "plum", "slate")
 
 CONTRAST = """() => {
@@ -51,11 +66,11 @@ CONTRAST = """() => {
 }"""
 
 
-def test_consent_ethics_and_help_line_come_before_the_button_that_agrees(site, device):
+def test_help_line_and_consent_come_before_the_button_that_agrees(site, device):
     page = device.open(site.link(site.publish(WHOLE)))
     heading(page, "A small survey")
     sections = page.locator(".passage h2").all_inner_texts()
-    assert sections == ["Ethics", "If you need help", "Your consent"]
+    assert sections == ["Help: ", "Your consent", "Ethics"]
     assert page.locator(".consent p").all_inner_texts() == [
         "I am 18 or older.",
         "I take part of my own will.",
@@ -66,34 +81,25 @@ def test_consent_ethics_and_help_line_come_before_the_button_that_agrees(site, d
     expect(page.locator(".helpline")).to_contain_text("Call 112 at any hour.")
 
 
-def test_the_quick_check_explains_its_answer_and_sends_nothing(site, device):
-    page = device.open(site.link(site.publish(SMALL.replace("3/4", "3/5"))))
-    heading(page, "A small survey")
-    before = len(device.requests)
-    press(page, "What I said")
-    expect(page.get_by_role("status")).to_contain_text("Not quite: nothing for certain.")
-    expect(page.get_by_role("button", name="What I said")).to_have_attribute("aria-pressed", "true")
-    press(page, "Nothing for certain")
-    expect(page.get_by_role("status")).to_have_text(RIGHT)
-    assert len(device.requests) == before
-    assert stored_entries(page) == {}
-    press(page, "Start")
-    heading(page, "First page")
+def test_a_notice_keeps_its_distance_from_the_help_line(site, device):
+    page = device.open(site.link(site.publish(f"kiosk = true\n{WHOLE}")))
+    notice = page.locator(".start > .notice").bounding_box()
+    below = page.locator(".helpline h2").bounding_box()["y"]
+    assert below - notice["y"] - notice["height"] >= 14
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("at", ["start", "review"])
 def test_leaving_clears_everything_and_back_does_not_return(site, device, at):
     page = device.context.new_page()
+    device.context.route(NEUTRAL_PAGE, lambda route: route.fulfill(body="Neutral"))
     page.goto(f"{site.url}/healthz")
     page.goto(site.link(site.publish()))
     heading(page, "A small survey")
     if at == "review":
         answer(page, ["Yes", "Never"])
-    steps = page.evaluate("history.length")
     press(page, "Leave now")
-    page.wait_for_url("about:blank")
-    assert page.evaluate("history.length") == steps
+    page.wait_for_url(NEUTRAL_PAGE)
     page.go_back()
     page.wait_for_url("**/healthz")
     assert device.posts == []
@@ -196,11 +202,12 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
     expect(page.locator(".notice").first).to_contain_text(ADVICE)
     press(page, "Start")
     for number in range(7):
-        page.get_by_text("How this answer is protected").nth(number).tap()
         page.locator("fieldset").nth(number).locator("label.choice").first.tap()
-    for disclosure in page.locator(".details-body").all_inner_texts():
-        assert disclosure.index("of at most 2,187") < disclosure.index("question alone: good")
-        assert "proof" not in disclosure
+    page.get_by_text("How these answers are protected").tap()
+    protection = page.locator(".details-body").inner_text()
+    assert protection.index("of at most 2,187") < protection.index("question alone: good")
+    assert protection.count("question alone: good") == 7
+    assert "proof" not in protection
     press(page, "Continue")
     heading(page, "Check your answers")
     assert_weak(page.locator("main").inner_text())
@@ -208,7 +215,7 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
     press(page, "Send")
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
-    assert_weak(page.locator(".details-body").inner_text())
+    assert_weak(page.locator(".sent > details").inner_text())
     expect(page.locator("main")).not_to_contain_text(ADVICE)
 
 
@@ -262,7 +269,6 @@ def test_a_report_with_only_one_weak_topic_is_weak_on_every_page(site, device):
     page = device.open(site.link(site.publish(head + questions)))
     expect(page.locator("h2").first).to_have_text("This survey protects your answers only weakly.")
     assert_weak_in_part(page.locator("main"), ADVICE)
-    expect(page.locator(".check")).to_have_count(0)
     press(page, "Start")
     for number in range(2):
         page.locator("fieldset").nth(number).locator("label.choice").first.tap()
@@ -272,14 +278,14 @@ def test_a_report_with_only_one_weak_topic_is_weak_on_every_page(site, device):
     press(page, "Send")
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
-    assert_weak_in_part(page.locator(".details-body"), "")
+    assert_weak_in_part(page.locator(".sent > details"), "")
 
 
 def assert_weak_in_part(part: Locator, advice: str) -> None:
     """Check that a page warns of a topic's factor 12.6, and promises nothing."""
     text = part.inner_text()
     assert "All your lines together: weak protection." in text
-    assert "All your lines about nights: weak protection, a factor of at most 13." in text
+    assert "All your lines about “nights”: weak protection, a factor of at most 13." in text
     warning = (
         "Someone who reads your lines could learn a lot about your answer to one question or "
         "about one topic."
@@ -302,6 +308,197 @@ def assert_weak(text: str) -> None:
     first, *_ = re.findall(r"factor of at most [\d,.]+\d", text)
     assert first == "factor of at most 2,187"
     assert "All your lines together: weak protection." in text
-    assert "All your lines about nights: weak protection, a factor of at most 2,187." in text
+    assert "All your lines about “nights”: weak protection, a factor of at most 2,187." in text
     assert text.count("at most 3.") == text.count("This question alone")
     assert not re.search("prove|proof|not your answers|truthfully", text)
+
+
+def publish_demo(site: Site) -> PublishedSurvey:
+    return site.publish(DEMO.replace('slug = "workplace"', 'slug = "small"'))
+
+
+def scrolled(page: Page) -> float:
+    """Return how far a person scrolls to the first button below the text."""
+    box = page.locator("main > .view > .button").first.bounding_box()
+    return max(0, box["y"] + box["height"] - page.viewport_size["height"])
+
+
+def test_the_demo_can_be_started_after_a_few_words_and_one_swipe(site, device):
+    page = device.open(site.link(publish_demo(site)))
+    heading(page, "Your working conditions")
+    box = page.get_by_role("button", name="Start").bounding_box()
+    measured = {"start": box["y"] + box["height"], "words": page.evaluate(WORDS_BEFORE_START)}
+    print(measured)
+    assert measured["start"] <= SHORT["start"]
+    assert measured["words"] <= SHORT["words"]
+
+
+def test_the_demo_takes_two_taps_a_question_and_three_more_and_little_scrolling(site, device):
+    page = device.open(site.link(publish_demo(site)))
+    heading(page, "Your working conditions")
+    taps, pixels, n_questions = 1, scrolled(page), 0
+    press(page, "Start")
+    while page.locator(".questions").count():
+        n_questions += 1
+        title = page.get_by_role("heading", level=1).text_content()
+        pixels += scrolled(page)
+        page.locator("label.choice").last.tap()
+        press(page, "Continue")
+        taps += 2
+        expect(page.get_by_role("heading", level=1)).not_to_have_text(title or "")
+    pixels += scrolled(page)
+    press(page, "Send")
+    taps += 1
+    wait_sent(page)
+    print({"taps": taps, "pixels": pixels, "questions": n_questions})
+    assert taps <= 2 * n_questions + 3
+    assert pixels <= 300 * n_questions + 600
+
+
+def test_the_dice_show_one_answer_and_100_people_and_keep_and_send_nothing(site, device):
+    page = device.open(site.link(site.publish(SMALL.replace("3/4", "3/5"))))
+    heading(page, "A small survey")
+    before = len(device.requests)
+    page.get_by_text("Try the dice").tap()
+    dice = page.locator("details", has_text="Try the dice")
+    press(page, "Yes")
+    expect(dice.get_by_role("status")).to_contain_text("You said “Yes”. The dice send “")
+    press(page, "Show 100 people who said the same")
+    press(page, "No")
+    press(page, "Show 100 people who said the same")
+    text = dice.get_by_role("status").inner_text()
+    yes, no = (int(n) for n in re.findall(r"said “(?:Yes|No)”\. (\d+) of their lines", text))
+    assert f"{yes} of these lines come from people who said “Yes”, {no} from" in text
+    assert text.endswith("No line proves what you answered.")
+    assert [dots.locator(".yes").count() for dots in dice.locator(".dots").all()] == [yes, no]
+    # Of 100 lines, about 60 say "Yes" after "Yes" and 20 after "No", with deviations of 5 and 4.
+    assert 30 < yes < 90
+    assert 0 < no < 50
+    assert dice.locator(".dots").first.get_attribute("aria-hidden") == "true"
+    assert len(device.requests) == before
+    assert stored_entries(page) == {}
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_the_dice_of_a_weak_question_promise_nothing(site, device):
+    page = device.open(site.link(site.publish(WEAK_QUESTION)))
+    page.get_by_text("Try the dice").tap()
+    for answer_, least, most in (("Yes", 90, 100), ("No", 0, 10)):
+        press(page, answer_)
+        press(page, "Show 100 people who said the same")
+        lines = page.get_by_role("status").locator("p", has_text=f"said “{answer_}”.").first
+        (n,) = re.findall(r"(\d+) of their lines", lines.inner_text())
+        assert least <= int(n) <= most
+    expect(page.locator("main")).not_to_contain_text(re.compile("prove|truthfully"))
+
+
+def test_a_phone_number_of_the_help_line_can_be_tapped_and_keeps_its_order_in_arabic(site, device):
+    arabic = SMALL.replace(
+        "[[pages]]",
+        'helpline = "اتصل بالرقم 0800 555 0199 أو 112 حتى 2026"\nlanguage = "ar"\n[[pages]]',
+        1,
+    )
+    page = device.open(site.link(site.publish(arabic)))
+    links = page.locator(".helpline a")
+    expect(links).to_have_count(2)
+    assert links.evaluate_all("all => all.map((a) => a.getAttribute('href'))") == [
+        "tel:08005550199",
+        "tel:112",
+    ]
+    # The first group of digits is left of the last one.
+    first, last = links.first.evaluate(
+        """(a) => [[0, 4], [9, 13]].map(([from, to]) => {
+          const range = document.createRange();
+          range.setStart(a.firstChild, from);
+          range.setEnd(a.firstChild, to);
+          return range.getBoundingClientRect().left;
+        })"""
+    )
+    assert first < last
+
+
+def test_leaving_shows_an_empty_page_before_the_next_one_answers(site, device):
+    device.context.route(NEUTRAL_PAGE, lambda route: route.fulfill(body="Neutral"))
+    device.context.add_init_script(
+        """addEventListener("beforeunload", () => {
+          localStorage.left = `${document.body.innerText.trim()}|${document.title}`;
+        });"""
+    )
+    page = device.open(site.link(site.publish()))
+    heading(page, "A small survey")
+    press(page, "Leave now")
+    page.wait_for_url(NEUTRAL_PAGE)
+    assert stored_entries(device.open(f"{site.url}/healthz"))["left"] == "|\u200e"
+
+
+def test_pressing_shift_three_times_leaves(site, device):
+    device.context.route(NEUTRAL_PAGE, lambda route: route.fulfill(body="Neutral"))
+    page = device.open(site.link(site.publish()))
+    heading(page, "A small survey")
+    for key in ("Shift", "Shift", "a", "Shift"):
+        page.keyboard.press(key)
+    heading(page, "A small survey")
+    for _ in range(2):
+        page.keyboard.press("Shift")
+    page.wait_for_url(NEUTRAL_PAGE)
+
+
+def test_a_link_to_an_earlier_version_leads_to_the_current_one_with_a_notice(site, device):
+    survey = site.publish()
+    later = site.publish_as(survey.slug, SMALL.replace("Did you fall asleep", "Did you nod off"))
+    page = device.open(site.link(survey))
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("made for an earlier version of this survey")
+    press(page, "Show the current version")
+    answer(page, ["Yes", "Never"])
+    press(page, "Send")
+    wait_sent(page)
+    assert later.sha256 in (device.bodies[0] or b"").decode()
+
+
+def test_a_page_whose_module_is_lost_reloads_itself_and_then_offers_a_button(site, device):
+    lost = []
+
+    def lose(route: Route) -> None:
+        lost.append(route.request.url)
+        route.abort()
+
+    device.context.route("**/main.js", lose)
+    page = device.open(site.link(site.publish()))
+    reload = page.get_by_role("button", name="Reload", exact=True)
+    expect(reload).to_be_visible()
+    assert len(lost) >= 3
+    expect(page.locator(".opening")).to_contain_text("This survey cannot start")
+    device.context.unroute("**/main.js")
+    reload.tap()
+    heading(page, "A small survey")
+
+
+def test_magnified_to_twice_the_size_only_leave_now_stays_in_reach(site, new_device):
+    device = new_device(viewport={"width": 195, "height": 422})
+    page = device.open(site.link(publish_demo(site)))
+    heading(page, "Your working conditions")
+    page.evaluate("scrollTo(0, 300)")
+    button = page.get_by_role("button", name="Leave now").bounding_box()
+    assert 0 <= button["y"] <= button["y"] + button["height"] <= 422 / 6
+    assert page.locator("#tools").bounding_box()["y"] < 0
+
+
+def test_a_closed_survey_names_itself_and_whom_to_ask(site, device):
+    survey = site.publish(f'contact = "The works council, room 12"\n{SMALL}')
+    site.store.set_schedule(survey.key, Schedule(closes=TODAY.replace(year=2020)))
+    page = device.open(site.link(survey))
+    heading(page, "This survey is closed")
+    expect(page.locator("main")).to_contain_text("A small survey")
+    expect(page.locator(".contact")).to_contain_text("The works council, room 12")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    assert not re.search("[0-9a-f]{16}", page.locator("body").inner_text())
+
+
+def test_a_number_in_an_arabic_question_keeps_its_order(site, device):
+    arabic = SMALL.replace("Did you fall asleep at work?", "هل اتصلت بالرقم 0800 555 0199؟")
+    page = device.open(site.link(site.publish(f'language = "ar"\n{arabic}')))
+    press(page, "ابدأ")
+    number = page.locator("legend bdi")
+    expect(number).to_have_text("0800 555 0199")
+    expect(number).to_have_attribute("dir", "ltr")

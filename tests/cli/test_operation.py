@@ -13,8 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
+from survey.store.field_boxes import seal_box
 from tests.conftest import ROOT
 from tests.store.reports import add, publish_pending, random_reports
+from tests.store.tablets import publish_for_tablets
 
 
 @pytest.fixture
@@ -168,3 +170,41 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(filled, settings, tmp
     assert "writing" in (output := os.read(ours, 65536).decode())
     assert "100%" in output
     os.close(ours)
+
+
+def test_a_bad_file_of_a_tablet_is_named_and_the_others_are_imported(store, run, tmp_path):
+    survey = publish_for_tablets(store, tmp_path)
+    first, second, third = (
+        seal_box(survey.definition, bytes(survey.definition.report_bytes)) for _ in range(3)
+    )
+    head = f"survey-field 1 small {survey.sha256}\n".encode()
+    contents = {
+        "one": head + first,
+        "cut": head + second[:-9],
+        "foreign": b"GIF89a",
+        "other": head.replace(b"small", b"other") + second,
+        "older": head.replace(survey.sha256.encode(), b"0" * 64) + second,
+        "two": head + second + third,
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    imported = run("import-tablet", "small", *(tmp_path / name for name in (*contents, "none")))
+    assert imported.exit_code == 1
+    assert imported.stdout == "".join(
+        f"{tmp_path / name}: imported {slots}; releases show the responses\n"
+        for name, slots in (("one", "1 slot"), ("two", "2 slots"))
+    )
+    reasons = {
+        "cut": "truncated or altered",
+        "foreign": "not a file that a tablet",
+        "other": "belongs to the survey other",
+        "older": "belongs to a version of small",
+        "none": "No such file",
+    }
+    errors = imported.stderr.splitlines()
+    for line, (name, reason) in zip(errors, reasons.items(), strict=True):
+        assert line.startswith(f"{tmp_path / name}: ")
+        assert reason in line
+    assert store.n_pending(survey.key) == 3
+    assert run("import-tablet", "small", tmp_path / "one").exit_code == 0
+    assert run("import-tablet", "none", tmp_path / "one").stderr.startswith("survey: ")

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from survey.cli import main
 from survey.estimator import margin_of, power, required_n_difference
+from tests.surveys import RANKING
 
 
 def run(*arguments: str):
@@ -241,6 +242,18 @@ def test_a_definition_file_is_compared_with_its_present_design(tmp_path):
     )
     assert re.search(r"^  hours: a histogram of 5 cells, by square wave, ", result.output, re.M)
     assert "Dot: the recommended design" in " ".join(ET.parse(chart).getroot().itertext())
+
+
+def test_a_design_with_a_ranking_states_the_margin_of_its_mean_ranks(tmp_path):
+    file = tmp_path / "survey.toml"
+    file.write_text(RANKING)
+    result = survey_run(questions=str(file), total="3")
+    assert result.exit_code == 0, result.output
+    # 1,000 people who answer "matters" without randomization: 1.96 sqrt(15/12 / 900) = 0.07
+    line = r"^  matters +first_or_order, epsilon 3, mean ranks ±(0\.\d+)$"
+    margin = re.search(line, result.output, re.M)
+    assert margin, result.output
+    assert 0.07 < float(margin[1]) < 0.2
 
 
 DEFINITION = f"""

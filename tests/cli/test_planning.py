@@ -61,7 +61,9 @@ def test_simulated_reports_are_not_added_to_the_survey_and_leave_no_file(
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED])
+@pytest.mark.parametrize(
+    "text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED, surveys.RANKING]
+)
 def test_the_true_values_of_every_question_type_are_printed(run, store, text):
     survey = published(store, text)
     ran = run("simulate", "small", "--n", "300")
@@ -70,6 +72,15 @@ def test_the_true_values_of_every_question_type_are_printed(run, store, text):
     for question in survey.definition.questions:
         assert question.text in estimated
         assert question.text in true
+
+
+def test_the_true_mean_ranks_of_a_ranking_are_printed(run, store):
+    published(store, surveys.RANKING)
+    ran = run("simulate", "small", "--n", "300", "--true", "matters=.6,.2,.1,.1,0,0")
+    _, true = ran.output.split("All responses are simulated.")
+    # 1 + .2/.8 + .1/.7 + .1/.7, and 1 + .6/.8 + .1/.3 + .1/.3
+    assert "Mean rank of “Pay” among those who answer: 1.5\n" in true
+    assert "Mean rank of “Free time” among those who answer: 2.4\n" in true
 
 
 def test_the_second_version_of_an_invitation_survey_can_be_simulated(run, store):

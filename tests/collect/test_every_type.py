@@ -31,6 +31,7 @@ ANSWERS = {
     "since": 52,
     "mood": 10,
     "group": 7,
+    "order": (2, 0, 3, 1),
 }
 N = 40
 
@@ -42,7 +43,7 @@ def every_type(store: Store) -> PublishedSurvey:
 
 @pytest.fixture
 def sampled(store: Store) -> PublishedSurvey:
-    """Publish the same survey with 3 of its 8 groups of questions for each respondent."""
+    """Publish the same survey with 3 of its 9 groups of questions for each respondent."""
     content = EVERY_DESIGN.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
     return publish(store, load(content, "every.toml", Caps()), TODAY)
 
@@ -111,7 +112,7 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
     n_asked = dict(zip((q.id for q in sampled.definition.questions), tally.n_asked, strict=True))
     assert n_asked == {
         "works": 2 * N, "coins": 0, "places": 0, "hours": 2 * N, "why": N, "which": 0,
-        "since": 0, "mood": 2 * N, "group": N,
+        "since": 0, "mood": 2 * N, "group": N, "order": 0,
     }  # fmt: skip
     for i, question in enumerate(sampled.definition.questions):
         assert (sum(tally.counts[i]) > 0) == (n_asked[question.id] > 0)
@@ -131,7 +132,7 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
 def test_a_report_on_questions_that_are_never_drawn_together_is_refused(
     store, sampled, question_ids
 ):
-    with pytest.raises(ReportError, match="null for all but 3 of the 8 questions"):
+    with pytest.raises(ReportError, match="null for all but 3 of the 9 questions"):
         send(store, sampled, codes_of(sampled, question_ids))
     assert store.n_pending(sampled.key) == 0
 

@@ -41,11 +41,35 @@ def test_the_truth_is_what_simulated_respondents_answer(text):
         answers = [answers[place] for answers in respondents]
         expected = [truths[question.id].shares[option.id] for option in question.options]
         np.testing.assert_allclose(observed_shares(question, answers), expected, atol=0.012)
-        if truths[question.id].mean is not None:
+        if truths[question.id].means:
             values = np.array(question.grid.values)
             numbers = [values[answer] for answer in answers if answer < len(values)]
             width = values[-1] - values[0]
-            assert np.mean(numbers) == pytest.approx(truths[question.id].mean, abs=0.02 * width)
+            assert np.mean(numbers) == pytest.approx(
+                truths[question.id].means[""], abs=0.02 * width
+            )
+
+
+def test_true_mean_ranks_are_those_of_simulated_respondents():
+    definition = surveys.publish(surveys.RANKING)
+    ranking, _ = definition.questions
+    ranks = [0.4, 0.3, 0.05, 0.0]
+    typed = {ranking.id: [*ranks, 0.1, 0.15]}
+    truth = true_values(definition, typed)[ranking.id]
+    assert list(truth.means) == ["pay", "time", "team", "safe"]
+    respondents = simulate_respondents(definition, N_RESPONDENTS, typed, np.random.default_rng(4))
+    orders = np.array([answer for answer, _ in respondents if isinstance(answer, tuple)])
+    observed = 1 + np.argsort(orders, axis=1).mean(axis=0)
+    # Half the rank's largest possible standard deviation of 1.5 times 5 / sqrt(30,000).
+    np.testing.assert_allclose(observed, list(truth.means.values()), atol=0.025)
+    assert sum(truth.means.values()) == pytest.approx(10)
+
+
+def test_rankings_that_nobody_gives_have_no_true_mean_ranks():
+    definition = surveys.publish(surveys.RANKING)
+    ranking, _ = definition.questions
+    truth = true_values(definition, {ranking.id: [0, 0, 0, 0, 0.5, 0.5]})[ranking.id]
+    assert not truth.means
 
 
 def test_questions_that_depend_on_linked_ticks_have_no_true_values():

@@ -22,6 +22,7 @@ MAX_REQUESTS = 4_000
 
 RATES = {
     "/s/small": (50, 200),
+    "/s/small/field": (50, 200),
     "/client/0/main.js": (50, 200),
     "/favicon.ico": (50, 200),
     "/research/": (20, 100),
@@ -56,6 +57,7 @@ def test_no_client_exceeds_the_stated_rate(stub_proxy, path):
 
 SIZES = {
     "/s/small/reports": 16 * 1024,
+    "/s/small/field": 256 * 1024,
     "/research/surveys/small/grouping": 2 * 1024 * 1024,
     "/api/v1/x": 2 * 1024 * 1024,
     "/elsewhere": 16 * 1024,

@@ -25,6 +25,8 @@ CONFIG = CLIENT.webcat_config("https://github.com/OWNER/ldp-survey/tree/v1")
 FILES = {f"/{path}": hashlib.sha256(content).hexdigest() for path, content in CLIENT.served.items()}
 POLICY: str = CONFIG["default_csp"]
 
+FIELD_POLICY: str = CONFIG["extra_csp"]["/field/"]
+
 ALLOWED = {
     **{
         key: {"'none'", "'self'"} for key in ("default-src", "worker-src", "child-src", "frame-src")
@@ -55,18 +57,18 @@ def policy_faults(policy: str) -> list[str]:
     return faults
 
 
-def header_faults(answer: Answer) -> list[str]:
+def header_faults(answer: Answer, policy: str = POLICY) -> list[str]:
     """Return what is wrong with the headers of a response, whatever its status."""
     values = by_name(answer[1])
     faults = [name for name in ("refresh", "link", "location") if name in values]
-    if values.get("content-security-policy") != [POLICY]:
+    if values.get("content-security-policy") != [policy]:
         faults.append(f"policy {values.get('content-security-policy')}")
     return faults
 
 
 def body_faults(path: str, answer: Answer, *, is_navigation: bool) -> list[str]:
     """Return what is wrong with a body: pages, scripts and styles must be files of the manifest."""
-    key = f"/{CONFIG['default_index']}" if path == "/" else path
+    key = path + CONFIG["default_index"] if path.endswith("/") else path
     if is_navigation and key not in FILES:
         key = CONFIG["default_fallback"]
     return [] if FILES.get(key) == hashlib.sha256(answer[2]).hexdigest() else [f"bytes of {path}"]
@@ -80,6 +82,7 @@ def test_the_configuration_has_every_key_and_a_policy_that_the_extension_accepts
     assert CONFIG["default_fallback"] in FILES
     assert json.loads(json.dumps(CONFIG)) == CONFIG
     assert policy_faults(POLICY) == []
+    assert policy_faults(FIELD_POLICY) == []
 
 
 def test_the_check_of_policies_can_fail():
@@ -127,9 +130,17 @@ def test_every_response_of_the_respondents_host_has_the_one_policy(
         assert header_faults(answer) == [], (method, path)
 
 
+def test_the_folder_of_field_mode_has_the_policy_that_the_configuration_states(proxy: Proxy):
+    assert list(CONFIG["extra_csp"]) == ["/field/"]
+    for path in ("/field/", "/field/index.html", "/field/worker.js"):
+        answer = proxy.ask("GET", path)
+        assert answer[0] == 200, path
+        assert header_faults(answer, FIELD_POLICY) == [], path
+
+
 def test_every_page_script_and_style_is_a_file_of_the_manifest(proxy: Proxy):
     html = {"Accept": "text/html"}
-    for path in ("/", "/s/small", "/s/none", "/s/trial-1", "/x", "/s/a/b"):
+    for path in ("/", "/s/small", "/s/none", "/s/trial-1", "/x", "/s/a/b", "/field/"):
         answer = proxy.ask("GET", path, headers=html)
         assert body_faults(path, answer, is_navigation=True) == []
     for path in FILES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from survey.demo import definition as demo
@@ -17,8 +19,10 @@ from survey.questionnaire.drafts.conversion import (
 )
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.kinds import KINDS
+from survey.questionnaire.kinds.base import USUAL_KEYS
 from survey.questionnaire.loading import load, parse, source_of
 from survey.questionnaire.validation import check
+from survey.respondent_texts import LANGUAGES, say
 from survey.settings import Caps
 from tests.cases import each_case
 from tests.questionnaire.test_loading import SOURCES
@@ -89,6 +93,94 @@ def test_a_new_question_has_the_standard_odds_factor_of_3(kind):
 def test_a_yes_no_question_starts_with_a_truth_probability_of_three_fifths():
     content, key = edits.add_question(DraftContent.new("T", "t"), 1, "yes_no")
     assert question_source(content.question(key), content)["truth_probability"] == "3/5"
+
+
+@pytest.fixture
+def with_usual_labels() -> DraftContent:
+    """A draft with each of the usual labels, the last one only because of a condition."""
+    content, first = edits.add_question(DraftContent.new("T", "t"), 1, "yes_no")
+    content = edits.add_page(content)
+    content, second = edits.add_question(content, content.pages[1].key, "multiple_choice")
+    labels = ({"key": n, "id": "", "label": {"en": f"Label {n}"}} for n in range(2))
+    changes = {
+        first: {"id": "first"},
+        second: {"ask_question": "first", "ask_options": ("yes",), "options": tuple(labels)},
+    }
+    for key, change in changes.items():
+        question = {**content.question(key), "text": {"en": "How?"}, **change}
+        content = content.with_question(key, question)
+    survey = {**content.survey, "allow_skip_logic": True}
+    survey["title"] = {language: f"Title {language}" for language in ("nl", *LANGUAGES)}
+    return replace(content, survey=survey)
+
+
+def labels_in(content: DraftContent, language: str) -> list[str]:
+    """Return all labels of the published options, as respondents see them in a language."""
+    survey = check(definition_from(content), Caps())
+    shown = survey if language == survey.language else survey.translations[language]
+    return [option.label for question in shown.questions for option in question.all_options]
+
+
+def usual(language: str, *names: str) -> list[str]:
+    return [say(language, USUAL_KEYS[name]) for name in names]
+
+
+YES_OR_NO = ("yes", "no", "prefer_not_to_say")
+AUTOMATIC = ("none_of_these", "does_not_apply", "prefer_not_to_say")
+
+
+@each_case("language", LANGUAGES[1:])
+def test_a_language_of_the_interface_brings_its_usual_labels(language, with_usual_labels):
+    content = edits.with_language(with_usual_labels, language)
+    expected = [*usual(language, *YES_OR_NO), "Label 0", "Label 1", *usual(language, *AUTOMATIC)]
+    assert labels_in(content, language) == expected
+
+
+@each_case("language", LANGUAGES[1:])
+def test_a_draft_written_in_a_language_has_its_usual_labels(language, with_usual_labels):
+    content = edits.rename_language(with_usual_labels, "en", language)
+    content = replace(content, survey={**content.survey, "language": language})
+    assert labels_in(content, language)[:3] == usual(language, *YES_OR_NO)
+
+
+def test_a_reworded_usual_label_serves_all_questions_and_later_versions(with_usual_labels):
+    content = edits.with_language(edits.with_language(with_usual_labels, "de"), "nl")
+    for language, label in (("de", "Keine Angabe"), ("nl", "Zeg ik niet")):
+        sheet = edits.LanguageSheet(language)
+        reworded = {**sheet.values(content), "usual-prefer_not_to_say": label}
+        content = sheet.apply(content, reworded)
+        labels = labels_in(content, language)
+        assert labels[2] == labels[-1] == label
+    again = draft_from(source_of(freeze(check(definition_from(content), Caps()), 1)))
+    assert again.survey["labels"]["prefer_not_to_say"] == {
+        "de": "Keine Angabe",
+        "nl": "Zeg ik niet",
+    }
+    assert all(not question["prefer_not_to_say_label"] for question in again.questions)
+    assert published(again) == published(content)
+
+
+def test_a_language_without_usual_labels_falls_back_to_those_of_the_survey(with_usual_labels):
+    content = edits.with_language(edits.with_language(with_usual_labels, "de"), "nl")
+    assert labels_in(content, "nl")[:3] == usual("en", *YES_OR_NO)
+
+
+def test_usual_labels_alone_do_not_make_a_language_one_of_the_survey(with_usual_labels):
+    survey = {**with_usual_labels.survey, "title": {"en": "T"}}
+    content = edits.with_language(replace(with_usual_labels, survey=survey), "de")
+    sheet = edits.LanguageSheet("de")
+    content = sheet.apply(content, sheet.values(content))
+    assert not check(definition_from(content), Caps()).translations
+    assert definition_from(content) == definition_from(replace(content, languages=()))
+
+
+def test_equal_translations_of_usual_labels_are_a_mistake(with_usual_labels):
+    content = edits.with_language(with_usual_labels, "de")
+    sheet = edits.LanguageSheet("de")
+    content = sheet.apply(content, {**sheet.values(content), "usual-no": "Ja"})
+    (mistake,) = check_draft(content, Caps()).mistakes
+    assert mistake.language == "de"
+    assert mistake.text == '"Ja" is already the label of another option'
 
 
 def test_an_options_id_comes_from_its_label_by_default():

@@ -16,7 +16,7 @@ from survey.questionnaire.kinds import DEFAULT_KIND, KINDS, kind_of
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import ROOT
-from tests.surveys import EVERY_DESIGN, EVERY_TYPE, SKIPS, publish
+from tests.surveys import EVERY_DESIGN, EVERY_TYPE, RANKING, SKIPS, publish
 
 NAMING = {
     "README.md",
@@ -116,14 +116,16 @@ def test_the_clients_documentation_lists_every_type():
 
 
 def test_the_shared_surveys_have_questions_of_every_type():
-    for name, texts in (("EVERY_DESIGN", [EVERY_DESIGN]), ("EVERY_TYPE", [EVERY_TYPE, SKIPS])):
+    every_type = [EVERY_TYPE, SKIPS, RANKING]
+    for name, texts in (("EVERY_DESIGN", [EVERY_DESIGN]), ("EVERY_TYPE", every_type)):
         types = {question.type for text in texts for question in publish(text).questions}
         assert types == set(KINDS), f"add a question of each type to {name} in tests/surveys.py"
 
 
-def test_answers_of_a_kind_are_numbers_sets_or_single_options():
+def test_answers_of_a_kind_are_numbers_sets_orders_or_single_options():
     for kind in KINDS.values():
-        assert [kind.is_numeric, kind.is_multiple, kind.is_single].count(True) == 1, kind.type
+        flags = [kind.is_numeric, kind.is_multiple, kind.is_ranking, kind.is_single]
+        assert flags.count(True) == 1, kind.type
 
 
 def test_a_question_of_an_unknown_type_has_a_kind_without_a_name():

@@ -121,6 +121,7 @@ BORDERLINE_FORMS = [
     ("sampled_options", "epsilon", AnswerSpace(6, 0, ticks=3, alone=2)),
     ("half_space", "epsilon", AnswerSpace(6, 0, ticks=3, alone=2)),
     ("subsets", "epsilon", AnswerSpace(4, 0, ticks=4, alone=1)),
+    ("first_or_order", "epsilon", AnswerSpace(4, 1)),
 ]
 
 

@@ -21,6 +21,8 @@ SOURCES = {
     "sampled": surveys.SAMPLED,
     "joint": surveys.JOINT.decode(),
     "items": surveys.ITEMS.decode(),
+    "matrix": surveys.MATRIX,
+    "earlier answers": surveys.PIPED,
     "shared": f"kiosk = true\n{SMALL}",
     "languages": """
 slug = "sprachen"

@@ -102,9 +102,9 @@ def test_a_survey_in_one_other_language_has_its_usual_labels():
 
 
 def test_a_language_without_usual_labels_has_those_of_the_source():
-    german = 'slug = "small"\nlanguage = "de"\ntitle = "Nächte"\nepsilon = 1\n[[questions]]\n'
-    german += 'id = "a"\ntype = "yes_no"\ntext = "Schliefen Sie?"\n'
-    labels = [option.label for option in next(survey(german).questions).all_options]
+    dutch = 'slug = "small"\nlanguage = "nl"\ntitle = "Nachten"\nepsilon = 1\n[[questions]]\n'
+    dutch += 'id = "a"\ntype = "yes_no"\ntext = "Sliep u?"\n'
+    labels = [option.label for option in next(survey(dutch).questions).all_options]
     assert labels == ["Yes", "No", "Prefer not to say"]
 
 

@@ -15,9 +15,12 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.canonical import freeze, read_definition
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.drafts.conversion import definition_from, draft_from
+from survey.questionnaire.drafts.form_messages import form_message
 from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.ledger import ledger, lines
-from survey.questionnaire.loading import load
+from survey.questionnaire.loading import load, source_of
+from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.cases import each_case
 from tests.surveys import EVERY_DESIGN
@@ -192,6 +195,41 @@ def test_a_scale_of_numbers_has_labelled_ends_and_its_scores():
     ).questions
     assert [option.label for option in scale.options[:3]] == ["-1 (bad)", "0", "1 (good)"]
     assert scale.grid.values == (-1, 0, 1)
+
+
+def test_a_slider_is_the_same_number_with_labels_on_its_ends():
+    typed = question(type="number", low=0, high=100, epsilon=1)
+    labelled = {"slider": True, "low_label": {"en": "None", "es": "Nada"}}
+    slid = published({**typed, **labelled})
+    without = json.loads(published({**typed, "text": {"en": "Q?", "es": "¿P?"}}).canonical)
+    form = json.loads(slid.canonical)
+    (page,) = form["pages"]
+    assert page["questions"][0].pop("slider") == {"low": "None", "high": ""}
+    (translation,) = form["translations"]["es"]["pages"]
+    assert translation["questions"][0].pop("slider") == {"low": "Nada", "high": ""}
+    assert form["pages"] == without["pages"]
+    assert freeze(load(json.dumps(source_of(slid)).encode(), "s.json", Caps()), 1) == slid
+    draft = draft_from(source_of(slid))
+    assert freeze(check(definition_from(draft), Caps()), 1) == slid
+
+
+def test_a_slider_of_too_many_points_suggests_a_coarser_one_or_a_typed_number():
+    for (low, high, step), nearest in {
+        (0, 101, 1): "step = 2 with high = 102",
+        (0, 200, 1): "step = 2",
+        (0, 997, 1): "step = 10 with high = 1000",
+        ("-1", "29.3", "0.3"): "step = 0.6 with high = 29.6",
+    }.items():
+        fields = {"low": low, "high": high, "step": step}
+        ((_, text),) = mistakes(question(type="number", **fields, slider=True, epsilon=1))
+        assert "step is too fine for a slider, which has at most 101 points (found " in text, text
+        assert "leave out slider to ask for a typed number" in text
+        assert text.endswith(f"; the nearest allowed value is {nearest}"), text
+        changed = {**fields, **dict(part.split(" = ") for part in nearest.split(" with "))}
+        published(question(type="number", **changed, slider=True, epsilon=1))
+    ((_, text),) = mistakes(question(type="number", low=0, high=9, low_label="a", epsilon=1))
+    assert text == "low_label and high_label of a number need slider = true"
+    assert "tick “Show as a slider”, or clear them" in form_message(text)
 
 
 NUMBER = {"type": "number", "low": 0, "high": 10}

@@ -19,7 +19,8 @@ from survey.results.version_changes import (
     text_segments,
 )
 from survey.settings import Caps
-from tests.surveys import EVERY_TYPE, SKIPS, publish
+from tests.pictures import PETS
+from tests.surveys import EVERY_TYPE, SKIPS, SLIDER, publish
 
 SURVEY = """
 slug = "work"
@@ -216,12 +217,43 @@ def test_each_difference_is_named_and_says_whether_estimates_can_be_compared():
 
 
 def test_a_definition_does_not_differ_from_its_next_version_with_the_same_content():
-    for text in (SURVEY, EVERY_TYPE, SKIPS):
+    for text in (SURVEY, EVERY_TYPE, SKIPS, SLIDER):
         definition = publish(text)
         next_version = freeze(check(source_of(definition), Caps()), 2)
         found = compare_versions(definition, next_version)
         assert found.is_empty
         assert {part.verdict for part in found.questions} == {"yes"}
+
+
+def test_a_slider_and_its_labels_are_differences_that_call_for_care():
+    typed = SLIDER.replace("slider = true\n", "").replace("_label = ", "_unused = ")
+    typed = "".join(line for line in typed.splitlines(True) if "_unused" not in line)
+    other = SLIDER.replace("No pain", "None").replace("لا يُحتمل", "لا يُطاق")
+    for old, new, expected in (
+        (typed, SLIDER, ("typed", "on a slider, “No pain” to “Unbearable”")),
+        (
+            *(SLIDER, other),
+            ("on a slider, “No pain” to “Unbearable”", "on a slider, “None” to “Unbearable”"),
+        ),
+    ):
+        found = changes(old, new)
+        assert ("pain", "How the number is entered", *expected) in named(found)
+        assert question(found, "pain").verdict == "with care"
+    arabic = ("pain", "Label of the highest (ar)", "لا يُحتمل", "لا يُطاق")
+    assert arabic in named(changes(SLIDER, other))
+
+
+def test_another_picture_or_description_calls_for_care():
+    old = PETS.replace("CAT", "ab" * 32)
+    new = old.replace("ab" * 32, "cd" * 32).replace("Un gato", "Otro gato")
+    found = changes(old, new)
+    picture = ("A grey cat (abababab)", "A grey cat (cdcdcdcd)")
+    assert ("pet", "Picture of the answer “Cat”", *picture) in named(found)
+    described = "Description of the picture of “cat” (es)"
+    assert ("pet", described, "Un gato gris", "Otro gato gris") in named(found)
+    assert question(found, "pet").reasons == ("The pictures of its answers differ.",)
+    removed = changes(old, "".join(line for line in old.splitlines(True) if "picture" not in line))
+    assert ("pet", "Picture of the answer “Cat”", picture[0], "none") in named(removed)
 
 
 def test_a_question_that_moves_is_the_only_one_called_moved():

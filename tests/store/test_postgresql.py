@@ -207,6 +207,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m005_workspace",
             "m006_sealing",
             "m007_collaboration",
+            "m008_pictures",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

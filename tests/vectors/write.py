@@ -17,7 +17,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.surveys import EVERY_DESIGN, ITEMS, JOINT, ONE_REPORT, TWO_CHOICES, publish
+from tests.surveys import (
+    EVERY_DESIGN,
+    ITEMS,
+    JOINT,
+    MATRIX,
+    ONE_REPORT,
+    PIPED,
+    TWO_CHOICES,
+    publish,
+)
 
 FOLDER = Path(__file__).parent
 
@@ -66,6 +75,9 @@ TABLES = [
     {"name": "by_distance", "weights": [900, 500, 277, 154, 85, 47]},
     {"name": "explicit", "table": [[5, 1, 2], [2, 5, 1], [1, 3, 4]]},
     {"name": "mixture", "a": 3, "first": ONE_BIT, "b": 7, "second": WINDOW},
+    {"name": "first_or_order", "m": 3, "size": 3, "a": 0, "b": 1, "T": 7389, "L": 1000},
+    {"name": "first_or_order", "m": 5, "size": 3, "a": 47, "b": 7, "T": 40171, "L": 2000},
+    {"name": "first_or_order", "m": 6, "size": 2, "a": 59, "b": 10, "T": 13591, "L": 5000},
 ]
 
 LABELLED = [
@@ -100,8 +112,9 @@ ANSWERS = (
         "since": 52,
         "mood": 10,
         "group": 7,
+        "order": [2, 0, 3, 1],
     },
-    {"works": 1, "why": [0, 3], "which": [4], "places": [3], "mood": 11, "since": 53},
+    {"works": 1, "why": [0, 3], "which": [4], "places": [3], "mood": 11, "since": 53, "order": 4},
     {"why": [0, 1, 2, 3], "group": 0, "coins": 2, "which": [3], "hours": 3},
 )
 """Answers as the client stores them; "hours" is shown only if "works" is 0 (yes)."""
@@ -225,6 +238,19 @@ def tick_pattern(m: int, s: int, alone: int, rng: random.Random) -> list[int]:
     return [int(option in ticked) for option in range(m)]
 
 
+def ranking_rows(m: int, size: int, a: int, b: int, T: int, L: int) -> list[list[int]]:
+    """Return the rows of a table for rankings: T where a report agrees with the ranking."""
+    rows = []
+    for ranking in itertools.permutations(range(m)):
+        firsts = [a * (T if option == ranking[0] else L) for option in range(m)] if a else []
+        orders = [
+            b * (T if [x for x in ranking if x in order] == list(order) else L)
+            for order in itertools.permutations(range(m), size)
+        ]
+        rows.append([*firsts, *orders])
+    return rows
+
+
 def table_rows(table: dict[str, Any]) -> list[list[int]]:
     """Return the rows of a table, weight by weight from its description."""
     match table["name"]:
@@ -251,6 +277,8 @@ def table_rows(table: dict[str, Any]) -> list[list[int]]:
             return rows
         case "explicit":
             return list(table["table"])
+        case "first_or_order":
+            return ranking_rows(**{key: table[key] for key in ("m", "size", "a", "b", "T", "L")})
         case _:
             first, second = table_rows(table["first"]), table_rows(table["second"])
             return [
@@ -360,9 +388,19 @@ def code_of(question: dict[str, Any], answer: Any, random_below: Any) -> tuple[A
     if channel["kind"] == "subset_selection":
         truth = patterns_of(question).index(tuple(answer)) if question["alone"] else answer
         return perturbed(*(channel[name] for name in "kdTL"), truth, random_below)
-    row = rows_of(channel)[answer]
+    row = rows_of(channel)[ranking_number(question, answer)]
     u = random_below(sum(row))
     return sum(u >= weight for weight in itertools.accumulate(row)), [[sum(row), u]]
+
+
+def ranking_number(question: dict[str, Any], answer: Any) -> Any:
+    """Return the number of a ranking, or of an opt-out after all rankings; others unchanged."""
+    if question["type"] != "ranking":
+        return answer
+    m = len(question["options"]) - question["channel"]["no_answers"]
+    if isinstance(answer, int):
+        return math.factorial(m) + answer - m
+    return list(itertools.permutations(range(m))).index(tuple(answer))
 
 
 def rows_of(channel: dict[str, Any]) -> list[list[int]]:
@@ -411,13 +449,22 @@ def report_vectors() -> list[dict[str, Any]]:
                 ),
                 None,
             ),
+            (
+                MATRIX,
+                (
+                    {"work_pay": 0, "work_hours": 4, "work_boss": 2, "old": 0},
+                    {"work_hours": 1, "old": 1},
+                ),
+                None,
+            ),
+            (PIPED, ({"job": 1, "hours": 30}, {}), None),
         )
         for answers in answer_sets
     ]
 
 
 def report_vector(
-    content: bytes, answers: dict[str, Any], drawn_ids: list[str] | None, rng: random.Random
+    content: str | bytes, answers: dict[str, Any], drawn_ids: list[str] | None, rng: random.Random
 ) -> dict[str, Any]:
     definition = publish(content)
     form = json.loads(definition.canonical)
@@ -649,7 +696,7 @@ def tenths(value: int) -> str:
 
 def shares_of(question: dict[str, Any]) -> tuple[str, str]:
     """Return how many of 100 reports state the first option if it is the answer, and if not."""
-    if question["type"] in ("number", "date"):
+    if question["type"] in ("number", "date", "ranking"):
         return "", ""
     channel = question["channel"]
     if channel["kind"] == "weight_table":

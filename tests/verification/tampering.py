@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from survey.respond.client import Client
+from survey.respond.client import FIELD_MODULES, Client
 from survey.security import COMMON, respondent_headers
 from survey.verification.connection import Response
 
@@ -123,11 +123,34 @@ def file_alterations() -> Iterator[Alteration]:
     """Yield a change of each file that browsers load, and a redirect of one."""
     client = Client.load()
     for name in client.files:
+        if is_of_field_mode(name):
+            continue
         path = f"/client/{client.sha256}/{name}"
         where = path.removeprefix("/")
         yield Alteration(f"{name} altered", path, bytes_appended, where, "bytes differ")
-    path = f"/client/{client.sha256}/random.js"
+    path = f"/client/{client.sha256}/main.js"
     yield Alteration("file redirected", path, redirected, path[1:], "redirect to /elsewhere")
+
+
+def is_of_field_mode(name: str) -> bool:
+    """Tell whether only the page of field mode loads a file."""
+    return name in FIELD_MODULES or name.startswith("fieldwork-words.")
+
+
+def field_alterations() -> Iterator[Alteration]:
+    """Yield a change of each file that only a tablet in field mode loads, and of its policy."""
+    client = Client.load()
+    for path, where in FIELD.items():
+        yield Alteration(f"{where} altered", path, bytes_appended, where, "bytes differ")
+        policy = header_changed("Content-Security-Policy", "worker-src *")
+        yield Alteration(f"{where}: policy", path, policy, where, "Content-Security-Policy")
+    for name in filter(is_of_field_mode, client.files):
+        where = f"client/{client.sha256}/{name}"
+        yield Alteration(f"{name} altered", f"/{where}", bytes_appended, where, "bytes differ")
+
+
+FIELD = {"/field/": "field/index.html", "/field/worker.js": "field/worker.js"}
+"""The addresses of field mode's page and worker, and the names of their files."""
 
 
 def page_alterations() -> Iterator[Alteration]:

@@ -19,10 +19,11 @@ from click.testing import CliRunner, Result
 
 from survey.cli import main
 from survey.respond.client import Client
-from survey.store import PublishedSurvey
+from survey.store import PublishedSurvey, Store
 from survey.verification.result import check_log
 from tests.browser.test_split_hosting import StaticHost
 from tests.conftest import free_port, wait_until
+from tests.pictures import publish_with_picture
 from tests.verification.tampering import all_alterations, always, tampering_proxy
 
 pytestmark = pytest.mark.web
@@ -110,6 +111,22 @@ def test_the_audit_runs_on_the_files_that_were_fetched(
     assert "skipped, because Node is not installed" in result.output
 
 
+def test_pictures_are_compared_with_their_hashes_also_by_a_real_browser(
+    serve: Callable[..., str], store: Store, browser: object
+):
+    survey, sha256 = publish_with_picture(store)
+    url = f"{serve()}/s/pets#d={survey.sha256[:32]}"
+    plain = [sys.executable, "-m", "survey.cli", "verify", url, "--visits", "2", "--without-audit"]
+    for command in (plain, [*plain, "--browser"]):
+        # Another process: playwright allows one browser driver for each.
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+    store._execute("UPDATE picture SET content = ? WHERE sha256 = ?", [b"other", sha256])
+    result = subprocess.run(plain, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "its content does not have the hash in the definition" in result.stdout
+
+
 def test_a_real_browser_gives_no_false_alarm(
     serve: Callable[..., str], small: PublishedSurvey, browser: object
 ):
@@ -122,7 +139,7 @@ def test_a_real_browser_gives_no_false_alarm(
     assert "2 real browser visits, all identical" in result.stdout
 
 
-@pytest.mark.parametrize("name", ["added script", "random.js altered", "page: Set-Cookie added"])
+@pytest.mark.parametrize("name", ["added script", "main.js altered", "page: Set-Cookie added"])
 def test_a_real_browser_finds_alterations(
     serve: Callable[..., str], small: PublishedSurvey, browser: object, name: str
 ):

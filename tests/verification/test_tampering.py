@@ -7,14 +7,15 @@ import random
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import groupby
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import pytest
 from click.testing import CliRunner, Result
 from flask.testing import FlaskClient
 
 from survey.cli import main
-from survey.store import PublishedSurvey
+from survey.respondent_texts import LANGUAGES
+from survey.store import PublishedSurvey, Store
 from survey.verification import manifest as manifests
 from survey.verification.connection import Response
 from survey.verification.manifest import Difference, known_manifests
@@ -23,11 +24,13 @@ from survey.verification.visitors import Visitor
 from survey.verification.visits import Fetch, Target, Visit, probe, visit
 from tests.conftest import ONION
 from tests.deploy.proxy import HOST, Proxy
+from tests.store.tablets import publish_for_tablets
 from tests.verification.tampering import (
     Alteration,
     Decide,
     all_alterations,
     always,
+    field_alterations,
     one_in_ten,
     only_for,
     tampering_proxy,
@@ -101,7 +104,7 @@ def test_requests_that_no_browser_makes_come_after_all_visits(simulation: Simula
     assert simulation.verify(NOTHING, always, 12)[0] == 0
     paths = [path for path, _ in simulation.requests]
     loaded = {"/s/small", "/s/small/definition.json"}
-    unneeded = ("favicon.svg", "words.es.json", "words.pt.json", "words.ar.json")
+    unneeded = ("/favicon.svg", *(f"/words.{language}.json" for language in LANGUAGES[1:]))
     unusual = next(
         i
         for i, path in enumerate(paths)
@@ -164,6 +167,19 @@ def test_an_alteration_for_one_profile_is_found_with_the_default_visits(simulati
     assert overlooked == []
 
 
+def test_an_alteration_of_field_mode_is_found_with_the_link_of_its_survey(
+    client: FlaskClient, store: Store, tmp_path: Path
+):
+    simulation = Simulation(client, publish_for_tablets(store, tmp_path))
+    assert simulation.verify(NOTHING, always, 2)[0] == 0
+    overlooked = []
+    for alteration in field_alterations():
+        status, text = simulation.verify(alteration, always, 1)
+        if status != 1 or not is_named(alteration, text):
+            overlooked.append((alteration.name, text))
+    assert overlooked == []
+
+
 def test_an_alteration_in_one_of_ten_visits_is_found(simulation: Simulation):
     # Each run overlooks it with probability .9^66 < .001; the seeds make the outcome certain.
     overlooked = []
@@ -177,7 +193,7 @@ def test_an_alteration_in_one_of_ten_visits_is_found(simulation: Simulation):
 def test_an_alteration_in_one_of_ten_visits_is_found_in_99_percent_of_200_runs(
     simulation: Simulation,
 ):
-    alteration = next(a for a in all_alterations() if a.name == "random.js altered")
+    alteration = next(a for a in all_alterations() if a.name == "main.js altered")
     rng = random.Random(20)
     found = sum(simulation.verify(alteration, one_in_ten(rng))[0] == 1 for _ in range(200))
     assert found >= 198
@@ -186,7 +202,7 @@ def test_an_alteration_in_one_of_ten_visits_is_found_in_99_percent_of_200_runs(
 def test_a_selective_proxy_is_found_with_the_default_visits(
     serve: Callable[..., str], small: PublishedSurvey
 ):
-    alteration = next(a for a in all_alterations() if a.name == "random.js altered")
+    alteration = next(a for a in all_alterations() if a.name == "main.js altered")
     with tampering_proxy(serve(), alteration, only_for("User-Agent", "iPhone")) as url:
         result = run(link(url, small), "--without-audit")
     assert result.exit_code == 1
@@ -226,7 +242,7 @@ def test_these_tests_notice_a_verification_that_compares_no_headers(
 def test_these_tests_notice_a_verification_that_compares_no_bytes(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ):
-    altered = next(a for a in all_alterations() if a.name == "random.js altered")
+    altered = next(a for a in all_alterations() if a.name == "main.js altered")
     assert simulation.verify(altered, always, 2)[0] == 1
     monkeypatch.setattr(manifests, "sha256", lambda content: AnyHash())
     assert simulation.verify(altered, always, 2)[0] == 0

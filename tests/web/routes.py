@@ -19,6 +19,7 @@ from survey.results.accents import accent_stylesheet
 from survey.security import hash_of
 from survey.store import ColleagueLink, PublishedSurvey, ResultLink, Role, Store, TeamLook
 from tests.conftest import ROOT
+from tests.pictures import add_picture
 from tests.results.populations import add_people, shares_by_first_answer
 
 DIFFERENCE = {"question": "fell_asleep", "a": "link:north", "b": "link:south"}
@@ -75,6 +76,8 @@ ACCENT = "#6b2bda"
 LOOK = TeamLook("Institute", ACCENT, b"\x89PNG\r\n\x1a\n")
 
 
+PICTURE = b"picture"
+
 RESULT_TOKEN = "r" * 43
 """The token of the link to results: the Share page lists the same link in every reading."""
 
@@ -110,6 +113,11 @@ class Routes:
         content = replace(draft_from(source_of(self._survey.definition)), languages=("es",))
         return self._store.add_draft(content.to_json(), self._maker.email, 1, team).slug
 
+    def picture(self) -> str:
+        """Store a picture with a draft and return its hash."""
+        sha256 = hashlib.sha256(PICTURE).hexdigest()
+        return sha256 if self._store.picture(sha256) else add_picture(self._store, PICTURE)
+
     def link(self) -> str:
         """Create an invitation for a colleague and return its token."""
         token, expires = secrets.token_urlsafe(32), int(time.time()) + 3600
@@ -130,7 +138,7 @@ class Routes:
         expected = rule.arguments
         values: dict[str, Any] = {
             "slug": self._survey.slug,
-            "key": 2 if rule.endpoint == "drafts.question" else 1,
+            "key": {"drafts.question": 2, "drafts.pictures": 6}.get(rule.endpoint, 1),
             "language": "es",
             "version": self._version(rule.endpoint),
             "researcher": self._member,
@@ -143,6 +151,8 @@ class Routes:
             "accent": ACCENT[1:],
             "number": 1,
         }
+        if "sha256" in expected:
+            values["sha256"] = self.picture()
         if is_of_a_draft(rule):
             values["slug"] = self.draft(team or {self._maker.key: "owner"})
         if "token" in expected:

@@ -14,9 +14,8 @@ from flask import Flask
 from survey.app import create_app
 from survey.cli import main
 from survey.respond import Client
-from survey.respond.client import CONTENT_TYPES
+from survey.respond.client import FIELD_MODULES
 from survey.respondent_texts import LANGUAGES
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.security
 
@@ -57,9 +56,10 @@ def paths_in(page: str) -> list[str]:
 
 
 def test_headers_client_path_is_the_hash_of_all_files_below_it(app, small):
-    sources = (ROOT / "client_js" / "src").iterdir()
-    source_names = {path.name for path in sources if path.suffix in CONTENT_TYPES}
-    names = source_names | {f"words.{language}.json" for language in LANGUAGES}
+    scripts = {"guard.js", "opening.js", "main.js"}
+    kinds = ("words", "fieldwork-words")
+    words = {f"{kind}.{language}.json" for kind in kinds for language in LANGUAGES}
+    names = {"favicon.svg", "respond.css", *scripts, *FIELD_MODULES, *words}
     page = page_of(app)
     base = page.partition("/main.js")[0].rpartition('"')[2]
     client = app.test_client()
@@ -67,9 +67,10 @@ def test_headers_client_path_is_the_hash_of_all_files_below_it(app, small):
     assert set(SHIPPED) == names
     assert base == f"/client/{hash_of_all(files)}"
     loaded = {path.removeprefix(f"{base}/") for path in paths_in(page)}
-    for name in [name for name in names if name.endswith(".js")]:
-        loaded |= set(re.findall(r'(?:from|import)\s*\(?"\./([^"]+)"', files[name].decode()))
-    assert {"main.js", "mechanism.js", "random.js", "respond.css"} <= loaded <= names
+    for name in scripts:
+        code = re.sub(r"/\*.*?\*/", "", files[name].decode())
+        loaded |= set(re.findall(r'(?:from|import)\s*\(?"\./([^"]+)"', code))
+    assert {*scripts, "respond.css"} <= loaded <= names
 
 
 @pytest.mark.web
@@ -89,7 +90,7 @@ def test_headers_client_path_changes_with_one_bit_of_any_file(monkeypatch, store
 def test_headers_client_path_changes_when_two_files_are_swapped(
     monkeypatch, store, settings, small
 ):
-    swapped = {**SHIPPED, "dom.js": SHIPPED["display.js"], "display.js": SHIPPED["dom.js"]}
+    swapped = {**SHIPPED, "guard.js": SHIPPED["main.js"], "main.js": SHIPPED["guard.js"]}
     page = page_of(with_client(monkeypatch, store, settings, swapped))
     paths = {path.rpartition("/")[0] for path in paths_in(page)}
     assert paths == {f"/client/{hash_of_all(swapped)}"} != {f"/client/{hash_of_all(SHIPPED)}"}
@@ -97,7 +98,7 @@ def test_headers_client_path_changes_when_two_files_are_swapped(
 
 @pytest.mark.parametrize("altered", [False, True])
 def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
-    files = {**SHIPPED, "random.js": with_flipped_bit(SHIPPED["random.js"])} if altered else SHIPPED
+    files = {**SHIPPED, "main.js": with_flipped_bit(SHIPPED["main.js"])} if altered else SHIPPED
     monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
     # The audit's checks take minutes and have separate tests.
     monkeypatch.setattr("survey.audit.summary.run_checks", lambda *_, **__: [])

@@ -16,9 +16,11 @@ from survey.collect.publication import close, publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Plan, Schedule, find_survey
+from survey.store.field_boxes import seal_box
 from tests.collect.test_incoming_reports import body
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import add, keeper_at, random_reports
+from tests.store.tablets import publish_for_tablets
 from tests.web.researchers import send, sign_in, token
 
 PAGE = "/research/surveys/small/collect"
@@ -102,6 +104,41 @@ def test_a_survey_for_shared_devices_offers_and_creates_no_invitations(owner, st
     refused = send(owner, f"{PAGE}/invite", page=f"{PAGE}", count="30", stratum="")
     assert refused.status_code == 422
     assert store.n_invited(shared.key, "") == 0
+
+
+@pytest.fixture
+def for_tablets(owner, store, tmp_path):
+    return publish_for_tablets(store, tmp_path)
+
+
+def test_the_link_for_tablets_and_its_last_day_are_shown(owner, for_tablets):
+    page = owner.get(PAGE).text
+    assert f"/field/#slug=small&amp;d={for_tablets.sha256[:32]}" in page
+    assert f"until {for_tablets.definition.field.until}" in page
+    assert "Responses that are still on tablets are lost" in page
+
+
+def test_a_tablets_file_is_imported_once_and_other_files_are_rejected(owner, store, for_tablets):
+    definition = for_tablets.definition
+    box = seal_box(definition, bytes(definition.report_bytes))
+    content = f"survey-field 1 small {for_tablets.sha256}\n".encode() + box
+    for _ in range(2):
+        page = do(owner, "tablet", file=(io.BytesIO(content), "field-small.queue"))
+        assert page.status_code == 302
+        assert "All 1 slots of the file are imported" in owner.get(PAGE).text
+    assert store.n_pending(for_tablets.key) == 1
+    for wrong in (b"x", content.replace(b"small", b"other"), content + b"x"):
+        page = do(owner, "tablet", file=(io.BytesIO(wrong), "x"))
+        assert page.status_code == 422
+    assert store.n_pending(for_tablets.key) == 1
+
+
+def test_a_survey_does_not_close_before_the_last_day_of_its_tablets(owner, store, for_tablets):
+    early = for_tablets.definition.field.until - timedelta(days=1)
+    page = do(owner, "schedule", opens="", closes=str(early), most="")
+    assert page.status_code == 422
+    assert "its tablets may upload responses until" in page.text
+    assert store.versions("small")[0].schedule.closes is None
 
 
 def test_the_button_of_a_planned_group_creates_its_links_once(owner, store, small):

@@ -8,7 +8,7 @@ import json
 import re
 from fractions import Fraction
 from itertools import combinations
-from math import prod
+from math import ceil, prod
 
 import pytest
 
@@ -152,6 +152,30 @@ def test_a_wrong_range_offers_a_button_with_the_nearest_valid_value(ada, store):
         assert tuple(question[name] for name in ("low", "high", "step")) == expected
         assert question["help"]["en"] == "Kept"
         assert check_draft(content_of(store, slug), Caps()).mistakes == (), kind
+
+
+def test_a_number_becomes_a_slider_with_labels_and_a_coarser_step_in_one_click(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "number")
+    typed = {"low": "0", "high": "200", "step": "1", "slider": "y", "low_label": "Not at all"}
+    page = ada.get(save(ada, path, text="How sure are you?", **typed).location)
+    assert "untick “Show as a slider” to ask for a typed number" in page.text
+    assert save(ada, path, do=button(page, "Use 2")).status_code == 302
+    assert check_draft(content_of(store, slug), Caps()).mistakes == ()
+    (question,) = definition_from(content_of(store, slug))["pages"][0]["questions"]
+    assert (question["slider"], question["low_label"], question["step"]) == (
+        True,
+        "Not at all",
+        "2",
+    )
+    saved = ada.get(path).text
+    assert re.search('name="slider"[^>]* checked', saved) or re.search(
+        'checked[^>]* name="slider"', saved
+    )
+    key = path.rpartition("/")[2]
+    preview = ada.get(f"{DRAFTS}/{slug}/preview/page?question={key}")
+    assert "Not at all" in html.unescape(preview.text)
+    assert 'name="slider"' not in ada.get(add_question(ada, slug, "date")).text
 
 
 def test_a_value_that_is_too_weak_names_the_maximum_and_the_slider_ends_there(ada, store):
@@ -910,8 +934,8 @@ def test_every_text_of_a_survey_can_be_translated(ada, store):
     assert definition["title"] == {"en": "Night work", "es": "De noche"}
     assert definition["pages"][0]["questions"][0]["text"]["es"] == "¿De noche?"
     page = ada.get(f"{DRAFTS}/{slug}/languages").text
-    assert "2 of 6" in page
-    assert "4 of 6 texts are not translated into es" in ada.get(f"{DRAFTS}/{slug}/publish").text
+    assert "5 of 9" in page
+    assert "4 of 9 texts are not translated into es" in ada.get(f"{DRAFTS}/{slug}/publish").text
     translated = content_of(store, slug)
     response = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
     assert definition_from(content_of(store, slug))["title"] == "Night work"
@@ -919,6 +943,24 @@ def test_every_text_of_a_survey_can_be_translated(ada, store):
     assert "Language and its texts removed." in page.text
     assert "<h1>Languages</h1>" in press_undo(ada, page).text
     assert content_of(store, slug) == translated
+
+
+def test_the_usual_labels_of_a_language_can_be_reworded_once_for_all_questions(ada, store):
+    slug = begin(ada)
+    add_two_questions(ada, slug)
+    send(ada, f"{DRAFTS}/{slug}/languages", language="de")
+    translation = f"{DRAFTS}/{slug}/languages/de"
+    opened = fields(ada.get(translation))
+    usual = {name: label for name, label in opened.items() if name.startswith("usual-")}
+    assert usual == {
+        "usual-yes": "Ja",
+        "usual-no": "Nein",
+        "usual-prefer_not_to_say": "Möchte ich nicht sagen",
+    }
+    save(ada, translation, opened=opened, **{"usual-prefer_not_to_say": "Keine Angabe"})
+    questions = definition_from(content_of(store, slug))["pages"][0]["questions"]
+    assert [question["prefer_not_to_say"]["de"] for question in questions] == ["Keine Angabe"] * 2
+    assert [option["label"]["de"] for option in questions[0]["options"]] == ["Ja", "Nein"]
 
 
 @pytest.mark.parametrize("language", ["Spanish", "en", "../x", "e", ""])
@@ -1291,14 +1333,19 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
         save(ada, path, text=f"{n + 1}?", **options, **limits)
         assert factor_shown(ada.get(f"{DRAFTS}/{slug}").text) <= 20
     page = ada.get(f"{DRAFTS}/{slug}").text
-    assert "Each person is asked 2 of 12 questions, drawn at random on the device." in page
-    assert "each question gets about 166 of 1,000 responses" in page
+    asked = f"Each person is asked 2 of {2 * len(KINDS)} questions"
+    assert f"{asked}, drawn at random on the device." in page
+    assert f"each question gets about {1_000 // len(KINDS)} of 1,000 responses" in page
     plan = words_of(ada.get(f"{DRAFTS}/{slug}/plan").text)
-    assert re.search(r"2 of 12 questions Now ±\S+ strong, factor 3 moderate, factor 9 166", plan)
+    now = rf"2 of {2 * len(KINDS)} questions Now ±\S+"
+    row = rf"{now} strong, factor 3 moderate, factor 9 {1_000 // len(KINDS)}"
+    assert re.search(row, plan)
     assert "A suspicion of 10% becomes at most 50%, one of 50%" in plan
     do(ada, slug, "ask-all 0")
     plan = words_of(ada.get(f"{DRAFTS}/{slug}/plan").text)
-    assert "strong, factor 3 weak, factor 529,355 1,000" in plan
+    survey = check_draft(content_of(store, slug), Caps()).survey
+    assert survey.drawn == len([*survey.questions]) == 2 * len(KINDS)
+    assert f"strong, factor 3 weak, factor {ceil(brute_force_ratio(survey)):,} 1,000" in plan
     assert "A suspicion of 10% can become more than 99%" in plan
     save(ada, f"{DRAFTS}/{slug}/texts", questions_per_person="auto")
     survey = check_draft(content_of(store, slug), Caps()).survey
@@ -1314,10 +1361,19 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     before = list(content_of(store, slug).questions)
     assert do(ada, slug, f"recommended-level {before[-1]['key']}").status_code == 302
     page = ada.get(f"{DRAFTS}/{slug}").text
-    assert "Each person is asked 2 of 12 questions" in page
+    assert asked in page
     assert "weak" not in page.partition("Page 1")[0]
     after = list(content_of(store, slug).questions)
     assert [q for q in after if q["key"] != before[-1]["key"]] == before[:-1]
+
+
+def test_the_languages_page_says_whose_buttons_no_speaker_has_confirmed(ada):
+    slug = begin(ada)
+    for language in ("nl", "es"):
+        send(ada, f"{DRAFTS}/{slug}/languages", language=language)
+    page = words_of(ada.get(f"{DRAFTS}/{slug}/languages").text)
+    assert page.count("Buttons and explanations are in English") == 1
+    assert page.count("machine translation, which no speaker has confirmed") == 1
 
 
 def words_of(page: str) -> str:

@@ -23,7 +23,8 @@ from tests.web.researchers import send, sign_in, token
 from tests.web.routes import Routes, add_links
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+    "default-src 'none'; script-src 'self'; worker-src 'none'; connect-src 'self'; "
+    "style-src 'self'; "
     "img-src 'self' data:; form-action {}; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'"
 )
@@ -52,7 +53,7 @@ SOMETIMES = {
 }
 """Other permitted headers; none identifies the server or lets other sites read a response."""
 
-IMMUTABLE = ("/client/", "/research/assets/")
+IMMUTABLE = ("/client/", "/pictures/", "/research/assets/")
 
 
 FRAMES = re.compile(r"/research/drafts/[^/]+/(preview|questions/\d+)")
@@ -65,8 +66,15 @@ PUBLIC_FIGURE = re.compile(r"/research/public/[^/]+/\d+/figures/[^/]+\.svg")
 LOGO = re.compile(r"/research/assets/[^/]+/[^/]+/logo")
 """A file of a researcher, which must not do anything."""
 
+ISOLATED = "default-src 'none'; sandbox"
+
+FIELD = re.compile(r"/field/(index\.html|worker\.js)?")
+"""The page of field mode and its service worker; no other page may install one."""
+
 FRAMED_POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src {}/client/; style-src 'self'; "
+    "default-src 'none'; script-src 'self'; worker-src 'none'; "
+    "connect-src {0}/client/ {0}/pictures/; "
+    "style-src 'self'; "
     "img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; "
     "require-trusted-types-for 'script'"
 )
@@ -85,7 +93,7 @@ def special_headers(path: str, host: str, status: int) -> dict[str, str]:
     if PUBLIC_FIGURE.fullmatch(path) and status == 200:
         return {"Cross-Origin-Resource-Policy": "cross-origin"}
     if LOGO.fullmatch(path):
-        return {policy: "default-src 'none'; sandbox"}
+        return {policy: ISOLATED}
     return {}
 
 
@@ -96,8 +104,13 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
     expected["Content-Security-Policy"] = POLICY.format(
         "'self'" if path.startswith("/research") and not for_respondents else "'none'"
     )
+    if FIELD.fullmatch(path) and response.status_code == 200:
+        policy = POLICY.format("'none'").replace("worker-src 'none'", "worker-src 'self'")
+        expected["Content-Security-Policy"] = policy
     if not for_respondents and response.status_code != 405:
         expected |= special_headers(path, response.request.host, response.status_code)
+    if path.startswith("/pictures/") and response.status_code != 405:
+        expected["Content-Security-Policy"] = ISOLATED
     if path.startswith(IMMUTABLE) and response.status_code == 200:
         expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):

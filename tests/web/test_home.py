@@ -139,6 +139,22 @@ def test_the_next_step_of_a_draft_is_what_keeps_it_from_being_published(ada, sto
     assert len(rows(ada.get(HOME).text)) == 1
 
 
+@pytest.mark.parametrize("damaged", ["", "[]", '{"survey":{}}', '{"survey":7,"languages":[]}'])
+def test_a_draft_that_cannot_be_read_takes_no_other_page_down(ada, store, damaged):
+    owner = {store.researcher(EMAIL).key: "owner"}
+    content = draft_from(parse(SMALL.encode(), "s.toml"))
+    whole = store.add_draft(content.to_json(), EMAIL, 0, owner)
+    broken = store.add_draft(damaged, EMAIL, 0, owner)
+    assert rows(ada.get(HOME).text)["A draft that cannot be read"].startswith(
+        "A draft that cannot be read draft Damaged, or written by a newer version"
+    )
+    assert titles(ada.get(HOME, query_string={"q": "small"}).text) == ["A small survey"]
+    assert ada.get(f"/research/drafts/{whole.slug}/bank").status_code == 200
+    page = ada.get(f"/research/drafts/{broken.slug}")
+    assert page.status_code == 503
+    assert "damaged, or a newer version of the program wrote it" in page.text
+
+
 def test_search_filter_sort_and_pages_are_addresses(ada, store):
     today = utc_today()
     for number in range(30):

@@ -36,7 +36,7 @@ RESEARCHERS = {
 }
 """Parts of the application for each audience; on purpose, this repeats the application's table."""
 
-SHARED = {"respond.client_file", "respond.favicon"}
+SHARED = {"respond.client_file", "respond.favicon", "respond.picture"}
 """Files for respondents that test runs need as well."""
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")

@@ -13,10 +13,11 @@ import brotli
 import pytest
 
 from survey import respondent_texts
+from survey.audit.bundled_modules import unbundled
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.respond.client import SCRIPTS, Client, source_files
-from survey.respondent_texts import LANGUAGES
+from survey.respond.client import FIELD_MODULES, SCRIPTS, Client, source_files
+from survey.respondent_texts import LANGUAGES, device_texts
 from survey.settings import Caps
 from survey.store import Schedule
 from survey.version import __version__
@@ -39,7 +40,7 @@ def four(store):
 
 def loaded_paths(page: str, languages: Sequence[str] = LANGUAGES) -> list[str]:
     """Return the addresses that a browser requests for a survey, except the definition."""
-    words = dict(re.findall(r'<meta name="words" content="(\w+) (\S+) sha256-\S+">', page))
+    words = dict(re.findall(r'<meta name="words" content="([\w-]+) (\S+) sha256-\S+">', page))
     paths = re.findall(r'(?:href|src)="(/[^"]+)"', page) + [words[name] for name in languages]
     assert len(paths) == len(set(paths))
     return paths
@@ -56,19 +57,22 @@ def page_weight(client, languages: Sequence[str]) -> int:
     return sum(len(response.data) for response in (page, *files))
 
 
-def test_the_page_weighs_at_most_45_kb_in_one_language(client, small):
-    assert page_weight(client, ["ar"]) <= MAX_BYTES["one language"]
+def test_the_page_weighs_at_most_45_kb_in_any_one_language(client, small):
+    for language in LANGUAGES:
+        assert page_weight(client, [language]) <= MAX_BYTES["one language"], language
 
 
-def test_the_page_weighs_at_most_60_kb_in_four_languages(client, four):
-    assert page_weight(client, LANGUAGES) <= MAX_BYTES["four languages"]
+def test_the_page_weighs_at_most_60_kb_in_any_four_languages(client, four):
+    heaviest = sorted(LANGUAGES, key=lambda language: len(brotli.compress(device_texts(language))))
+    assert page_weight(client, heaviest[-4:]) <= MAX_BYTES["four languages"]
 
 
-def test_the_page_preloads_every_module_so_that_no_import_waits_for_another(client, small):
+def test_the_page_names_every_script_so_that_no_import_waits_for_another(client, small):
     page = client.get("/s/small").get_data(as_text=True)
-    preloaded = re.findall(r'<link rel="modulepreload" href="/client/[0-9a-f]+/([^"]+)"', page)
-    modules = {name for name in Client.load().files if name.endswith(".js")}
-    assert {*preloaded, *SCRIPTS} == modules
+    scripts = re.findall(r'<script (?:type="module" )?src="/client/[0-9a-f]+/([^"]+)"', page)
+    assert scripts == ["guard.js", *SCRIPTS]
+    files = {name for name in Client.load().files if name.endswith(".js")}
+    assert set(scripts) == files - {*FIELD_MODULES}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,8 @@ def test_every_content_encoding_has_the_same_content(client, small, accepted, co
 
 
 def test_the_served_client_is_the_source_without_comments_and_reproducible():
-    served, sources = Client.load().files, source_files()
+    sources = source_files()
+    served = unbundled(Client.load().files)
     assert served.keys() == sources.keys()
     for name, content in sources.items():
         text = served[name].decode("utf-8")
@@ -147,6 +152,8 @@ def test_without_its_modules_the_page_says_in_every_language_what_it_needs(clien
     for language in LANGUAGES:
         assert f'<section lang="{language}"' in page
         assert respondent_texts.say(language, "shell.needs") in page
+    # Nothing follows a Chinese period but the next sentence.
+    assert "。 " not in page
 
 
 def test_the_manifest_lists_the_bytes_and_headers_of_all_files(client, small):
@@ -157,12 +164,13 @@ def test_the_manifest_lists_the_bytes_and_headers_of_all_files(client, small):
     for path, digest in manifest["files"].items():
         response = page if path == "index.html" else client.get(f"/{path}")
         assert hashlib.sha256(response.data).hexdigest() == digest, path
-        expected = dict(manifest["headers"]["page" if path == "index.html" else "files"])
+        kind = "field" if path.startswith("field/") else "files"
+        expected = dict(manifest["headers"]["page" if path == "index.html" else kind])
         # The test's server has no https.
         del expected["Strict-Transport-Security"]
         assert expected.items() <= dict(response.headers).items(), path
     listed = {path.rpartition("/")[2] for path in manifest["files"]}
-    assert listed == {"index.html", *Client.load().files}
+    assert listed == {"index.html", "worker.js", *Client.load().files}
 
 
 @pytest.mark.parametrize(

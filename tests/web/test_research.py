@@ -226,7 +226,7 @@ def test_csrf_every_unsafe_route_rejects_requests_without_a_token(app, signed_in
     values |= {"key": 1, "language": "es", "number": 1}
     unsafe = [rule for rule in app.url_map.iter_rules() if "POST" in rule.methods]
     reports = [rule.rule for rule in unsafe if not rule.rule.startswith("/research/")]
-    assert reports == ["/s/<survey:slug>/reports"]
+    assert reports == ["/s/<survey:slug>/reports", "/s/<survey:slug>/field"]
     assert len(unsafe) > 10
     with app.test_request_context():
         paths = [

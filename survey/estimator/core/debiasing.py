@@ -20,7 +20,7 @@ from survey.estimator.core.intervals import MomentRange
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import Floats, Integers
-from survey.mechanism.weight_table import Mixture, OneBit, Window
+from survey.mechanism.weight_table import FirstOrOrder, Mixture, OneBit, Window
 
 EXACT = 1e-9
 """A bias below this fraction of the target's size is a rounding error."""
@@ -56,12 +56,17 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
     Windows, one bit and mixtures of them, for targets linear in the truth: the exact solution that
     is linear in the report's index, with a separate weight for each "no answer" report. Each part
     of a mixture is used separately and is unbiased for either side of the coin, as its authors do
-    (Wang et al. 2019). Other tables and targets: the exact solution of least variance, or a ridge
+    (Wang et al. 2019). Rankings: the exact solution of least variance at equally frequent rankings,
+    if there is one. Other tables and targets: the exact solution of least variance, or a ridge
     solution if its interval, with its largest bias included, is much narrower.
     """
     if isinstance(channel, SubsetSelection):
         q = channel.q
         return PseudoValues((target - q * target.sum()) / (channel.p - q), 0.0)
+    if isinstance(channel.shape, FirstOrOrder):
+        exact = _exact_values(channel, target)
+        if np.abs(channel.matrix @ exact - target).max() <= EXACT:
+            return PseudoValues(exact, 0.0)
     basis = _basis(channel)
     if basis is not None:
         # The h = basis theta with the smallest error in P h = target.
@@ -142,6 +147,18 @@ def _positions(channel: WeightTable, parts: Sequence[int]) -> Floats:
         )
         positions.append(2 * index / (high - low))
     return np.concatenate(positions)
+
+
+def _exact_values(channel: WeightTable, target: Floats) -> Floats:
+    """Return h = R^-1/2 V diag(1/s) U' target, the solution of P h = target with the least E h^2.
+
+    E is at uniform truth. The truths of rankings outnumber the reports, so only few targets have a
+    solution.
+    """
+    U, s, V, root = _factors(channel)
+    nonzero = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))
+    coordinates = np.divide(U.T @ target, s, out=np.zeros_like(s), where=nonzero)
+    return np.asarray(V @ coordinates / root)
 
 
 @lru_cache(maxsize=CACHED_TABLES)

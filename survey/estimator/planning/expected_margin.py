@@ -35,6 +35,7 @@ from survey.estimator.core.intervals import (
     normal_quantile,
     score_ends,
 )
+from survey.estimator.numbers.mean import mean_target
 from survey.estimator.shares.answered_shares import RATIOS as ANSWERED_RATIOS
 from survey.estimator.shares.answered_shares import (
     GroupMoments,
@@ -48,7 +49,8 @@ from survey.estimator.shares.proportions import score_interval, second_moments
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Booleans, Floats, Integers
-from survey.mechanism.weight_table import Mixture, OneBit, Window
+from survey.mechanism.ranking import rank_values
+from survey.mechanism.weight_table import FirstOrOrder, Mixture, OneBit, Window
 
 PLANNED_NO_ANSWER = 0.1
 """Planned share of people who choose "prefer not to say" or "does not apply", where offered.
@@ -440,6 +442,8 @@ def mean_margin(channel: CodeChannel, no_answers: int, n: int, level: float) -> 
     """Return the expected half width of the interval of `mean`, as a fraction of the range.
 
     The answers are evenly spaced and equally frequent; the last `no_answers` truths are no answer.
+    For a channel of rankings, it is the interval of `mean_ranks`, which is then the same for all
+    options.
 
     >>> from survey.mechanism.numeric import one_bit
     >>> round(mean_margin(one_bit(11, 1), 0, 2000, .95), 4)  # 1.96 (e+1)/(e-1) / sqrt(2000) / 2
@@ -468,7 +472,7 @@ def cell_margin(
 def _has_ridge(channel: CodeChannel) -> bool:
     """Return whether `pseudo_values` of a mean may be biased, less so the larger n is."""
     return isinstance(channel, WeightTable) and not isinstance(
-        channel.shape, Mixture | OneBit | Window
+        channel.shape, FirstOrOrder | Mixture | OneBit | Window
     )
 
 
@@ -573,6 +577,8 @@ class PseudoMoments:
 @lru_cache(maxsize=CACHED_MARGINS)
 def _moments_of_mean(channel: CodeChannel, no_answers: int, n: int) -> PseudoMoments:
     targets = np.pad(np.linspace(-1, 1, channel.truths - no_answers), (0, no_answers))
+    if isinstance(channel, WeightTable) and isinstance(channel.shape, FirstOrOrder):
+        targets = mean_target(np.array(rank_values(channel, 0), dtype=np.float64))
     a = pseudo_values(channel, targets, n)
     b, bias = _answering(channel, no_answers, n)
     return PseudoMoments.of(a.values, b, a.bias + bias, _expected_reports(channel, no_answers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import DefinitionError
-from survey.mechanism.composition import log_rounded_up
-from survey.questionnaire.definition import Survey, groups_of
+from survey.mechanism.composition import log_rounded_up, total_ratio
+from survey.questionnaire.definition import Survey, drawn_together, groups_of, written_questions
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
 from survey.questionnaire.drafts.draft import (
@@ -64,9 +64,10 @@ class DraftCheck:
     """The result of checking a draft.
 
     `survey` is what it would publish, None while it has mistakes. `questions` are those without
-    mistakes of their own, by key. `draws` is the number of questions that each respondent is asked,
-    as typed or chosen automatically; None for all. `caps` are those of the check. `together` lists
-    the ids of questions that are drawn together.
+    mistakes of their own, by key; the first row stands for a matrix. `draws` is the number of
+    questions that each respondent is asked, as typed or chosen automatically; None for all. `caps`
+    are those of the check. `together` lists the ids of questions that are drawn together. `rows`
+    are the rows of a matrix after its first, by the key of the matrix.
     """
 
     survey: Survey | None
@@ -75,11 +76,25 @@ class DraftCheck:
     caps: Caps
     draws: int | None = None
     together: tuple[tuple[str, ...], ...] = ()
+    rows: Mapping[int, tuple[BaseQuestion, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def published(self) -> dict[str, tuple[int, BaseQuestion]]:
+        """The published questions without mistakes, by id, with their keys: each row is one."""
+        return {
+            published.id: (key, published)
+            for key, question in self.questions.items()
+            for published in (question, *self.rows.get(key, ()))
+        }
+
+    @property
+    def _published(self) -> list[BaseQuestion]:
+        return [question for _, question in self.published.values()]
 
     @cached_property
     def asked(self) -> Questions:
         """The questions without mistakes, and how many of them each respondent is asked."""
-        everything = _all_asked(self.questions, self.together)
+        everything = _all_asked(self._published, self.together)
         if self.survey is not None:
             everything = replace(everything, texts=question_texts(self.survey))
         is_partial = self.draws is not None and 1 <= self.draws < everything.n_groups
@@ -91,7 +106,7 @@ class DraftCheck:
 
         This is the largest number with which a whole report is not weak, or 1 if there is none.
         """
-        everything = _all_asked(self.questions, self.together)
+        everything = _all_asked(self._published, self.together)
         draw = everything.proposed_draw(self.caps)
         return None if draw is None or everything.n_groups < 2 else max(draw, 1)
 
@@ -110,18 +125,28 @@ class DraftCheck:
         """Whether researchers are warned about a whole report."""
         return is_weak_report(self.ratio, self.caps)
 
+    def ratio_of(self, key: int) -> Fraction:
+        """e^epsilon of all reports that depend on a question, or on the rows of a matrix."""
+        questions = (self.questions[key], *self.rows.get(key, ()))
+        return self.asked.ratio_about(*(question.id for question in questions))
+
+    def own_epsilon(self, key: int) -> float:
+        """The epsilon of a question's own report, or of those of a matrix's rows together."""
+        questions = (self.questions[key], *self.rows.get(key, ()))
+        return log_rounded_up(total_ratio(question.channel.ratio for question in questions))
+
     @property
     def weak_keys(self) -> tuple[int, ...]:
         """The keys of questions that are weak alone; the standard level would strengthen them."""
         return tuple(
             key
             for key, question in self.questions.items()
-            if question.channel.ratio > WEAK_QUESTION_ABOVE
+            if question.channel.ratio ** (1 + len(self.rows.get(key, ()))) > WEAK_QUESTION_ABOVE
         )
 
-    def strength_of(self, name: str) -> str:
-        """Return the protection of a question, with those linked to it, in a word, by its id."""
-        return strength(self.asked.linked_ratios[name], WEAK_QUESTION_ABOVE)
+    def strength_of(self, key: int) -> str:
+        """Return the protection of a question, with those linked to it, in a word, by its key."""
+        return strength(self.ratio_of(key), WEAK_QUESTION_ABOVE)
 
     def is_linked(self, name: str) -> bool:
         """Whether skip logic links other questions to a question, by its id."""
@@ -135,7 +160,9 @@ class DraftCheck:
     @property
     def epsilon_shares(self) -> dict[int, float]:
         """The share of each question without mistakes in the sum of their epsilons, by key."""
-        epsilons = {key: question.channel.epsilon for key, question in self.questions.items()}
+        epsilons = dict.fromkeys(self.questions, 0.0)
+        for key, question in self.published.values():
+            epsilons[key] += question.channel.epsilon
         total = sum(epsilons.values())
         return {key: epsilon / total for key, epsilon in epsilons.items() if total}
 
@@ -162,7 +189,9 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
     together = tuple(tuple(declared["questions"]) for declared in content.survey["together"])
     if content.survey["questions_per_person"] == AUTOMATIC:
         valid = dict(_valid_questions(definition, content.own_language, flat, caps))
-        if draw := DraftCheck(None, (), valid, caps, None, together).recommended_draw:
+        questions, rows = _split_rows(valid)
+        partial = DraftCheck(None, (), questions, caps, None, together, rows)
+        if draw := partial.recommended_draw:
             definition["questions_per_person"] = draw
     try:
         survey = check(definition, caps)
@@ -171,23 +200,33 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
         draws = definition.get("questions_per_person")
         draws = draws if isinstance(draws, int) else None
         mistakes = tuple(_mistakes(error, content))
-        return DraftCheck(None, mistakes, valid, caps, draws, together)
-    questions = dict(zip(flat, survey.questions, strict=True))
-    return DraftCheck(survey, (), questions, caps, survey.questions_per_person, together)
+        questions, rows = _split_rows(valid)
+        return DraftCheck(None, mistakes, questions, caps, draws, together, rows)
+    written = (place for page in survey.pages for place in written_questions(page.questions))
+    draws = survey.questions_per_person
+    questions, rows = _split_rows(dict(zip(flat, written, strict=True)))
+    return DraftCheck(survey, (), questions, caps, draws, together, rows)
 
 
-def _all_asked(
-    questions: Mapping[int, BaseQuestion], together: Sequence[Sequence[str]]
-) -> Questions:
+def _split_rows(
+    written: Mapping[int, Sequence[BaseQuestion]],
+) -> tuple[dict[int, BaseQuestion], dict[int, tuple[BaseQuestion, ...]]]:
+    """Return the first published question of each written one, and the others of matrices."""
+    first = {key: questions[0] for key, questions in written.items()}
+    others = {key: tuple(questions[1:]) for key, questions in written.items() if questions[1:]}
+    return first, others
+
+
+def _all_asked(questions: Sequence[BaseQuestion], together: Sequence[Sequence[str]]) -> Questions:
     """Return the questions of a survey that asks each respondent all of them."""
-    listed = tuple(questions.values())
-    return Questions(listed, len(groups_of(listed, together)), together=together)
+    lists = drawn_together(questions, together)
+    return Questions(tuple(questions), len(groups_of(questions, lists)), together=lists)
 
 
 def _valid_questions(
     definition: Mapping[str, Any], language: str, keys: list[int], caps: Caps
-) -> Iterator[tuple[int, BaseQuestion]]:
-    """Yield the questions that contain no mistake, by key."""
+) -> Iterator[tuple[int, tuple[BaseQuestion, ...]]]:
+    """Yield what publishing makes of each question that contains no mistake, by key."""
     try:
         raw = with_default_texts(in_language(definition, language, language), language)
     except (TypeError, ValueError):  # an invalid language
@@ -195,7 +234,7 @@ def _valid_questions(
     questions = (question for page in raw["pages"] for question in page["questions"])
     for key, question in zip(keys, questions, strict=True):
         try:
-            yield key, _QUESTION.validate_python(question, context=caps)
+            yield key, _QUESTION.validate_python(question, context=caps).published
         except ValidationError:
             continue
 
@@ -308,8 +347,9 @@ def _in_question(
 ) -> Mistake:
     field, key = _field(steps, text), question["key"]
     if field == "options" and len(steps) > 1 and isinstance(steps[1], int):
-        option = nonempty_options(question)[steps[1]]
-        field = f"option-{option['key']}"
+        options = nonempty_options(question)
+        # The usual labels of a yes/no question are no options of the draft.
+        field = f"option-{options[steps[1]]['key']}" if steps[1] < len(options) else ""
     return Mistake(text, field, question=key, language=_language_of(steps, content))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -25,11 +25,20 @@ from survey.questionnaire.drafts.draft import (
     Texts,
     free_identifier,
     identifier,
+    usual_label,
 )
 from survey.questionnaire.kinds import kind_of
-from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
+from survey.questionnaire.kinds.base import (
+    NONE_ID,
+    NOT_APPLICABLE_ID,
+    OPT_OUT_ID,
+    SPECIAL,
+    SPECIAL_KEYS,
+    USUAL_KEYS,
+)
 from survey.questionnaire.texts import SURVEY_TEXTS, languages_in
 from survey.questionnaire.validation import expand, own_language, special_in
+from survey.respondent_texts import SOURCE, label_language, say
 
 STANDARD_RATIO = 3
 """The odds factor of one report at the standard privacy level."""
@@ -51,21 +60,34 @@ def definition_from(content: DraftContent) -> dict[str, Any]:
     survey = {
         name: _source_text(value, content) if name in SURVEY_TEXTS else value
         for name, value in content.survey.items()
+        if name != "labels"  # each question states its own
     }
     draw = content.survey["questions_per_person"]
     survey["questions_per_person"] = "" if draw == AUTOMATIC else _parse_whole(draw)
-    pages = [
+    pages: list[dict[str, Any]] = [
         {
             "title": _source_text(page.title, content),
             "questions": [question_source(question, content) for question in page.questions],
         }
         for page in content.pages
     ]
-    return {**_without_empty(survey), "pages": pages}
+    definition = {**_without_empty(survey), "pages": pages}
+    # The usual labels alone do not make a language one of the survey.
+    reworded = (tag for texts in content.survey["labels"].values() for tag in texts)
+    languages = {*languages_in(definition, content.own_language), *reworded}
+    for page, source in zip(content.pages, pages, strict=True):
+        source["questions"] = [
+            {**written, **_usual_labels(question, content, languages)}
+            for question, written in zip(page.questions, source["questions"], strict=True)
+        ]
+    return definition
 
 
 def question_source(question: Question, content: DraftContent) -> dict[str, Any]:
-    """Return one question in the form of a definition file, with its privacy stated."""
+    """Return one question in the form of a definition file, with its privacy stated.
+
+    The usual labels are left out.
+    """
     kind = kind_of(question)
     parts = {
         name: _part(question, name, content) for name in ("text", "help", "topic", *kind.fields)
@@ -108,6 +130,24 @@ def option_ids(question: Question, language: str) -> dict[int, str]:
     return ids
 
 
+def row_ids(question: Question, language: str) -> dict[int, str]:
+    """Return the id of each row of a matrix by key: the written one, else one from its text."""
+    ids: dict[int, str] = {}
+    existing = {str(row["id"]) for row in question["rows"]}
+    for number, row in enumerate(question["rows"], 1):
+        name = str(row["id"])
+        if not name:
+            base = identifier(row["text"].get(language, ""))[:MAX_ROW_ID_LENGTH].strip("_")
+            name = free_identifier(base or f"row_{number}", existing)
+            existing.add(name)
+        ids[row["key"]] = name
+    return ids
+
+
+MAX_ROW_ID_LENGTH = 24
+"""Maximum length of a row's id made from its text, because the matrix's id comes before it."""
+
+
 def parse_parameters(text: str) -> dict[str, Any]:
     """Parse parameters, one per line; a value that is not JSON is a text.
 
@@ -129,8 +169,18 @@ def _part(question: Question, name: str, content: DraftContent) -> Any:
     if name == "options":
         ids = option_ids(question, content.own_language)
         return [
-            {"id": ids[option["key"]], "label": _source_text(option["label"], content)}
+            {
+                "id": ids[option["key"]],
+                "label": _source_text(option["label"], content),
+                **_picture_source(question, option, content),
+            }
             for option in nonempty_options(question)
+        ]
+    if name == "rows":
+        ids = row_ids(question, content.own_language)
+        return [
+            {"id": ids[row["key"]], "text": _source_text(row["text"], content)}
+            for row in question["rows"]
         ]
     if name == "topic":
         return _source_text(content.topic_texts(question), content)
@@ -140,9 +190,39 @@ def _part(question: Question, name: str, content: DraftContent) -> Any:
     return _parse_whole(question[name]) if is_whole else question[name]
 
 
+def _picture_source(
+    question: Question, option: Mapping[str, Any], content: DraftContent
+) -> dict[str, Any]:
+    """Return the keys of an option's picture; another type of question ignores it."""
+    if not option.get("picture") or not kind_of(question).has_pictures:
+        return {}
+    alt = _source_text(option["picture_alt"], content)
+    return {"picture": option["picture"], "picture_alt": alt}
+
+
 def _special_option(question: Question, name: str, content: DraftContent) -> Any:
     """Return False to leave out an automatic option, True for its default label, or its label."""
     return question[name] and (_source_text(question[f"{name}_label"], content) or True)
+
+
+def _usual_labels(
+    question: Question, content: DraftContent, languages: Collection[str]
+) -> dict[str, Any]:
+    """Return the keys for a question's usual labels; none if a file without them means the same."""
+    labels = {name: content.usual_labels[name] for name in content.usual_in(question)}
+    if all(
+        texts.get(tag, texts[content.own_language]) == say(label_language(tag), USUAL_KEYS[name])
+        for name, texts in labels.items()
+        for tag in languages
+    ):
+        return {}
+    written = {
+        name: {tag: texts[tag] for tag in languages if tag in texts}
+        for name, texts in labels.items()
+    }
+    special = {name: label for name, label in written.items() if name in SPECIAL_KEYS}
+    options = [{"id": name, "label": written[name]} for name in written if name not in special]
+    return {**special, **({"options": options} if options else {})}
 
 
 def _source_text(texts: Texts, content: DraftContent) -> str | dict[str, str]:
@@ -170,7 +250,8 @@ def draft_from(definition: Mapping[str, Any]) -> DraftContent:
     """Return the draft of a definition that `validation.check` accepts."""
     raw = expand(definition)
     language = own_language(raw)
-    reader = _Reader(language)
+    languages = tuple(languages_in(raw, language))
+    reader = _Reader(languages)
     survey = {
         name: reader.texts(raw.get(name)) if name in SURVEY_TEXTS else raw.get(name, default)
         for name, default in EMPTY_SURVEY.items()
@@ -178,23 +259,42 @@ def draft_from(definition: Mapping[str, Any]) -> DraftContent:
     survey["questions_per_person"] = _field_text(survey["questions_per_person"])
     survey["together"] = tuple(survey["together"])
     pages = tuple(reader.page(page) for page in raw["pages"])
-    languages = tuple(languages_in(raw, language)[1:])
+    survey["labels"] = {name: texts for name, texts in reader.labels.items() if texts}
     last_key = next(reader.keys) - 1
-    return DraftContent(survey, languages, pages, EMPTY_PLAN, last_key)
+    return DraftContent(survey, languages[1:], pages, EMPTY_PLAN, last_key)
 
 
 class _Reader:
-    """Reads pages, questions and options, and gives each a key."""
+    """Reads pages, questions and options, and gives each a key; `labels` are a draft's."""
 
-    def __init__(self, language: str) -> None:
-        self._language = language
+    def __init__(self, languages: Sequence[str]) -> None:
+        self._language, self._languages = languages[0], languages
         self.keys = count(1)
+        self.labels: dict[str, Texts] = {}
 
     def texts(self, value: Any) -> Texts:
         """Return a text as a table of languages."""
         if isinstance(value, Mapping):
             return {str(language): str(text) for language, text in value.items()}
         return {self._language: value} if isinstance(value, str) and value else {}
+
+    def _label(self, name: str, value: Any) -> Texts:
+        """Return the wording of an option with a usual label; {} if `labels` has its wording."""
+        own, key, texts = self._language, USUAL_KEYS[name], self.texts(value)
+        usual = usual_label(name, own) or say(SOURCE, key)
+        if texts.get(own, usual) not in (usual, say(label_language(own), key)) and name in SPECIAL:
+            return texts
+        # Versions and files without labels keep those that they have in all their languages.
+        shown = {
+            tag: texts.get(tag) or texts.get(own) or say(label_language(tag), key)
+            for tag in self._languages
+        }
+        reworded = {
+            tag: text
+            for tag, text in shown.items()
+            if text != (usual_label(name, tag) or shown[own])
+        }
+        return {} if self.labels.setdefault(name, reworded) == reworded else shown
 
     def page(self, raw: Mapping[str, Any]) -> DraftPage:
         """Read a page with its questions."""
@@ -206,21 +306,36 @@ class _Reader:
         way = next((name for name in PRIVACY if name in raw), "")
         condition = raw.get("ask_if") or {}
         labels = {
-            f"{name}_label": raw.get(name) for name in (NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID)
+            f"{name}_label": self._label(name, value) for name, value in special_in(raw).items()
         }
-        texts = {name: raw.get(name, labels.get(name)) for name in QUESTION_TEXTS}
+        for option in kind_of(raw).default_options():
+            written = {entry["id"]: entry["label"] for entry in raw.get("options", ())}
+            self._label(option["id"], written.get(option["id"]))
+        texts = {name: self.texts(raw.get(name)) for name in QUESTION_TEXTS}
         return {
             **EMPTY_QUESTION,
             "key": next(self.keys),
             "id": raw["id"],
             "type": raw["type"],
-            **{name: self.texts(value) for name, value in texts.items()},
+            **texts,
+            **labels,
             **{name: _field_text(raw.get(name)) for name in NUMBERS},
             "options": tuple(
-                {"key": next(self.keys), "id": option["id"], "label": self.texts(option["label"])}
+                {
+                    "key": next(self.keys),
+                    "id": option["id"],
+                    "label": self.texts(option["label"]),
+                    "picture": option.get("picture", ""),
+                    "picture_alt": self.texts(option.get("picture_alt")),
+                }
                 for option in raw.get("options", ())
             ),
+            "rows": tuple(
+                {"key": next(self.keys), "id": row["id"], "text": self.texts(row["text"])}
+                for row in raw.get("rows", ())
+            ),
             "shuffle_options": bool(raw.get("shuffle_options", False)),
+            "slider": bool(raw.get("slider", False)),
             OPT_OUT_ID: raw.get(OPT_OUT_ID, True) is not False,
             NOT_APPLICABLE_ID: raw.get(NOT_APPLICABLE_ID, False) is not False,
             "ask_question": condition.get("question", ""),
@@ -260,7 +375,8 @@ def with_standard_privacy(question: Mapping[str, Any]) -> dict[str, Any]:
     if (design and design.has_own_statement) or any(way in question for way in PRIVACY):
         return dict(question)
     k = _count_ordinary_options(question) + len(special_in(question))
-    if kind_of(question).is_single and mechanism == "grr" and k >= 2:
+    kind = kind_of(question)
+    if kind.is_single and not kind.is_matrix and mechanism == "grr" and k >= 2:
         return {**question, "truth_probability": f"{STANDARD_RATIO}/{k + STANDARD_RATIO - 1}"}
     return {**question, "epsilon": STANDARD_EPSILON}
 

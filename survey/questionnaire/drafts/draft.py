@@ -11,12 +11,19 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from survey.errors import NotFoundError
-from survey.questionnaire.kinds import DEFAULT_KIND
+from survey.errors import NotFoundError, StoreError
+from survey.questionnaire.kinds import DEFAULT_KIND, kind_of
+from survey.questionnaire.kinds.base import (
+    NONE_ID,
+    NOT_APPLICABLE_ID,
+    OPT_OUT_ID,
+    USUAL_KEYS,
+)
 from survey.questionnaire.texts import SURVEY_TEXTS
-from survey.respondent_texts import SOURCE
+from survey.respondent_texts import SOURCE, closest_language, say
 
 Texts = Mapping[str, str]
 """One text by language tag."""
@@ -30,18 +37,36 @@ QUESTION_TEXTS = (
 )
 """The texts of a question that can be translated, apart from the labels of its options."""
 
+OPTION_TEXTS = ("label", "picture_alt")
+"""The texts of an option that can be translated."""
+
+EMPTY_OPTION: Mapping[str, Any] = {"id": "", "label": {}, "picture": "", "picture_alt": {}}
+"""An option without its key; `picture` is the SHA-256 of a stored picture, or ""."""
+
 EMPTY_QUESTION: Question = {
     "id": "",
     "type": DEFAULT_KIND.type,
     **{name: {} for name in QUESTION_TEXTS},
     "options": (),
+    "rows": (),
     **dict.fromkeys(("low", "high", "step", "max_ticks"), ""),
     "shuffle_options": False,
+    "slider": False,
     "prefer_not_to_say": True,
     "does_not_apply": False,
     "ask_options": (),
     **dict.fromkeys(("ask_question", "mechanism", "parameters", "way", "value"), ""),
 }
+
+
+def usual_label(name: str, tag: str) -> str:
+    """Return the interface's label of an option in a language; empty if it lacks the language.
+
+    >>> usual_label("yes", "de-AT"), usual_label("yes", "nl")
+    ('Ja', '')
+    """
+    language = closest_language(tag)
+    return say(language, USUAL_KEYS[name]) if language else ""
 
 
 def is_blank(question: Question) -> bool:
@@ -60,15 +85,19 @@ EMPTY_SURVEY: Mapping[str, Any] = {
     "slug": "",
     "language": SOURCE,
     **{name: {} for name in SURVEY_TEXTS},
+    "labels": {},
     "allow_skip_logic": False,
     "questions_per_person": "",
     "together": (),
     "bucket": "none",
     "access": "open",
     "kiosk": False,
+    "field_until": "",
     "theme": "",
     "quick_exit": "",
+    "layout": "auto",
 }
+"""`labels` holds the usual labels that a researcher has reworded, by the option's id."""
 
 EMPTY_PLAN: Mapping[str, str] = dict.fromkeys(
     ("n", "margin", "total", "crossings", "opens", "closes", "most", "strata"), ""
@@ -210,6 +239,35 @@ class DraftContent:
         """Return the topic of a question in all languages; empty if it has none."""
         return self.topics.get(question["topic"].get(self.own_language, ""), {})
 
+    @cached_property
+    def usual_labels(self) -> dict[str, Texts]:
+        """The labels of `USUAL_KEYS`, by id, in those of the draft's languages that have them.
+
+        The own language always has them, in English if the interface lacks it.
+        """
+        labels: dict[str, Texts] = {}
+        for name, key in USUAL_KEYS.items():
+            usual = {self.own_language: say(SOURCE, key)}
+            for tag in (self.own_language, *self.languages):
+                if label := usual_label(name, tag):
+                    usual[tag] = label
+            labels[name] = {**usual, **self.survey["labels"].get(name, {})}
+        return labels
+
+    def usual_in(self, question: Question) -> Iterator[str]:
+        """Yield the options of a question that have their usual labels, by id."""
+        kind = kind_of(question)
+        yield from (option["id"] for option in kind.default_options())
+        offered = {
+            NONE_ID: f"{NONE_ID}_label" in kind.fields,
+            # A skipped question counts as one that does not apply.
+            NOT_APPLICABLE_ID: question[NOT_APPLICABLE_ID] or question["ask_question"],
+            OPT_OUT_ID: question[OPT_OUT_ID],
+        }
+        for name, is_offered in offered.items():
+            if is_offered and not question[f"{name}_label"].get(self.own_language):
+                yield name
+
     def with_question(self, key: int, question: Question) -> DraftContent:
         """Return the draft with a question replaced; a removed one is added at the end."""
         if all(other["key"] != key for other in self.questions):
@@ -236,18 +294,20 @@ class DraftContent:
         def change_question(question: Question) -> Question:
             texts = {name: change(question[name]) for name in QUESTION_TEXTS}
             options = tuple(
-                {**option, "label": change(option["label"])} for option in question["options"]
+                {**option, **{name: change(option.get(name, {})) for name in OPTION_TEXTS}}
+                for option in question["options"]
             )
-            return {**question, **texts, "options": options}
+            rows = tuple({**row, "text": change(row["text"])} for row in question["rows"])
+            return {**question, **texts, "options": options, "rows": rows}
 
-        return replace(
-            self,
-            survey={**self.survey, **{name: change(self.survey[name]) for name in SURVEY_TEXTS}},
-            pages=tuple(
-                DraftPage(page.key, change(page.title), tuple(map(change_question, page.questions)))
-                for page in self.pages
-            ),
+        texts = {name: change(self.survey[name]) for name in SURVEY_TEXTS}
+        pages = tuple(
+            DraftPage(page.key, change(page.title), tuple(map(change_question, page.questions)))
+            for page in self.pages
         )
+        labels = {name: change(self.survey["labels"].get(name, {})) for name in USUAL_KEYS}
+        labels = {name: label for name, label in labels.items() if label}
+        return replace(self, survey={**self.survey, **texts, "labels": labels}, pages=pages)
 
     def to_json(self) -> str:
         """Return the form that the store keeps."""
@@ -263,20 +323,25 @@ class DraftContent:
 
     @classmethod
     def from_json(cls, text: str) -> DraftContent:
-        """Read back what `to_json` wrote."""
-        form = json.loads(text)
-        return cls(
-            survey={
-                **EMPTY_SURVEY,
-                **form["survey"],
-                "together": tuple(form["survey"].get("together", ())),
-            },
-            languages=tuple(form["languages"]),
-            pages=tuple(_page(page) for page in form["pages"]),
-            plan={**EMPTY_PLAN, **form["plan"]},
-            last_key=form["used"],
-            typed_shares=TypedShares(**form["tried"]) if "tried" in form else NO_SHARES,
-        )
+        """Read back what `to_json` wrote; raise StoreError for anything else."""
+        try:
+            form = json.loads(text)
+            return cls(
+                survey={
+                    **EMPTY_SURVEY,
+                    **form["survey"],
+                    "together": tuple(form["survey"].get("together", ())),
+                },
+                languages=tuple(form["languages"]),
+                pages=tuple(_page(page) for page in form["pages"]),
+                plan={**EMPTY_PLAN, **form["plan"]},
+                last_key=form["used"],
+                typed_shares=TypedShares(**form["tried"]) if "tried" in form else NO_SHARES,
+            )
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StoreError(
+                "this draft is damaged, or a newer version of the program wrote it"
+            ) from error
 
 
 def _page(form: Mapping[str, Any]) -> DraftPage:
@@ -284,7 +349,8 @@ def _page(form: Mapping[str, Any]) -> DraftPage:
         {
             **EMPTY_QUESTION,
             **question,
-            "options": tuple(question.get("options", ())),
+            "options": tuple({**EMPTY_OPTION, **option} for option in question.get("options", ())),
+            "rows": tuple(question.get("rows", ())),
             "ask_options": tuple(question.get("ask_options", ())),
         }
         for question in form["questions"]

@@ -13,19 +13,22 @@ from typing import Any, Protocol
 from survey.errors import DesignError
 from survey.mechanism.joint_response import JointMechanism
 from survey.questionnaire.definition import MAX_QUESTIONS
-from survey.questionnaire.drafts.conversion import option_ids
+from survey.questionnaire.drafts.conversion import option_ids, row_ids
 from survey.questionnaire.drafts.draft import (
+    EMPTY_OPTION,
     EMPTY_QUESTION,
     EMPTY_SURVEY,
+    OPTION_TEXTS,
     QUESTION_TEXTS,
     DraftContent,
     DraftPage,
     Question,
     Texts,
     free_identifier,
+    usual_label,
 )
 from survey.questionnaire.kinds import KINDS, LIST_KIND, kind_of
-from survey.questionnaire.kinds.base import NOT_APPLICABLE_ID, OPT_OUT_ID
+from survey.questionnaire.kinds.base import NOT_APPLICABLE_ID, OPT_OUT_ID, USUAL_KEYS
 from survey.questionnaire.texts import SURVEY_TEXTS
 
 NO_LEVEL: Mapping[str, str] = dict.fromkeys(("way", "value", "mechanism", "parameters"), "")
@@ -159,14 +162,23 @@ def add_copy(
         "key": key,
         "id": free_identifier(str(question["id"]) or "q1", _question_ids(content)),
         "options": tuple(
-            {**option, "key": key + place, "label": adapt(option["label"])}
+            {
+                **option,
+                "key": key + place,
+                **{name: adapt(option.get(name, {})) for name in OPTION_TEXTS},
+            }
             for place, option in enumerate(question["options"], 1)
+        ),
+        "rows": tuple(
+            {**row, "key": key + len(question["options"]) + place, "text": adapt(row["text"])}
+            for place, row in enumerate(question["rows"], 1)
         ),
         "ask_question": "",
         "ask_options": (),
     }
     extended = content.with_page(replace(page, questions=(*page.questions, copy)))
-    return replace(extended, last_key=key + len(question["options"])), key
+    last_key = key + len(question["options"]) + len(question["rows"])
+    return replace(extended, last_key=last_key), key
 
 
 def remove_question(content: DraftContent, key: int) -> DraftContent:
@@ -456,6 +468,33 @@ def with_ranges(
     return replace(content, last_key=last_key + len(labels)).with_question(key, changed)
 
 
+def with_picture(
+    content: DraftContent, key: int, option_key: int, sha256: str | None, alt: str
+) -> DraftContent:
+    """Give an option a picture with a description; "" removes it, None keeps the old one.
+
+    Raises DesignError if the option was removed, and for a picture without a description.
+    """
+    question = content.question(key)
+    old = next((option for option in question["options"] if option["key"] == option_key), None)
+    if old is None:
+        raise DesignError("Nothing was changed: this answer was removed from the draft")
+    picture = old["picture"] if sha256 is None else sha256
+    if alt and not picture:
+        raise DesignError("Choose a picture")
+    if picture and not alt:
+        raise DesignError("Describe the picture for people who do not see it")
+    # A translation of the old description would describe the new picture wrongly.
+    texts = old["picture_alt"] if picture == old["picture"] else {}
+    changed = {
+        **old,
+        "picture": picture,
+        "picture_alt": _with_text(texts, content.own_language, alt),
+    }
+    options = tuple(changed if option is old else option for option in question["options"])
+    return content.with_question(key, {**question, "options": options})
+
+
 def with_language(content: DraftContent, language: str) -> DraftContent:
     """Add a language for translations."""
     if language == content.own_language or language in content.languages:
@@ -567,15 +606,24 @@ class QuestionSheet:
     fixes_ids: bool = False
 
     def values(self, content: DraftContent) -> Values:
-        """Return texts as strings, options as (key, id, label), and the question's companion."""
+        """Return texts as strings, options as (key, id, label), and the question's companion.
+
+        The rows of a matrix are one text with a line for each row.
+        """
         question, language = content.question(self.key), content.own_language
         options = tuple(
-            {**option, "label": option["label"].get(language, "")} for option in question["options"]
+            {
+                "key": option["key"],
+                "id": option["id"],
+                "label": option["label"].get(language, ""),
+            }
+            for option in question["options"]
         )
         texts = {name: question[name].get(language, "") for name in QUESTION_TEXTS}
         other, is_joint = content.companion(str(question["id"]))
         companion = {"together_with": other, "joint": is_joint}
-        values = {**question, **texts, "options": options, **companion}
+        rows = "\n".join(row["text"].get(language, "") for row in question["rows"])
+        values = {**question, **texts, "options": options, "rows": rows, **companion}
         return {name: value for name, value in values.items() if name != "key"}
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
@@ -588,9 +636,10 @@ class QuestionSheet:
             # Another type has other mechanisms, so the standard privacy level applies again.
             values = {**values, **NO_LEVEL}
         options, last_key = _merge_options(old, values["options"], content)
+        rows, last_key = _merge_rows(old, values["rows"], content.own_language, last_key)
         companion = {name: values[name] for name in COMPANION_FIELDS if name in values}
         values = {name: value for name, value in values.items() if name not in COMPANION_FIELDS}
-        question = {**old, **values, **texts, "options": options, "key": self.key}
+        question = {**old, **values, **texts, "options": options, "rows": rows, "key": self.key}
         changed = replace(content, last_key=last_key).with_question(self.key, question)
         changed = with_ids(changed, self.key) if self.fixes_ids else changed
         changed = _update_conditions(changed, old, changed.question(self.key)) if old else changed
@@ -658,7 +707,13 @@ class LanguageSheet:
         def translate(texts: Texts) -> Texts:
             return _with_text(texts, self.language, values.get(next(names), ""))
 
-        return _share_topics(content.map_texts(translate), self.language)
+        translated = _share_topics(content.map_texts(translate), self.language)
+        reworded = {
+            name: {tag: text for tag, text in texts.items() if text != usual_label(name, tag)}
+            for name, texts in translated.survey["labels"].items()
+        }
+        labels = {name: texts for name, texts in reworded.items() if texts}
+        return replace(translated, survey={**translated.survey, "labels": labels})
 
 
 def _share_topics(content: DraftContent, language: str) -> DraftContent:
@@ -690,17 +745,25 @@ def named_texts(content: DraftContent) -> Iterator[tuple[str, Texts]]:
                 yield f"question-{key}-{name}", texts
             for option in question["options"]:
                 yield f"question-{key}-option-{option['key']}", option["label"]
+                alt = option.get("picture_alt", {})
+                yield f"question-{key}-picture-{option['key']}", alt
+            for row in question["rows"]:
+                yield f"question-{key}-row-{row['key']}", row["text"]
+    for name in USUAL_KEYS:
+        yield f"usual-{name}", content.usual_labels[name]
 
 
 def with_ids(content: DraftContent, key: int) -> DraftContent:
-    """Store the ids of a question's options, so that they no longer follow the labels."""
+    """Store the ids of a question's options and rows, so that they no longer follow the texts."""
     question = content.question(key)
     has_options = "options" in kind_of(question).fields
     ids = option_ids(question, content.own_language) if has_options else {}
     options = tuple(
         {**option, "id": ids.get(option["key"], option["id"])} for option in question["options"]
     )
-    changed: Question = {**question, "options": options}
+    names = row_ids(question, content.own_language) if kind_of(question).is_matrix else {}
+    rows = tuple({**row, "id": names.get(row["key"], row["id"])} for row in question["rows"])
+    changed: Question = {**question, "options": options, "rows": rows}
     return content.with_question(key, changed)
 
 
@@ -729,12 +792,40 @@ def _merge_options(
         if before is None:
             key = last_key = last_key + 1
         label = _with_text(before["label"] if before else {}, language, row["label"])
-        options.append({"key": key, "id": row["id"], "label": label})
+        options.append({**(before or EMPTY_OPTION), "key": key, "id": row["id"], "label": label})
     return tuple(options), last_key
 
 
+def _merge_rows(
+    old: Question, text: str, language: str, last_key: int
+) -> tuple[tuple[Mapping[str, Any], ...], int]:
+    """Return the rows of a matrix, one for each line, with their translations, and the last key.
+
+    A line belongs to the row with the same text, or to the row in its place if the number of rows
+    is the same; any other line is a new row.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    before: list[Mapping[str, Any]] = list(old.get("rows", ()))
+    matched: dict[int, Mapping[str, Any]] = {}
+    for place, line in enumerate(lines):
+        unused = (row for row in before if row not in matched.values())
+        if same := next((row for row in unused if row["text"].get(language) == line), None):
+            matched[place] = same
+    if len(lines) == len(before):
+        used = {row["key"] for row in matched.values()}
+        for place, row in enumerate(before):
+            if place not in matched and row["key"] not in used:
+                matched[place] = row
+    rows = []
+    for place, line in enumerate(lines):
+        last_key += place not in matched
+        row = matched.get(place, {"key": last_key, "id": "", "text": {}})
+        rows.append({**row, "text": _with_text(row["text"], language, line)})
+    return tuple(rows), last_key
+
+
 def _update_conditions(content: DraftContent, old: Question, new: Question) -> DraftContent:
-    """Return the draft with conditions on a question updated to its new ids."""
+    """Return the draft with conditions on a question, and its answer in texts, under new ids."""
     old_ids = {option["key"]: option["id"] for option in old["options"]}
     renamed = {
         old_ids[option["key"]]: option["id"]
@@ -753,6 +844,11 @@ def _update_conditions(content: DraftContent, old: Question, new: Question) -> D
     )
     if not old["id"] or old["id"] == new["id"]:
         return updated
+    # Other texts can show the answer to this question: {id|other words}.
+    before, after = f"{{{old['id']}|", f"{{{new['id']}|"
+    updated = updated.map_texts(
+        lambda texts: {tag: text.replace(before, after) for tag, text in texts.items()}
+    )
     return _map_together(updated, lambda name: str(new["id"]) if name == old["id"] else name)
 
 

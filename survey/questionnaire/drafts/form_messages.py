@@ -22,6 +22,7 @@ FIELD_NAMES: Mapping[str, str] = {
     "low": "Lowest",
     "high": "Highest",
     "step": "Step",
+    "slider": "Show as a slider",
 }
 """Labels of the fields that messages about other fields name, by key."""
 
@@ -45,6 +46,7 @@ MECHANISM_NAMES: Mapping[str, str] = {
     "sampled_options": "Some answers, selected at random",
     "half_space": "All answers in one report: most of them right",
     "subsets": "All answers together: one of all possible sets",
+    "first_or_order": "The first choice, or the order of a few answers",
 }
 """The names of the designs in the builder."""
 
@@ -89,7 +91,7 @@ def form_message(text: str, field: str = "") -> str:
     ... )
     'with 3 answers the maximum is 5.288'
     """
-    if field in ("options", "ask_options") and (message := _count_message(text, field)):
+    if field in ("options", "ask_options", "rows") and (message := _count_message(text, field)):
         return message
     for pattern, replacement in _RULES:
         text = re.sub(pattern, replacement, text)
@@ -100,10 +102,19 @@ def _count_message(text: str, field: str) -> str:
     """Return the message for a list of answers that is too short or missing."""
     if field == "ask_options" and re.match("has 0 entries|is missing", text):
         return "choose at least one answer"
+    if field == "rows":
+        return _row_count_message(text)
     if text == "is missing":
         return "there are no answers yet; at least 2 are required"
     counts = re.fullmatch(r"has ([\d,]+) entries; (the nearest allowed number is \d+)", text)
     return f"the number of answers is {counts[1]}; {counts[2]}" if counts else ""
+
+
+def _row_count_message(text: str) -> str:
+    if text == "is missing":
+        return "there are no rows yet; at least 2 are required"
+    counts = re.fullmatch(r"has ([\d,]+) entries; (the nearest allowed number is \d+)", text)
+    return f"the number of rows is {counts[1]}; {counts[2]}" if counts else ""
 
 
 def _missing_statement(match: re.Match[str]) -> str:
@@ -150,6 +161,15 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         f"{_SKIPPED} requires “{FIELD_NAMES['does_not_apply']}” to be ticked, because "
         "skipped questions are sent as this answer",
     ),
+    ("^needs kiosk = true: ", "is for shared devices only: "),
+    (
+        r"which needs allow_skip_logic = true for the survey$",
+        f"which requires “{FIELD_NAMES['allow_skip_logic']}” to be ticked under Texts and settings",
+    ),
+    (
+        r": declare in together that each person is asked both or neither$",
+        ": choose it under “Asked together with”",
+    ),
     (r'^needs access = "open": ', "is for surveys that everyone with the link can answer: "),
     (
         r"write (prefer_not_to_say|does_not_apply) = false to leave it out",
@@ -194,6 +214,15 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"^low_label and high_label go with low and high$",
         f"“{FIELD_NAMES['low_label']}” and “{FIELD_NAMES['high_label']}” go with "
         f"“{FIELD_NAMES['low']}” and “{FIELD_NAMES['high']}”",
+    ),
+    (
+        r"^low_label and high_label of a number need slider = true$",
+        f"“{FIELD_NAMES['low_label']}” and “{FIELD_NAMES['high_label']}” appear on a slider only: "
+        f"tick “{FIELD_NAMES['slider']}”, or clear them",
+    ),
+    (
+        r"leave out slider to ask for a typed number",
+        f"untick “{FIELD_NAMES['slider']}” to ask for a typed number",
     ),
     (r"\b(low|high|step) = ", lambda match: f"{FIELD_NAMES[match[1]].lower()} "),
     (r"\b(truth|keep)_probability = ", r"\1 probability "),

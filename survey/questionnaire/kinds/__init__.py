@@ -10,20 +10,33 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationInfo
 
-from survey.questionnaire.kinds.base import KINDS, Kind, PublishedQuestion
+from survey.questionnaire.kinds.base import KINDS, WRITTEN_KINDS, Kind, PublishedQuestion
 from survey.questionnaire.kinds.choice import ChoiceQuestion, SingleChoice, YesNo
 from survey.questionnaire.kinds.date import Date, DateQuestion
+from survey.questionnaire.kinds.matrix import Matrix, MatrixQuestion
 from survey.questionnaire.kinds.multiple_choice import MultipleChoice, MultipleChoiceQuestion
 from survey.questionnaire.kinds.number import Number, NumberQuestion
 from survey.questionnaire.kinds.question import BaseQuestion
+from survey.questionnaire.kinds.ranking import Ranking, RankingQuestion
 from survey.questionnaire.kinds.scale import Scale, ScaleQuestion
 from survey.settings import Caps
 
-ALL_KINDS = (YesNo(), SingleChoice(), MultipleChoice(), Scale(), Number(), Date())
+ALL_KINDS = (YesNo(), SingleChoice(), MultipleChoice(), Scale(), Number(), Date(), Ranking())
 KINDS.update({kind.type: kind for kind in ALL_KINDS})
 
+MATRIX = Matrix()
+"""The type of which publishing makes one question per row."""
+
+WRITTEN_KINDS.update({**KINDS, MATRIX.type: MATRIX})
+
 _AnyType = Annotated[
-    ChoiceQuestion | ScaleQuestion | MultipleChoiceQuestion | NumberQuestion | DateQuestion,
+    ChoiceQuestion
+    | ScaleQuestion
+    | MatrixQuestion
+    | MultipleChoiceQuestion
+    | NumberQuestion
+    | DateQuestion
+    | RankingQuestion,
     Field(discriminator="type"),
 ]
 _PARSER: TypeAdapter[BaseQuestion] = TypeAdapter(_AnyType)
@@ -77,14 +90,16 @@ _UNKNOWN = Kind()
 
 def kind_of(form: Mapping[str, Any]) -> Kind:
     """Return the kind of a question that may be wrong: an empty one for an unknown type."""
-    return KINDS.get(str(form.get("type")), _UNKNOWN)
+    return WRITTEN_KINDS.get(str(form.get("type")), _UNKNOWN)
 
 
 __all__ = [
     "DEFAULT_KIND",
     "KINDS",
     "LIST_KIND",
+    "MATRIX",
     "QUESTION_KEYS",
+    "WRITTEN_KINDS",
     "BaseQuestion",
     "Kind",
     "PublishedQuestion",

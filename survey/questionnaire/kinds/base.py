@@ -25,13 +25,17 @@ from survey.questionnaire.texts import Frozen, Identifier, Option
 from survey.respondent_texts import SOURCE, say
 
 Answer = int | tuple[int, ...]
-"""A true answer: the index of an option or of a grid point, or those of the ticked options."""
+"""A true answer: the index of an option or of a grid point, or those of the ticked options.
+
+A ranking has the indices of the options, from the first place to the last."""
 
 Shares = Sequence[float]
 """The shares that simulated respondents are drawn from, in the order of `Kind.share_names`."""
 
-SharesAndMean = tuple[list[float], float | None]
-"""The share of each option, and the mean of those who answer or None."""
+SharesAndMeans = tuple[list[float], Mapping[str, float]]
+"""The share of each option, and the means of those who answer.
+
+The mean of a number or score has the key "", the mean rank of an option has the option's id."""
 
 OPT_OUT_ID = "prefer_not_to_say"
 NOT_APPLICABLE_ID = "does_not_apply"
@@ -43,6 +47,9 @@ SPECIAL_KEYS: Mapping[str, str] = {
     OPT_OUT_ID: "option.preferNotToSay",
 }
 """Options that are added automatically, last and in this order: id to the key of their label."""
+
+USUAL_KEYS: Mapping[str, str] = {"yes": "option.yes", "no": "option.no", **SPECIAL_KEYS}
+"""Options with a label in the languages of the interface: id to the key of the label."""
 
 SPECIAL: Mapping[str, str] = {name: say(SOURCE, key) for name, key in SPECIAL_KEYS.items()}
 """Default labels of the options that are added automatically, by id."""
@@ -111,6 +118,19 @@ class JointResponse:
         return {"questions": list(self.questions), "channel": self.channel.to_json()}
 
 
+@dataclass(frozen=True)
+class MatrixRow:
+    """The matrix of which a question is a row: its id, the text of all rows, and the row's own."""
+
+    id: str
+    text: str
+    row: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the form in a definition."""
+        return asdict(self)
+
+
 class Kind:
     """Everything that the Python side knows about one question type.
 
@@ -119,6 +139,9 @@ class Kind:
     is_multiple   an answer is a set of options
     is_ordered    the options have an order, and the grid holds their scores
     is_binary     the answers are yes and no
+    has_pictures  the options may have pictures
+    is_matrix     publishing makes one question of each row, and all rows share one epsilon
+    is_ranking    an answer is an order of all options; each option has a mean rank
 
     label         the name of the type in the builder
     icon          its icon there: the path of lines in 24 by 24 pixels
@@ -136,6 +159,9 @@ class Kind:
     is_multiple: ClassVar[bool] = False
     is_ordered: ClassVar[bool] = False
     is_binary: ClassVar[bool] = False
+    has_pictures: ClassVar[bool] = False
+    is_matrix: ClassVar[bool] = False
+    is_ranking: ClassVar[bool] = False
     mechanisms: ClassVar[tuple[str, ...]] = ()
     mechanism: ClassVar[str] = "grr"
     fields: ClassVar[tuple[str, ...]] = ()
@@ -144,7 +170,12 @@ class Kind:
     @property
     def is_single(self) -> bool:
         """Whether an answer is exactly one of the options."""
-        return not self.is_numeric and not self.is_multiple
+        return not self.is_numeric and not self.is_multiple and not self.is_ranking
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether an answer is one or several of the options, as a condition needs it."""
+        return not self.is_numeric and not self.is_ranking
 
     # The written question
 
@@ -165,7 +196,7 @@ class Kind:
         """Return the keys of this type as a researcher would have written them.
 
         `form` is the canonical form with its ordinary options only; labels and unit are in all
-        languages.
+        languages. `slider` is empty without a slider.
         """
         return {"options": form["options"]} if form["options"] else {}
 
@@ -183,6 +214,22 @@ class Kind:
             case SubsetSelection(k=k, d=d) if d > 1:
                 return f"{k} options, {d} in a report,"
         return f"{len(question.options)} options"
+
+    def truth(self, question: PublishedQuestion, answer: Answer) -> Answer:
+        """Return the channel's input for an answer; KeyError for an impossible one."""
+        return answer
+
+    def count_ranked(self, question: PublishedQuestion) -> int:
+        """Return how many options are ranked; 0 for questions that are no rankings."""
+        return 0
+
+    def share_channel(self, question: PublishedQuestion) -> AnyChannel:
+        """Return the channel from the options to the reports, by which shares are estimated."""
+        return question.channel
+
+    def share_counts(self, question: PublishedQuestion, counts: Integers) -> Integers:
+        """Return the counts of the reports of `share_channel`."""
+        return counts
 
     # Simulated respondents. Shares are those of the options; kinds say what else there is.
 
@@ -219,9 +266,9 @@ class Kind:
         """Return the answer that choosing this option alone means."""
         return option
 
-    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
-        """Return the exact share of each option and the mean of those who answer, or None."""
-        return list(shares), None
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMeans:
+        """Return the exact share of each option and the means of those who answer."""
+        return list(shares), {}
 
     def share_of_any(
         self, question: PublishedQuestion, shares: Mapping[str, float], options: Sequence[str]
@@ -289,11 +336,11 @@ class GridKind(Kind):
     def option_answer(self, question: PublishedQuestion, option: int) -> Answer:
         return _points(question) + option
 
-    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMeans:
         if question.grid is None:
-            return list(shares), None
+            return list(shares), {}
         low, high = question.grid.values[0], question.grid.values[-1]
-        return list(shares[1:]), low + shares[0] * (high - low)
+        return list(shares[1:]), {"": low + shares[0] * (high - low)}
 
 
 def _points(question: PublishedQuestion) -> int:
@@ -301,7 +348,10 @@ def _points(question: PublishedQuestion) -> int:
 
 
 KINDS: dict[str, Kind] = {}
-"""Every question type by its name; the package fills it when it is imported."""
+"""Every type of a published question by its name; the package fills it when it is imported."""
+
+WRITTEN_KINDS: dict[str, Kind] = {}
+"""Every type that a researcher can write: also the one of which publishing makes questions."""
 
 
 @dataclass(frozen=True)
@@ -313,7 +363,8 @@ class PublishedQuestion:
     end of a multiple choice that exclude all others. `stated` is what the researcher wrote of its
     privacy, by way, for codebooks. `nullable` says whether the survey draws its questions, so that
     a report may leave this one out. Questions with the same `topic` reveal something about the same
-    subject. `joint` is set if the answer is randomized jointly with those to other questions.
+    subject. `joint` is set if the answer is randomized jointly with those to other questions, and
+    `matrix` if the question is a row of a matrix; `text` is then that of the matrix and the row.
     """
 
     id: str
@@ -332,6 +383,7 @@ class PublishedQuestion:
     nullable: bool
     topic: str = ""
     joint: JointResponse | None = None
+    matrix: MatrixRow | None = None
 
     @property
     def kind(self) -> Kind:
@@ -367,6 +419,8 @@ class PublishedQuestion:
 
         Raises KeyError for ticks that exclude each other.
         """
+        if self.kind.is_ranking:
+            return self.kind.truth(self, answer if isinstance(answer, int) else tuple(answer))
         if isinstance(answer, int):
             return answer
         if self.by_patterns:

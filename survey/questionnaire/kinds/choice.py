@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from survey.errors import ChannelError
-from survey.questionnaire.kinds.base import Kind
+from survey.questionnaire.kinds.base import USUAL_KEYS, Kind
 from survey.questionnaire.kinds.question import OptionsQuestion
 from survey.respondent_texts import SOURCE, say
 
@@ -23,7 +23,7 @@ class YesNo(Kind):
     mechanisms = ("grr", "best", "warner", "two_coins", "unrelated_question", "forced_response")
 
     def default_options(self, language: str = SOURCE) -> list[dict[str, str]]:
-        return [{"id": name, "label": say(language, f"option.{name}")} for name in ("yes", "no")]
+        return [{"id": name, "label": say(language, USUAL_KEYS[name])} for name in ("yes", "no")]
 
 
 class SingleChoice(Kind):
@@ -31,6 +31,7 @@ class SingleChoice(Kind):
 
     type = "single_choice"
     label = "One of several answers"
+    has_pictures = True
     icon = "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 9a3 3 0 1 0 0 6a3 3 0 1 0 0-6"
     mechanisms = ("grr", "best", "forced_response", "exponential")
     fields = ("options", "shuffle_options")

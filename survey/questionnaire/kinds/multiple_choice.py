@@ -13,7 +13,7 @@ from pydantic import StrictInt
 from survey.errors import ChannelError
 from survey.mechanism import multiple_choice
 from survey.questionnaire.designs import DESIGNS, AnswerSpace
-from survey.questionnaire.kinds.base import Answer, Kind, PublishedQuestion, Shares, SharesAndMean
+from survey.questionnaire.kinds.base import Answer, Kind, PublishedQuestion, Shares, SharesAndMeans
 from survey.questionnaire.kinds.question import MAX_OPTIONS, OptionsQuestion
 from survey.questionnaire.texts import Line
 
@@ -26,6 +26,7 @@ class MultipleChoice(Kind):
 
     type = "multiple_choice"
     label = "Any number of several answers"
+    has_pictures = True
     icon = "M4 4h16v16H4zM8 12l3 3 5-6"
     is_multiple = True
     mechanisms = ("bits", "sampled_options", "half_space", "subsets")
@@ -62,7 +63,7 @@ class MultipleChoice(Kind):
     def option_answer(self, question: PublishedQuestion, option: int) -> Answer:
         return (option,)
 
-    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMeans:
         """P(an option is ticked and kept): the first `max_ticks`, or one that excludes the others.
 
         The number of ticks before an option is Poisson-binomial, convolved option by option.
@@ -78,7 +79,7 @@ class MultipleChoice(Kind):
             probabilities.append(nothing * remaining * share)
             remaining *= 1 - share
         probabilities[ordinary] += nothing * remaining
-        return probabilities, None
+        return probabilities, {}
 
     def share_of_any(
         self, question: PublishedQuestion, shares: Mapping[str, float], options: Sequence[str]

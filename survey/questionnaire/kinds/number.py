@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints
+from pydantic import StrictBool, StringConstraints
 
 from survey.errors import ChannelError
 from survey.mechanism.channel import MAX_GRID
@@ -19,6 +19,13 @@ from survey.questionnaire.texts import Text
 
 MAX_DECIMALS = 6
 
+MAX_SLIDER = 101
+"""Maximum number of points on a slider: more cannot be told apart on the width of a phone."""
+
+
+EndLabel = Annotated[Text, StringConstraints(max_length=100, pattern=r"^[^\n]*$")]
+"""What the lowest or highest number of a slider means, such as "Not at all"; may be empty."""
+
 
 class Number(GridKind):
     """A number between two bounds, rounded on the device to a grid."""
@@ -26,7 +33,7 @@ class Number(GridKind):
     type = "number"
     label = "A number between two bounds"
     icon = "M10 4L8 20M17 4l-2 16M4 9h17M3 15h17"
-    fields = ("low", "high", "step", "unit")
+    fields = ("low", "high", "step", "unit", "slider", "low_label", "high_label")
 
     def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         grid = form["grid"]
@@ -36,7 +43,16 @@ class Number(GridKind):
         return {
             **{name: format_fraction(Fraction(value, scale)) for name, value in numbers.items()},
             "unit": grid["unit"],
+            **_slider_source(form),
         }
+
+
+def _slider_source(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a slider with its labels, or nothing for a typed number."""
+    if not form["slider"]:
+        return {}
+    labels = {f"{end}_label": label for end, label in form["slider"].items() if label}
+    return {"slider": True, **labels}
 
 
 class NumberQuestion(GridQuestion):
@@ -47,9 +63,45 @@ class NumberQuestion(GridQuestion):
     high: ExactNumber
     step: ExactNumber = Fraction(1)
     unit: Annotated[Text, StringConstraints(max_length=40, pattern=r"^[^\n]*$")] = ""
+    slider: StrictBool = False
+    low_label: EndLabel = ""
+    high_label: EndLabel = ""
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.slider:
+            if self.low_label or self.high_label:
+                raise ChannelError("low_label and high_label of a number need slider = true")
+        elif self._grid.points > MAX_SLIDER:
+            raise self._too_many_points()
+
+    @property
+    def slider_labels(self) -> tuple[str, str] | None:
+        """The labels of a slider's ends, or None if the number is typed."""
+        return (self.low_label, self.high_label) if self.slider else None
 
     def _build_grid(self) -> Grid:
         return number_grid(self.low, self.high, self.step, self.unit)
+
+    def _too_many_points(self) -> ChannelError:
+        """Return the error for a slider that is too fine, with the nearest one that is not."""
+        low, high, step = self.low, self.high, self.step
+        steps = self._grid.points - 1
+        # A step that divides the range keeps both ends; otherwise the upper end moves outwards.
+        factors = range(-(-steps // (MAX_SLIDER - 1)), steps + 1)
+        coarser = next(factor for factor in factors if steps % factor == 0) * step
+        least = factors[0] * step
+        outer = low + -(-(high - low) // least) * least
+        return refusal(
+            f"step is too fine for a slider, which has at most {MAX_SLIDER} points (found "
+            f"{self._grid.points:,}); leave out slider to ask for a typed number",
+            {"low": low, "high": high, "step": step},
+            [
+                *([{"step": coarser}] if (high - low) / coarser >= MAX_SLIDER // 2 else []),
+                {"step": least, "high": outer},
+            ],
+            _is_valid,
+        )
 
     def _too_few_points(self, minimum: int) -> ChannelError:
         low, high, step, steps = self.low, self.high, self.step, minimum - 1

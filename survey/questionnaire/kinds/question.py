@@ -25,14 +25,15 @@ from survey.mechanism.exact_numbers import exact_fraction, format_fraction
 from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, Statement
 from survey.questionnaire.kinds.base import (
-    KINDS,
     NOT_APPLICABLE_ID,
     OPT_OUT_ID,
     SPECIAL,
+    WRITTEN_KINDS,
     AskIf,
     Grid,
     JointResponse,
     Kind,
+    MatrixRow,
 )
 from survey.questionnaire.limits import build_channel
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
@@ -89,11 +90,14 @@ class BaseQuestion(CommonFields):
     _channel: AnyChannel = PrivateAttr()
     _design: str = PrivateAttr()
     _joint: JointResponse | None = PrivateAttr(default=None)
+    _matrix: MatrixRow | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _build_channel(self, info: ValidationInfo) -> BaseQuestion:
         caps = info.context if isinstance(info.context, Caps) else Caps()
         try:
+            if not self.kind.has_pictures and any(option.picture for option in self.ordinary):
+                raise ChannelError(f"a {self.kind.type} question cannot have pictures")
             self._check()
             self._design, self._channel = self._channel_under(caps)
         except ChannelError as error:
@@ -125,7 +129,9 @@ class BaseQuestion(CommonFields):
                 f'mechanism "{self.mechanism[:40]}" does not exist for a {kind.type} question; '
                 f"available: {', '.join(kind.mechanisms)}"
             )
-        statement = parse_statement(kind, self.mechanism, self.answer_space, self._statements())
+        statement = parse_statement(
+            kind, self.mechanism, self.answer_space, self._statements(), self.parts
+        )
         self._check_parameters(statement.design)
         if mistake := self._size_mistake(DESIGNS[statement.design].minimum):
             raise ChannelError(f"mechanism {statement.design}: {mistake}")
@@ -152,12 +158,32 @@ class BaseQuestion(CommonFields):
     @property
     def kind(self) -> Kind:
         """The class of the question's type."""
-        return KINDS[self.type]
+        return WRITTEN_KINDS[self.type]
+
+    @property
+    def published(self) -> tuple[BaseQuestion, ...]:
+        """The questions that publishing makes of this one: itself, or the rows of a matrix."""
+        return (self,)
+
+    @property
+    def parts(self) -> int:
+        """The number of published questions that share the stated epsilon equally."""
+        return 1
+
+    @property
+    def matrix(self) -> MatrixRow | None:
+        """The matrix of which this question is a row, if any."""
+        return self._matrix
 
     @property
     def shuffled(self) -> bool:
         """Whether each device shows the options in its own random order."""
         return False
+
+    @property
+    def slider_labels(self) -> tuple[str, str] | None:
+        """The labels of the ends of a slider, or None if the question has no slider."""
+        return None
 
     @property
     def answer_space(self) -> AnswerSpace:
@@ -287,15 +313,20 @@ class GridQuestion(BaseQuestion):
 
 
 def parse_statement(
-    kind: Kind, design: str | None, space: AnswerSpace, statements: Mapping[str, Fraction]
+    kind: Kind,
+    design: str | None,
+    space: AnswerSpace,
+    statements: Mapping[str, Fraction],
+    parts: int = 1,
 ) -> Statement:
     """Return the one design and way that a question means; raises ChannelError for none or two.
 
     `statements` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
+    Only an epsilon can be divided into several `parts`.
     """
     recommends = design is None and set(statements) == {"epsilon"}
     name = design or kind.mechanism
-    ways = DESIGNS[name].ways
+    ways = [way for way in DESIGNS[name].ways if parts == 1 or way == "epsilon"]
     fitting = [way for way in statements if way in ways]
     unfit = [way for way in statements if way not in ways]
     if unfit or len(fitting) != 1:
@@ -309,4 +340,4 @@ def parse_statement(
         with suppress(ChannelError):  # building the channel reports this error
             name = kind.recommend_mechanism(space, statements["epsilon"])
     recommend = kind.recommend_mechanism if recommends else None
-    return Statement(name, fitting[0], statements[fitting[0]], space, recommend)
+    return Statement(name, fitting[0], statements[fitting[0]], space, recommend, parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, StrictInt
 
@@ -15,7 +15,7 @@ from survey.questionnaire.kinds.base import (
     Kind,
     PublishedQuestion,
     Shares,
-    SharesAndMean,
+    SharesAndMeans,
 )
 from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
 from survey.questionnaire.limits import refusal
@@ -32,11 +32,11 @@ class Scale(Kind):
     label = "A scale"
     icon = "M2 12h20M3 8v8M12 6v12M21 8v8"
     is_ordered = True
-    mechanisms = (
+    mechanisms: ClassVar[tuple[str, ...]] = (
         *("grr", "best", "forced_response", "exponential"),
         *("geometric", "laplace", "gaussian", "square_wave"),
     )
-    fields = ("options", "low", "high", "low_label", "high_label")
+    fields: ClassVar[tuple[str, ...]] = ("options", "low", "high", "low_label", "high_label")
     whole_fields = ("low", "high")
 
     def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,14 +54,14 @@ class Scale(Kind):
             **{name: label for name, label in labels.items() if label},
         }
 
-    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMeans:
         """Return the shares, and the mean score of those who chose a point of the scale."""
         if question.grid is None:
-            return list(shares), None
+            return list(shares), {}
         answering = sum(shares[: question.grid.points])
         values = zip(shares, question.grid.values, strict=False)
-        mean = sum(share * value for share, value in values) / answering if answering else None
-        return list(shares), mean
+        total = sum(share * value for share, value in values)
+        return list(shares), {"": total / answering} if answering else {}
 
 
 def _end_label(label: Any) -> Any:
@@ -73,10 +73,9 @@ def _end_label(label: Any) -> Any:
     return (match["label"] or "") if match else ""
 
 
-class ScaleQuestion(BaseQuestion):
+class OrderedQuestion(BaseQuestion):
     """One of several options in order: written out, or the whole numbers from low to high."""
 
-    type: Literal["scale"]
     options: tuple[Option, ...] = Field(default=(), max_length=MAX_OPTIONS)
     low: StrictInt | None = Field(default=None, ge=-LARGEST, le=LARGEST)
     high: StrictInt | None = Field(default=None, ge=-LARGEST, le=LARGEST)
@@ -127,6 +126,12 @@ class ScaleQuestion(BaseQuestion):
     def grid(self) -> Grid:
         """The scores of the ordinary options."""
         return Grid(1 if self.low is None else self.low, 1, len(self.ordinary))
+
+
+class ScaleQuestion(OrderedQuestion):
+    """A question that is answered on a scale."""
+
+    type: Literal["scale"]
 
 
 def _point(value: int, label: str | None) -> Option:

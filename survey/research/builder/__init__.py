@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from survey.research.access import Route, Section, Workspace, static_file
-from survey.research.builder import bank, comments, draft_editor, outline, preview, publication
+from survey.research.builder import (
+    bank,
+    comments,
+    draft_editor,
+    outline,
+    pictures,
+    preview,
+    publication,
+)
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 JAVASCRIPT = "text/javascript; charset=utf-8"
@@ -55,7 +63,7 @@ def sections(workspace: Workspace) -> list[Section]:
         ),
     ]
     routes += preview.routes(workspace, preview_digest)
-    for part in (outline, draft_editor, bank, comments, publication):
+    for part in (outline, draft_editor, pictures, bank, comments, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

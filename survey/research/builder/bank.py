@@ -20,7 +20,7 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent, Question
 from survey.questionnaire.loading import parse, source_of
 from survey.research.access import Route, Workspace
-from survey.research.builder.draft_editor import DraftPages
+from survey.research.builder.draft_editor import DraftPages, readable_contents
 from survey.research.builder.forms import TYPE_NAMES, DoForm
 from survey.research.forms import whole_number
 from survey.store import draft_key
@@ -120,9 +120,8 @@ class BankPages(DraftPages):
     def _questions(self, slug: str) -> Iterator[BankQuestion]:
         """Yield the questions of other drafts, then of surveys, then of templates."""
         visible = self._gate.roles()
-        for draft in self._store.drafts():
+        for draft, content in readable_contents(self._store.drafts()):
             if draft.slug in visible and draft.slug != slug:
-                content = DraftContent.from_json(draft.content)
                 yield from _bank_questions(content, "draft", draft.slug, content.title)
         newest: set[str] = set()
         for survey in sorted(self._store.surveys(), key=lambda survey: -survey.version):

@@ -12,6 +12,7 @@ from survey.errors import ChannelError, DesignError
 from survey.estimator.planning.sample_size import rounded
 from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.mechanism.exact_numbers import GRID, format_fraction
+from survey.questionnaire.definition import drawn_together, matrices_of
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
@@ -132,14 +133,14 @@ def propose(draft_check: DraftCheck, planned: DraftPlan) -> tuple[SurveyPlan, Su
 
     The total epsilon is the planned one, or that of the draft. Raises DesignError.
     """
-    questions = list(draft_check.questions.values())
+    questions = [question for _, question in draft_check.published.values()]
     asked = draft_check.asked
     total = planned.total or _in_thousandths(log_rounded_up(asked.ratio))
     plan = survey_plan(
         questions,
         total,
         planned.n,
-        together=draft_check.together,
+        together=drawn_together(questions, draft_check.together),
         crossings=planned.crossings,
         caps=draft_check.caps,
     )
@@ -175,7 +176,7 @@ def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
         factor = odds_in_words(questions.ratio)
         strength = report_strength(questions)
         draws.append(Draw(n, strength, factor, responses, n == present, n == recommended))
-    published = [to_published(question) for question in draft_check.questions.values()]
+    published = [to_published(question) for _, question in draft_check.published.values()]
     margins = tuple(
         (
             question.text,
@@ -225,21 +226,28 @@ def apply_design(
     content: DraftContent, draft_check: DraftCheck, design: SurveyDesign
 ) -> DraftContent:
     """Return the draft with the mechanisms, epsilons and groups of a design."""
-    keys = {question.id: key for key, question in draft_check.questions.items()}
-    levels = {}
+    levels: dict[int, tuple[str, str]] = {}
     for item in design.questions:
-        question = draft_check.questions[keys[item.question.id]]
+        key, question = draft_check.published[item.question.id]
         epsilon = item.epsilon or Fraction(0)
         own = question.kind.recommend_mechanism(question.answer_space, epsilon)
         is_own = question.mechanism is None and item.question.mechanism == own
         mechanism = "" if is_own else item.question.mechanism
-        levels[keys[item.question.id]] = (mechanism, format_fraction(epsilon))
+        # The rows of a matrix have equal epsilons, and the matrix states their sum.
+        n_rows = 1 + len(draft_check.rows.get(key, ()))
+        levels[key] = (mechanism, format_fraction(epsilon * n_rows))
     joint = {
         item.question.joint.questions: item.question.joint.mechanism
         for item in design.questions
         if item.question.joint
     }
-    together = [(group, joint.get(group)) for group in design.together]
+    matrices = matrices_of(question for _, question in draft_check.published.values())
+    matrix_of = {id_: matrix for matrix, ids in matrices.items() for id_ in ids}
+    groups = (
+        (tuple(dict.fromkeys(matrix_of.get(id_, id_) for id_ in group)), joint.get(group))
+        for group in design.together
+    )
+    together = [(ids, mechanism) for ids, mechanism in groups if len(ids) > 1]
     drawn = design.drawn if design.drawn < len(design.groups) else 0
     return edits.with_groups(edits.with_epsilons(content, levels), together, drawn)
 
@@ -277,7 +285,9 @@ def with_better_mechanism(content: DraftContent, key: int, question: BaseQuestio
     name, _ = better_mechanism(question)
     if not name:
         raise DesignError("no other mechanism is more precise")
-    return edits.with_epsilons(content, {key: (name, format_fraction(_epsilon(question)))})
+    # The rows of a matrix have equal parts of the epsilon that the draft states.
+    epsilon = _epsilon(question) * (len(content.question(key)["rows"]) if question.matrix else 1)
+    return edits.with_epsilons(content, {key: (name, format_fraction(epsilon))})
 
 
 RECOMMENDED_LEVELS = ("", "1.7")

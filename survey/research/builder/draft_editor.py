@@ -6,7 +6,7 @@ Saving merges the values with those that other editors saved in the meantime.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from flask import Response, flash, jsonify, redirect, render_template, request, url_for
 from pydantic import TypeAdapter, ValidationError
 
-from survey.errors import ConflictError, DesignError, NotFoundError
+from survey.errors import ConflictError, DesignError, NotFoundError, StoreError
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import DraftCheck, check_draft, privacy_limits
 from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent, Question, is_blank
@@ -53,6 +53,7 @@ from survey.research.builder.feedback import (
 )
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
+from survey.respondent_texts import closest_language, interface_names, is_confirmed
 from survey.results.plan.sentences import QuestionPlan, question_plan
 from survey.store import Comment, Draft, Store, draft_key
 
@@ -61,9 +62,6 @@ ATTEMPTS = 5
 
 
 _LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
-
-BUILT_IN = {"en": "English", "es": "Español", "pt": "Português", "ar": "العربية"}
-"""Languages into which the pages around a survey are translated."""
 
 
 WHOLE_DRAFT = 0
@@ -94,6 +92,16 @@ class Saved:
         return not self.merge.clashes
 
 
+def readable_contents(drafts: Iterable[Draft]) -> Iterator[tuple[Draft, DraftContent]]:
+    """Yield each draft with its content, without the drafts whose content cannot be read.
+
+    One damaged draft must not take down a page that lists others.
+    """
+    for draft in drafts:
+        with suppress(StoreError):
+            yield draft, DraftContent.from_json(draft.content)
+
+
 class Drafts:
     """Reads and writes the drafts of a store."""
 
@@ -108,9 +116,13 @@ class Drafts:
         return OpenDraft(draft, DraftContent.from_json(draft.content))
 
     def change(
-        self, slug: str, email: str, change: Callable[[DraftContent], DraftContent]
+        self,
+        slug: str,
+        email: str,
+        change: Callable[[DraftContent], DraftContent],
+        pictures: Sequence[tuple[str, bytes]] = (),
     ) -> OpenDraft:
-        """Change the newest revision, whatever it is."""
+        """Change the newest revision, whatever it is, and store its new pictures."""
         for _ in range(ATTEMPTS):
             opened = self.open(slug)
             content = change(opened.content)
@@ -118,7 +130,9 @@ class Drafts:
                 return opened
             with suppress(ConflictError):
                 now = int(time.time())
-                draft = self._store.save_draft(opened.draft, content.to_json(), email, now)
+                draft = self._store.save_draft(
+                    opened.draft, content.to_json(), email, now, pictures
+                )
                 return OpenDraft(draft, content)
         raise ConflictError("others are saving this draft; try again in a moment")
 
@@ -303,7 +317,7 @@ class DraftPages(Pages):
             sampling=sampling_sentences(draft_check, planned, is_automatic=is_automatic),
             proposed_draw=draft_check.proposed_draw or 0,
             n_groups=draft_check.asked.n_groups,
-            has_links=draft_check.asked.n_groups < len(draft_check.questions),
+            has_links=draft_check.asked.n_groups < len(draft_check.published),
             n_levels=len(recommended_levels(opened.content, draft_check, planned)),
         )
 
@@ -358,7 +372,9 @@ class _EditorPages(DraftPages):
             content=opened.content,
             form=form,
             remove=forms.DoForm(formdata=None),
-            names=BUILT_IN,
+            names=interface_names(),
+            closest=closest_language,
+            is_confirmed=is_confirmed,
             progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
             change=self._last_change(slug),
             draft_check=check_draft(opened.content, self._caps),
@@ -527,6 +543,7 @@ class _EditorPages(DraftPages):
             if isinstance(form, forms.PlanForm)
             else None,
             topics=list(content.topics),
+            earlier_answers=forms.earlier_answers,
             limits=self._limits(page, content),
             change=self._last_change(slug),
             comments=self._drafts.comments(opened),
@@ -593,7 +610,12 @@ def _plans(
 ) -> list[tuple[BaseQuestion, QuestionPlan]]:
     """Return every question without mistakes, with its planned precision."""
     planned, valid = parse_plan(content.plan), draft_check.questions
-    questions = [valid[q["key"]] for q in content.questions if q["key"] in valid]
+    questions = [
+        row
+        for q in content.questions
+        if q["key"] in valid
+        for row in (valid[q["key"]], *draft_check.rows.get(q["key"], ()))
+    ]
     share = draft_check.asked.share_asked
     return [(q, question_plan(q, planned.n, planned.margin, share)) for q in questions]
 
@@ -685,6 +707,7 @@ def _to_translate(content: DraftContent) -> Iterator[tuple[str, str]]:
         for question in content.questions
         for name in _visible_texts(question)
     }
+    usual = {f"usual-{name}" for q in content.questions for name in content.usual_in(q)}
     topics: set[str] = set()
     for name, texts in named_texts(content):
         text = texts.get(content.own_language, "")
@@ -693,7 +716,8 @@ def _to_translate(content: DraftContent) -> Iterator[tuple[str, str]]:
             if text in topics:
                 continue
             topics.add(text)
-        if text and (not name.startswith("question-") or name in visible):
+        is_shared = not name.startswith(("question-", "usual-"))
+        if text and (is_shared or name in visible or name in usual):
             yield name, text
 
 
@@ -701,8 +725,10 @@ def _visible_texts(question: Question) -> list[str]:
     """Return the names of the texts that a question of its type shows."""
     fields = kind_of(question).fields
     keys = [option["key"] for option in question["options"]] if "options" in fields else []
+    rows = [row["key"] for row in question["rows"]] if "rows" in fields else []
     always = ("text", "help", "topic", "prefer_not_to_say_label", "does_not_apply_label")
-    return [*always, *fields, *(f"option-{key}" for key in keys)]
+    options = (f"{part}-{key}" for key in keys for part in ("option", "picture"))
+    return [*always, *fields, *options, *(f"row-{key}" for key in rows)]
 
 
 def progress(content: DraftContent, language: str) -> tuple[int, int]:

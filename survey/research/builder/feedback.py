@@ -10,7 +10,7 @@ from flask import url_for
 
 from survey.estimator import joint_precision
 from survey.mechanism import SubsetSelection
-from survey.mechanism.composition import format_epsilon, log_rounded_up
+from survey.mechanism.composition import format_epsilon, log_rounded_up, total_ratio
 from survey.questionnaire.definition import joint_mistake
 from survey.questionnaire.drafts.check import GRID_FIELDS, DraftCheck, Mistake
 from survey.questionnaire.drafts.draft import AUTOMATIC, DraftContent
@@ -36,7 +36,7 @@ from survey.research.builder.design import (
 from survey.research.builder.forms import SheetForm, fields_of
 from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
-from survey.results.plan.sentences import Responses, question_plan
+from survey.results.plan.sentences import Responses, matrix_sentence, question_plan
 from survey.settings import Caps
 
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")
@@ -48,14 +48,16 @@ class QuestionFeedback:
     """Privacy and precision of one question: a text per place on the page, empty on mistakes.
 
     `danger` warns of a question that is weak alone, and `level` is the text of the button that sets
-    its recommended privacy level. The fields from `total` to `warning` are the `Totals` of the
-    whole survey.
+    its recommended privacy level. `rows` says what a matrix costs in precision; `bounds` and
+    `danger` are then about all of its rows, and the other texts about one. The fields from `total`
+    to `warning` are the `Totals` of the whole survey.
     """
 
     epsilon: str = ""
     chance: str = ""
     bounds: str = ""
     margins: str = ""
+    rows: str = ""
     caution: str = ""
     reports: str = ""
     needed_epsilon: str = ""
@@ -91,8 +93,9 @@ def question_feedback(
         return QuestionFeedback(**totals)
     responses = Responses(planned.n, draft_check.asked.share_asked)
     plan = question_plan(question, responses.n, planned.margin, responses.share)
+    n_rows = 1 + len(draft_check.rows.get(key, ()))
     chart = ""
-    if has_chart(question):
+    if has_chart(question) and n_rows == 1:
         # Without a formula, the chart shows the saved question; its epsilon in the address tells
         # when to reload it.
         uses_formula = uses_grr(question)
@@ -106,21 +109,31 @@ def question_feedback(
     texts = asdict(plan)
     p = texts.pop("p")
     texts["epsilon"] += "" if p is None else f", truth probability {p:.3f}"
+    if n_rows > 1:
+        ratio = total_ratio([question.channel.ratio] * n_rows)
+        texts |= {
+            "epsilon": f"Each row: {texts['epsilon']}",
+            "bounds": "All rows together change the odds of a guess about someone by a factor of "
+            f"at most {odds_in_words(ratio)}. {Bounds.of(ratio).examples}",
+            "margins": "",
+            "needed_epsilon": "",
+            "rows": matrix_sentence(question, n_rows, responses),
+        }
     return QuestionFeedback(
         **texts,
         **totals,
         mechanism=mechanism_sentence(question),
         ranges=ranges_sentence(question, responses.to_question),
-        danger=danger_sentence(draft_check, question),
+        danger=danger_sentence(draft_check, key),
         level=level_remedy(recommended_levels(content, draft_check, planned, {key}), key),
         pair=pair_sentence(draft_check, question, responses.to_question),
         chart=chart,
     )
 
 
-def danger_sentence(draft_check: DraftCheck, question: BaseQuestion) -> str:
+def danger_sentence(draft_check: DraftCheck, key: int) -> str:
     """Return a warning if the report of a question alone is weak, otherwise an empty text."""
-    ratio = draft_check.asked.linked_ratios[question.id]
+    ratio = draft_check.ratio_of(key)
     if ratio <= WEAK_QUESTION_ABOVE:
         return ""
     return (
@@ -131,7 +144,7 @@ def danger_sentence(draft_check: DraftCheck, question: BaseQuestion) -> str:
 
 def pair_sentence(draft_check: DraftCheck, question: BaseQuestion, n: int) -> str:
     """Return how joint randomization changes the margins; empty without another question."""
-    by_id = {other.id: other for other in draft_check.questions.values()}
+    by_id = {id_: other for id_, (_, other) in draft_check.published.items()}
     ids = next((ids for ids in draft_check.together if question.id in ids), ())
     if question.joint and question.joint.mechanism == "half_space":
         return (

@@ -41,17 +41,17 @@ from survey.questionnaire.drafts.form_messages import (
     MECHANISM_NAMES,
     WAY_NAMES,
 )
-from survey.questionnaire.kinds import KINDS, kind_of
+from survey.questionnaire.kinds import WRITTEN_KINDS, kind_of
 from survey.questionnaire.privacy_loss import odds_in_words
 from survey.research.forms import WholeNumberField, whole_number
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
 """Longer than what can be published, so that a text that is too long is reported, not lost."""
 
-TYPE_NAMES: Mapping[str, str] = {name: kind.label for name, kind in KINDS.items()}
+TYPE_NAMES: Mapping[str, str] = {name: kind.label for name, kind in WRITTEN_KINDS.items()}
 """The names of the question types in the builder."""
 
-TYPE_ICONS: Mapping[str, str] = {name: kind.icon for name, kind in KINDS.items()}
+TYPE_ICONS: Mapping[str, str] = {name: kind.icon for name, kind in WRITTEN_KINDS.items()}
 """The icons of the question types, as SVG paths in 24 by 24 pixels."""
 
 
@@ -103,12 +103,14 @@ class QuestionForm(SheetForm):
     id = StringField("Id in downloads", [LINE])
     topic = StringField("Topic", [LINE])
     type = SelectField("Type", choices=choices(TYPE_NAMES))
+    rows = TextAreaField("Rows", [PASSAGE])
     options = FieldList(FormField(OptionForm))
     pasted = TextAreaField("Several answers", [PASSAGE])
     low = StringField(FIELD_NAMES["low"], [LINE])
     high = StringField(FIELD_NAMES["high"], [LINE])
     step = StringField(FIELD_NAMES["step"], [LINE])
     unit = StringField("Unit", [LINE])
+    slider = BooleanField(FIELD_NAMES["slider"])
     low_label = StringField(FIELD_NAMES["low_label"], [LINE])
     high_label = StringField(FIELD_NAMES["high_label"], [LINE])
     max_ticks = StringField("Maximum number of answers", [LINE])
@@ -134,8 +136,8 @@ class QuestionForm(SheetForm):
 
     def for_type(self, name: str) -> QuestionForm:
         """Remove the fields of other types, and fill in the choices of this one."""
-        self.kind = kind = KINDS[name]
-        other_fields = {field for other in KINDS.values() for field in other.fields}
+        self.kind = kind = WRITTEN_KINDS[name]
+        other_fields = {field for other in WRITTEN_KINDS.values() for field in other.fields}
         for field in other_fields - set(kind.fields):
             del self[field]
         if "options" not in kind.fields:
@@ -143,7 +145,14 @@ class QuestionForm(SheetForm):
         mechanisms = {name: MECHANISM_NAMES[name] for name in kind.mechanisms}
         self.mechanism.choices = choices({"": "Standard", **mechanisms})
         design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[kind.mechanism]
-        ways = [way for way in PRIVACY if way in design.ways]
+        # The rows of a matrix share an epsilon.
+        ways = [
+            way
+            for way in PRIVACY
+            if way in design.ways and (way == "epsilon" or not kind.is_matrix)
+        ]
+        if kind.is_matrix:
+            del self.joint
         levels = [f"{LEVEL}{epsilon}" for epsilon in LEVEL_NAMES if epsilon]
         if self.way.data not in (*PRIVACY, *levels):
             self.way.data = ""
@@ -183,6 +192,7 @@ class SurveyForm(SheetForm):
 
     title = StringField("Title", [LINE])
     slug = StringField("Short name in the address", [LINE])
+    organization = StringField("Who asks", [LINE])
     introduction = TextAreaField("Introduction", [PASSAGE])
     consent = TextAreaField("Consent", [PASSAGE])
     ethics = TextAreaField("Ethics approval", [PASSAGE])
@@ -198,6 +208,16 @@ class SurveyForm(SheetForm):
         "Accent color",
         choices=choices({"": "Standard", "blue": "Blue", "plum": "Plum", "slate": "Slate"}),
     )
+    layout = SelectField(
+        "Questions at a time",
+        choices=choices(
+            {
+                "auto": "One, in surveys of up to 20 questions",
+                "questions": "One",
+                "pages": "All questions of a page",
+            }
+        ),
+    )
     bucket = SelectField(
         "Store the date of a release",
         choices=choices({"none": "No", "week": "By week, for trends", "day": "By day"}),
@@ -206,6 +226,7 @@ class SurveyForm(SheetForm):
     questions_per_person = SelectField("Questions per respondent", [LINE], validate_choice=False)
     allow_skip_logic = BooleanField(FIELD_NAMES["allow_skip_logic"])
     kiosk = BooleanField("For shared devices: store nothing on them")
+    field_until = StringField("Field mode: last day for uploads", [LINE], widget=DateInput())
 
 
 class PlanForm(SheetForm):
@@ -402,6 +423,19 @@ def add_companions(form: QuestionForm, content: DraftContent, values: Values) ->
     form.together_with.choices = choices({"": "No other question", **others})
 
 
+def earlier_answers(
+    content: DraftContent, draft_check: DraftCheck, key: int
+) -> list[tuple[str, str]]:
+    """Return the id and text of each question whose answer a question's texts can show."""
+    sources: list[tuple[str, str]] = []
+    for page in content.pages:
+        if any(question["key"] == key for question in page.questions):
+            break
+        valid = (draft_check.questions.get(question["key"]) for question in page.questions)
+        sources += [(q.id, q.text) for q in valid if q and not q.kind.is_multiple and not q.matrix]
+    return sources
+
+
 def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool) -> None:
     """Offer the answers of a question, and the ticked ones that are not among them."""
     ticked = form.ask_options.data or () if form.ask_question.data else ()
@@ -411,11 +445,14 @@ def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool
 
 
 def _possible_parents(content: DraftContent, name: str) -> Iterator[Question]:
-    """Yield the earlier questions with options, on which a question can depend."""
+    """Yield the earlier questions with options, on which a question can depend.
+
+    A matrix has no answer of its own; a condition on one row can be written in a definition file.
+    """
     for question in content.questions:
         if question["id"] == name:
             return
-        if not kind_of(question).is_numeric:
+        if not kind_of(question).is_numeric and not kind_of(question).is_matrix:
             yield question
 
 

@@ -31,7 +31,12 @@ from survey.research.builder.design import (
     with_better_mechanism,
     with_ranges,
 )
-from survey.research.builder.draft_editor import CHANGES, DraftPages, LastChange
+from survey.research.builder.draft_editor import (
+    CHANGES,
+    DraftPages,
+    LastChange,
+    readable_contents,
+)
 from survey.research.builder.feedback import total_sentences
 from survey.research.builder.forms import (
     TYPE_ICONS,
@@ -155,8 +160,8 @@ class _OutlinePages(DraftPages):
     def _free_slug(self, slug: str) -> str:
         """Return a short name, numbered if a survey or a draft already has it."""
         used = {survey.slug for survey in self._store.surveys()}
-        drafts = (DraftContent.from_json(draft.content) for draft in self._store.drafts())
-        used |= {str(content.survey["slug"]) for content in drafts}
+        drafts = readable_contents(self._store.drafts())
+        used |= {str(content.survey["slug"]) for _, content in drafts}
         names = chain([slug], (f"{slug}-{n}" for n in count(2)))
         return next(name for name in names if name not in used)
 

@@ -16,9 +16,10 @@ from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.preview import Preview, only_question
 from survey.research.access import Route, Workspace
-from survey.research.builder.draft_editor import BUILT_IN, DraftPages
+from survey.research.builder.draft_editor import DraftPages
 from survey.research.builder.publication import Point, point_of
 from survey.research.forms import whole_number
+from survey.respondent_texts import interface_names
 
 WIDTHS = {"phone": "Phone, 390 pixels", "wide": "Computer"}
 """The widths of the frame and their names; the first is the default."""
@@ -79,7 +80,7 @@ class _PreviewPages(DraftPages):
             choice=choice,
             widths=WIDTHS,
             languages={
-                tag: BUILT_IN.get(tag, tag)
+                tag: interface_names().get(tag, tag)
                 for tag in (opened.content.own_language, *opened.content.languages)
             },
             missing=self._missing(slug, draft_check),

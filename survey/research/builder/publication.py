@@ -14,7 +14,12 @@ import numpy as np
 from flask import Response, flash, redirect, render_template, request, url_for
 
 from survey.collect.invitations import respondent_link
-from survey.collect.publication import has_same_content, publish
+from survey.collect.publication import (
+    has_same_content,
+    publish,
+    validate_field_until,
+    validate_schedule,
+)
 from survey.collect.release import utc_today
 from survey.collect.simulation import (
     MAX_SIMULATED,
@@ -122,7 +127,9 @@ class _PublicationPages(DraftPages):
         new = None
         if survey and versions:
             with suppress(DefinitionError):  # the Publish page shows this mistake
-                new = freeze(survey, versions[0].version + 1)
+                # The comparison ignores the key of field mode, but not its day.
+                field_key = old.field.key if old and old.field else b"draft"
+                new = freeze(survey, versions[0].version + 1, field_key)
         return changes_page(opened.draft, old, new)
 
     def _obstacles(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
@@ -135,6 +142,12 @@ class _PublicationPages(DraftPages):
                 freeze(draft_check.survey, 1)
             except DefinitionError as error:
                 points.append(Point(str(error), url_for("drafts.outline", slug=slug)))
+            try:
+                field_until = validate_field_until(draft_check.survey, utc_today())
+                validate_schedule(planned.schedule, field_until)
+            except DesignError as error:
+                where = url_for("drafts.texts", slug=slug, _anchor="field_until")
+                points.append(Point(str(error), where))
             name = draft_check.survey.slug
             if self._store.versions(name) and not self._gate.allows(name, "editor"):
                 points.append(

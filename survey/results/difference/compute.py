@@ -170,7 +170,9 @@ def _between_samples(
     result = DifferenceResult(survey, question, groups, n, options, missing=tuple(missing))
     if all(n) and not question.kind.is_numeric:
         (question_a, n_a, counts_a), (question_b, n_b, counts_b) = samples
-        channels = question_a.channel, question_b.channel
+        channels = [q.kind.share_channel(q) for q in (question_a, question_b)]
+        counts_a = question_a.kind.share_counts(question_a, counts_a)
+        counts_b = question_b.kind.share_counts(question_b, counts_b)
         shares = estimator.difference(
             counts_a, counts_b, *channels, n_a=n_a, n_b=n_b, level=options.level
         )

@@ -23,8 +23,14 @@ from survey.results.charts import (
     value_axis,
     with_values,
 )
+from survey.results.estimates.compute import mean_range
 from survey.results.estimates.result import QuestionResult
-from survey.results.estimates.scale_bar import diverging_chart, has_diverging_bar
+from survey.results.estimates.scale_bar import (
+    DivergingBar,
+    bars_on_one_axis,
+    diverging_chart,
+    has_diverging_bar,
+)
 from survey.results.estimates.table import EstimateRow, row_label
 from survey.results.number_format import number_format, percent, share_texts
 
@@ -50,17 +56,19 @@ def middle_chart(result: QuestionResult) -> dict[str, Any]:
 
     Raises ValueError for a question that shows neither.
     """
-    grid = result.question.grid
-    if grid is None or not result.middles:
+    if not result.middles:
         raise ValueError(f"question {result.question.id} has no mean to show")
-    low, high = grid.values[0], grid.values[-1]
+    low, high = mean_range(result.question)
+    is_ranking = result.question.kind.is_ranking
     data = [
-        chart_point(row, row.statistic.capitalize(), result.describe(row), low, high)
+        chart_point(
+            row, row.option_label or row.statistic.capitalize(), result.describe(row), low, high
+        )
         | {"value": f"{result.number_format(row).text(row.estimate)} ({_ends(result, row)})"}
         for row in result.middles
         if row.estimate is not None
     ]
-    names = " and ".join(row.statistic for row in result.middles)
+    names = "mean ranks" if is_ranking else " and ".join(row.statistic for row in result.middles)
     title = f"Estimated {names} with {result.options.percent} intervals: {result.question.text}"
     return dot_chart(title, data, value_axis(result.question, low, high))
 
@@ -125,6 +133,27 @@ def mean_text(result: QuestionResult) -> str:
     if row is None or row.estimate is None:
         return ""
     return f"Mean: {_value(*row_texts(result, row))}"
+
+
+class MatrixSummary(NamedTuple):
+    """The rows of a matrix together: its text, and the result, bar and mean of each row."""
+
+    text: str
+    rows: tuple[tuple[QuestionResult, DivergingBar | None, str], ...]
+
+
+def matrix_summary(
+    results: Sequence[QuestionResult], first: QuestionResult
+) -> MatrixSummary | None:
+    """Return the summary of a matrix whose first row is `first`, otherwise None."""
+    matrix = first.question.matrix
+    if matrix is None:
+        return None
+    rows = [r for r in results if r.question.matrix and r.question.matrix.id == matrix.id]
+    if rows[0] is not first:
+        return None
+    bars = bars_on_one_axis(rows)
+    return MatrixSummary(matrix.text, tuple(zip(rows, bars, map(mean_text, rows), strict=True)))
 
 
 def has_chart(result: QuestionResult, part: str) -> bool:
@@ -225,20 +254,21 @@ def _ordered(result: QuestionResult, rows: Sequence[EstimateRow]) -> tuple[Rows,
     return answers, [row for row in rows if row.option_id in ids]
 
 
-def middle_bars(result: QuestionResult, true_mean: float | None = None) -> Bars:
+def middle_bars(
+    result: QuestionResult, true_means: Mapping[str, float] = MappingProxyType({})
+) -> Bars:
     """Return mean and median on a ruler from the smallest to the largest answer.
 
-    Raises ValueError for a question without a mean.
+    Mean ranks are on a ruler from the first place to the last. Raises ValueError for a question
+    without a mean. `true_means` are those of a test run: the mean under "", the mean rank of an
+    option under its id.
     """
-    grid = result.question.grid
-    if grid is None:
-        raise ValueError(f"question {result.question.id} has no mean to show")
-    low, high = grid.values[0], grid.values[-1]
+    low, high = mean_range(result.question)
 
     def bar(row: EstimateRow) -> Bar:
         start = low if row.conf_low is None else row.conf_low
         end = high if row.conf_high is None else row.conf_high
-        true_value = true_mean if row.statistic == "mean" else None
+        true_value = None if row.statistic == "median" else true_means.get(row.option_id)
         return Bar(
             row_label(row),
             *row_texts(result, row),

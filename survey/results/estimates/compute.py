@@ -39,6 +39,7 @@ class QuestionEstimates:
     answered  one number per substantive option; None also if hardly anybody answered
     spread    shares of the histogram cells of a number or date
     mean      of questions whose answers are numbers or scores; median likewise
+    mean_ranks  one per option of a ranking; empty for other questions
     has_distribution  whether the question's design allows spread and median at all
     """
 
@@ -48,6 +49,7 @@ class QuestionEstimates:
     answered: estimator.AnsweredShares | None = None
     spread: estimator.Histogram | None = None
     mean: estimator.Mean | None = None
+    mean_ranks: tuple[estimator.Mean, ...] = ()
     median: estimator.Quantiles | None = None
     has_distribution: bool = True
 
@@ -59,16 +61,18 @@ def estimate_question(
     c = np.asarray(counts, dtype=np.int64)
     if not n_asked:
         return no_estimates(question)
-    shares = _shares(question, n_asked, c, options) if question.options else None
+    share_counts = question.kind.share_counts(question, c)
+    shares = _shares(question, n_asked, share_counts, options) if question.options else None
     has_base = shares is not None and bool(substantive_options(question))
     spread, median_estimate, has_distribution = _distribution(question, c, options)
     return QuestionEstimates(
-        supports=_supports(question, c),
+        supports=_supports(question, share_counts),
         base=_base(question),
         shares=shares,
-        answered=_answered(question, n_asked, c, options) if has_base else None,
+        answered=_answered(question, n_asked, share_counts, options) if has_base else None,
         spread=spread,
         mean=question_mean(question, c, options),
+        mean_ranks=_mean_ranks(question, c, options),
         median=median_estimate,
         has_distribution=has_distribution,
     )
@@ -80,6 +84,8 @@ def no_estimates(question: PublishedQuestion) -> QuestionEstimates:
 
 
 def _base(question: PublishedQuestion) -> str:
+    if question.kind.is_ranking:
+        return "answered" if opt_outs(question) else "all"
     return "answered" if None in truth_values(question) else "all"
 
 
@@ -101,6 +107,27 @@ def question_mean(
         return estimator.mean(counts, channel, values, level=options.level)
     except NoBaseError:
         return None
+
+
+def mean_range(question: PublishedQuestion) -> tuple[float, float]:
+    """Return the smallest and largest possible mean, or mean rank; ValueError if there is none."""
+    if question.kind.is_ranking:
+        return 1.0, float(question.kind.count_ranked(question))
+    if question.grid is None:
+        raise ValueError(f"question {question.id} has no mean to show")
+    return question.grid.values[0], question.grid.values[-1]
+
+
+def _mean_ranks(
+    question: PublishedQuestion, counts: Integers, options: IntervalOptions
+) -> tuple[estimator.Mean, ...]:
+    """Return the mean rank of each option; empty if it is no ranking, or hardly anybody ranked."""
+    channel = question.channel
+    if not question.kind.is_ranking or not isinstance(channel, WeightTable):
+        return ()
+    return estimator.mean_ranks(
+        counts, channel, level=options.level, simultaneous=options.simultaneous
+    )
 
 
 def _distribution(
@@ -140,7 +167,7 @@ def _shares(
     question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
 ) -> estimator.Proportions | None:
     """Return one share per option; None if different shares give the same reports."""
-    channel = question.channel
+    channel = question.kind.share_channel(question)
     arguments: dict[str, Any] = {
         "level": options.level,
         "simultaneous": options.simultaneous,
@@ -177,7 +204,7 @@ def _answered(
     try:
         return estimator.answered_shares(
             counts,
-            question.channel,
+            question.kind.share_channel(question),
             opt_outs(question),
             n=None if patterns else n_asked,
             patterns=patterns,
@@ -195,7 +222,12 @@ def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None
     Reports of a table name options if there are as many reports as options; opt-out options
     always have a separate report.
     """
-    channel, k = question.channel, len(question.options)
+    channel, k = question.kind.share_channel(question), len(question.options)
+    if question.kind.is_ranking:
+        # The report after the ordinary options, if there is one more, states an order.
+        n_ranked = k - len(opt_outs(question))
+        by_code = counts.tolist()
+        return tuple(by_code[:n_ranked] + by_code[len(by_code) - (k - n_ranked) :])
     if isinstance(channel, TickChannel):
         return tuple(counts[-k:].tolist())
     if question.by_patterns:
@@ -236,7 +268,8 @@ def share_details(question: PublishedQuestion, shares: estimator.Proportions) ->
     """Return the details of each option of a question whose answers are options."""
     split = estimator.margin_split(shares)
     patterns = question.patterns if question.by_patterns else None
-    bounds = estimator.poisoning(shares, question.channel, patterns=patterns)
+    channel = question.kind.share_channel(question)
+    bounds = estimator.poisoning(shares, channel, patterns=patterns)
     columns: dict[str, Any] = {
         "unbiased": shares.estimate,
         "display": shares.mle,

@@ -145,6 +145,8 @@ class QuestionResult:
     @property
     def mean(self) -> EstimateRow | None:
         """The row of the mean, if the answers are numbers or scores."""
+        if self.question.kind.is_ranking:
+            return None
         return next(iter(self.parts["mean"].rows), None)
 
     @property
@@ -154,7 +156,7 @@ class QuestionResult:
 
     @property
     def middles(self) -> tuple[EstimateRow, ...]:
-        """The rows of mean and median that are shown."""
+        """The rows of mean and median, or of mean ranks, that are shown."""
         parts = (self.parts["mean"], self.parts["median"])
         return tuple(row for part in parts if part.is_listed for row in part.rows)
 
@@ -179,6 +181,8 @@ class QuestionResult:
         if self.failure:
             return [] if self.shares else [self.failure]
         parts = (self.parts["mean"], self.parts["median"])
+        if self.question.kind.is_ranking:
+            return [text] if (text := parts[0].caveat(closed=closed)) else []
         if {part.disclosure for part in parts} == {"caution"}:
             return ["Low precision for mean and median: the intervals are wide."]
         return [text for part in parts if (text := part.caveat(closed=closed))]
@@ -239,6 +243,9 @@ class QuestionResult:
             # Three significant digits: the exact number says nothing more.
             n_asked = round(self.n_asked, 3 - len(str(self.n_asked)))
             notes.append(f"A random {n_asked:,} of {self.n:,} respondents were asked.")
+        if self.question.kind.is_ranking:
+            last = self.question.kind.count_ranked(self.question)
+            notes.append(f"Shares of first places; mean ranks from 1 (first) to {last} (last).")
         if self.question.kind.is_multiple:
             notes.append("Several answers possible: shares do not add up to 100%.")
         channel = self.question.channel
@@ -382,12 +389,14 @@ def _build_result(
     rows, question = question_rows(context), context.question
     has_mean = bool(rows["mean"])
     has_distribution = context.estimates.has_distribution and not failure
-    shares_name = "the shares" if question.kind.is_ordered else "the share who did not answer"
+    has_options = question.kind.is_ordered or question.kind.is_ranking
+    shares_name = "the shares" if has_options else "the share who did not answer"
+    mean_name = "the mean ranks" if question.kind.is_ranking else "the mean"
     names = {
         "shares": shares_name if has_mean else "",
         "answered": "shares among those who answered",
         "spread": "the histogram",
-        "mean": "the mean" if has_mean else "",
+        "mean": mean_name if has_mean else "",
         "median": "the median",
     }
     estimable = {"shares": has_shares, "spread": has_distribution, "median": has_distribution}

@@ -80,10 +80,13 @@ def has_diverging_bar(result: QuestionResult) -> bool:
 
 
 def diverging_bar(
-    result: QuestionResult, true_shares: Mapping[str, float] = MappingProxyType({})
+    result: QuestionResult,
+    true_shares: Mapping[str, float] = MappingProxyType({}),
+    end: float = AXIS_STEP,
 ) -> DivergingBar:
     """Return the bar: lower answers to the left of the middle, higher ones to the right.
 
+    The axis reaches at least to `end` on each side, so that several bars can have the same axis.
     With an odd number of answers, half of the middle answer is on each side. Shares are among all
     respondents, as in the table. Raises ValueError for a question without such a bar.
     """
@@ -95,7 +98,7 @@ def diverging_bar(
     half = len(answers) / 2
     below = sum(shares[place] * min(max(half - i, 0.0), 1.0) for i, place in enumerate(answers))
     above = sum(shares.values()) - below
-    end = max(AXIS_STEP * math.ceil(max(below, above) / AXIS_STEP - 1e-9), AXIS_STEP)
+    end = max(AXIS_STEP * math.ceil(max(below, above) / AXIS_STEP - 1e-9), end)
 
     def segment(place: int, start: float = 0.0, shade: str = "") -> Segment:
         row = result.shares[place]
@@ -119,6 +122,17 @@ def diverging_bar(
     ticks = tuple((50 + 50 * i / n_steps, percent(AXIS_STEP * abs(i))) for i in steps)
     gaps = [abs(shares[place] - (result.shares[place].estimate or 0.0)) for place in answers]
     return DivergingBar(tuple(segments), tuple(apart), ticks, max(gaps) > SIGNIFICANT)
+
+
+def bars_on_one_axis(results: Sequence[QuestionResult]) -> list[DivergingBar | None]:
+    """Return the bars of several scales on the same axis; None for each that has no bar."""
+    can_show = [has_diverging_bar(result) for result in results]
+    bars = [diverging_bar(r) for r, is_shown in zip(results, can_show, strict=True) if is_shown]
+    end = max((AXIS_STEP * (len(bar.ticks) // 2) for bar in bars), default=AXIS_STEP)
+    return [
+        diverging_bar(result, end=end) if is_shown else None
+        for result, is_shown in zip(results, can_show, strict=True)
+    ]
 
 
 def _opt_outs(result: QuestionResult) -> set[str]:

@@ -104,7 +104,7 @@ def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
 
 def fabrication_remark(shares: estimator.Proportions, question: PublishedQuestion) -> str:
     """State how few fabricated reports could shift some share by the widest margin of error."""
-    bounds = estimator.poisoning(shares, question.channel)
+    bounds = estimator.poisoning(shares, question.kind.share_channel(question))
     n_fakes = int(bounds.fakes_for(bounds.margin.max()).min())
     return (
         f"{_fabricated(n_fakes, bounds.n)} could shift an estimate by the widest margin of error "

@@ -12,11 +12,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from survey.estimator import AnsweredShares, Disclosure, Proportions
+from survey.estimator import AnsweredShares, Disclosure, Mean, Proportions
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.results.display_status import FLAGS, NO_BASE, SUPPRESSED, numbers_at
-from survey.results.estimates.compute import QuestionEstimates, histogram_cells
+from survey.results.estimates.compute import QuestionEstimates, histogram_cells, mean_range
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
 from survey.results.number_format import (
@@ -61,6 +61,7 @@ MECHANISMS: Mapping[str, str] = MappingProxyType(
         "sampled_options": "randomized response of sampled options",
         "half_space": "randomized response of all options in a half-space",
         "subsets": "generalized randomized response over sets",
+        "first_or_order": "first choice or order",
     }
 )
 """The names of mechanisms in CSV, by their name in a definition."""
@@ -71,7 +72,8 @@ class EstimateRow:
     """One estimate: the share of an option or histogram cell, a mean, or a median.
 
     option_id, option_label  the option or cell; empty for statistics of the whole question
-    statistic           share, mean or median
+    statistic           share, mean or median; mean_rank of an option of a ranking, whose shares
+                        are those of first places
     base                all, or answered: only answers, without opt-outs such as "prefer not to say"
     n_reports           reports the estimate is based on: all, or those that include the question
     report_count        reports that name the option, if reports name options; else None
@@ -160,7 +162,7 @@ def question_rows(context: RowContext) -> dict[str, tuple[EstimateRow, ...]]:
             **NO_NUMBERS,
             "option_id": item.id if item else "",
             "option_label": item.label if item else "",
-            "statistic": part if item is None else "share",
+            "statistic": _statistic(question, part, item),
             "base": base,
             "flag": flag,
             **numbers,
@@ -181,11 +183,18 @@ def question_rows(context: RowContext) -> dict[str, tuple[EstimateRow, ...]]:
             row("spread", base, cell, _cell_numbers(context, place))
             for place, cell in enumerate(histogram_cells(question))
         ],
-        "mean": [row("mean", base, None, _mean_numbers(estimates))],
+        "mean": [row("mean", base, None, _mean_numbers(estimates.mean))],
         "median": [row("median", base, None, _median_numbers(estimates))],
     }
     if not truth_values(question):
         rows |= {"mean": [], "median": []}
+    if question.kind.is_ranking:
+        ranked = question.kind.count_ranked(question)
+        means = estimates.mean_ranks or (None,) * ranked
+        rows["mean"] = [
+            row("mean", base, option, _mean_numbers(mean))
+            for option, mean in zip(options[:ranked], means, strict=True)
+        ]
     return {part: tuple(part_rows) for part, part_rows in rows.items()}
 
 
@@ -194,8 +203,7 @@ def _unknown_numbers(question: PublishedQuestion, part: str) -> Numbers:
 
     Such a result is shown like any other: hiding it would select the surveys that show estimates.
     """
-    numbers = [value for value in truth_values(question) if value is not None]
-    low, high = (min(numbers), max(numbers)) if part in ("mean", "median") else (0.0, 1.0)
+    low, high = mean_range(question) if part in ("mean", "median") else (0.0, 1.0)
     return {"conf_low": low, "conf_high": high, "method": NO_BASE}
 
 
@@ -231,11 +239,17 @@ def _cell_numbers(context: RowContext, place: int) -> Numbers:
     }
 
 
-def _mean_numbers(estimates: QuestionEstimates) -> Numbers:
-    if estimates.mean is None:
+def _statistic(question: PublishedQuestion, part: str, item: Option | Cell | None) -> str:
+    if item is None:
+        return part
+    return "mean_rank" if question.kind.is_ranking and part == "mean" else "share"
+
+
+def _mean_numbers(mean: Mean | None) -> Numbers:
+    if mean is None:
         return {}
     names = (*ESTIMATED, "method")
-    return {name: getattr(estimates.mean, name) for name in names if name != "mle"}
+    return {name: getattr(mean, name) for name in names if name != "mle"}
 
 
 def _median_numbers(estimates: QuestionEstimates) -> Numbers:
@@ -269,6 +283,8 @@ def row_label(row: EstimateRow) -> str:
     """Return the option or cell of a row, or "Mean" or "Median"."""
     if row.statistic == "share":
         return row.option_label
+    if row.statistic == "mean_rank":
+        return f"Mean rank of “{row.option_label}”"
     base = " of those who answered" if row.base == "answered" else ""
     return f"{row.statistic.capitalize()}{base}"
 

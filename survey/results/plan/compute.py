@@ -95,7 +95,9 @@ def plans_mean(question: PublishedQuestion) -> bool:
 
 
 def value_range(question: PublishedQuestion) -> float:
-    """Return the largest minus the smallest value of the grid, in the answer's unit."""
+    """Return the largest minus the smallest value of the grid, or rank, in the answer's unit."""
+    if question.kind.is_ranking:
+        return question.kind.count_ranked(question) - 1.0
     return question.grid.values[-1] - question.grid.values[0] if question.grid else math.nan
 
 
@@ -120,7 +122,8 @@ def share_margin(question: PublishedQuestion, n: int, share: float) -> float:
         in_patterns = sum(0 in pattern for pattern in question.patterns)
     no_answers = len(opt_outs(question))
     answers = len(question.options) - no_answers
-    return _share_margin(question.channel, answers, no_answers, in_patterns, n, share)
+    channel = question.kind.share_channel(question)
+    return _share_margin(channel, answers, no_answers, in_patterns, n, share)
 
 
 @lru_cache(maxsize=expected.CACHED_MARGINS)
@@ -159,9 +162,9 @@ def _share_margin(
 
 
 def mean_margin(question: PublishedQuestion, n: int) -> float:
-    """Return the planned margin of the mean in the answer's unit, nan if there is no mean."""
+    """Return the planned margin of the mean, or of a mean rank, in its unit; nan without one."""
     channel = single_code_channel(question)
-    if channel is None or question.grid is None:
+    if channel is None or math.isnan(value_range(question)):
         return math.nan
     return value_range(question) * expected.mean_margin(channel, len(opt_outs(question)), n, LEVEL)
 

@@ -170,6 +170,7 @@ def compare_bins(question: BaseQuestion, epsilon: Fraction, responses: int) -> B
 
 def share_variance(question: PublishedQuestion, channel: AnyChannel, share: float) -> float:
     """Return n Var of the least precise option's share; the others are equally frequent."""
+    channel = question.kind.share_channel(replace(question, channel=channel))
     if isinstance(channel, WeightTable):
         return _table_variance(channel, channel.truths - len(opt_outs(question)), share)
     if isinstance(channel, BitVector):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from survey.errors import ChannelError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.planning.expected_margin import PLANNED_NO_ANSWER
@@ -16,6 +18,7 @@ from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import WeightTable
 from survey.mechanism.composition import format_epsilon
 from survey.mechanism.exact_numbers import format_fraction
+from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (
@@ -108,6 +111,11 @@ def _chance(question: PublishedQuestion) -> str:
     """Return how often responses state an option, for people with and without that answer."""
     ranges = _support_ranges(question)
     if ranges is None:
+        if question.kind.is_ranking:
+            return (
+                "A response names one answer as the first, or puts a few answers, drawn at random, "
+                "in order. Every statement can result from every answer."
+            )
         unit = "point" if question.kind.is_ordered else "number"
         return (
             f"A response states a {unit} near the true answer or far from it. Every {unit} can "
@@ -144,7 +152,7 @@ def _support_ranges(question: PublishedQuestion) -> tuple[Range, Range] | None:
     if not isinstance(channel, WeightTable) or question.kind.is_numeric:
         chances = frequencies(question)
         return chances and ((chances[0], chances[0]), (chances[1], chances[1]))
-    if channel.reports != channel.truths:
+    if question.kind.is_ranking or channel.reports != channel.truths:
         return None
     diagonal = np.diag(channel.weights)
     off_diagonal = channel.weights[~np.eye(channel.truths, dtype=bool)]
@@ -180,8 +188,9 @@ def _margins(question: PublishedQuestion, responses: Responses) -> str:
     n = responses.to_question
     condition = ""
     if opt_outs(question):
+        subject = "These margins refer" if question.kind.is_ranking else "This margin refers"
         condition = (
-            " This margin refers to the people who answer; the plan assumes that "
+            f" {subject} to the people who answer; the plan assumes that "
             f"{PLANNED_NO_ANSWER:.0%} do not."
         )
     if planned_margin(question, n) > USELESS_MARGIN:
@@ -193,9 +202,16 @@ def _margins(question: PublishedQuestion, responses: Responses) -> str:
             f"equally frequent.{condition}"
         )
     middle, rare = (_points(share_margin(question, n, share)) for share in SHARES)
+    share, ranks = "share", ""
+    if question.kind.is_ranking:
+        share = "share of first places"
+        ranks = (
+            f" The margin of a mean rank is ±{_in_unit(question, mean_margin(question, n))} if all "
+            "orders are equally frequent."
+        )
     return (
-        f"With {responses}, the margin of error is ±{middle} points for a share near 50% and "
-        f"±{rare} points for one near 10%.{condition}"
+        f"With {responses}, the margin of error is ±{middle} points for a {share} near 50% and "
+        f"±{rare} points for one near 10%.{ranks}{condition}"
     )
 
 
@@ -212,6 +228,36 @@ def _caution(question: PublishedQuestion, responses: Responses) -> str:
     unit = "% of the range" if plans_mean(question) else " points"
     wide = f"{100 * WIDE_MARGIN:.0f}{unit}"
     return f"Too wide: above ±{wide}. {remedy}" if margin > WIDE_MARGIN else ""
+
+
+def matrix_sentence(row: BaseQuestion, rows: int, responses: Responses) -> str:
+    """Return what dividing an epsilon among the rows of a matrix costs in precision.
+
+    `row` is one of them. With R rows each has epsilon/R, so that its margin is about R times that
+    of a single question. If each person is asked one row instead, a row has the whole epsilon and
+    n/R responses, and its margin is about sqrt(R) times that: smaller.
+    """
+    epsilon, n = (row.epsilon or ALL) * rows, responses.to_question
+    published = to_published(row)
+
+    def margin(share: Fraction, n_responses: int) -> str:
+        channel = DESIGNS[row.design].ways["epsilon"](row.answer_space, share)
+        value = planned_margin(replace(published, channel=channel), max(n_responses, 1))
+        if value > USELESS_MARGIN:
+            return "too wide to be useful"
+        return _describe_margin(published, value)
+
+    with suppress(ChannelError):
+        fewer = (rows + 1) // 2
+        half = f" With {fewer} rows, it would be {margin(epsilon / fewer, n)}." if fewer > 1 else ""
+        return (
+            f"Each of the {rows} rows gets epsilon {format_epsilon(float(epsilon / rows))}; its "
+            f"margin with {responses} is {margin(epsilon / rows, n)}.{half} A single question with "
+            f"the whole epsilon would have {margin(epsilon, n)}. Fewer rows narrow the margins. "
+            f"To narrow them most, write the rows as {rows} separate scales and ask each person "
+            f"one of them: {margin(epsilon, n // rows)} at the same privacy loss."
+        )
+    return ""
 
 
 def is_imprecise(question: BaseQuestion, n: int) -> bool:

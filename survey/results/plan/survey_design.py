@@ -460,6 +460,7 @@ class _Builder:
     def _can_join(self, question: BaseQuestion) -> bool:
         return (
             question.kind.is_single
+            and question.matrix is None
             and question.mechanism in (None, GRR)
             and len(self._linked_groups[question.id]) == 1
         )

@@ -46,7 +46,7 @@ def list_bases(store: Store, survey: PublishedSurvey) -> dict[str, str]:
 def weightable_questions(survey: PublishedSurvey) -> list[PublishedQuestion]:
     """Return the questions that have shares to weight."""
     questions = survey.definition.questions
-    return [question for question in questions if not question.kind.is_numeric]
+    return [question for question in questions if question.kind.is_listed]
 
 
 def list_categories(store: Store, survey: PublishedSurvey, by: str) -> list[Category]:
@@ -73,6 +73,8 @@ def compute_weighting(
     categories = list_categories(store, survey, request.by)
     population = parse_margins(request.margins, categories, request.unit)
     question = find_question(survey, request.question)
+    if question.kind.is_ranking:
+        raise CountsError(f"“{question.text}” is a ranking, whose shares cannot be weighted")
     if question.kind.is_numeric:
         raise CountsError(f"“{question.text}” is a number: only shares of options can be weighted")
     if request.by == BY_GROUP:

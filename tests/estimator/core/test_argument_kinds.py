@@ -13,11 +13,13 @@ import survey.estimator as estimator
 from survey.errors import SurveyError
 from survey.mechanism import BitVector, SubsetSelection, grr
 from survey.mechanism.numeric import geometric, one_bit
+from survey.mechanism.ranking import first_or_order
 from tests.cases import each_case
 
 COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
 BITS = BitVector(2, 2, 3, 1)
 SETS = SubsetSelection(k=4, d=2, T=3, L=1)
+RANKS = {"counts": [300, 150, 150, 200, 100, 200, 100, 150, 150], "channel": first_or_order(3, 1)}
 NOISE, ONE_BIT = geometric(4, 2, no_answers=0), one_bit(11, 1, no_answers=1)
 TABLE, PATTERNS = [[3000, 2000], [2000, 3000]], [[0], [1], [0, 1]]
 SHARES = estimator.proportions([700, 1300], COIN)
@@ -127,6 +129,7 @@ RIGHT = {
         name: estimator.mean(counts, COIN, [0, 1])
         for name, counts in (("a", [70, 130]), ("b", [100, 100]))
     },
+    "mean_ranks": {**RANKS, "simultaneous": False},
     "median": NUMBERS,
     "multilevel_shares": {
         "counts": [[60, 40], [40, 60], [45, 15], [50, 50]],
@@ -174,6 +177,7 @@ RIGHT = {
         "n": None,
     },
     "raking_weights": {"reports": [[10, 20], [40, 10]], "margins": [[3, 2], [1, 4]]},
+    "ranking": {**RANKS, "simultaneous": False},
     "reconciled": {"estimate": JOINT, "covariance": COVARIANCE, "margins": MARGINS},
     "reconciled_crosstab": {
         "joint_counts": [[40, 20], [15, 25]],

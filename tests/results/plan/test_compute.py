@@ -9,6 +9,7 @@ from survey.results.plan.compute import planned_margin
 from tests.benchmarks.planned_margins import (
     NUMBER,
     QUARTER,
+    RANKING,
     SCALE,
     TICKS,
     Case,
@@ -27,6 +28,11 @@ CASES = {
     "scale": ({**SCALE, "mechanism": "geometric"}, "3", True, "share .1", 2000),
     "mean of a scale": (SCALE, "2", True, "mean", 500),
     "mean of a number": ({**NUMBER, "mechanism": "hybrid"}, "1", True, "mean", 1000),
+    "mean rank": (RANKING, "2", True, "mean", 1000),
+    "mean rank of reports of whole orders": (
+        {**RANKING, "options": RANKING["options"][:3]}, "3", False, "mean", 300,
+    ),
+    "first places": (RANKING, "3", True, "share .5", 2000),
     "cells": ({**NUMBER, "mechanism": "square_wave"}, "4", True, "widest cell", 2000),
 }  # fmt: skip
 

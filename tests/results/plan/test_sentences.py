@@ -10,10 +10,12 @@ from fractions import Fraction
 import pytest
 from pydantic import TypeAdapter
 
+from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import Question
 from survey.questionnaire.loading import load
 from survey.results.plan.compute import (
+    mean_margin,
     planned_margin,
     required_design,
     required_responses,
@@ -134,6 +136,18 @@ def test_margins_among_those_who_answer_are_described_as_such():
     ):
         planned = question(type="yes_no", epsilon=1, prefer_not_to_say=opt_out)
         assert question_plan(planned, 1_000, 0.05).margins.endswith(ending)
+
+
+def test_the_margins_of_a_ranking_include_those_of_mean_ranks():
+    planned = question(type="ranking", options=ABC, epsilon=2, prefer_not_to_say=True)
+    margin = mean_margin(to_published(planned), 1_000)
+    # Without randomization, ranks from 1 to 3 have the variance 2/3; of 1,000 people, 900 answer.
+    assert 1.96 * math.sqrt(2 / 3 / 900) < margin < 0.2
+    assert question_plan(planned, 1_000, 0.05).margins.endswith(
+        f"near 10%. The margin of a mean rank is ±{rounded(margin, decimals=1, digits=2)} if all "
+        "orders are equally frequent. These margins refer to the people who answer; the plan "
+        "assumes that 10% do not."
+    )
 
 
 @each_case("kind", TYPES)

@@ -1,0 +1,454 @@
+/**
+ * The entry point of field mode: one tablet, one survey, many people, days without a network.
+ *
+ * Nothing here depends on a clock: uploads follow from events and from short timers, and whether a
+ * report comes too late is for the server to say.
+ */
+
+import { loadDefinition } from "./definition.js";
+import { translateDefinition } from "./definition-structure.js";
+import {
+  askBeforeLoss,
+  createDisplay,
+  leaveOnShift,
+  restartWhenIdle,
+  toolbar,
+  translationNotice,
+} from "./display.js";
+import { element } from "./dom.js";
+import { countUsed, openStorage, RESERVE, SLOTS } from "./fieldwork-queue.js";
+import { storeFieldWords } from "./fieldwork-texts.js";
+import { createSealer, queueFile, uploadQueue } from "./fieldwork-upload.js";
+import {
+  deskButton,
+  deskView,
+  notStoredView,
+  prepareView,
+  problemView,
+  removeView,
+  storedView,
+  storingView,
+} from "./fieldwork-view.js";
+import { checkLink, parseLink, SLUG } from "./link.js";
+import { createNavigation } from "./navigation.js";
+import { createEarlierSurveys } from "./outbox.js";
+import { createUniformBelow, drawBytes } from "./random.js";
+import { makeReport } from "./report.js";
+import { selectLanguage } from "./texts.js";
+import { fetchDefinition, fetchWords, obstacleOf } from "./transport.js";
+import { obstacleView } from "./view-delivery.js";
+import { createVisit } from "./visit.js";
+import { availableWords, preferredLanguage } from "./words.js";
+
+/**
+ * @typedef {import("./answers.js").Answers} Answers
+ * @typedef {import("./answers.js").Drawn} Drawn
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./dom.js").View} View
+ * @typedef {import("./fieldwork-queue.js").FieldStorage} FieldStorage
+ * @typedef {import("./fieldwork-queue.js").Installed} Installed
+ * @typedef {import("./fieldwork-queue.js").Queue} Queue
+ * @typedef {import("./fieldwork-texts.js").FieldKey} FieldKey
+ * @typedef {import("./random.js").GetRandomValues} GetRandomValues
+ * @typedef {{storage: FieldStorage, installed: Installed, original: Definition,
+ *   survey: {definition: Definition}, sealer: import("./fieldwork-upload.js").Sealer}} Tablet
+ */
+
+/** Seconds until another attempt to upload, while the page stays open. */
+const RETRY_SECONDS = 300;
+
+/** The queue is written anew while its last state exists: the browser must have room for several. */
+const ROOM = 8;
+
+const link = parseLink(location.hash);
+const linkedSlug = new URLSearchParams(location.hash.slice(1)).get("slug") ?? "";
+const collector = document.querySelector('meta[name="collector"]')?.getAttribute("content") ?? "";
+const display = createDisplay(/** @type {HTMLElement} */ (document.getElementById("survey")));
+
+/** The browser's promises about storage, which Safari 15.0 lacks. */
+const { storage: room } = /** @type {Partial<Navigator>} */ (navigator);
+
+/** Whether this page holds a report that is not stored yet. */
+let isStoring = false;
+
+/** Whether the browser must ask before it closes or reloads the page. */
+let losesAnswers = () => false;
+
+function reload() {
+  losesAnswers = () => false;
+  location.reload();
+}
+
+/** @type {GetRandomValues} */
+const getRandomValues = (array) => crypto.getRandomValues(array);
+
+/** Show the interface in the first of these languages that it has. @param {readonly string[]} languages */
+function showIn(languages) {
+  selectLanguage(document, languages);
+  document.getElementById("version")?.replaceChildren(...translationNotice());
+}
+
+async function open() {
+  await loadWords();
+  showIn(navigator.languages);
+  /** @type {FieldStorage} */
+  let storage;
+  try {
+    storage = await openStorage(window.indexedDB);
+  } catch {
+    display.show(() => problemView("fieldwork.noStorage"));
+    return;
+  }
+  const { installed } = await storage.read();
+  if (installed) await startTablet(storage, installed);
+  else if (linkedSlug === "") display.show(() => problemView("fieldwork.notPrepared"));
+  else await offerPreparation(storage);
+}
+
+/** Load the texts in all languages; after the preparation, they are on the tablet. */
+async function loadWords() {
+  const own = new Map(
+    availableWords({
+      querySelectorAll: () => document.querySelectorAll('meta[name="field-words"]'),
+    }).map((file) => [file.language, file]),
+  );
+  const words = availableWords(document).map(async (file) => {
+    const ownFile = own.get(file.language) ?? file;
+    const [texts, ownTexts] = await Promise.all([
+      fetchWords(fetch, file),
+      fetchWords(fetch, ownFile),
+    ]);
+    return { language: file.language, texts, own: ownTexts };
+  });
+  storeFieldWords(await Promise.all(words));
+}
+
+/** Load the survey of the link and offer to install it. @param {FieldStorage} storage */
+async function offerPreparation(storage) {
+  try {
+    checkLink({ ...link, invitation: "", stratum: "", hadInvitation: link.prefix === "" });
+    const isSlug = SLUG.test(linkedSlug);
+    const server = `${collector}/s/${linkedSlug}`;
+    const bytes = await fetchDefinition(fetch, isSlug ? `${server}/definition.json` : "");
+    const original = await loadDefinition(
+      bytes,
+      linkedSlug,
+      { ...link, ...NO_INVITATION },
+      crypto.subtle,
+    );
+    if (!hasFieldMode(original)) return display.show(() => problemView("fieldwork.noField"));
+    const survey = createSurvey(original);
+    const installed = { slug: linkedSlug, server, bytes };
+    const onPrepare = () => prepare({ storage, installed, original });
+    display.show(() => prepareView(survey.definition, onPrepare));
+  } catch (error) {
+    display.show(() => obstacleView({ reason: obstacleOf(error), onTryAgain: reload }));
+  }
+}
+
+/** A point of P-256 in 65 bytes, of which the first is 4, in base64url. */
+const FIELD_KEY = /^B[A-P][\w-]{84}[048AEIMQUYcgkosw]$/;
+const FIELD_DAY = /^\d{4}-\d\d-\d\d$/;
+
+/** Whether a survey is made for field mode. @param {Definition} definition */
+function hasFieldMode({ field, kiosk, access }) {
+  const isWhole = FIELD_KEY.test(field?.key ?? "") && FIELD_DAY.test(field?.until ?? "");
+  return isWhole && kiosk && access === "open";
+}
+
+const NO_INVITATION = { invitation: "", stratum: "", hadInvitation: false };
+
+/**
+ * Install the client's files and the survey. Nobody can answer before all of it is on the tablet.
+ *
+ * @param {Pick<Tablet, "storage" | "installed" | "original">} tablet
+ */
+async function prepare({ storage, installed, original }) {
+  try {
+    const sealer = createSealer(crypto.subtle, original);
+    const dummies = await sealer.dummies(SLOTS);
+    await room?.persist?.();
+    const { quota = 0, usage = 0 } = (await room?.estimate?.()) ?? {};
+    const needed = ROOM * SLOTS * dummies[0].length;
+    if (quota > 0 && quota - usage < needed) {
+      return display.show(() => problemView("fieldwork.noStorage"));
+    }
+    await installWorker();
+    await storage.install(installed, dummies);
+    const { queue } = await storage.read();
+    if (queue?.used.length !== SLOTS) throw new Error("the queue was not stored");
+    history.replaceState(null, "", location.pathname);
+    reload();
+  } catch {
+    display.show(() => problemView("fieldwork.prepareFailed", reload));
+  }
+}
+
+/** Install the service worker; resolves when it has stored all files. */
+async function installWorker() {
+  /** @type {any} */
+  const { trustedTypes } = window;
+  const policy = trustedTypes?.createPolicy("field", { createScriptURL: () => "worker.js" });
+  const address = policy ? policy.createScriptURL("") : "worker.js";
+  const registration = await navigator.serviceWorker.register(address, { updateViaCache: "none" });
+  const worker = registration.installing ?? registration.waiting;
+  if (registration.active || !worker) return;
+  await new Promise((resolve, reject) => {
+    worker.addEventListener("statechange", () => {
+      if (worker.state === "activated") resolve(true);
+      if (worker.state === "redundant") reject(new Error("the files could not be stored"));
+    });
+  });
+}
+
+/**
+ * Show the survey in the browser's language, and let people change it.
+ *
+ * @param {Definition} original
+ */
+function createSurvey(original) {
+  const languages = [original.language, ...Object.keys(original.translations)];
+  const survey = { definition: original };
+  document.documentElement.dataset.theme = original.theme;
+  const tools = document.getElementById("tools");
+  leaveOnShift(leave);
+
+  /** @param {string} language */
+  function choose(language) {
+    survey.definition = translateDefinition(original, language);
+    showIn([language]);
+    const onLanguage = (/** @type {string} */ choice) => {
+      choose(choice);
+      display.refresh();
+    };
+    tools?.replaceChildren(...toolbar({ languages, language, onExit: leave, onLanguage }));
+  }
+
+  choose(preferredLanguage(languages, navigator.languages));
+  return survey;
+}
+
+/** Clear the page and start again, unless a report would be lost. */
+function leave() {
+  if (isStoring) return;
+  display.clear();
+  reload();
+}
+
+/** @param {FieldStorage} storage @param {Installed} installed */
+async function startTablet(storage, installed) {
+  const { bytes, slug } = installed;
+  const original = await loadDefinition(
+    bytes,
+    slug,
+    { prefix: "", ...NO_INVITATION },
+    crypto.subtle,
+  );
+  const survey = createSurvey(original);
+  const sealer = createSealer(crypto.subtle, original);
+  const desk = await createDesk({ storage, installed, original, survey, sealer });
+  const visit = createVisit({
+    survey,
+    display: {
+      ...display,
+      show: (build) => display.show(() => withDeskButton(build(), desk.show)),
+    },
+    navigation: createNavigation(window, history),
+    getRandomValues,
+    start: { link: { prefix: "", ...NO_INVITATION }, durable: false },
+    earlierSurveys: createEarlierSurveys(null),
+    onSend: (answers, drawn) => send({ storage, sealer, survey }, answers, drawn),
+    onError: (error) =>
+      display.show(() => obstacleView({ reason: obstacleOf(error), onTryAgain: reload })),
+  });
+  losesAnswers = () => visit.hasAnswers() || isStoring;
+  window.addEventListener("pagehide", () => {
+    visit.forget();
+    display.clear();
+  });
+  restartWhenIdle(window, { canRestart: () => !isStoring, onRestart: reload });
+  desk.begin(visit.begin);
+}
+
+/** Add the way to the interviewer's page to the start page. @param {View} view @param {() => void} onOpen */
+function withDeskButton(view, onOpen) {
+  if (view.content.classList.contains("start")) view.content.append(deskButton(onOpen));
+  return view;
+}
+
+/**
+ * Create the interviewer's page and the uploads behind it.
+ *
+ * @param {Tablet} tablet
+ */
+async function createDesk({ storage, installed, original, survey, sealer }) {
+  /** @type {import("./fieldwork-view.js").Status} */
+  let status = null;
+  let isUploading = false;
+  let isShown = false;
+  let { queue } = await storage.read();
+  let retry = 0;
+  let beginVisit = () => {};
+  const isKept = (await room?.persisted?.()) ?? false;
+  const registration = await navigator.serviceWorker?.getRegistration();
+  // After a forced reload no worker controls the page, and after an eviction there is none.
+  if (!registration?.active) installWorker().catch(() => {});
+  const isOther = linkedSlug !== "" && !(linkedSlug === installed.slug && isLinked(original));
+
+  /** @returns {FieldKey | null} */
+  function obstacle() {
+    if (!queue || queue.late) return "fieldwork.late";
+    return countUsed(queue) > SLOTS - RESERVE ? "fieldwork.full" : null;
+  }
+
+  function show() {
+    isShown = true;
+    /** @type {FieldKey[]} */
+    const notices = [
+      ...(registration?.active ? [/** @type {const} */ ("fieldwork.ready")] : []),
+      ...(isKept ? [] : [/** @type {const} */ ("fieldwork.notKept")]),
+    ];
+    display.show(() =>
+      deskView({
+        ...{ ...survey, n: queue ? countUsed(queue) : 0, obstacle: obstacle(), notices, status },
+        other: isOther ? linkedSlug : "",
+        onStart: () => {
+          isShown = false;
+          beginVisit();
+        },
+        onUpload: upload,
+        onSave: save,
+        onRemove: confirmRemoval,
+      }),
+    );
+  }
+
+  async function upload() {
+    if (isUploading) return;
+    isUploading = true;
+    window.clearTimeout(retry);
+    status = { key: "fieldwork.uploading", status: 0 };
+    if (isShown) show();
+    const parts = { storage, installed, definition: original, sealer, getRandomValues };
+    const answer = await uploadQueue({
+      fetch: (url, options) => fetch(url, options),
+      ...parts,
+    }).catch(() => ({ outcome: /** @type {const} */ ("busy"), status: 0 }));
+    isUploading = false;
+    status = { key: `fieldwork.${answer.outcome}`, status: answer.status };
+    await refresh();
+    const isTemporary = ["offline", "busy"].includes(answer.outcome);
+    if (isTemporary) retry = window.setTimeout(upload, RETRY_SECONDS * 1000);
+  }
+
+  /** Read the queue again, because other windows change it too. */
+  async function refresh() {
+    ({ queue } = await storage.read());
+    if (isShown) show();
+  }
+
+  async function save() {
+    ({ queue } = await storage.read());
+    if (!queue) return;
+    const href = URL.createObjectURL(queueFile(queue, installed, original));
+    element("a", { href, download: `field-${installed.slug}.queue` }).click();
+    URL.revokeObjectURL(href);
+  }
+
+  async function confirmRemoval() {
+    isShown = false;
+    await refresh();
+    const n = queue ? countUsed(queue) : 0;
+    const onRemove = () => remove(n);
+    display.show(() => removeView({ ...survey, n, onRemove, onKeep: show }));
+  }
+
+  /** Remove the survey, or ask again if more than `n` reports would be lost. @param {number} n */
+  async function remove(n) {
+    if (!(await storage.remove(n))) return confirmRemoval();
+    for (const one of await navigator.serviceWorker.getRegistrations()) await one.unregister();
+    for (const name of await caches.keys()) await caches.delete(name);
+    history.replaceState(null, "", location.pathname);
+    reload();
+  }
+
+  return {
+    show,
+    /** Start asking people, or show why not. @param {() => void} begin */
+    begin(begin) {
+      beginVisit = begin;
+      if (obstacle() || isOther) show();
+      else begin();
+      window.addEventListener("online", upload);
+      document.addEventListener("visibilitychange", refresh);
+      upload();
+    },
+  };
+}
+
+/** Whether the link names this definition. @param {Definition} definition */
+function isLinked({ id }) {
+  return link.prefix !== "" && id.startsWith(link.prefix);
+}
+
+/**
+ * Randomize the answers once, seal the report and store it.
+ *
+ * @param {Pick<Tablet, "storage" | "sealer" | "survey">} tablet
+ * @param {Answers} answers
+ * @param {Drawn} drawn
+ */
+function send(tablet, answers, drawn) {
+  const uniformBelow = createUniformBelow(getRandomValues);
+  try {
+    const { definition } = tablet.survey;
+    const id = drawBytes(getRandomValues, 16);
+    const body = makeReport(definition, answers, uniformBelow, id, { ...NO_INVITATION, drawn });
+    storeReport(tablet, body);
+  } catch (error) {
+    const reason = obstacleOf(error);
+    display.show(() => obstacleView({ reason, onTryAgain: reload, hasAnswers: true }));
+  } finally {
+    uniformBelow.wipe();
+  }
+}
+
+/**
+ * Store a report, and say so only when the disk has it. What failed is tried again with the same box.
+ *
+ * @param {Pick<Tablet, "storage" | "sealer" | "survey">} tablet
+ * @param {string} body
+ */
+async function storeReport({ storage, sealer, survey }, body) {
+  isStoring = true;
+  /** @type {import("./fieldwork-queue.js").Bytes | undefined} */
+  let box;
+  while (isStoring) {
+    display.show(() => storingView(survey.definition));
+    try {
+      box = box ?? (await sealer.report(body));
+      await storage.add(box, createUniformBelow(getRandomValues));
+      isStoring = false;
+    } catch {
+      await new Promise((resolve) =>
+        display.show(() => notStoredView(survey.definition, () => resolve(true))),
+      );
+    }
+  }
+  display.show(() => storedView({ ...survey, body, onNext: reload }));
+}
+
+askBeforeLoss(() => losesAnswers());
+
+// A page restored from the browser's memory has forgotten its answers, so it starts again.
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) reload();
+});
+
+window.addEventListener("hashchange", () => {
+  if (!isStoring) reload();
+});
+
+open().catch(() => {
+  display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload }));
+});

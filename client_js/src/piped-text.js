@@ -1,0 +1,54 @@
+/**
+ * Earlier answers in later texts. Only the page on the screen has the answer: what is sent, the
+ * document's title and the browser's history never have it.
+ */
+
+import { isEntered, isNoAnswer } from "./answers.js";
+import { parsePiped } from "./definition-piping.js";
+import { isolatedNumbers, quoted } from "./dom.js";
+import { answerTexts } from "./field.js";
+
+/**
+ * @typedef {import("./answers.js").Answer} Answer
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./definition.js").Page} Page
+ * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./definition-piping.js").Placeholder} Placeholder
+ * @typedef {import("./dom.js").Child} Child
+ * @typedef {object} AnswersShown
+ * @property {Definition} definition
+ * @property {Page[]} pages  this person's pages with the questions to show now
+ * @property {(question: string) => Answer | undefined} answerTo
+ */
+
+/**
+ * Return a text of a question for the screen, with the earlier answers that it contains.
+ *
+ * @param {AnswersShown} context
+ * @param {Question} question
+ * @param {"text" | "help"} name
+ * @returns {Child[]}
+ */
+export function filledText(context, question, name) {
+  const template = question.piped?.[name];
+  const parts = template === undefined ? [question[name]] : parsePiped(template);
+  return parts.flatMap((part) =>
+    typeof part === "string" ? isolatedNumbers(part) : [answerOr(context, part)],
+  );
+}
+
+/** @param {AnswersShown} context @param {Placeholder} placeholder @returns {Child} */
+function answerOr({ definition, pages, answerTo }, { source, fallback }) {
+  // A question that is hidden or was not drawn is on no page.
+  const question = pages.flatMap((page) => page.questions).find(({ id }) => id === source);
+  const answer = question && answerTo(source);
+  if (!question || answer === undefined || isEmptyAnswer(question, answer)) return fallback;
+  return quoted(definition, answerTexts(question, answer, definition.language).join(", "));
+}
+
+/** Whether an answer says nothing: an option for no answer. @param {Question} question @param {Answer} answer */
+function isEmptyAnswer(question, answer) {
+  const points = isEntered(question.type) ? (question.grid?.points ?? 0) : 0;
+  const isOption = typeof answer === "number" && answer >= points;
+  return isOption && isNoAnswer(question, answer - points);
+}

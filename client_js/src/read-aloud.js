@@ -1,0 +1,105 @@
+/**
+ * Reads questions aloud, with a voice of the device itself: a voice from the network would tell its
+ * provider which question somebody reads.
+ */
+
+import { button, element } from "./dom.js";
+import { say } from "./texts.js";
+
+/**
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./definition.js").Question} Question
+ */
+
+/** Ends the reading that is going on. @type {() => void} */
+let stop = () => {};
+
+/** Stop reading, because the page changes or somebody leaves it. */
+export function stopReading() {
+  stop();
+}
+
+/**
+ * Return a button that reads a page of questions; it is hidden while the device has no voice of its
+ * own for the language. Without speech there is no button.
+ *
+ * @param {Definition} definition
+ * @param {readonly Question[]} questions
+ * @param {(question: string) => readonly number[] | undefined} orderOf  the order of shuffled options
+ * @returns {HTMLElement[]}
+ */
+export function readAloud(definition, questions, orderOf) {
+  const { speechSynthesis: speech, SpeechSynthesisUtterance: Utterance } = window;
+  if (!speech) return [];
+  const { language, untranslated } = definition;
+  let isReading = false;
+
+  function start() {
+    isReading = true;
+    const spoken = questions.flatMap((question) => textsOf(question, orderOf(question.id)));
+    const utterances = spoken.map((text) => {
+      const utterance = new Utterance(text);
+      // An untranslated text keeps the language in which it was written.
+      const own = localVoice(speech, untranslated.get(text) ?? language);
+      utterance.voice = own ?? localVoice(speech, language);
+      utterance.lang = utterance.voice?.lang ?? language;
+      return utterance;
+    });
+    stop = () => {
+      stop = () => {};
+      isReading = false;
+      speech.cancel();
+      toggle.replaceChildren(say("read.start"));
+    };
+    const end = stop;
+    // The end of a reading that was stopped must not stop the next one.
+    utterances[utterances.length - 1].onend = () => stop === end && end();
+    toggle.replaceChildren(say("read.stop"));
+    // A reading of another page may wait in the queue of this browser.
+    speech.cancel();
+    for (const utterance of utterances) if (utterance.voice) speech.speak(utterance);
+  }
+
+  const toggle = button(say("read.start"), () => (isReading ? stop() : start()), { class: "link" });
+  const place = element("div", { class: "read-aloud" }, toggle);
+  const update = () => {
+    place.hidden = !localVoice(speech, language);
+  };
+  // Many browsers load their voices only when somebody asks for them.
+  speech.onvoiceschanged = update;
+  update();
+  return [place];
+}
+
+/**
+ * Return a voice that works without the network, the one of the same region if there is one.
+ *
+ * @param {SpeechSynthesis} speech
+ * @param {string} language
+ */
+function localVoice(speech, language) {
+  const tagOf = (/** @type {string} */ tag) => tag.replace("_", "-").toLowerCase();
+  const wanted = tagOf(language);
+  const voices = speech
+    .getVoices()
+    .filter(
+      ({ localService, lang }) =>
+        localService === true && tagOf(lang).split("-")[0] === wanted.split("-")[0],
+    );
+  return voices.find(({ lang }) => tagOf(lang) === wanted) ?? voices[0] ?? null;
+}
+
+/**
+ * Return what a question says, text by text.
+ *
+ * @param {Question} question
+ * @param {readonly number[] | undefined} order
+ */
+function textsOf({ text, help, options, slider }, order) {
+  const labels = (order ?? options.map((_, i) => i)).flatMap((at) => {
+    const { label, picture } = options[at];
+    return picture && picture.alt !== label ? [picture.alt, label] : [label];
+  });
+  const ends = slider ? [slider.low, slider.high] : [];
+  return [text, help, ...ends, ...labels].filter((part) => part !== "");
+}

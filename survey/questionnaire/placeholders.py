@@ -1,0 +1,107 @@
+"""Earlier answers in later texts: "How long do you travel to {job|your work}?".
+
+The device replaces the placeholder by the label or value of the answer to the question `job`. The
+text after the bar stands there when that question has no answer, and wherever no device fills in
+answers: in results, downloads and "what was sent". "{{" and "}}" stand for braces in such texts.
+
+Piping links no questions in the accounting of privacy loss. The answer to the earlier question
+changes which words the device shows, but neither which questions are asked nor what is sent for
+them: the report of the later question depends on its own answer alone, and bounds what anyone can
+learn about that. If both answers are related, as those about one subject are, what they reveal
+together is the factor of the topic and of the whole report, as without piping. Skip logic differs,
+because it decides the later answer: a skipped question counts as "does not apply".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+PIPED_TEXTS = ("text", "help")
+"""The texts of a question that can contain earlier answers."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\|([^{}|]*)\}")
+_TOKEN = re.compile(rf"\{{\{{|\}}\}}|{_PLACEHOLDER.pattern}|[{{}}]|[^{{}}]+")
+_WITHOUT_FALLBACK = re.compile(r"(?<!\{)\{([a-z][a-z0-9_]*)\}(?!\})")
+
+
+class Placeholder(NamedTuple):
+    """An earlier answer in a text: the id of its question, and the text without an answer."""
+
+    question: str
+    fallback: str
+
+
+def is_piped(text: str) -> bool:
+    """Return whether a text contains a placeholder; braces in other texts are only braces.
+
+    >>> is_piped("At {job|your work}?"), is_piped("Use {braces} or a|b")
+    (True, False)
+    """
+    return _PLACEHOLDER.search(text) is not None
+
+
+def parse_piped(text: str) -> list[str | Placeholder]:
+    """Return the parts of a text with placeholders; raises ValueError for a single brace.
+
+    >>> parse_piped("At {job|your work} {{now}}?")
+    ['At ', Placeholder(question='job', fallback='your work'), ' {now}?']
+    """
+    parts: list[str | Placeholder] = []
+    for token in _TOKEN.finditer(text):
+        if token[1]:
+            parts.append(Placeholder(token[1], token[2].strip()))
+            continue
+        if token[0] in ("{", "}"):
+            raise ValueError(
+                f'has a single "{token[0]}"; write {{{{ and }}}} for braces in a text with an '
+                "earlier answer, and {question_id|other words} for the answer"
+            )
+        plain = token[0][0] if token[0] in ("{{", "}}") else token[0]
+        if parts and isinstance(parts[-1], str):
+            parts[-1] += plain
+        else:
+            parts.append(plain)
+    return parts
+
+
+def fallback_text(text: str) -> str:
+    """Return a text as it is shown without earlier answers.
+
+    >>> fallback_text("At {job|your work}?"), fallback_text("Use {braces}")
+    ('At your work?', 'Use {braces}')
+    """
+    if not is_piped(text):
+        return text
+    return "".join(part if isinstance(part, str) else part.fallback for part in parse_piped(text))
+
+
+def sources_of(text: str) -> list[str]:
+    """Return the ids of the questions whose answers a text contains, in order."""
+    if not is_piped(text):
+        return []
+    return [part.question for part in parse_piped(text) if isinstance(part, Placeholder)]
+
+
+def mistakes_in(text: str, ids: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with the placeholders of a text, in a survey with these question ids."""
+    for match in _WITHOUT_FALLBACK.finditer(text):
+        if match[1] in ids:
+            yield (
+                f"needs other words for when {match[1]} has no answer: write "
+                f"{{{match[1]}|other words}}"
+            )
+    if not is_piped(text):
+        return
+    try:
+        parts = parse_piped(text)
+    except ValueError as error:
+        yield str(error)
+        return
+    for part in parts:
+        if isinstance(part, Placeholder) and not part.fallback:
+            yield (
+                f"needs other words for when {part.question} has no answer: write "
+                f"{{{part.question}|other words}}"
+            )

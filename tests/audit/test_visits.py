@@ -1,0 +1,91 @@
+"""Simulated visits fill in every type of question, and notice a page that tells an answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from survey.audit.bundled_modules import unbundled
+from survey.audit.node import Node
+from survey.audit.visits import check_visits, with_translations
+from survey.questionnaire.canonical import canonical_json, read_definition
+from survey.respond.client import Client, source_files
+from tests import surveys
+
+SURVEYS = {
+    "ranking": surveys.RANKING,
+    "matrix": surveys.MATRIX,
+    "earlier answers in texts": surveys.PIPED,
+    "sliders": surveys.SLIDER,
+    "months and years": surveys.DATES,
+}
+UNTRANSLATED = ("matrix", "earlier answers in texts")
+TRANSLATED = (
+    *(surveys.MATRIX, surveys.PIPED, surveys.SLIDER),
+    surveys.CHOICES.replace('title = "', 'title.es = "Elegir"\ntitle.en = "', 1),
+)
+VISITS = 1
+
+ANSWERED = "parts.context.onAnswer("
+"""Where a ranking gets a new place."""
+
+LEAK = 'if (options[0] === 0) history.replaceState(null, "", "#");'
+
+
+def untranslated(definition):
+    form = json.loads(definition.canonical)
+    form.pop("translations", None)
+    return read_definition(canonical_json(form))
+
+
+def outcomes(node, files, definition):
+    """Return the outcome of each group, of which only some visits are made."""
+    modules = unbundled(files)
+    return [*check_visits(Node(modules, node), modules, definition, seed=1, most=VISITS)]
+
+
+def shape(texts):
+    """Return the keys and the lengths of the lists in a translation."""
+    if isinstance(texts, dict):
+        return {name: shape(text) for name, text in texts.items()}
+    return [shape(text) for text in texts] if isinstance(texts, list) else ""
+
+
+def test_artificial_translations_have_all_texts_that_published_ones_have():
+    for text in TRANSLATED:
+        definition = surveys.publish(text)
+        form = json.loads(untranslated(definition).canonical)
+        artificial = with_translations(form, definition.languages)["translations"]
+        published = json.loads(definition.canonical)["translations"]
+        assert published
+        assert shape(artificial) == shape(published), definition.title
+
+
+@pytest.mark.web
+@pytest.mark.parametrize("name", SURVEYS)
+def test_the_genuine_client_passes_with_every_type(node, name):
+    checks = outcomes(node, Client.load().files, surveys.publish(SURVEYS[name]))
+    assert len(checks) >= 12
+    assert [check.detail for check in checks if not check.ok] == []
+
+
+@pytest.mark.web
+@pytest.mark.parametrize("name", UNTRANSLATED)
+def test_the_genuine_client_passes_with_artificial_translations(node, name):
+    definition = untranslated(surveys.publish(SURVEYS[name]))
+    checks = outcomes(node, Client.load().files, definition)
+    assert [check.detail for check in checks if not check.ok] == []
+
+
+@pytest.mark.web
+@pytest.mark.security
+def test_a_page_whose_address_tells_the_first_place_is_noticed(node):
+    sources = source_files()
+    altered = sources["field-ranking.js"].replace(ANSWERED.encode(), f"{LEAK}{ANSWERED}".encode())
+    assert altered != sources["field-ranking.js"]
+    client = Client.from_sources({**sources, "field-ranking.js": altered})
+    checks = outcomes(node, client.files, surveys.publish(surveys.RANKING))
+    failed = [check.detail for check in checks if not check.ok]
+    assert failed
+    assert all("history" in detail for detail in failed), failed

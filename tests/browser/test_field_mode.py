@@ -1,0 +1,387 @@
+"""Field mode: a tablet asks people without a network, and every report arrives exactly once."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import expect
+
+from survey.collect.incoming_reports import Intake
+from tests.browser.accessible import RULES, VIOLATIONS
+from tests.browser.respondent import answer, answer_and_send, heading, press, wait_sent
+from tests.browser.tablet import arrived_bodies, check_all_arrived
+from tests.browser.test_looks import TOO_SMALL
+from tests.conftest import SMALL, TODAY
+
+pytestmark = [pytest.mark.web]
+
+LATER = datetime.now(UTC).date() + timedelta(days=40)
+SLOTS, UPLOADED_SLOTS = 600, 25
+
+
+@pytest.fixture
+def survey(field_survey):
+    return field_survey
+
+
+def waiting(page, n):
+    words = {0: "No answers are waiting", 1: "Answers of 1 person are waiting"}
+    expect(page.get_by_text(words.get(n, f"Answers of {n} people are waiting"))).to_be_visible()
+
+
+@pytest.mark.security
+def test_reports_are_stored_without_a_network_survive_restarts_and_arrive_once(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.interview()
+    for day in ("2031-05-06", "1999-12-31"):
+        tablet.restart(f"{day}T23:59:59Z")
+        heading(tablet.page, "A small survey")
+        tablet.interview()
+    tablet.open_desk()
+    waiting(tablet.page, 3)
+    assert tablet.upload() == "There is no network. The tablet tries again by itself."
+    for mode in ("busy", "half", "cut"):
+        between.mode = mode
+        assert "tries again by itself" in tablet.upload()
+        waiting(tablet.page, 3)
+    # The server stored what it did not acknowledge.
+    assert arrived_bodies(field_site, survey) == sorted(tablet.bodies)
+    between.mode = "on"
+    assert tablet.upload() == "All answers are uploaded."
+    waiting(tablet.page, 0)
+    check_all_arrived(field_site, survey, tablet)
+    assert field_site.store.n_pending(survey.key) == UPLOADED_SLOTS
+
+
+@pytest.mark.security
+def test_a_lost_tablet_contains_no_report_that_anybody_can_read(between, survey, tablet, tmp_path):
+    tablet.prepare(survey)
+    before = tablet.stored()
+    between.mode = "off"
+    for _ in range(3):
+        tablet.interview()
+    after = tablet.stored()
+    assert after["names"] == ["survey-field"]
+    assert after["keys"] == ["queue", "survey"]
+    assert after["fields"] == ["boxes", "late", "used"]
+    assert after["survey"] == ["bytes", "server", "slug"]
+    assert after["local"] == after["session"] == {}
+    assert len(after["caches"]) == 1
+    check_slots(before, after, survey)
+    tablet.close()
+    ids = {re.search(rb'"report_id":"([^"]+)"', body)[1] for body in tablet.bodies}
+    texts = [b"report_id", b'"codes"', *ids]
+    wide = [text.decode().encode("utf-16-le") for text in texts]
+    pattern = re.compile(b"|".join(map(re.escape, [*texts, *wide])))
+    for file in (tmp_path / "profile").rglob("*"):
+        # The client's own code contains the names of the fields of a report.
+        is_code = {"Cache", "CacheStorage", "Code Cache", "Cache_Data"} & {*file.parts}
+        if file.is_file() and not is_code:
+            assert not pattern.search(file.read_bytes()), file
+    tablet.start()
+
+
+def check_slots(before, after, survey):
+    """Check that all slots have one length and structure, and lie in a new random order."""
+    length = survey.definition.report_bytes + 65 + 16
+    for state in (before, after):
+        assert len(state["boxes"]) == len(state["used"]) == SLOTS
+        assert {len(box) for box in state["boxes"]} == {length}
+        # An uncompressed point of P-256, and bytes that look random.
+        assert {box[0] for box in state["boxes"]} == {4}
+        assert len({tuple(box) for box in state["boxes"]}) == SLOTS
+    assert (sum(before["used"]), sum(after["used"])) == (0, 3)
+    positions = {tuple(box): place for place, box in enumerate(before["boxes"])}
+    kept = [
+        (positions[tuple(box)], i)
+        for i, box in enumerate(after["boxes"])
+        if tuple(box) in positions
+    ]
+    assert len(kept) == SLOTS - 3
+    # After a random permutation, one slot is expected to keep its place.
+    assert sum(old == new for old, new in kept) < 12
+    for kind in (0, 1):
+        octets = [
+            octet
+            for box, used in zip(after["boxes"], after["used"], strict=True)
+            if used == kind
+            for octet in box[65:]
+        ]
+        mean = sum(octets) / len(octets)
+        # The standard deviation of a uniform byte is 73.9.
+        assert abs(mean - 127.5) < 5 * 73.9 / len(octets) ** 0.5
+
+
+def test_a_full_tablet_says_so_before_anybody_answers(between, survey, tablet):
+    tablet.prepare(survey)
+    tablet.change_queue("queue.used.fill(1, 0, 591)")
+    between.mode = "off"
+    tablet.page.reload()
+    heading(tablet.page, "For the interviewer")
+    expect(tablet.page.get_by_text("This tablet cannot store more answers.")).to_be_visible()
+    expect(tablet.page.get_by_role("button", name="Start an interview")).to_have_count(0)
+    between.mode = "on"
+    assert tablet.upload() == "All answers are uploaded."
+    press(tablet.page, "Start an interview")
+    heading(tablet.page, "A small survey")
+
+
+FAILING_PUT = """() => {
+const { put } = IDBObjectStore.prototype;
+let failures = 2;
+IDBObjectStore.prototype.put = function (...values) {
+  failures -= 1;
+  if (failures >= 0) throw new DOMException("full", "QuotaExceededError");
+  return put.apply(this, values);
+};
+}"""
+
+
+@pytest.mark.security
+def test_a_report_that_cannot_be_stored_is_tried_again_and_never_randomized_again(
+    field_site, survey, tablet
+):
+    tablet.prepare(survey)
+    tablet.page.evaluate(FAILING_PUT)
+    answer_and_send(tablet.page)
+    for _ in range(2):
+        heading(tablet.page, "Not stored yet")
+        # Leaving would lose the report.
+        press(tablet.page, "Leave now")
+        press(tablet.page, "Try again")
+    heading(tablet.page, "Stored. Thank you.")
+    tablet.bodies.append(tablet.page.locator("pre").text_content().encode())
+    assert sum(tablet.stored()["used"]) == 1
+    press(tablet.page, "Start for the next person")
+    tablet.open_desk()
+    expect(tablet.page.get_by_text("All answers are uploaded.")).to_be_visible()
+    check_all_arrived(field_site, survey, tablet)
+
+
+@pytest.mark.security
+def test_the_browser_asks_before_it_loses_answers_or_a_report_that_is_not_stored(survey, tablet):
+    tablet.prepare(survey)
+    page, questions = tablet.page, []
+
+    def stay(dialog):
+        questions.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    press(page, "Start")
+    page.reload()
+    heading(page, "A small survey")
+    assert questions == []
+    page.evaluate(FAILING_PUT)
+    answer(page, ["Yes", "Never"])
+    with page.expect_event("dialog"):
+        page.evaluate("setTimeout(() => location.reload())")
+    press(page, "Send")
+    heading(page, "Not stored yet")
+    with page.expect_event("dialog"):
+        page.evaluate("setTimeout(() => location.reload())")
+    assert questions == ["beforeunload"] * 2
+    for _ in range(2):
+        heading(page, "Not stored yet")
+        press(page, "Try again")
+    heading(page, "Stored. Thank you.")
+    press(page, "Start for the next person")
+    heading(page, "A small survey")
+    answer(page, ["Yes", "Never"])
+    press(page, "Leave now")
+    heading(page, "A small survey")
+    assert questions == ["beforeunload"] * 2
+
+
+def test_after_the_end_a_tablet_drops_what_arrived_in_time_and_asks_nobody(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.interview()
+    between.mode = "cut"
+    tablet.open_desk()
+    tablet.upload()
+    between.mode = "off"
+    press(tablet.page, "Start an interview")
+    tablet.interview()
+    field_site.store.close_survey(survey.slug, TODAY)
+    tablet.open_desk()
+    waiting(tablet.page, 2)
+    between.mode = "on"
+    assert "The survey has ended." in tablet.upload()
+    waiting(tablet.page, 1)
+    expect(tablet.page.get_by_role("button", name="Start an interview")).to_have_count(0)
+    between.mode = "off"
+    tablet.page.reload()
+    heading(tablet.page, "For the interviewer")
+    press(tablet.page, "Remove this survey from the tablet")
+    expect(tablet.page.get_by_text("they are lost")).to_be_visible()
+    press(tablet.page, "Keep it")
+    waiting(tablet.page, 1)
+    press(tablet.page, "Remove this survey from the tablet")
+    between.mode = "on"
+    press(tablet.page, "Remove it")
+    expect(tablet.page.get_by_text("This tablet is not ready yet.")).to_be_visible()
+
+
+def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
+    between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.open_desk()
+    waiting(tablet.page, 0)
+    desk = tablet.page
+    tablet.page = tablet.context.new_page()
+    tablet.page.goto(f"{tablet.url}/field/")
+    tablet.interview()
+    press(desk, "Remove this survey from the tablet")
+    waiting(desk, 1)
+    expect(desk.get_by_text("they are lost")).to_be_visible()
+    tablet.interview()
+    press(desk, "Remove it")
+    waiting(desk, 2)
+    heading(desk, "Remove this survey?")
+    press(desk, "Keep it")
+    waiting(desk, 2)
+    tablet.interview()
+    # Windows without a screen are always visible.
+    desk.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    waiting(desk, 3)
+    press(desk, "Remove this survey from the tablet")
+    press(desk, "Remove it")
+    desk.wait_for_function("async () => (await caches.keys()).length === 0")
+
+
+def test_a_file_of_the_queue_replaces_an_upload_and_shows_no_number_of_reports(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    sizes = set()
+    for _ in range(2):
+        tablet.interview()
+        tablet.open_desk()
+        with tablet.page.expect_download() as download:
+            press(tablet.page, "Save the answers as a file")
+        assert download.value.suggested_filename == f"field-{survey.slug}.queue"
+        content = download.value.path().read_bytes()
+        sizes.add(len(content))
+        Intake(field_site.store).receive_file(survey.slug, content, datetime.now(UTC).date())
+        press(tablet.page, "Start an interview")
+    assert len(sizes) == 1
+    check_all_arrived(field_site, survey, tablet)
+    between.mode = "on"
+    tablet.open_desk()
+    assert tablet.upload() == "All answers are uploaded."
+    check_all_arrived(field_site, survey, tablet)
+
+
+def test_another_survey_on_the_same_tablet_leaves_the_queue_and_the_files_alone(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.interview()
+    before = tablet.stored()
+    between.mode = "on"
+    other = field_site.publish()
+    tablet.page.goto(f"{tablet.url}/s/{other.slug}#d={other.sha256[:32]}")
+    answer_and_send(tablet.page)
+    # The server then asks the browser to clear its cache.
+    wait_sent(tablet.page)
+    between.mode = "off"
+    tablet.restart()
+    heading(tablet.page, "A small survey")
+    after = tablet.stored()
+    assert (after["boxes"], after["caches"]) == (before["boxes"], before["caches"])
+    another = field_site.publish(f'kiosk = true\nfield_until = "{LATER}"\n{SMALL}')
+    tablet.page.goto(tablet.link(another))
+    expect(tablet.page.get_by_text("You opened the link of another survey")).to_be_visible()
+    waiting(tablet.page, 1)
+
+
+def test_nothing_of_a_person_remains_on_the_page_or_for_the_next_one(survey, tablet):
+    tablet.prepare(survey)
+    answer(tablet.page, ["Yes", "Never"])
+    press(tablet.page, "Leave now")
+    heading(tablet.page, "A small survey")
+    press(tablet.page, "Start")
+    assert tablet.page.locator("input:checked").count() == 0
+    tablet.page.reload()
+    tablet.interview()
+    assert tablet.page.locator("pre").count() == 0
+    assert tablet.page.evaluate("history.state") is None
+
+
+def test_pressing_shift_three_times_leaves_a_tablet_as_its_button_does(survey, tablet):
+    tablet.prepare(survey)
+    page = tablet.page
+    answer(page, ["Yes", "Never"])
+    for key in ("Shift", "Shift", "a", "Shift"):
+        page.keyboard.press(key)
+    heading(page, "Check your answers")
+    for _ in range(2):
+        page.keyboard.press("Shift")
+    heading(page, "A small survey")
+    page.evaluate(FAILING_PUT)
+    answer_and_send(page)
+    heading(page, "Not stored yet")
+    # Leaving would lose the report.
+    for _ in range(3):
+        page.keyboard.press("Shift")
+    for _ in range(2):
+        press(page, "Try again")
+    heading(page, "Stored. Thank you.")
+
+
+IN_ARABIC = SMALL.replace(
+    'title = "A small survey"', 'title = { en = "A small survey", ar = "استبيان قصير" }'
+)
+
+
+def field_states(tablet, between, survey):
+    """Walk through the states of field mode; yield the name of each."""
+    page = tablet.page
+    page.goto(tablet.link(survey))
+    heading(page, "Get this tablet ready")
+    yield "prepare"
+    press(page, "Prepare this tablet")
+    heading(page, "A small survey")
+    between.mode = "off"
+    yield "start"
+    answer_and_send(page)
+    heading(page, "Stored. Thank you.")
+    yield "stored"
+    press(page, "Start for the next person")
+    tablet.open_desk()
+    yield "desk"
+    press(page, "Remove this survey from the tablet")
+    yield "remove"
+    tablet.change_queue("queue.late = true")
+    page.reload()
+    heading(page, "For the interviewer")
+    yield "late"
+
+
+def test_every_state_is_accessible_in_light_dark_and_right_to_left(field_site, between, tablet):
+    survey = field_site.publish(f'kiosk = true\nfield_until = "{LATER}"\n{IN_ARABIC}')
+    tablet.context.add_init_script(AXE_SCRIPT)
+    page, faults = tablet.page, {}
+    for state in field_states(tablet, between, survey):
+        for language, scheme in (("ar", "dark"), ("en", "light")):
+            page.emulate_media(color_scheme=scheme)
+            page.locator("#tools select").select_option(language)
+            found = [*page.evaluate(VIOLATIONS, RULES), *page.evaluate(TOO_SMALL)]
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                found.append("scrolls sideways")
+            if found:
+                faults[state, language] = found
+    assert faults == {}

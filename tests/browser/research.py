@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
@@ -62,8 +63,15 @@ def stored_code(
 ) -> bytes:
     """Return a random person's code of a question, encoded as the database stores it."""
     channel = question.channel
-    shares = np.resize(np.array(weights), channel.options)
-    truth = int(rng.choice(len(shares), p=shares / shares.sum()))
-    ticks = [int(option == truth) for option in range(len(shares))]
+    # Looking the truth up in running totals takes a tenth of the time of Generator.choice.
+    truth = bisect(_running_totals(channel.options, tuple(weights)), rng.random())
+    ticks = [int(option == truth) for option in range(channel.options)]
     truth_or_ticks: Any = ticks if isinstance(channel, TickChannel) else truth
     return question.encode(channel.perturb_one(truth_or_ticks, lambda n: int(rng.integers(n))))
+
+
+@cache
+def _running_totals(options: int, weights: tuple[float, ...]) -> list[float]:
+    """Return for each option but the last the share of it and of those before it."""
+    totals = np.resize(np.array(weights), options).cumsum()
+    return (totals / totals[-1]).tolist()[:-1]

@@ -119,8 +119,7 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
     form = {
         "id": question.id,
         "type": question.type,
-        "text": fallback_text(question.text),
-        "help": fallback_text(question.help),
+        **plain_texts(question),
         "options": [_option_form(option) for option in question.all_options],
         "grid": grid and grid.to_json(),
         "max_ticks": question.ticks,
@@ -245,6 +244,7 @@ def _translated_question(question: BaseQuestion, original: BaseQuestion) -> dict
     }
     unit = question.grid.unit if question.grid else ""
     own_unit = original.grid.unit if original.grid else ""
+    own_texts = plain_texts(original)
     topic = {"topic": _unless_same(question.topic, original.topic)} if original.topic else {}
     return {
         **topic,
@@ -252,8 +252,10 @@ def _translated_question(question: BaseQuestion, original: BaseQuestion) -> dict
         **(pictures if any(own.picture for _, own in labels) else {}),
         **_translated_row(question, original),
         **_translated_piping(question, original),
-        "text": _unless_same(fallback_text(question.text), fallback_text(original.text)),
-        "help": _unless_same(fallback_text(question.help), fallback_text(original.help)),
+        **{
+            name: _unless_same(text, own_texts[name])
+            for name, text in plain_texts(question).items()
+        },
         "unit": _unless_same(unit, own_unit),
         "options": [_unless_same(option.label, original.label) for option, original in labels],
     }
@@ -275,12 +277,20 @@ def _translated_row(question: BaseQuestion, original: BaseQuestion) -> dict[str,
     return {"matrix": texts}
 
 
+def plain_texts(question: BaseQuestion) -> dict[str, str]:
+    """Return the texts of a question by name, with the words for no answer in them."""
+    return {
+        **{name: getattr(question, name) for name in PIPED_TEXTS},
+        **{name: fallback_text(text) for name, text in piped_texts(question).items()},
+    }
+
+
 def piped_texts(question: BaseQuestion) -> dict[str, str]:
     """Return the texts of a question that contain earlier answers, by name, as they are written.
 
     The device fills in the answers. Everywhere else, the texts have the words for no answer.
     """
-    texts = {name: getattr(question, name) for name in PIPED_TEXTS}
+    texts = {name: getattr(question, name) for name in question.piped_names}
     return {name: text for name, text in texts.items() if is_piped(text)}
 
 

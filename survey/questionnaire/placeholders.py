@@ -19,10 +19,11 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 PIPED_TEXTS = ("text", "help")
-"""The texts of a question that can contain earlier answers."""
+"""The texts of a question that can contain earlier answers, unless it is a matrix."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\|([^{}|]*)\}")
 _TOKEN = re.compile(rf"\{{\{{|\}}\}}|{_PLACEHOLDER.pattern}|[{{}}]|[^{{}}]+")
+_NAMED = re.compile(r"(?<!\{)\{([a-z][a-z0-9_]*)(?:\|[^{}|]*)?\}(?!\})")
 _WITHOUT_FALLBACK = re.compile(r"(?<!\{)\{([a-z][a-z0-9_]*)\}(?!\})")
 
 
@@ -82,6 +83,17 @@ def sources_of(text: str) -> list[str]:
     if not is_piped(text):
         return []
     return [part.question for part in parse_piped(text) if isinstance(part, Placeholder)]
+
+
+def misplaced_in(text: str, ids: Collection[str]) -> str:
+    """Return what names an earlier answer in a text that cannot show one, or an empty string.
+
+    Only the ids of this survey's questions count: other braces are the writer's own.
+
+    >>> misplaced_in("In {job|your work}", ["job"]), misplaced_in("{x|x > 0} or {on}", ["job"])
+    ('{job|your work}', '')
+    """
+    return next((match[0] for match in _NAMED.finditer(text) if match[1] in ids), "")
 
 
 def mistakes_in(text: str, ids: Collection[str]) -> Iterator[str]:

@@ -179,18 +179,23 @@ def mistakes_in_tables(raw: Mapping[str, Any], own_language: str) -> Iterator[Mi
         yield ("language",), f"{number} languages; the nearest allowed number is {MAX_LANGUAGES}"
 
 
-def _tables(value: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+def _tables(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    return ((place, text) for place, text in texts_in(raw) if isinstance(text, Mapping))
+
+
+def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield what a file has in place of each text, with its place: a text, a table or a mistake."""
     if len(place) == MAX_DEPTH:
         return
     if isinstance(value, Mapping):
         for key, entry in value.items():
-            if _is_table(key, entry):
+            if key in TEXTS:
                 yield (*place, key), entry
             else:
-                yield from _tables(entry, (*place, key))
+                yield from texts_in(entry, (*place, key))
     elif isinstance(value, list | tuple):
         for i, entry in enumerate(value):
-            yield from _tables(entry, (*place, i))
+            yield from texts_in(entry, (*place, i))
 
 
 def _is_table(key: str, value: Any) -> bool:

@@ -23,9 +23,9 @@ from survey.questionnaire.kinds import QUESTION_KEYS, WRITTEN_KINDS, BaseQuestio
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
 from survey.questionnaire.limits import total_mistake
-from survey.questionnaire.placeholders import PIPED_TEXTS, mistakes_in, sources_of
+from survey.questionnaire.placeholders import PIPED_TEXTS, misplaced_in, mistakes_in, sources_of
 from survey.questionnaire.privacy_loss import Questions
-from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
+from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables, texts_in
 from survey.respondent_texts import SOURCE, label_language, say
 from survey.settings import Caps
 
@@ -54,7 +54,8 @@ def _check_own_language(raw: Mapping[str, Any], caps: Caps) -> Survey:
         raise located(raw, too_many)
     survey, mistakes = _structure(raw, caps)
     mistakes += [*repeated_ids(raw), *repeated_labels(raw)]
-    mistakes += mistakes_between(survey, caps) if survey and not mistakes else []
+    if survey and not mistakes:
+        mistakes = [*_misplaced(raw, survey), *mistakes_between(survey, caps)]
     if survey is None or mistakes:
         raise located(raw, mistakes)
     return survey
@@ -66,7 +67,7 @@ def _check_translation(raw: Mapping[str, Any], language: str, survey: Survey, ca
     translated, mistakes = _structure(in_own, caps)
     mistakes += repeated_labels(in_own)
     if translated and not mistakes:
-        mistakes = list(_translated_piping(translated, survey))
+        mistakes = [*_misplaced(in_own, survey), *_translated_piping(translated, survey)]
     if translated is None or mistakes:
         raise located(in_own, [((*place, language), text) for place, text in mistakes])
     return translated
@@ -77,7 +78,7 @@ def _translated_piping(translated: Survey, survey: Survey) -> Iterator[Mistake]:
     for i, (page, own_page) in enumerate(zip(translated.pages, survey.pages, strict=True)):
         questions = map(written_questions, (page.questions, own_page.questions))
         for j, ((question, *_), (own, *_)) in enumerate(zip(*questions, strict=True)):
-            for name in PIPED_TEXTS:
+            for name in own.piped_names:
                 text, own_text = getattr(question, name), getattr(own, name)
                 place: Place = ("pages", i, "questions", j, name)
                 if mistakes := list(mistakes_in(text, ())):
@@ -410,12 +411,28 @@ def _piping(survey: Survey) -> Iterator[Mistake]:
     ids = {question.id for question in survey.questions}
     for i, page in enumerate(survey.pages):
         for j, (question, *_) in enumerate(written_questions(page.questions)):
-            for name in PIPED_TEXTS:
+            for name in question.piped_names:
                 text = getattr(question, name)
                 mistakes = list(mistakes_in(text, ids))
                 for mistake in mistakes or _source_mistakes(survey, question, text, earlier):
                     yield ("pages", i, "questions", j, name), mistake
         earlier |= {question.id: question for question in page.questions}
+
+
+def _misplaced(raw: Mapping[str, Any], survey: Survey) -> Iterator[Mistake]:
+    """Yield earlier answers in texts that would show their placeholder to respondents."""
+    ids = {question.id for question in survey.questions}
+    for place, text in texts_in(raw):
+        match place:
+            case ("pages", int(i), "questions", int(j), name) if name in PIPED_TEXTS:
+                if not kind_of(raw["pages"][i]["questions"][j]).is_matrix:
+                    continue
+        if isinstance(text, str) and (placeholder := misplaced_in(text, ids)):
+            yield (
+                place,
+                f'cannot show an earlier answer (found "{shortened(placeholder)}"); only the text '
+                "and the help of a question can, and not those of a matrix",
+            )
 
 
 def _source_mistakes(
@@ -427,8 +444,6 @@ def _source_mistakes(
             yield (
                 f"shows the answer to {source}, which needs allow_skip_logic = true for the survey"
             )
-        elif question.matrix:
-            yield "cannot show an earlier answer: the text of a matrix is part of its rows' texts"
         elif source not in possible:
             yield (
                 f'"{source}" is not a question with one answer on an earlier page'

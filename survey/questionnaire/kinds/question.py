@@ -36,6 +36,7 @@ from survey.questionnaire.kinds.base import (
     MatrixRow,
 )
 from survey.questionnaire.limits import build_channel
+from survey.questionnaire.placeholders import PIPED_TEXTS
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
 
@@ -179,6 +180,11 @@ class BaseQuestion(CommonFields):
     def shuffled(self) -> bool:
         """Whether each device shows the options in its own random order."""
         return False
+
+    @property
+    def piped_names(self) -> tuple[str, ...]:
+        """The names of the texts that can contain earlier answers: no text of a matrix can."""
+        return () if self.matrix else PIPED_TEXTS
 
     @property
     def slider_labels(self) -> tuple[str, str] | None:

@@ -7,8 +7,14 @@ const OPTIONS = { codeGeneration: { strings: false, wasm: false } };
 /** Compiled modules by name, so that other realms need not compile them again. */
 const compiled = new Map();
 
+/**
+ * What a realm's globals are: ordinary ones, which code reads twenty times as fast as those that
+ * Node copies from another object. Node before 22.8 has only the latter.
+ */
+const GLOBALS = vm.constants?.DONT_CONTEXTIFY;
+
 /** Return a realm that contains only the JavaScript language. */
-export const createRealm = () => vm.createContext(Object.create(null), OPTIONS);
+export const createRealm = () => vm.createContext(GLOBALS ?? Object.create(null), OPTIONS);
 
 /**
  * Return a function that loads a module, with its imports, into a realm.

@@ -20,6 +20,7 @@ from survey.audit.channels import (
     truths_of,
 )
 from survey.audit.enumeration import Auditor, check_rows
+from survey.audit.node import FLAGS, SCRIPT
 from survey.audit.random_generator import ALPHA, check_samples, clopper_pearson, epsilon_bound
 from survey.mechanism import (
     BitVector,
@@ -170,6 +171,38 @@ def test_a_row_with_wrong_weights_is_detected():
     check = check_rows(table, ["0" * 64] * table.truths)
     assert not check.ok
     assert "truth 0" in check.detail
+
+
+LOOP = """
+export const work = () => {
+  let n = 0;
+  for (let i = 0; i < 100_000; i += 1) n += Number(i > 7);
+  return n;
+};
+"""
+
+TIMES = f"""
+import {{ createRealm, loaderFor }} from {SCRIPT.with_name("realm.mjs").as_uri()!r};
+const realm = await loaderFor(createRealm(), new Map([["loop.js", {LOOP!r}]]))("loop.js");
+const own = await import("data:text/javascript," + encodeURIComponent({LOOP!r}));
+const fastest = (work) => Math.min(...Array.from({{ length: 20 }}, () => {{
+  const start = performance.now();
+  work();
+  return performance.now() - start;
+}}));
+console.log(fastest(realm.work) / fastest(own.work));
+"""
+
+
+def test_the_clients_code_runs_about_as_fast_in_a_realm_as_outside_of_one(node):
+    # Reading a global once took twenty times as long, and the audit of two dates ten minutes.
+    run = subprocess.run(
+        [node, *FLAGS, "--input-type=module", "-e", TIMES],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(run.stdout) < 5
 
 
 def test_the_audit_runs_every_value_of_a_draw_if_time_allows(auditor):

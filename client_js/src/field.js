@@ -423,7 +423,8 @@ export function nearestDay(grid, milliseconds) {
 const MONTH = /^(\d{1,2})\s*[/.\s-]\s*(\d{4})$/;
 
 /**
- * Return the grid point nearest to the middle of a month, or of a year, within the range.
+ * Return the grid point of a month, or of a year: the one nearest to its middle. A point inside of it
+ * comes first, or the review would show the month beside the one that was typed.
  *
  * @param {Grid} grid
  * @param {string} text
@@ -435,13 +436,15 @@ function locateMonth(grid, text, isYear, { min, max }) {
   const [, month = "", year = ""] = (isYear ? /^()(\d{4})$/ : MONTH).exec(text) ?? [];
   const start = isYear ? year : `${year}-${month.padStart(2, "0")}`;
   const isInside = start >= min.slice(0, start.length) && start <= max.slice(0, start.length);
-  const middle = isYear ? `${year}-07-01` : `${start}-15`;
-  const day = element("input", { type: "date", value: middle }).valueAsNumber / DAY;
-  if (year === "" || !isInside || !Number.isInteger(day)) return null;
-  const { low, step, points } = grid;
-  const within = Math.min(Math.max(day, low), low + step * (points - 1));
-  const index = Math.floor((2 * (within - low) + step) / (2 * step));
-  return { index, rounded: false };
+  if (year === "" || !isInside) return null;
+  const middle = start + (isYear ? "-07-01" : "-15");
+  const ends = [min, middle, max].sort();
+  const day = element("input", { type: "date", value: ends[1] }).valueAsNumber;
+  const nearest = nearestDay(grid, day);
+  if (nearest === null) return null;
+  const around = [nearest, nearest - 1, nearest + 1];
+  const index = around.find((i) => isoDay(grid, i).startsWith(start));
+  return { index: index ?? nearest, rounded: index === undefined };
 }
 
 /** @param {Grid} grid @param {number} milliseconds @returns {Located | null} */

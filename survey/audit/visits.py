@@ -16,7 +16,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import cycle, product
 from typing import Any
 from urllib.parse import quote
@@ -364,18 +364,23 @@ class Scenario:
 def _as_entered(question: Form, answer: Any) -> Any:
     """Return the answer that the device takes from what a respondent enters for another one.
 
-    A month or year stands for the point of the grid nearest to its middle, so not all points of
+    A month or year stands for the point in it that is nearest to its middle, so not all points of
     such grids can be entered.
     """
     grid = question["grid"]
     if not kind_of(question).is_date or grid["step"] < MONTH or answer >= grid["points"]:
         return answer
     low, step, last = grid["low"], grid["step"], grid["points"] - 1
-    day = EPOCH + timedelta(low + answer * step)
-    middle = day.replace(day=15) if step < YEAR else day.replace(month=7, day=1)
+    is_year = step >= YEAR
+
+    def entered(index: int) -> str:
+        return (EPOCH + timedelta(low + index * step)).isoformat()[: 4 if is_year else 7]
+
+    start = entered(answer)
+    middle = date.fromisoformat(start + ("-07-01" if is_year else "-15"))
     within = min(max((middle - EPOCH).days - low, 0), last * step)
-    # Rounded half up.
-    return (2 * within + step) // (2 * step)
+    nearest = (2 * within + step) // (2 * step)  # rounded half up
+    return next(i for i in (nearest, nearest - 1, nearest + 1) if entered(i) == start)
 
 
 def expected_events(scenario: Scenario, body: str) -> list[list[Any]]:

@@ -397,6 +397,25 @@ def test_a_date_that_is_rounded_to_months_is_asked_as_a_month_and_a_year(site, d
     expect(page.locator(".answers b")).to_have_text("May 2021")
 
 
+def test_a_month_or_year_is_shown_as_typed_or_as_rounded(site, device):
+    # 1981 has one point of the grid, its last day; February 2021 has none.
+    cases = (
+        ("1980-01-01", "2010-12-24", 365, "1981", "1981"),
+        ("2021-02-01", "2021-12-06", 28, "2/2021", "February 2021"),
+        ("2021-01-31", "2021-12-27", 30, "2/2021", "rounded to March 2021"),
+    )
+    for low, high, step, typed, shown in cases:
+        date = (
+            'slug = "small"\ntitle = "S"\nepsilon = 1\n[[questions]]\nid = "d"\ntype = "date"\n'
+            f'text = "Since when?"\nlow = {low}\nhigh = {high}\nstep = {step}\n'
+        )
+        page = device.open(site.link(publish_single(site, date)))
+        press(page, "Start")
+        page.locator("input.entry").fill(typed)
+        press(page, "Continue")
+        expect(page.locator(".answers dd").first).to_have_text(shown)
+
+
 def test_a_long_list_can_be_searched_and_the_search_is_not_sent(site, device):
     options = ", ".join(f'{{id = "o{n}", label = "Town {n}"}}' for n in range(25))
     towns = (

@@ -10,7 +10,7 @@ from http import HTTPStatus
 class SurveyError(Exception):
     """An expected error; its message says which value is wrong and what would be right.
 
-    `fields` are further members of the error as a problem document (RFC 9457).
+    `fields` are additional members of the error's problem document (RFC 9457).
     """
 
     fields: Mapping[str, object] = {}
@@ -72,11 +72,11 @@ class ClosedError(SurveyError):
 class LateBoxesError(ClosedError):
     """An upload from field mode after the survey's last day for uploads.
 
-    `stored` lists the places of the boxes in the upload that had been stored in time.
+    `stored` lists the positions in the upload of the boxes that were stored in time.
     """
 
     def __init__(self, stored: Sequence[int]) -> None:
-        super().__init__("this survey accepts no more uploads from field mode")
+        super().__init__("this survey no longer accepts uploads from field mode")
         self.stored = list(stored)
         self.fields = {"stored": self.stored}
 

@@ -138,7 +138,7 @@ def _picture_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     for sha256, content in cast("Iterator[tuple[str, bytes]]", rows(snapshot, "picture")):
         stored.add(sha256)
         if (digest := hashlib.sha256(content).hexdigest()) != sha256:
-            yield f"the picture {sha256} has the SHA-256 {digest}"
+            yield f"the picture stored as {sha256} has the SHA-256 {digest}"
     for survey in surveys.values():
         for sha256 in survey.pictures:
             if sha256 not in stored:

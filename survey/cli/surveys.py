@@ -270,9 +270,10 @@ def invite(
 @click.argument("slug")
 @click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
 def import_tablet(slug: str, files: Sequence[Path]) -> None:
-    """Import FILEs that tablets in field mode have saved; repeated slots count once.
+    """Import FILEs that tablets in field mode have saved; each response counts once.
 
-    If a file cannot be imported, the command says why, imports the others and exits with 1.
+    If a file cannot be imported, the command prints the reason, imports the other files and exits
+    with 1.
     """
     from survey.collect.incoming_reports import Intake
 
@@ -287,7 +288,8 @@ def import_tablet(slug: str, files: Sequence[Path]) -> None:
         except OSError as error:
             message, all_imported = str(error.strerror), False
         else:
-            click.echo(f"{file}: imported {quantity(n_slots, 'slot')}; releases show the responses")
+            slots = quantity(n_slots, "slot")
+            click.echo(f"{file}: imported {slots}; the responses appear with the next releases")
             continue
         click.echo(f"{file}: {message}", err=True)
     if not all_imported:

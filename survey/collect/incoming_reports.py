@@ -50,10 +50,10 @@ MAX_DEFINITIONS = 256
 """Most parsed definitions in the cache."""
 
 QUEUE_MARK = b"survey-field 1 "
-"""The start of each file in which a tablet saves its queue."""
+"""The first bytes of each file in which a tablet saves its queue."""
 
 QUEUE_HEAD = re.compile(QUEUE_MARK + rb"(?P<slug>[a-z0-9-]{1,100}) (?P<sha256>[0-9a-f]{64})")
-"""The first line of such a file; all boxes of the queue follow."""
+"""The first line of such a file; the boxes of the queue follow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +85,25 @@ class Intake:
             raise TestRunError("this is a test run: it stores simulated reports only")
         report = accept(submission, definition)
         if definition.field:
-            # The keeper expects a box in each arriving report of a survey with field mode.
+            # In a survey with field mode, the keeper expects every arriving report to be a box.
             report = replace(report, codes=seal_box(definition, _body(submission, definition)))
         self._committer.add(Arrival(slug, submission.definition, report, today))
 
     def receive_boxes(self, slug: str, sha256: str, content: bytes, today: date) -> None:
-        """Store the boxes of a tablet in field mode, or raise the error with which it is refused.
+        """Store the boxes of a tablet in field mode, or raise the error that the tablet receives.
 
-        `content` contains any number of boxes. Nobody but the keeper can open them, so invalid ones
-        are dropped later. Returns when all are on the disk, even if some were stored earlier. If
-        the survey accepts no more, LateBoxesError names those that were stored in time.
+        `content` contains any number of boxes. Only the keeper can open them, so it drops invalid
+        ones later. Return when all boxes are on the disk, even if some were stored earlier. If the
+        survey accepts no more uploads, LateBoxesError lists the boxes that were stored in time.
         """
         definition = self._definition(slug, sha256)
         if definition.field is None:
             raise NotFoundError("this survey has no field mode")
         length = box_bytes(definition)
         if not content or len(content) % length:
-            raise ReportError(f"an upload of this survey contains boxes of {length:,} bytes each")
+            raise ReportError(
+                f"an upload for this survey must contain boxes of {length:,} bytes each"
+            )
         boxes = [content[start : start + length] for start in range(0, len(content), length)]
         survey = _find_version(self._store.versions(slug), sha256)
         reports = [(survey.key, StoredReport(box_id(box), "", box)) for box in boxes]
@@ -119,14 +121,14 @@ class Intake:
     def receive_file(self, slug: str, content: bytes, today: date) -> int:
         """Store the boxes in a tablet's file, like an upload; return the number of its slots.
 
-        Boxes that were uploaded or imported earlier are recognized.
+        A box that was uploaded or imported earlier is not stored again.
         """
         head, _, boxes = content.partition(b"\n")
         match = QUEUE_HEAD.fullmatch(head)
         if match is None and QUEUE_MARK.startswith(content[: len(QUEUE_MARK)]):
-            raise ReportError("the file is truncated or altered in its first line; save it again")
+            raise ReportError("the first line of the file is truncated or altered; save it again")
         if match is None:
-            raise ReportError("this is not a file that a tablet in field mode has saved")
+            raise ReportError("this is not a file that a tablet in field mode saved")
         if match["slug"].decode() != slug:
             raise ReportError(f"the file belongs to the survey {match['slug'].decode()}")
         sha256 = match["sha256"].decode()
@@ -247,7 +249,7 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
 
 
 def _body(submission: Submission, definition: Definition) -> bytes:
-    """Return a submission as the client writes it, in the survey's length."""
+    """Return a submission as the client encodes it, with the length that the survey requires."""
     report_id = base64.urlsafe_b64encode(submission.report_id).decode("ascii").rstrip("=")
     codes: Any = submission.codes
     return report_body(definition.sha256, report_id, codes, length=definition.report_bytes)

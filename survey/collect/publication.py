@@ -42,7 +42,7 @@ def publish(
 
 
 def validate_field_until(survey: Survey, today: date) -> date | None:
-    """Return the last day for uploads from field mode, or None; DesignError if it has passed."""
+    """Return the last day for uploads from field mode, if any; DesignError if it has passed."""
     if not survey.field_until:
         return None
     field_until = date.fromisoformat(survey.field_until)
@@ -59,7 +59,8 @@ def spare_field_key(store: Store) -> bytes:
     spares = store.spare_field_keys()
     if not spares:
         raise StoreBusyError(
-            "field mode needs a key from the keeper; check that the keeper runs, and publish again"
+            "field mode needs a key from the keeper; check that the keeper is running, then publish "
+            "again"
         )
     return spares[0].public_key
 
@@ -91,7 +92,7 @@ def validate_schedule(schedule: Schedule, field_until: date | None = None) -> Sc
     if closes and field_until and closes < field_until:
         raise DesignError(
             f"the survey would close on {closes}, but its tablets may upload responses until "
-            f"{field_until}; choose this day or a later one"
+            f"{field_until}; choose {field_until} or a later day"
         )
     if schedule.maximum < 0:
         raise DesignError(

@@ -28,14 +28,14 @@ _WITHOUT_FALLBACK = re.compile(r"(?<!\{)\{([a-z][a-z0-9_]*)\}(?!\})")
 
 
 class Placeholder(NamedTuple):
-    """An earlier answer in a text: the id of its question, and the text without an answer."""
+    """The place of an earlier answer in a text: its question's id, and the words for no answer."""
 
     question: str
     fallback: str
 
 
 def is_piped(text: str) -> bool:
-    """Return whether a text contains a placeholder; braces in other texts are only braces.
+    """Return whether a text contains a placeholder; in other texts, braces have no meaning.
 
     >>> is_piped("At {job|your work}?"), is_piped("Use {braces} or a|b")
     (True, False)
@@ -57,7 +57,7 @@ def parse_piped(text: str) -> list[str | Placeholder]:
         if token[0] in ("{", "}"):
             raise ValueError(
                 f'has a single "{token[0]}"; write {{{{ and }}}} for braces in a text with an '
-                "earlier answer, and {question_id|other words} for the answer"
+                "earlier answer, and {question_id|your words} for the answer"
             )
         plain = token[0][0] if token[0] in ("{{", "}}") else token[0]
         if parts and isinstance(parts[-1], str):
@@ -68,7 +68,7 @@ def parse_piped(text: str) -> list[str | Placeholder]:
 
 
 def fallback_text(text: str) -> str:
-    """Return a text as it is shown without earlier answers.
+    """Return a text with the words that replace missing answers.
 
     >>> fallback_text("At {job|your work}?"), fallback_text("Use {braces}")
     ('At your work?', 'Use {braces}')
@@ -97,12 +97,12 @@ def misplaced_in(text: str, ids: Collection[str]) -> str:
 
 
 def mistakes_in(text: str, ids: Collection[str]) -> Iterator[str]:
-    """Yield what is wrong with the placeholders of a text, in a survey with these question ids."""
+    """Yield the mistakes in a text's placeholders; `ids` are those of the survey's questions."""
     for match in _WITHOUT_FALLBACK.finditer(text):
         if match[1] in ids:
             yield (
-                f"needs other words for when {match[1]} has no answer: write "
-                f"{{{match[1]}|other words}}"
+                f"must say what to show if {match[1]} has no answer: write "
+                f"{{{match[1]}|your words}}"
             )
     if not is_piped(text):
         return
@@ -114,6 +114,6 @@ def mistakes_in(text: str, ids: Collection[str]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, Placeholder) and not part.fallback:
             yield (
-                f"needs other words for when {part.question} has no answer: write "
-                f"{{{part.question}|other words}}"
+                f"must say what to show if {part.question} has no answer: write "
+                f"{{{part.question}|your words}}"
             )

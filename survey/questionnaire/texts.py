@@ -103,7 +103,7 @@ class Option(Frozen):
     """One answer that can be chosen.
 
     `picture` is the SHA-256 of a stored picture in hex, or ""; `picture_alt` describes the picture
-    for people who do not see it.
+    for people who cannot see it.
     """
 
     id: Identifier
@@ -114,7 +114,7 @@ class Option(Frozen):
     @model_validator(mode="after")
     def _check_description(self) -> Option:
         if self.picture and not self.picture_alt:
-            raise ValueError("picture_alt must describe the picture for people who do not see it")
+            raise ValueError("picture_alt must describe the picture for people who cannot see it")
         if self.picture_alt and not self.picture:
             raise ValueError("picture_alt describes no picture; leave it out")
         return self

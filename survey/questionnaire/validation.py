@@ -74,7 +74,7 @@ def _check_translation(raw: Mapping[str, Any], language: str, survey: Survey, ca
 
 
 def _translated_piping(translated: Survey, survey: Survey) -> Iterator[Mistake]:
-    """Yield the translated texts that contain other earlier answers than their originals."""
+    """Yield the translated texts that show different earlier answers than their originals."""
     for i, (page, own_page) in enumerate(zip(translated.pages, survey.pages, strict=True)):
         questions = map(written_questions, (page.questions, own_page.questions))
         for j, ((question, *_), (own, *_)) in enumerate(zip(*questions, strict=True)):
@@ -182,7 +182,7 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _count_further_rows(question: Any) -> int:
-    """Return how many published questions a matrix adds to its first row."""
+    """Return the number of published questions of a matrix after its first row; else 0."""
     rows = question.get("rows") if isinstance(question, Mapping) else None
     return len(rows) - 1 if isinstance(rows, list) and rows and kind_of(question).is_matrix else 0
 
@@ -351,7 +351,7 @@ SHARED_AND_INVITED = (
 FIELD_AND_NOT_SHARED = (
     "needs kiosk = true: in field mode, many people answer one after another on a shared tablet"
 )
-"""Why a survey with field mode must be for shared devices."""
+"""The reason why a survey with field mode must be for shared devices."""
 
 
 def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
@@ -406,7 +406,7 @@ def _condition_mistake(
 
 
 def _piping(survey: Survey) -> Iterator[Mistake]:
-    """Yield what is wrong with earlier answers in the texts of later questions."""
+    """Yield the mistakes in texts that show earlier answers."""
     earlier: dict[str, BaseQuestion] = {}
     ids = {question.id for question in survey.questions}
     for i, page in enumerate(survey.pages):
@@ -446,7 +446,7 @@ def _source_mistakes(
             )
         elif source not in possible:
             yield (
-                f'"{source}" is not a question with one answer on an earlier page'
+                f'"{source}" must be a question with one answer, on an earlier page'
                 + _list_names(possible)
             )
         elif not any({source, question.id} <= set(group) for group in survey.groups) and (

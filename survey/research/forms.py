@@ -334,9 +334,9 @@ class DeleteForm(FlaskForm):  # type: ignore[misc]
 
 
 class TabletForm(FlaskForm):  # type: ignore[misc]
-    """The file in which a tablet in field mode saved its responses."""
+    """A file of responses that a tablet in field mode has saved."""
 
-    file = FileField("File of a tablet", [FileRequired("Choose a file")])
+    file = FileField("Tablet’s file", [FileRequired("Choose a file")])
     submit = SubmitField("Import file")
 
 

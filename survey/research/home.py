@@ -124,7 +124,7 @@ class DraftSummary:
     is_readable: bool = True
 
 
-UNREADABLE = DraftSummary("A draft that cannot be read", "", 0, 0, {}, is_readable=False)
+UNREADABLE = DraftSummary("Unreadable draft", "", 0, 0, {}, is_readable=False)
 
 
 def draft_summary(content: DraftContent, caps: Caps) -> DraftSummary:

@@ -301,7 +301,7 @@ class _CollectionPages(Pages):
         return redirect(url_for("collection.overview", slug=slug))
 
     def import_tablet(self, slug: str) -> Any:
-        """Store the responses in the file of a tablet that could not upload them."""
+        """Store the responses that a tablet saved as a file because it could not upload them."""
         survey, form = _open_survey(find_survey(self._store, slug)), TabletForm()
         if not form.validate_on_submit():
             return self._page(slug, tablet=form), 422
@@ -312,8 +312,8 @@ class _CollectionPages(Pages):
             return self._page(slug, tablet=form), 422
         self._log.write("imported a tablet's file", survey.slug)
         flash(
-            f"All {n_slots} slots of the file are imported. Their responses appear with the next "
-            "releases; importing the file again changes nothing."
+            f"Imported the whole file ({n_slots} {'slot' if n_slots == 1 else 'slots'}). Its "
+            "responses will appear with the next releases. Importing it again changes nothing."
         )
         return redirect(url_for("collection.overview", slug=slug))
 

@@ -57,7 +57,7 @@ class Variable:
 def list_variables(survey: PublishedSurvey) -> Iterator[Variable]:
     """Yield the variables of a survey in the order of its questions.
 
-    Rankings have none: a report says something about few of their options only.
+    Rankings have none, because each report says something about only a few of the options.
     """
     for place, question in enumerate(survey.definition.questions):
         if question.kind.is_ranking:
@@ -73,8 +73,8 @@ def find_variable(survey: PublishedSurvey, name: str) -> Variable:
     variables = {variable.question.id: variable for variable in list_variables(survey)}
     if any(q.id == name and q.kind.is_ranking for q in survey.definition.questions):
         raise NotFoundError(
-            f"“{name}” is a ranking and cannot be crossed: each report states the first place or "
-            "the order of few options only"
+            f"“{name}” is a ranking and cannot be cross-tabulated: each report states only the "
+            "first place or the order of a few options"
         )
     if name not in variables:
         choices = ", ".join(variables)

@@ -326,7 +326,7 @@ class _Comparison:
 
 SURVEY_LABELS: Mapping[str, str] = {
     "title": "Title",
-    "organization": "Who asks",
+    "organization": "Who is asking",
     "introduction": "Introduction",
     "consent": "Consent",
     "ethics": "Ethics approval",
@@ -346,8 +346,12 @@ SETTINGS: Mapping[str, tuple[str, Mapping[Any, str]]] = {
     "theme": ("Accent color", {"": "standard"}),
     "exit": ("Destination of “Leave now”", {"": "Wikipedia"}),
     "layout": (
-        "Questions at a time",
-        {"": "one, in surveys of up to 20 questions", "questions": "one", "pages": "whole pages"},
+        "Questions on each screen",
+        {
+            "": "one in surveys of up to 20 questions, otherwise whole pages",
+            "questions": "one",
+            "pages": "whole pages",
+        },
     ),
     "allow_skip_logic": ("Skip logic allowed", _YES_NO),
 }
@@ -355,7 +359,7 @@ SETTINGS: Mapping[str, tuple[str, Mapping[Any, str]]] = {
 
 
 def _setting(form: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a setting; of field mode only its day, as every version has a key."""
+    """Return the value of a setting; for field mode only its day, because each key is new."""
     value = form.get(name, "")
     return value["until"] if name == "field" and value else value
 

@@ -463,7 +463,7 @@ def _compare_picture(response: Response, digest: str, where: str) -> Iterator[Di
     with suppress(CodingError):
         if sha256(response.content) == digest:
             return
-    yield Difference(where, "its content does not have the hash in the definition")
+    yield Difference(where, "its content does not match the hash in the definition")
 
 
 def _languages(definition: bytes | None) -> list[str] | None:

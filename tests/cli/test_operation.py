@@ -191,7 +191,7 @@ def test_a_bad_file_of_a_tablet_is_named_and_the_others_are_imported(store, run,
     imported = run("import-tablet", "small", *(tmp_path / name for name in (*contents, "none")))
     assert imported.exit_code == 1
     assert imported.stdout == "".join(
-        f"{tmp_path / name}: imported {slots}; releases show the responses\n"
+        f"{tmp_path / name}: imported {slots}; the responses appear with the next releases\n"
         for name, slots in (("one", "1 slot"), ("two", "2 slots"))
     )
     reasons = {

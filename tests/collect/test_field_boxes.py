@@ -215,9 +215,9 @@ def test_files_that_no_tablet_saved_for_this_survey_are_refused(store, survey):
     intake, content = Intake(store), file_of(survey, boxes(survey, 1))
     other = content.replace(b"1 small", b"1 other")
     for wrong, words in [
-        (b"", "altered in its first line"),
-        (b"survey-fi", "altered in its first line"),
-        (content[:40], "altered in its first line"),
+        (b"", "the first line of the file is truncated"),
+        (b"survey-fi", "the first line of the file is truncated"),
+        (content[:40], "the first line of the file is truncated"),
         (content.partition(b"\n")[0], "truncated or altered: 0 bytes"),
         (content[:-1], "truncated or altered"),
         (b"GIF89a\n", "not a file"),

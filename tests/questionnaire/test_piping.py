@@ -80,12 +80,12 @@ def test_earlier_answers_link_no_questions_in_the_accounting(raw):
 def test_placeholders_that_no_device_could_fill_in_are_refused_with_their_place(raw):
     place = ("pages", 1, "questions", 0, "text")
     cases = (
-        ("At {travel|it}?", {}, '"travel" is not a question with one answer on an earlier page'),
+        ("At {travel|it}?", {}, '"travel" must be a question with one answer, on an earlier page'),
         ("At {tools|it}?", {}, "available: job, hours"),
-        ("At {nothing|it}?", {}, '"nothing" is not a question with one answer'),
+        ("At {nothing|it}?", {}, '"nothing" must be a question with one answer'),
         ("At {job|it}?", {"allow_skip_logic": False}, "needs allow_skip_logic = true"),
-        ("At {job}?", {}, "write {job|other words}"),
-        ("At {job| }?", {}, "write {job|other words}"),
+        ("At {job}?", {}, "write {job|your words}"),
+        ("At {job| }?", {}, "write {job|your words}"),
         ("At {job|it} {now?", {}, 'has a single "{"'),
         ("At {job|it}?", {"questions_per_person": 1}, "is not always asked with travel"),
         ({"en": "At {job|it}?", "es": "¿En {hours|él}?"}, {}, "the same earlier answers as in en"),

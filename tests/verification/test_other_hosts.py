@@ -124,7 +124,7 @@ def test_pictures_are_compared_with_their_hashes_also_by_a_real_browser(
     store._execute("UPDATE picture SET content = ? WHERE sha256 = ?", [b"other", sha256])
     result = subprocess.run(plain, capture_output=True, text=True)
     assert result.returncode == 1
-    assert "its content does not have the hash in the definition" in result.stdout
+    assert "its content does not match the hash in the definition" in result.stdout
 
 
 def test_a_real_browser_gives_no_false_alarm(

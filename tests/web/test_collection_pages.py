@@ -115,7 +115,7 @@ def test_the_link_for_tablets_and_its_last_day_are_shown(owner, for_tablets):
     page = owner.get(PAGE).text
     assert f"/field/#slug=small&amp;d={for_tablets.sha256[:32]}" in page
     assert f"until {for_tablets.definition.field.until}" in page
-    assert "Responses that are still on tablets are lost" in page
+    assert "Responses that are still on tablets will be lost" in page
 
 
 def test_a_tablets_file_is_imported_once_and_other_files_are_rejected(owner, store, for_tablets):
@@ -125,7 +125,7 @@ def test_a_tablets_file_is_imported_once_and_other_files_are_rejected(owner, sto
     for _ in range(2):
         page = do(owner, "tablet", file=(io.BytesIO(content), "field-small.queue"))
         assert page.status_code == 302
-        assert "All 1 slots of the file are imported" in owner.get(PAGE).text
+        assert "Imported the whole file (1 slot)" in owner.get(PAGE).text
     assert store.n_pending(for_tablets.key) == 1
     for wrong in (b"x", content.replace(b"small", b"other"), content + b"x"):
         page = do(owner, "tablet", file=(io.BytesIO(wrong), "x"))

@@ -1367,13 +1367,13 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     assert [q for q in after if q["key"] != before[-1]["key"]] == before[:-1]
 
 
-def test_the_languages_page_says_whose_buttons_no_speaker_has_confirmed(ada):
+def test_the_languages_page_names_the_unreviewed_translations_of_buttons(ada):
     slug = begin(ada)
     for language in ("nl", "es"):
         send(ada, f"{DRAFTS}/{slug}/languages", language=language)
     page = words_of(ada.get(f"{DRAFTS}/{slug}/languages").text)
     assert page.count("Buttons and explanations are in English") == 1
-    assert page.count("machine translation, which no speaker has confirmed") == 1
+    assert page.count("machine translation, not reviewed by a native speaker") == 1
 
 
 def words_of(page: str) -> str:

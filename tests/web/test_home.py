@@ -145,8 +145,8 @@ def test_a_draft_that_cannot_be_read_takes_no_other_page_down(ada, store, damage
     content = draft_from(parse(SMALL.encode(), "s.toml"))
     whole = store.add_draft(content.to_json(), EMAIL, 0, owner)
     broken = store.add_draft(damaged, EMAIL, 0, owner)
-    assert rows(ada.get(HOME).text)["A draft that cannot be read"].startswith(
-        "A draft that cannot be read draft Damaged, or written by a newer version"
+    assert rows(ada.get(HOME).text)["Unreadable draft"].startswith(
+        "Unreadable draft draft Damaged, or saved by a newer version"
     )
     assert titles(ada.get(HOME, query_string={"q": "small"}).text) == ["A small survey"]
     assert ada.get(f"/research/drafts/{whole.slug}/bank").status_code == 200

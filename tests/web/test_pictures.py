@@ -100,7 +100,7 @@ def test_files_that_are_not_one_whole_picture_are_refused_with_the_reason(monkey
         (b"<!DOCTYPE html>" + image(), "must be a PNG, JPEG or WebP file"),
         (gif.getvalue(), "must be a PNG, JPEG or WebP file"),
         (b"%PDF-1.7", "must be a PNG, JPEG or WebP file"),
-        (moving.getvalue(), "moves"),
+        (moving.getvalue(), "is animated"),
         (image("PNG")[:-1000], "damaged or incomplete"),
         (image("JPEG")[:-1000], "damaged or incomplete"),
         (image("WEBP")[:-1000], "damaged or incomplete"),
@@ -184,7 +184,7 @@ def test_a_picture_is_uploaded_kept_by_other_edits_translated_published_and_remo
         refused = upload(ada, path, cat, file, alt)
         assert refused.status_code == 422
         assert reason in refused.text
-    assert "this answer was removed" in upload(ada, path, 999, image(), "A cat").text
+    assert "this answer has been removed" in upload(ada, path, 999, image(), "A cat").text
     assert upload(ada, path, cat, image("JPEG"), "A grey cat").status_code == 302
     sha256 = _picture(store, slug, cat)["picture"]
     shown = ada.get(path).text
@@ -248,7 +248,8 @@ def test_a_damaged_or_missing_picture_is_inconsistent(store):
         mistakes = " ".join(check(snapshot).mistakes)
     assert f"version 1: the picture {sha256} is missing" in mistakes
     assert (
-        f"the picture {'0' * 64} has the SHA-256 {hashlib.sha256(b'other').hexdigest()}" in mistakes
+        f"the picture stored as {'0' * 64} has the SHA-256 {hashlib.sha256(b'other').hexdigest()}"
+        in mistakes
     )
 
 

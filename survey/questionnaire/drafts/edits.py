@@ -473,17 +473,17 @@ def with_picture(
 ) -> DraftContent:
     """Give an option a picture with a description; "" removes it, None keeps the old one.
 
-    Raises DesignError if the option was removed, and for a picture without a description.
+    Raises DesignError if the option was removed or a picture has no description.
     """
     question = content.question(key)
     old = next((option for option in question["options"] if option["key"] == option_key), None)
     if old is None:
-        raise DesignError("Nothing was changed: this answer was removed from the draft")
+        raise DesignError("Nothing changed: this answer has been removed from the draft")
     picture = old["picture"] if sha256 is None else sha256
     if alt and not picture:
         raise DesignError("Choose a picture")
     if picture and not alt:
-        raise DesignError("Describe the picture for people who do not see it")
+        raise DesignError("Describe the picture for people who cannot see it")
     # A translation of the old description would describe the new picture wrongly.
     texts = old["picture_alt"] if picture == old["picture"] else {}
     changed = {
@@ -825,7 +825,7 @@ def _merge_rows(
 
 
 def _update_conditions(content: DraftContent, old: Question, new: Question) -> DraftContent:
-    """Return the draft with conditions on a question, and its answer in texts, under new ids."""
+    """Return the draft with new ids in conditions on a question and in texts with its answer."""
     old_ids = {option["key"]: option["id"] for option in old["options"]}
     renamed = {
         old_ids[option["key"]]: option["id"]
@@ -844,7 +844,7 @@ def _update_conditions(content: DraftContent, old: Question, new: Question) -> D
     )
     if not old["id"] or old["id"] == new["id"]:
         return updated
-    # Other texts can show the answer to this question: {id|other words}.
+    # Other texts can show the answer to this question: {id|your words}.
     before, after = f"{{{old['id']}|", f"{{{new['id']}|"
     updated = updated.map_texts(
         lambda texts: {tag: text.replace(before, after) for tag, text in texts.items()}

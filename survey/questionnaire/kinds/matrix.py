@@ -102,7 +102,7 @@ class MatrixQuestion(OrderedQuestion):
         length = max(len(joined_text(self.text, row.text)) for row in self.rows)
         if length > MAX_TEXT:
             raise ChannelError(
-                "rows have texts that are too long: with that of the matrix, the longest has "
+                "rows have texts that are too long: with the matrix's text, the longest has "
                 f"{length:,} characters; at most {MAX_TEXT:,} fit"
             )
 

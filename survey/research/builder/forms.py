@@ -192,7 +192,7 @@ class SurveyForm(SheetForm):
 
     title = StringField("Title", [LINE])
     slug = StringField("Short name in the address", [LINE])
-    organization = StringField("Who asks", [LINE])
+    organization = StringField("Who is asking", [LINE])
     introduction = TextAreaField("Introduction", [PASSAGE])
     consent = TextAreaField("Consent", [PASSAGE])
     ethics = TextAreaField("Ethics approval", [PASSAGE])
@@ -209,12 +209,12 @@ class SurveyForm(SheetForm):
         choices=choices({"": "Standard", "blue": "Blue", "plum": "Plum", "slate": "Slate"}),
     )
     layout = SelectField(
-        "Questions at a time",
+        "Questions on each screen",
         choices=choices(
             {
-                "auto": "One, in surveys of up to 20 questions",
+                "auto": "One in surveys of up to 20 questions, otherwise whole pages",
                 "questions": "One",
-                "pages": "All questions of a page",
+                "pages": "All questions of the page",
             }
         ),
     )

@@ -1,7 +1,7 @@
 """Pictures of answer options: their page in the builder, and the check of uploaded files.
 
-An upload is decoded, made smaller and encoded anew, so that only its pixels survive. Whatever else
-a file holds, such as the place where a photograph was taken or a second file, is lost.
+Uploads are decoded, made smaller and encoded again, so that only their pixels survive. This removes
+all other content of the file, such as the place where a photograph was taken or a second file.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ MAX_UPLOAD = 1_000_000
 """Maximum size of an uploaded picture in bytes."""
 
 MAX_PIXELS = 25_000_000
-"""Maximum number of pixels of an uploaded picture: a small file can have so many pixels that
-decoding them takes all memory."""
+"""Maximum number of pixels of an uploaded picture: decoding a small file with many pixels could use
+all memory."""
 
 MIN_SIDE = 48
 """Minimum width and height: a smaller picture would be blurred on its card."""
@@ -59,12 +59,12 @@ DAMAGED = "The picture is damaged or incomplete. Export it again"
 def encode_picture(content: bytes) -> tuple[str, bytes]:
     """Return the SHA-256 in hex and the bytes of a picture as it is stored.
 
-    Raises DesignError for a file that is not a whole still PNG, JPEG or WebP within the limits.
+    Raises DesignError unless the file is a complete, still PNG, JPEG or WebP within the limits.
     """
     from PIL import ImageFile, ImageOps
 
     if not content:
-        raise DesignError("The file is empty. Choose a picture")
+        raise DesignError("The file is empty. Choose another file")
     if len(content) > MAX_UPLOAD:
         raise DesignError(
             f"The picture must be at most {MAX_UPLOAD // 1000:,} KB (found {len(content):,} bytes)"
@@ -72,27 +72,27 @@ def encode_picture(content: bytes) -> tuple[str, bytes]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the limits here are stricter than the library's
         picture = _open(content)
-        # The library that makes PDF files sets this for the whole process when it is imported.
+        # Importing the library that creates PDF files sets this to True for the whole process.
         ImageFile.LOAD_TRUNCATED_IMAGES = False
         try:
-            # A JPEG is decoded at a fraction of its size.
+            # Decode a JPEG at reduced size, which saves memory.
             picture.draft("RGB", (2 * SIDE, 2 * SIDE))
             picture.load()
         except (OSError, SyntaxError, ValueError, MemoryError) as error:
             raise DesignError(DAMAGED) from error
-        turned = picture
-        # A damaged note about the camera does not damage the picture.
+        upright = picture
+        # A picture with damaged camera data is still usable.
         with suppress(OSError, SyntaxError, ValueError):
-            turned = ImageOps.exif_transpose(picture)
-    turned.thumbnail((SIDE, SIDE))
-    is_opaque = "A" not in turned.getbands() and "transparency" not in turned.info
-    pixels = turned.convert("RGB" if is_opaque else "RGBA")
+            upright = ImageOps.exif_transpose(picture)
+    upright.thumbnail((SIDE, SIDE))
+    is_opaque = "A" not in upright.getbands() and "transparency" not in upright.info
+    pixels = upright.convert("RGB" if is_opaque else "RGBA")
     encoded = _encode(pixels)
     return hashlib.sha256(encoded).hexdigest(), encoded
 
 
 def _open(content: bytes) -> Image:
-    """Return a picture that is not decoded yet, after checking what its header says."""
+    """Return a picture without decoding it, after checking its format and size in the header."""
     import PIL.Image
 
     try:
@@ -103,46 +103,48 @@ def _open(content: bytes) -> Image:
         if content.startswith(SIGNATURES):
             raise DesignError(DAMAGED) from error
         raise DesignError(
-            "The picture must be a PNG, JPEG or WebP file. Other files, such as SVG, "
-            "must be exported as one of these"
+            "The picture must be a PNG, JPEG or WebP file. Export other files, such as SVG, "
+            "as one of these"
         ) from error
     width, height = picture.size
-    found = f" (found {width:,} × {height:,})"
+    dimensions = f" (found {width:,} × {height:,})"
     if width * height > MAX_PIXELS:
-        raise DesignError(_too_many_pixels(found))
+        raise DesignError(_too_many_pixels(dimensions))
     if min(width, height) < MIN_SIDE:
-        raise DesignError(f"The picture must be at least {MIN_SIDE} pixels wide and high{found}")
+        raise DesignError(
+            f"The picture must be at least {MIN_SIDE} pixels wide and high{dimensions}"
+        )
     if getattr(picture, "n_frames", 1) > 1:
-        raise DesignError("The picture moves. Choose a still picture")
+        raise DesignError("The picture is animated. Choose a still picture")
     return picture
 
 
-def _too_many_pixels(found: str) -> str:
-    return f"The picture must have at most {MAX_PIXELS // 1_000_000} million pixels{found}"
+def _too_many_pixels(dimensions: str) -> str:
+    return f"The picture must have at most {MAX_PIXELS // 1_000_000} million pixels{dimensions}"
 
 
 def _encode(pixels: Image) -> bytes:
-    """Return the pixels as a WebP in the best quality that fits; without any metadata."""
+    """Return the pixels as a WebP of the best quality within the size limit, without metadata."""
     content = b""
     for quality in QUALITIES:
         file = BytesIO()
-        # `exif`, `icc_profile` and `xmp` would be copied from the upload if they were not empty.
+        # Without these empty arguments, the library would copy the upload's metadata.
         pixels.save(file, "WEBP", quality=quality, method=4, exif=b"", icc_profile=b"", xmp=b"")
         content = file.getvalue()
         if len(content) <= MAX_BYTES:
             return content
-    raise DesignError("The picture has too much detail to be shown on a card. Choose another one")
+    raise DesignError("The picture has too much detail for a card. Choose a simpler one")
 
 
 class PictureForm(FlaskForm):  # type: ignore[misc]
     """The picture of one option: a file, unless only its description changes."""
 
     file = FileField("Picture")
-    alt = StringField("Description for people who do not see the picture", [Length(max=300)])
+    alt = StringField("Description for people who cannot see the picture", [Length(max=300)])
 
 
 def routes(workspace: Workspace) -> list[Route]:
-    """Declare the page of the pictures of a question."""
+    """Declare the page for the pictures of a question's answers."""
     pages = _PicturePages(workspace)
     return [Route("GET POST", "/<slug>/questions/<int:key>/pictures", "editor", pages.pictures)]
 
@@ -153,7 +155,7 @@ class _PicturePages(DraftPages):
         opened = self._drafts.open(slug)
         question = opened.content.question(key)
         if not kind_of(question).has_pictures:
-            raise NotFoundError("answers to a question of this type have no pictures")
+            raise NotFoundError("answers to this type of question cannot have pictures")
         if request.method != "POST":
             return self._page(slug, opened.content, question, PictureForm(formdata=None), 0)
         form = PictureForm()

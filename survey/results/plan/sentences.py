@@ -113,8 +113,8 @@ def _chance(question: PublishedQuestion) -> str:
     if ranges is None:
         if question.kind.is_ranking:
             return (
-                "A response names one answer as the first, or puts a few answers, drawn at random, "
-                "in order. Every statement can result from every answer."
+                "A response states the first choice, or the order of a few answers drawn at "
+                "random. Every response can result from every ranking."
             )
         unit = "point" if question.kind.is_ordered else "number"
         return (
@@ -231,11 +231,11 @@ def _caution(question: PublishedQuestion, responses: Responses) -> str:
 
 
 def matrix_sentence(row: BaseQuestion, rows: int, responses: Responses) -> str:
-    """Return what dividing an epsilon among the rows of a matrix costs in precision.
+    """Return how much precision it costs to divide an epsilon among the rows of a matrix.
 
-    `row` is one of them. With R rows each has epsilon/R, so that its margin is about R times that
-    of a single question. If each person is asked one row instead, a row has the whole epsilon and
-    n/R responses, and its margin is about sqrt(R) times that: smaller.
+    `row` is one of them. Each of R rows has epsilon/R, so its margin is about R times that of a
+    single question. If each person is asked only one row, the row has the whole epsilon and n/R
+    responses, and its margin is only about sqrt(R) times that of a single question.
     """
     epsilon, n = (row.epsilon or ALL) * rows, responses.to_question
     published = to_published(row)
@@ -254,8 +254,8 @@ def matrix_sentence(row: BaseQuestion, rows: int, responses: Responses) -> str:
             f"Each of the {rows} rows gets epsilon {format_epsilon(float(epsilon / rows))}; its "
             f"margin with {responses} is {margin(epsilon / rows, n)}.{half} A single question with "
             f"the whole epsilon would have {margin(epsilon, n)}. Fewer rows narrow the margins. "
-            f"To narrow them most, write the rows as {rows} separate scales and ask each person "
-            f"one of them: {margin(epsilon, n // rows)} at the same privacy loss."
+            f"For the narrowest margins, write the rows as {rows} separate scales and ask each "
+            f"person one of them: {margin(epsilon, n // rows)} at the same privacy loss."
         )
     return ""
 

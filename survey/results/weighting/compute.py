@@ -74,7 +74,7 @@ def compute_weighting(
     population = parse_margins(request.margins, categories, request.unit)
     question = find_question(survey, request.question)
     if question.kind.is_ranking:
-        raise CountsError(f"“{question.text}” is a ranking, whose shares cannot be weighted")
+        raise CountsError(f"“{question.text}” is a ranking: its shares cannot be weighted")
     if question.kind.is_numeric:
         raise CountsError(f"“{question.text}” is a number: only shares of options can be weighted")
     if request.by == BY_GROUP:

@@ -1,11 +1,11 @@
 """The respondents' texts in every language of the interface, from gettext catalogues.
 
-A translation has a comment with the English text that it was made from. So
+A comment above each translation quotes the English text that was translated. With these comments,
 
     python -m survey.respondent_texts
 
-reports the texts that are missing in a language, and those whose English text has changed since;
-`python -m survey.respondent_texts --accept de` notes the present English texts in all German ones.
+lists the missing translations and those whose English text has changed.
+`python -m survey.respondent_texts --accept de` updates the comments of the German translations.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ SOURCE = "en"
 LANGUAGES = (SOURCE, "ar", "de", "es", "fr", "hi", "pt", "tr", "uk", "zh-Hans")
 """Languages of the interface; the other catalogues translate the source's texts."""
 
-LABELLED = (SOURCE, "es", "pt", "ar")
+LABEL_LANGUAGES = (SOURCE, "es", "pt", "ar")
 """Languages in which definition files may leave out the usual labels, such as "Prefer not to say".
 
-In the others, these labels are English unless the file states them, as drafts do. A language that
-joined this list would change the definition, and so the version, that an unchanged file gives.
+In other languages, these labels are English unless the file states them, as drafts do. Adding a
+language here would change the definitions, and so the versions, that existing files produce.
 """
 
 REVIEWER = "X-Reviewed-By"
-"""The header that names the speaker who has confirmed a catalogue; machines wrote the others."""
+"""The header that names the reviewer of a catalogue; without one, it is a machine translation."""
 
 MACHINE_MADE = "footer.machine"
-"""The key of the sentence that says so; it is empty in a confirmed language."""
+"""The key of the note on machine translation; the note is empty in a reviewed language."""
 
 TRADITIONAL = re.compile(r"zh-(hant|tw|hk|mo)\b", re.IGNORECASE)
-"""Chinese in traditional characters, which readers of simplified ones may not know."""
+"""Tags of Chinese in traditional characters, which readers of simplified ones may not know."""
 
 SERVER_SECTIONS = ("option", "shell")
 """Sections of the catalogue that only the server uses; devices get the others."""
@@ -52,7 +52,7 @@ Text = str | tuple[str, ...]
 RESPONDENT = "respondent"
 
 FIELDWORK = "fieldwork"
-"""The catalogue of field mode, whose texts only its page loads."""
+"""The catalogue of field mode; only the page of field mode loads its texts."""
 
 
 @cache
@@ -70,8 +70,8 @@ def read_texts(language: str, catalogue: str = RESPONDENT) -> Mapping[str, Text]
 
 
 @cache
-def is_confirmed(language: str) -> bool:
-    """Return whether a speaker of the language has confirmed the texts of both catalogues."""
+def is_reviewed(language: str) -> bool:
+    """Return whether a native speaker has reviewed the texts of both catalogues."""
     files = [catalogue_file(language, catalogue) for catalogue in (RESPONDENT, FIELDWORK)]
     headers = [file.read_text(encoding="utf-8").partition("\n\n")[0] for file in files]
     return language == SOURCE or all(re.search(rf'"{REVIEWER}: *[^ \\]', h) for h in headers)
@@ -113,13 +113,13 @@ def label_language(tag: str) -> str:
     >>> label_language("es-MX"), label_language("de")
     ('es', 'en')
     """
-    return closest_language(tag, LABELLED) or SOURCE
+    return closest_language(tag, LABEL_LANGUAGES) or SOURCE
 
 
 def closest_language(tag: str, among: Sequence[str] = LANGUAGES) -> str | None:
-    """Return the interface language of a language tag, whatever its region; None if there is none.
+    """Return the interface language for a language tag of any region; None if there is none.
 
-    `preferredLanguage` of `client_js/src/words.js` chooses the same one.
+    `preferredLanguage` in `client_js/src/words.js` chooses the same language.
 
     >>> closest_language("es-MX"), closest_language("eo")
     ('es', None)
@@ -144,7 +144,7 @@ def device_keys() -> list[str]:
 @cache
 def device_texts(language: str) -> bytes:
     """Return a language's texts for devices: a JSON list in the order of `device_keys`."""
-    texts = {**read_texts(language), **({MACHINE_MADE: ""} if is_confirmed(language) else {})}
+    texts = {**read_texts(language), **({MACHINE_MADE: ""} if is_reviewed(language) else {})}
     return _as_list([texts[key] for key in device_keys()])
 
 
@@ -164,7 +164,7 @@ def _as_list(texts: list[Text]) -> bytes:
 
 
 def outdated_texts(language: str, catalogue: str = RESPONDENT) -> Iterator[str]:
-    """Describe each text that a language lacks or has too many, and each one of older English."""
+    """Describe each text that is missing, superfluous or translated from an older English text."""
     source, own = read_texts(SOURCE, catalogue), read_texts(language, catalogue)
     comments = {
         message.id if isinstance(message.id, str) else message.id[0]: message.auto_comments
@@ -176,11 +176,11 @@ def outdated_texts(language: str, catalogue: str = RESPONDENT) -> Iterator[str]:
         yield f"{key}: not in English"
     for key in (key for key in source if key in own and language != SOURCE):
         if comments[key] != [original := _one_line(source[key])]:
-            yield f"{key}: written for another English text than “{original}”"
+            yield f"{key}: translated from a different English text than “{original}”"
 
 
 def accept_texts(language: str, catalogue: str = RESPONDENT) -> str:
-    """Return a catalogue that notes the present English text above each of its texts."""
+    """Return a catalogue with the current English text in a comment above each translation."""
     text = catalogue_file(language, catalogue).read_text(encoding="utf-8")
     text = re.sub(r"(?m)^#\. .*\n", "", text)
     for key, original in read_texts(SOURCE, catalogue).items():
@@ -194,8 +194,8 @@ def _one_line(text: Text) -> str:
 
 
 def clear_caches() -> None:
-    """Read the catalogues again when a text is needed, because they have changed."""
-    for function in (_messages, read_texts, is_confirmed, device_texts, fieldwork_texts):
+    """Clear the caches, so that changed catalogues are read again."""
+    for function in (_messages, read_texts, is_reviewed, device_texts, fieldwork_texts):
         function.cache_clear()
 
 
@@ -214,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
         for catalogue in (RESPONDENT, FIELDWORK)
         for line in sorted(outdated_texts(language, catalogue))
     ]
-    states = (f"{tag} {'confirmed' if is_confirmed(tag) else 'machine-made'}" for tag in LANGUAGES)
+    states = (f"{tag} {'reviewed' if is_reviewed(tag) else 'machine-made'}" for tag in LANGUAGES)
     lines_and_sum = [*lines, f"{len(lines)} outdated texts; languages: {', '.join(states)}"]
     sys.stdout.write("\n".join(lines_and_sum) + "\n")
     return 1 if lines else 0

@@ -232,8 +232,8 @@ def forward_signals(on_signal: Callable[[int], None]) -> None:
     """Make a worker's main thread run its signal handlers at once, whichever thread gets a signal.
 
     The system may deliver a signal to any thread, but Python runs handlers only in the main
-    thread. While that waits for a lock, only a signal sent to it wakes it: on a busy machine, 10
-    of 129 servers did not stop until they were killed. A separate thread therefore receives each
+    thread. While that thread waits for a lock, only a signal sent to it wakes it: on a busy
+    machine, 10 of 129 servers did not stop until killed. A separate thread therefore receives each
     signal, calls `on_signal` with its number, and wakes the main thread.
 
     Call this in the main thread, before or after handlers are set.
@@ -305,11 +305,11 @@ def _end_with(parent: BaseProcess) -> None:
 class MainLoopEvent:
     """The event that wakes granian's main loop; signal handlers can set it at any moment.
 
-    With a `threading.Event`, a signal to stop could hang a server that replaced its workers.
-    Granian clears the event after it has looked for the signal, so it lost a signal in between.
-    And a handler that interrupted a method of the event waited forever for the event's lock.
+    With a `threading.Event`, a signal to stop could be lost or hang the server while it replaced
+    its workers. Granian clears the event after checking for the signal, so it lost a signal that
+    came in between. A handler that interrupted a method of the event waited forever for its lock.
 
-    Create it in the main thread: it also wakes that thread for a signal to another thread.
+    Create the event in the main thread: it also wakes that thread if another one gets a signal.
     """
 
     def __init__(self, server: AbstractServer[Any]) -> None:

@@ -23,7 +23,7 @@ from survey.respondent_texts import (
     clear_caches,
     device_keys,
     device_texts,
-    is_confirmed,
+    is_reviewed,
     main,
     read_texts,
     say,
@@ -83,7 +83,7 @@ def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
     tmp_path, monkeypatch, capsys
 ):
     assert main([]) == 0
-    assert capsys.readouterr().out.startswith("0 outdated texts; languages: en confirmed")
+    assert capsys.readouterr().out.startswith("0 outdated texts; languages: en reviewed")
     folder = tmp_path / "translations"
     shutil.copytree(FOLDER, folder)
     monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
@@ -94,7 +94,7 @@ def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
     try:
         assert main([]) == 1
         lines = capsys.readouterr().out.splitlines()
-        changed = "start.button: written for another English text than “Begin”"
+        changed = "start.button: translated from a different English text than “Begin”"
         missing = "es/respondent: exit.button: missing"
         outdated = [f"{language}/respondent: {changed}" for language in TRANSLATIONS]
         assert sorted(lines[:-1]) == sorted([missing, *outdated])
@@ -106,7 +106,7 @@ def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
         clear_caches()
 
 
-def test_a_language_says_that_a_machine_translated_it_until_a_speaker_is_named(
+def test_the_page_says_that_a_translation_is_machine_made_until_a_reviewer_is_named(
     tmp_path, monkeypatch
 ):
     folder = tmp_path / "translations"
@@ -122,7 +122,7 @@ def test_a_language_says_that_a_machine_translated_it_until_a_speaker_is_named(
             text = file.read_text("utf-8")
             file.write_text(text.replace(f"{REVIEWER}: \\n", f"{REVIEWER}: A. Person\\n"), "utf-8")
             clear_caches()
-            assert is_confirmed("es") == is_last
+            assert is_reviewed("es") == is_last
         assert json.loads(device_texts("es"))[place] == ""
     finally:
         clear_caches()

@@ -19,11 +19,11 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from survey.audit import page_files
-from survey.audit.bundled_modules import difference, scope_conflicts, unbundled
+from survey.audit.bundled_modules import difference, scope_conflicts, unbundle
 from survey.audit.javascript import KINDS, parse_module
 from survey.audit.node import Check
 from survey.respond.bundle import BundleError
-from survey.respond.client import FIELD_INDEX, FIELD_SOURCES, PACKAGE, minified, source_files
+from survey.respond.client import FIELD_INDEX, FIELD_SOURCES, PACKAGE, minify_sources, source_files
 
 GROUP = "access"
 
@@ -105,7 +105,7 @@ def check_access(files: Mapping[str, bytes], collector: str = "") -> list[Check]
     modules must contain nothing else, and their modules must not interfere with each other.
     """
     try:
-        modules = unbundled(files)
+        modules = unbundle(files)
     except BundleError as error:
         return _outcome([str(error)], {})
     failures = [
@@ -113,7 +113,7 @@ def check_access(files: Mapping[str, bytes], collector: str = "") -> list[Check]
         *scope_conflicts(modules),
         *page_files.failures(files, collector),
     ]
-    # The order of the modules follows from their names, which are known to be right by then.
+    # Compare the order last: it follows from the names, which are correct if there is no failure.
     if not failures and (order := difference(files, modules)):
         failures = [order]
     return _outcome(failures, modules)
@@ -129,9 +129,9 @@ def _outcome(failures: Sequence[str], files: Mapping[str, bytes]) -> list[Check]
 
 
 def module_failures(files: Mapping[str, bytes]) -> list[str]:
-    """Describe each difference of the modules, one per file, from what the list contains."""
+    """Describe each difference between the modules, one per file, and the list."""
     listed = read_access(list_file().read_text(encoding="utf-8"))
-    # Without its page, field mode is not part of what was received.
+    # The files include field mode only if they include its page.
     optional = () if FIELD_INDEX in files else FIELD_SOURCES
     modules = dict.fromkeys(module for module, *_ in listed.most)
     return [
@@ -182,11 +182,11 @@ def _omissions(files: Mapping[str, bytes], listed: Access) -> Iterator[str]:
 def current_access() -> Access:
     """Return the list of this checkout: the numbers of uses in its served and source forms."""
     sources = source_files()
-    served, source = access_of(minified(sources)), access_of(sources)
+    served, source = access_of(minify_sources(sources)), access_of(sources)
     return Access(served & source, served | source)
 
 
 if __name__ == "__main__":
-    if reasons := scope_conflicts(minified(source_files())):
+    if reasons := scope_conflicts(minify_sources(source_files())):
         raise SystemExit("\n".join(reasons))
     list_file().write_text(format_access(current_access()), encoding="utf-8")

@@ -1,11 +1,13 @@
-"""Static check of the files with several modules: what they contain, and that the modules are safe.
+"""Static check that files with several modules contain only these, and that none affects another.
 
-The modules of a file share one scope, and an import within it is only a name that another module
-exports. `unbundled` returns each module with the imports that its names stand for, so that all
-other checks see separate modules. They behave like these if no name is declared by two of them, or
-declared by one and used by another one without an import, such as a name of the browser; if every
-import leads to an export; and if nothing assigns to an imported name, which browsers refuse only
-between files.
+The modules of a file share one scope, without import statements: a module uses a name that another
+one exports. `unbundle` returns each module with the imports that its names imply, so that all
+other checks see separate modules. The modules of a file behave like separate ones if
+
+- no two of them declare the same name,
+- none declares a name that another one uses without an import, such as a name of the browser,
+- every import has an export,
+- and nothing assigns to an imported name, which browsers prevent only between files.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ def split(script: str, bundle: bytes) -> dict[str, bytes]:
             )
         last = marker[1].decode()
         if last in modules:
-            raise BundleError(f"{script}:{row + 1}:1: {last} is in the file twice")
+            raise BundleError(f"{script}:{row + 1}:1: the file contains {last} twice")
         modules[last] = lines[row + 1]
     return modules
 
 
-def unbundled(
+def unbundle(
     files: Mapping[str, bytes], pages: Sequence[Sequence[str]] = PAGES
 ) -> dict[str, bytes]:
     """Return the served files with each bundle replaced by its modules, with their imports.
@@ -61,15 +63,15 @@ def unbundled(
             texts |= split(script, files[script]) if script in files else {}
         for name, module in _with_imports(texts).items():
             if modules.setdefault(name, module) != module:
-                raise BundleError(f"{page[-1]}: {name} differs from the one in another script")
+                raise BundleError(f"{page[-1]}: {name} differs from the copy in another script")
     other_files = {name: content for name, content in files.items() if name not in scripts}
     if duplicate := next((name for name in modules if name in other_files), None):
-        raise BundleError(f"{duplicate}: both a file and a part of another file")
+        raise BundleError(f"{duplicate}: is both a file and part of another file")
     return other_files | modules
 
 
 def _with_imports(texts: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the modules of a page, each after the imports of the names that others export."""
+    """Return the modules of a page, each with imports of the names that it uses from others."""
     exporters = {
         exported: name for name, text in texts.items() for exported in parse_module(text).exported
     }
@@ -86,7 +88,7 @@ def _with_imports(texts: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def difference(files: Mapping[str, bytes], modules: Mapping[str, bytes]) -> str:
-    """Describe the first difference of the files from their modules' bundles, or return ""."""
+    """Describe the first difference between the files and their modules' bundles; "" if none."""
     expected = join(modules)
     for script in chain.from_iterable(PAGES):
         if script in files and files[script] != expected.get(script):
@@ -118,7 +120,7 @@ def _excerpt(text: bytes) -> str:
 
 
 def scope_conflicts(modules: Mapping[str, bytes]) -> list[str]:
-    """Describe each reason, with its module and position, why the modules of a page interfere.
+    """Describe, with its position, each case in which a module of a page affects another one.
 
     `modules` are minified, each with its own imports.
     """
@@ -156,7 +158,7 @@ def _conflicts(modules: Mapping[str, bytes]) -> Iterator[str]:
 def _wrong_imports(name: str, source: bytes, parsed: Mapping[str, Module]) -> Iterator[str]:
     imports = imports_of(source)
     if sorted(chain.from_iterable(imports.values())) != sorted(parsed[name].imported):
-        yield f"{name}: an import that is not at the start of the module, or is there twice"
+        yield f"{name}: an import is repeated, or is not at the start of the module"
     for exporter, names in imports.items():
         if exporter not in parsed:
             yield f"{name}: imports {exporter}, which is not a module of the page"

@@ -125,7 +125,7 @@ def _style_requests(style: bytes) -> Iterator[str]:
 
 
 def _altered_page(name: str, files: Mapping[str, bytes], collector: str) -> Iterator[str]:
-    """Compare a page, or the worker of field mode, with what follows from the other files."""
+    """Compare a page, or the worker of field mode, with the one derived from the other files."""
     # A verification may lack files that the survey does not need; the page contains their hashes.
     derived = (INDEX, FIELD_INDEX, FIELD_WORKER)
     sources = {path: content for path, content in files.items() if path not in derived}

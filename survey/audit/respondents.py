@@ -166,7 +166,7 @@ def _truth(question: Form, answer: Answer) -> Truth:
 
 
 def _count_ranked(question: Form) -> int:
-    """Return how many options a ranking puts in order; 0 for other questions."""
+    """Return the number of options in a ranking; 0 for other questions."""
     if not kind_of(question).is_ranking:
         return 0
     return len(question["options"]) - int(question["channel"]["no_answers"])

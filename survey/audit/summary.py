@@ -15,7 +15,7 @@ from survey.audit.altered_definitions import (
     check_rejected,
     check_rejected_samples,
 )
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Check, ClientError, Node
 from survey.audit.random_generator import check_ids, sampled_reports
@@ -56,7 +56,7 @@ def run_checks(
     access = check_access(files, collector)
     yield from access
     if all(check.ok for check in access):
-        yield from run_client(unbundled(files), definition, samples, node, seed)
+        yield from run_client(unbundle(files), definition, samples, node, seed)
 
 
 def run_client(

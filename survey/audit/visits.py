@@ -98,16 +98,16 @@ attempts; the last of them repeats."""
 MAX_WAIT = 600
 
 EMPTY_TITLE = "\u200e"
-"""The title of a page that somebody leaves: a mark that nobody sees."""
+"""The title of a page that a respondent leaves: an invisible character."""
 
 NEUTRAL_PAGE = "https://www.wikipedia.org/"
-"""Where "Leave now" leads if the survey names no other page."""
+"""The destination of "Leave now" if the survey names no other."""
 
 IDLE, IDLE_WITHOUT_DIALOG = 180_000, 120_000
 """Milliseconds after which an idle shared device restarts."""
 
 MONTH, YEAR = 28, 365
-"""Days between the points of a date's grid from which on respondents enter a month, or a year."""
+"""Minimum days between the points of a date's grid for respondents to enter a month, or a year."""
 
 TEMPORARY = (408, 425, 429)
 
@@ -355,17 +355,17 @@ class Scenario:
             sample = [q["id"] for q in questions(self.form) if q["id"] in names]
         c = self.circumstances
         entered = {q["id"]: q for q in questions(self.form) if q["id"] in answers}
-        taken = {name: _as_entered(q, answers[name]) for name, q in entered.items()}
+        taken = {name: _entered_answer(q, answers[name]) for name, q in entered.items()}
         respondent = Respondent(taken, sample, self.id_bytes, c.stratum, c.invitation)
         draw = uniform_below(cycle(self.words))
         return report_of(self.form, self.sha256, respondent, draw).decode()
 
 
-def _as_entered(question: Form, answer: Any) -> Any:
-    """Return the answer that the device takes from what a respondent enters for another one.
+def _entered_answer(question: Form, answer: Any) -> Any:
+    """Return the answer that the device stores when a respondent enters an answer.
 
-    A month or year stands for the point in it that is nearest to its middle, so not all points of
-    such grids can be entered.
+    A month or year stands for the grid point nearest to its middle, so some points of such grids
+    cannot be entered.
     """
     grid = question["grid"]
     if not kind_of(question).is_date or grid["step"] < MONTH or answer >= grid["points"]:
@@ -427,7 +427,7 @@ def _loading(scenario: Scenario) -> tuple[list[list[Any]], bool]:
 
 
 def _pictures(scenario: Scenario) -> Iterator[list[Any]]:
-    """Yield the requests for all pictures of the survey, which depend on nothing else."""
+    """Yield the requests for all pictures of the survey; they depend on the survey only."""
     options = [option for question in questions(scenario.form) for option in question["options"]]
     for sha256 in dict.fromkeys(o["picture"]["sha256"] for o in options if "picture" in o):
         digest = base64.b64encode(bytes.fromhex(sha256)).decode("ascii")
@@ -568,7 +568,7 @@ def _remains(scenario: Scenario, record: Mapping[str, Any]) -> str:
     """Describe data that a visit leaves in the browser's history or memory, or return ""."""
     titles = {event[1] for event in record["events"] if event[0] == "title"}
     if unexpected_titles := titles - _titles(scenario.form) - {EMPTY_TITLE}:
-        return f"another title in the browser's history: {min(unexpected_titles)}"
+        return f"an unexpected title in the browser's history: {min(unexpected_titles)}"
     if record.get("remembered"):
         return "remembers answers after sending or leaving"
     c = scenario.circumstances
@@ -659,7 +659,7 @@ def check_visits(
     seed: int,
     most: int | None = None,
 ) -> Iterator[Check]:
-    """Make all visits, or at most some of each group, and check each group of them."""
+    """Make all visits, or a limited number in each group, and check each group."""
     rng = random.Random(seed)  # noqa: S311  only the choice of visits
     form: Form = json.loads(definition.canonical)
     every = 1 + sum(len(question["options"]) for question in questions(form)) // MANY_OPTIONS
@@ -718,9 +718,9 @@ class _Plan:
         self.leaving = {**form, "exit": "https://www.example.org/weather"}
 
     def groups(self) -> Iterator[tuple[str, list[Scenario]]]:
-        """Yield the name and the scenarios of each group, the fastest ones first.
+        """Yield the name and the scenarios of each group.
 
-        A client that breaks the promise is then rejected sooner.
+        The fastest groups come first, so that a client that breaks the promise is rejected sooner.
         """
         yield "links", list(self._links())
         yield "another host", list(self._other_host())
@@ -938,7 +938,7 @@ def _translated_question(question: Form, language: str, mark: Any) -> dict[str, 
     ends = question.get("slider", {})
     slider_labels = {end: mark(language, label) for end, label in ends.items()}
     pictures = [option.get("picture", {}).get("alt", "") for option in question["options"]]
-    # Its fallback is the marked text, as the device requires.
+    # The device requires that the text without earlier answers is the marked one.
     piped = {name: mark(language, text) for name, text in question.get("piped", {}).items()}
     text, row = mark(language, question["text"]), {}
     if "matrix" in question:

@@ -231,12 +231,12 @@ def pair(form: Form, first: Form, second: Form) -> Pair:
 
 
 def without_neighbors(question: Form) -> Form:
-    """Return a question without the keys that need other questions: its matrix, earlier answers."""
+    """Return a question without the keys that refer to others: its matrix and earlier answers."""
     return {name: value for name, value in question.items() if name not in ("matrix", "piped")}
 
 
 def without_translations(form: Form) -> Form:
-    """Return a survey without its translations, which have the shape of all of its questions."""
+    """Return a survey without its translations, whose structure must match all of its questions."""
     return {name: value for name, value in form.items() if name != "translations"}
 
 

@@ -132,9 +132,9 @@ def respondent_link(
 
 
 def field_link(survey: PublishedSurvey, settings: Settings, page: str = "") -> str:
-    """Return the link with which interviewers prepare a tablet for a survey with field mode.
+    """Return the link that interviewers open to prepare a tablet for a survey with field mode.
 
-    If it opens a copy of the client on another host, `page` is the URL of the copy's folder.
+    If the link opens a copy of the client on another host, `page` is the URL of the copy's folder.
     """
     folder = page.removesuffix("index.html") or f"{survey_origin(survey.slug, settings)}/"
     return f"{folder}field/#slug={survey.slug}&d={survey.sha256[:HASH_IN_LINK]}"

@@ -59,7 +59,7 @@ def spare_field_key(store: Store) -> bytes:
     spares = store.spare_field_keys()
     if not spares:
         raise StoreBusyError(
-            "field mode needs a key from the keeper; check that the keeper is running, then publish "
+            "field mode needs a key from the keeper; check that the keeper is running, and publish "
             "again"
         )
     return spares[0].public_key

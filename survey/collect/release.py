@@ -68,7 +68,7 @@ SPARE_KEYS = 8
 """Number of spare public keys, with which new surveys can accept reports at once."""
 
 SPARE_FIELD_KEYS = 2
-"""Number of spare public keys of field mode, with which surveys can be published at once."""
+"""Number of spare field-mode keys, so that surveys can be published without waiting."""
 
 REWRITE_SECONDS = 30.0
 """Pause before another attempt to rewrite the store, after a reader prevented one."""
@@ -386,11 +386,11 @@ class Keeper:
             self._store.add_spare_key(self._field_keys.create(), UNASSIGNED_FIELD)
 
     def _destroy_field_keys(self) -> None:
-        """Destroy the keys of field mode that no survey needs: nobody can open its boxes any more.
+        """Destroy the keys of field mode that no survey needs, so that nobody can open their boxes.
 
-        A survey needs its keys until the release after its closing.
+        A survey needs its key until the first release after it closes.
         """
-        # Read before the surveys, which may take one of them meanwhile.
+        # Read the spare keys before the surveys: a new survey may take one in between.
         needed = {spare.public_key for spare in self._store.spare_field_keys()}
         awaiting_release = {key.survey for key in self._store.sealing_keys()}
         for survey in self._store.surveys():
@@ -561,9 +561,9 @@ class Keeper:
         return batches
 
     def _open_boxes(self, survey: PublishedSurvey, keys: Sequence[SealingKey]) -> None:
-        """Replace the boxes of field mode that have arrived with the reports in them.
+        """Replace the boxes of field mode that have arrived with the reports that they contain.
 
-        Dummies, and boxes that contain no valid report, are dropped.
+        Drop dummies and boxes without a valid report.
         """
         if survey.definition.field is None:
             return

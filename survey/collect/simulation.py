@@ -147,8 +147,8 @@ def _apply_conditions(
 class Truth:
     """Shares by option among all who could be asked, and the means among those who answer.
 
-    `means` has the mean of numbers or scores under "", and the mean rank of each ranked option
-    under its id; it is empty where the answers have neither.
+    `means` maps "" to the mean of numbers or scores, and the id of each ranked option to its mean
+    rank; it is empty if the answers have neither.
     """
 
     shares: Mapping[str, float]

@@ -39,9 +39,9 @@ REPORT_STEP = 256
 
 
 def freeze(survey: Survey, version: int, field_key: bytes = b"") -> Definition:
-    """Return the published form of a survey; raises DefinitionError for too long a report.
+    """Return the published form of a survey; raises DefinitionError if a report is too long.
 
-    `field_key` is the public key of its field mode; drafts and test runs have none.
+    `field_key` is the public key for field mode; drafts and test runs have none.
     """
     always = ("slug", "title", "language", "introduction", "contact", "thanks")
     sampled = survey.questions_per_person is not None
@@ -114,7 +114,7 @@ def unpublished(definition: Definition) -> Definition:
 
 
 def question_form(question: BaseQuestion) -> dict[str, Any]:
-    """Return the canonical form of a question; every key but the optional ones is always there."""
+    """Return the canonical form of a question; only optional keys may be missing."""
     grid, ask_if, ends = question.grid, question.ask_if, question.slider_labels
     form = {
         "id": question.id,
@@ -221,7 +221,7 @@ def _translated_survey(translated: Survey, original: Survey) -> dict[str, Any]:
     texts = {
         name: _unless_same(getattr(translated, name), getattr(original, name))
         for name in SURVEY_TEXTS
-        # A later text: definitions without it keep their hash.
+        # This text was added later; without it, definitions keep their hash.
         if name != "organization" or original.organization
     }
     pages = zip(translated.pages, original.pages, strict=True)
@@ -262,7 +262,7 @@ def _translated_question(question: BaseQuestion, original: BaseQuestion) -> dict
 
 
 def _translated_slider(question: BaseQuestion, original: BaseQuestion) -> dict[str, Any]:
-    """Return the labels of a slider's ends in another language; nothing for other questions."""
+    """Return the labels of a slider's ends in another language; {} for other questions."""
     if original.slider_labels is None or question.slider_labels is None:
         return {}
     (low, high), (own_low, own_high) = question.slider_labels, original.slider_labels
@@ -286,7 +286,7 @@ def plain_texts(question: BaseQuestion) -> dict[str, str]:
 
 
 def piped_texts(question: BaseQuestion) -> dict[str, str]:
-    """Return the texts of a question that contain earlier answers, by name, as they are written.
+    """Return the texts of a question that contain placeholders for earlier answers, by name.
 
     The device fills in the answers. Everywhere else, the texts have the words for no answer.
     """
@@ -301,7 +301,7 @@ def _translated_piping(question: BaseQuestion, original: BaseQuestion) -> dict[s
 
 
 ROW_TEXTS = ("text", "row")
-"""The texts of a matrix's row, beside the one that joins them."""
+"""The texts of a matrix's row, in addition to the joined one."""
 
 
 def _unless_same(text: str, original: str) -> str:

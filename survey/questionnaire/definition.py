@@ -80,23 +80,23 @@ Day = Annotated[str, AfterValidator(_is_day)]
 
 
 def _publish(questions: tuple[BaseQuestion, ...]) -> tuple[BaseQuestion, ...]:
-    # Rows are cached with their matrix, so each survey gets its own.
+    # A matrix caches its rows, so copy them: each survey needs its own.
     return tuple(row.model_copy() for question in questions for row in question.published)
 
 
 class Page(Frozen):
-    """Questions shown together; the rows of a matrix stand for it."""
+    """Questions shown together; instead of a matrix, the page has its rows."""
 
     title: Annotated[Text, StringConstraints(max_length=300, pattern=r"^[^\n]*$")] = ""
     questions: Annotated[tuple[Question, ...], Field(min_length=1), AfterValidator(_publish)]
 
 
 class Together(Frozen):
-    """Questions of which each respondent is asked all or none; a matrix stands for its rows.
+    """Questions of which each respondent is asked all or none; the id of a matrix means its rows.
 
     With `joint`, the device randomizes their answers jointly, over all combinations of options, or
-    those of up to 20 yes/no questions by the `mechanism` "half_space". Its epsilon is the sum of
-    those that the questions state.
+    for up to 20 yes/no questions by the `mechanism` "half_space". The joint epsilon is the sum of
+    the questions' stated epsilons.
     """
 
     questions: tuple[Identifier, ...] = Field(min_length=2, max_length=MAX_QUESTIONS)
@@ -111,9 +111,9 @@ class Survey(Frozen):
     link may answer, or only invited people. `kiosk` is for shared devices, on which nothing is
     stored. `field_until` is the last day on which tablets in field mode may upload reports of this
     version, "" if the survey has no field mode. `quick_exit` is the destination of "Leave now", a
-    neutral page when empty. `layout` says whether the device shows one question at a time, or whole
-    pages; "auto" leaves it to the number of questions. `together` lists questions that will be
-    crossed: each respondent is asked all or none of them.
+    neutral page when empty. `layout` says whether the device shows one question at a time or whole
+    pages; "auto" decides by the number of questions. `together` lists questions that will be
+    cross-tabulated: each respondent is asked all or none of them.
     """
 
     slug: Slug
@@ -228,13 +228,13 @@ class Definition:
 
     @property
     def names(self) -> dict[str, str]:
-        """What a page says of a survey that it cannot open, in the survey's own language."""
+        """What a page says about a survey that it cannot open, in the survey's own language."""
         form = json.loads(self.canonical)
         return {"survey": form["title"], "contact": form["contact"], "language": form["language"]}
 
     @property
     def field_until(self) -> date | None:
-        """The last day on which tablets in field mode may upload reports, or None without it."""
+        """The last day on which tablets may upload reports, or None without field mode."""
         return self.field.until if self.field else None
 
     @property
@@ -263,7 +263,7 @@ class Definition:
 
     @property
     def pictures(self) -> list[str]:
-        """The SHA-256 of each picture of an option, once, in the survey's order."""
+        """The SHA-256 of each picture of an option, without repeats, in the survey's order."""
         pictures = (option.picture for q in self.questions for option in q.options)
         return list(dict.fromkeys(filter(None, pictures)))
 
@@ -336,7 +336,7 @@ def groups_of(
 
 
 def written_questions(questions: Iterable[BaseQuestion]) -> Iterator[tuple[BaseQuestion, ...]]:
-    """Yield the questions of a page as they were written: the rows of a matrix are one question."""
+    """Yield the questions of a page as researchers wrote them, a matrix as a tuple of its rows."""
     for _, rows in groupby(questions, lambda q: q.matrix.id if q.matrix else q.id):
         yield tuple(rows)
 
@@ -356,10 +356,10 @@ def matrices_of(
 def drawn_together(
     questions: Iterable[BaseQuestion | PublishedQuestion], declared: Iterable[Sequence[str]] = ()
 ) -> list[list[str]]:
-    """Return the lists of questions that are drawn together, without those that depend on others.
+    """Return the lists of questions that are drawn together, apart from those with conditions.
 
-    These are the rows of each matrix, which is shown as one question, and the declared lists. A
-    matrix's id in such a list stands for its rows.
+    These are the rows of each matrix, which is shown as one question, and the declared lists. In
+    these, the id of a matrix means its rows.
     """
     matrices = matrices_of(questions)
     lists = [*([id_] for id_ in matrices), *declared]

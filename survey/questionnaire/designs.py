@@ -222,8 +222,8 @@ Recommend = Callable[[AnswerSpace, Fraction], str]
 class Statement:
     """How one question states its privacy: by which design, in which way, with which value.
 
-    With `recommend` the researcher named no design: it is the best one at the value. The value, an
-    epsilon, is divided into so many equal `parts`: one for each row of a matrix.
+    If the researcher named no design, `recommend` returns the best one for the value. The value, an
+    epsilon, is divided into this number of equal `parts`: one for each row of a matrix.
     """
 
     design: str
@@ -234,7 +234,7 @@ class Statement:
     parts: int = 1
 
     def build(self, value: Fraction) -> AnyChannel:
-        """Return the channel that another value of the same way would mean, for one part of it."""
+        """Return the channel for one part of another value that is stated in the same way."""
         part = value / self.parts
         design = self.recommend(self.space, part) if self.recommend else self.design
         return DESIGNS[design].ways[self.way](self.space, part)

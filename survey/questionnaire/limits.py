@@ -71,7 +71,7 @@ def total_mistake(total: Fraction, questions: int, caps: Caps) -> str | None:
 
 
 def is_too_weak(channel: AnyChannel, caps: Caps, parts: int = 1) -> bool:
-    """Whether a channel, or the epsilon of `parts` reports by it together, is above a cap."""
+    """Whether a channel, or the total epsilon of `parts` reports with it, is above a cap."""
     if best_guess_probability(channel) > MAX_TRUTH_PROBABILITY:
         return True
     return log_rounded_up(channel.ratio**parts) > caps.question

@@ -178,7 +178,7 @@ def _together_source(definition: Definition) -> list[dict[str, Any]]:
     joint = {q.joint.questions: q.joint for q in definition.questions if q.joint}
     questions = definition.questions
     own = [tuple(group) for group in groups_of(questions, drawn_together(questions))]
-    # A matrix stands for its rows, some of which may be removed from the next version.
+    # Name the matrix instead of its rows: the next version may not have all of them.
     matrix_of = {id_: matrix for matrix, ids in matrices_of(questions).items() for id_ in ids}
     drawn = [
         tuple(dict.fromkeys(matrix_of.get(id_, id_) for id_ in group))
@@ -198,7 +198,7 @@ def _together_source(definition: Definition) -> list[dict[str, Any]]:
 def _collect_matrices(
     forms: Sequence[Mapping[str, Any]], sources: Sequence[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the questions of a page as they were written: the rows of a matrix as one question."""
+    """Yield the questions of a page as researchers wrote them, with rows collected in a matrix."""
     pairs = zip(forms, sources, strict=True)
     for matrix, group in groupby(pairs, lambda pair: _matrix_of(pair[0])):
         members = list(group)

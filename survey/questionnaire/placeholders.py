@@ -1,15 +1,15 @@
 """Earlier answers in later texts: "How long do you travel to {job|your work}?".
 
-The device replaces the placeholder by the label or value of the answer to the question `job`. The
-text after the bar stands there when that question has no answer, and wherever no device fills in
-answers: in results, downloads and "what was sent". "{{" and "}}" stand for braces in such texts.
+The device replaces the placeholder with the label or value of the answer to the question `job`. It
+shows the text after the bar if that question has no answer. So do all places without true answers:
+results, downloads and "what was sent". In such texts, "{{" and "}}" mean braces.
 
-Piping links no questions in the accounting of privacy loss. The answer to the earlier question
-changes which words the device shows, but neither which questions are asked nor what is sent for
-them: the report of the later question depends on its own answer alone, and bounds what anyone can
-learn about that. If both answers are related, as those about one subject are, what they reveal
-together is the factor of the topic and of the whole report, as without piping. Skip logic differs,
-because it decides the later answer: a skipped question counts as "does not apply".
+For the privacy loss, piping does not link questions. The answer to the earlier question changes
+the words on the screen, but neither the questions asked nor the reports on them: the report of the
+later question depends on its own answer alone and bounds what anyone can learn about that answer.
+If both answers are related, as answers about one topic are, the factors of the topic and of the
+whole report bound what they reveal together, as without piping. Skip logic differs, because it
+decides the later answer: a skipped question counts as "does not apply".
 """
 
 from __future__ import annotations

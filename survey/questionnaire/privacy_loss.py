@@ -199,9 +199,9 @@ def label(question: PublishedQuestion, ratio: Fraction) -> Label:
 def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None:
     """P(a report says the first option | it is the answer), and if it is not.
 
-    None for numbers and rankings, of which no report names one option as the answer. Where the
-    second differs between the other answers, the smallest: the label must not promise more cover
-    than there is.
+    None for numbers and rankings, whose reports do not name one option as the answer. If the second
+    probability differs between the other answers, it is the smallest, so that the label does not
+    promise too much protection.
     """
     channel = question.channel
     if question.kind.is_numeric or question.kind.is_ranking:

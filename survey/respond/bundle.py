@@ -8,20 +8,20 @@ A bundle contains the text of each module without its imports:
     ;//main.js
     ...
 
-The first line imports what the modules use from earlier bundles; it may be empty. After it, a line
-with the name of a module and a line with its text alternate, in the order in which browsers run
-modules that import each other by name. `survey/audit/bundled_modules.py` does the reverse: names
-that another module exports are imports of it.
+The first line imports the names that the modules use from earlier bundles; it may be empty. Then
+each module has two lines, its name and its text. The modules are in the order in which browsers run
+them. `survey/audit/bundled_modules.py` does the reverse: it turns the names that a module uses from
+others into imports.
 
-All modules of a bundle share one scope. They behave as separate modules do, because
+All modules of a bundle share one scope. They behave like separate modules, because
 
 - no two of them declare the same name, and none declares a name that another one uses without
   importing it, such as a name of the browser (`survey/audit/bundled_modules.py` checks this);
-- an imported name is the exporting module's own variable, so that it always has its newest value,
-  and no module assigns to a name that it imports (checked there, too);
-- a module runs after the modules that it imports. Where imports form a cycle, the module that is
+- an imported name is the exporting module's own variable, so it always has the newest value, and no
+  module assigns to a name that it imports (that module checks this, too);
+- a module runs after the modules that it imports. If imports form a cycle, the module that is
   reached first runs last, as in browsers; functions are available from the start in both forms;
-- modules are always strict. The semicolon before each name ends the statement above it.
+- both forms run in strict mode. The semicolon before each name ends the statement above it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from survey.errors import SurveyError
 
 PAGES = (("opening.js", "main.js"), ("fieldwork.js",))
-"""The scripts of each page, in the order in which it runs them.
+"""The scripts of each page, in the order in which the page runs them.
 
-Each script is the file of the module with its name and of every module that this one imports,
-directly or not, unless an earlier script of the page contains it. A module that no script imports
-stays a file of its own.
+A script contains the module with its name and every module that this one imports, directly or
+indirectly, unless an earlier script of the page contains it. A module that no script imports
+remains a separate file.
 """
 
 IMPORT = rb'import\{[\w$,]+\}from"\./[\w-]+\.js";'
@@ -54,7 +54,7 @@ def imports_of(module: bytes) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     imports = IMPORTS.match(module)
     for match in IMPORTED.finditer(imports[0] if imports else b""):
-        # The minifier leaves a comma after the last name of an import of several lines.
+        # If an import has several lines, the minifier leaves a comma after the last name.
         imported_names = match[1].decode().removesuffix(",").split(",")
         names.setdefault(match[2].decode(), []).extend(imported_names)
     return names
@@ -89,9 +89,9 @@ def contents(modules: Mapping[str, bytes], scripts: Sequence[str]) -> dict[str, 
 
 
 def join(files: Mapping[str, bytes], pages: Sequence[Sequence[str]] = PAGES) -> dict[str, bytes]:
-    """Return the files with the minified modules of each page joined into its scripts.
+    """Return the files, with the minified modules of each page joined into its scripts.
 
-    Other files, and modules that no page imports, stay as they are. Raises BundleError if a module
+    Other files, and modules that no page imports, are unchanged. Raises BundleError if a module
     has more than one line.
     """
     bundles: dict[str, bytes] = {}
@@ -104,7 +104,7 @@ def join(files: Mapping[str, bytes], pages: Sequence[Sequence[str]] = PAGES) -> 
                 continue
             bundle = _bundle(files, names, script_of)
             if bundles.setdefault(script, bundle) != bundle:
-                raise BundleError(f"{script} has other modules in another page")
+                raise BundleError(f"{script} contains different modules on another page")
             bundled_names.update(names)
     other_files = {name: content for name, content in files.items() if name not in bundled_names}
     return dict(sorted({**other_files, **bundles}.items()))

@@ -42,10 +42,10 @@ CODINGS = ("br", "gzip")
 INDEX, MANIFEST, ICON, STYLE = "index.html", "client-manifest.json", "favicon.svg", "respond.css"
 
 ICON_ESCAPES = str.maketrans({'"': "'", "#": "%23"})
-"""What the icon needs as an address in an attribute of the page."""
+"""Characters that the icon must escape to be a data URL in an attribute of the page."""
 
 GUARD = "guard.js"
-"""The script that runs when a module is missing."""
+"""The script that reloads the page if a module is missing."""
 
 SCRIPTS, FIELD_SCRIPTS = PAGES
 """The scripts of the page and of the page of field mode, in order; they contain all modules."""
@@ -54,7 +54,7 @@ FIELD_INDEX, FIELD_WORKER = "field/index.html", "field/worker.js"
 """The page of field mode and its service worker, whose address limits it to `/field/`."""
 
 WORKER = "fieldwork-worker.js"
-"""The code of the service worker; `FIELD_WORKER` is this code after the list of its files."""
+"""The code of the service worker; `FIELD_WORKER` is the list of its files and then this code."""
 
 FIELD_MODULES = (*FIELD_SCRIPTS, WORKER)
 """The files of field mode, which the respondents' page does not load."""
@@ -96,7 +96,7 @@ class Client:
     @classmethod
     def from_sources(cls, sources: Mapping[str, bytes], collector: str = "") -> Client:
         """Minify sources, and join the modules of each script of the page into one file."""
-        return cls(join(minified(sources)), collector)
+        return cls(join(minify_sources(sources)), collector)
 
     @property
     def file_hashes(self) -> dict[str, str]:
@@ -121,7 +121,7 @@ class Client:
 
     @cached_property
     def field_page(self) -> bytes:
-        """The page of field mode, which lists its own modules and texts as well."""
+        """The page of field mode, which also lists its own modules and texts."""
         return self._page(self.collector, is_field=True)
 
     @cached_property
@@ -165,7 +165,7 @@ class Client:
             # Inline, because each file costs another request on a slow connection.
             icon=self.files[ICON].decode("utf-8").strip().translate(ICON_ESCAPES),
             style=reference(STYLE),
-            # The worker of field mode holds all files, so none can be lost there.
+            # In field mode, the worker has stored all files, so none can be missing.
             guard=None if is_field else reference(GUARD),
             scripts=[reference(name) for name in (FIELD_SCRIPTS if is_field else SCRIPTS)],
             words_files=[
@@ -182,7 +182,7 @@ class Client:
         return page.encode("utf-8")
 
     def _reference(self, name: str, *, is_field: bool = False) -> dict[str, str]:
-        # On another host, the page of field mode is in a folder beside the files.
+        # On another host, the page of field mode is in a folder next to the files.
         up = "../" if is_field and self.collector else ""
         integrity = sha256_integrity(self.files[name])
         return {"path": f"{up}{self.base}/{name}", "integrity": integrity}
@@ -285,7 +285,7 @@ def _notice(language: str) -> dict[str, str]:
     }
 
 
-def minified(sources: Mapping[str, bytes]) -> dict[str, bytes]:
+def minify_sources(sources: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the sources with each module and style minified, as single files."""
     return {name: _minified(name, content) for name, content in sources.items()}
 

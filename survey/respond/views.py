@@ -68,14 +68,14 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
     def definition(slug: str) -> Response:
         survey = find_survey(store, slug)
         if error := refusal(store, survey, utc_today()):
-            # The page names the survey, so that people know whom to ask.
+            # The page names the survey, so that respondents know whom to contact.
             error.fields = {**error.fields, **survey.definition.names}
             raise error
         return compress(survey.canonical).response("application/json")
 
     @routes.get("/pictures/<sha256>")
     def picture(sha256: str) -> Response:
-        # The address is the hash of the content, so every visitor gets the same bytes for ever.
+        # The address contains the hash of the content, so all visitors always get the same bytes.
         content = store.picture(sha256)
         if content is None:
             raise NotFoundError("there is no picture at this address")
@@ -145,7 +145,7 @@ def _add_file_routes(routes: Blueprint, client: Client) -> None:
 
 
 def _body(media_type: str, maximum: int) -> bytes:
-    """Return the body of a request; never parse a form or read more than the maximum."""
+    """Return the body of a request, without parsing a form or reading more than the maximum."""
     if request.mimetype != media_type:
         raise UnsupportedMediaError(f"send a report as {media_type}, not as a form")
     if (request.content_length or 0) <= maximum:

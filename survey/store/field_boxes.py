@@ -1,8 +1,8 @@
-"""Reports of field mode: the boxes in which a tablet stores them, and the keys that open the boxes.
+"""Boxes of field mode, in which tablets store reports, and the keys that open the boxes.
 
 A box is a report encrypted by HPKE in base mode (RFC 9180) with DHKEM(P-256, HKDF-SHA256),
-HKDF-SHA256 and AES-128-GCM, because browsers of 2021 have these parts. Its plaintext has the length
-of the survey's reports, so all boxes of a survey have one length. `seal.js` makes them.
+HKDF-SHA256 and AES-128-GCM, which browsers have supported since 2021. Its plaintext has the length
+of the survey's reports, so all boxes of a survey have the same length. `seal.js` creates them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OVERHEAD = 65 + 16
 """Bytes that a box adds to its report: the ephemeral public key and the authenticator."""
 
 CONTEXT = "survey field report "
-"""Start of the `info` of each box; the definition's hash follows, so no other definition fits."""
+"""Start of each box's `info`; the definition's hash follows it, which binds the box to it."""
 
 
 def box_bytes(definition: Definition) -> int:
@@ -34,7 +34,7 @@ def box_bytes(definition: Definition) -> int:
 
 
 def box_id(box: bytes) -> bytes:
-    """Return the id of a box: a box that is uploaded or imported again has the same id.
+    """Return the id of a box, which is the same if the box is uploaded or imported again.
 
     A box contains an ephemeral key, so its hash reveals nothing about its report.
     """
@@ -46,7 +46,7 @@ def seal_box(definition: Definition, body: bytes) -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 
     if definition.field is None or len(body) != definition.report_bytes:
-        raise ReportError("a box contains one report of the survey's length")
+        raise ReportError("a box must contain one report of the survey's length")
     public_key = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), definition.field.key)
     return _suite().encrypt(body, public_key, info=_info(definition))
 
@@ -67,17 +67,17 @@ def _info(definition: Definition) -> bytes:
 
 @cache
 def _suite() -> Suite:
-    # Imported where it is used: most surveys have no field mode.
+    # Import here, because most surveys have no field mode.
     from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
     return Suite(KEM.P256, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 
 
 class FieldKeys(PrivateKeys):
-    """The private keys of field mode, beside the keys of pending reports.
+    """The private keys of field mode, stored next to the keys of pending reports.
 
-    Each survey version has one for as long as tablets may upload its reports; the database has
-    only its public key, in the definition.
+    Each survey version has one as long as tablets may upload its reports; the database contains
+    only the public key, in the definition.
     """
 
     SUFFIX = ".field"
@@ -103,7 +103,7 @@ class FieldKeys(PrivateKeys):
         try:
             private_key = ec.derive_private_key(secret, ec.SECP256R1())
         except ValueError:
-            # After a crash of the machine a file may be empty or overwritten.
+            # After a crash of the machine, the file may be empty or overwritten.
             return None
         return private_key if _public_bytes(private_key) == public_key else None
 

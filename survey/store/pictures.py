@@ -1,6 +1,6 @@
-"""Pictures of answer options: stored once by content, deleted with the last part that uses them.
+"""Pictures of answer options: stored once by content, deleted with the last survey or draft.
 
-Definitions and drafts name a picture by its SHA-256, so no other table has to count its uses.
+Definitions and drafts name a picture by its SHA-256, so no table has to count its uses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pictures(Transactions):
 
     def picture(self, sha256: str) -> bytes | None:
         """Return a picture by the SHA-256 of its content in hex, None if it is not stored."""
-        if "\0" in sha256:  # which PostgreSQL refuses
+        if "\0" in sha256:  # PostgreSQL rejects null characters.
             return None
         row = self._row("SELECT content FROM picture WHERE sha256 = ?", [sha256])
         return bytes(row[0]) if row else None
@@ -42,7 +42,7 @@ def check_pictures(transaction: Transaction, definition: Definition) -> None:
     for sha256 in definition.pictures:
         if transaction.row("SELECT 1 FROM picture WHERE sha256 = ?", [sha256]) is None:
             raise ConflictError(
-                f"the picture {sha256[:12]}… is not stored here; add it again in the draft"
+                f"the picture {sha256[:12]}… is not stored here; upload it again in the draft"
             )
 
 

@@ -36,8 +36,8 @@ UNASSIGNED = 0
 """The survey number of spare keys, which the next published surveys take; no survey has it."""
 
 UNASSIGNED_FIELD = -1
-"""The survey number of spare keys of field mode. When a survey takes one, its row is deleted,
-because the survey's definition contains the key."""
+"""The survey number of spare field-mode keys. When a survey takes a key, the key's row is deleted,
+because the survey's definition then contains the key."""
 
 PAGE = 64
 """Number of batches read at once."""
@@ -181,7 +181,7 @@ class SealedReports(Transactions):
         return [SealingKey(*row) for row in rows]
 
     def add_spare_key(self, public_key: bytes, survey: int = UNASSIGNED) -> None:
-        """Store a public key for a survey that is published later, or for its field mode."""
+        """Store a spare public key for a survey that is published later, or for its field mode."""
         with self._write() as transaction:
             transaction.execute(SEALING_KEY.insert, [survey, 0, public_key])
 
@@ -279,7 +279,7 @@ class SealedReports(Transactions):
     ) -> None:
         """Replace batches of boxes from field mode with the reports that they contained.
 
-        The ids of boxes without a report are deleted; if one arrives again, it is dropped again.
+        Delete the ids of boxes without a report; if such a box arrives again, it is dropped again.
         """
         with self._write() as transaction:
             transaction.lock(key.survey)
@@ -469,7 +469,7 @@ def take_spare_field_key(transaction: Transaction, public_key: bytes) -> None:
         [UNASSIGNED_FIELD, public_key],
     )
     if n != 1:
-        raise ConflictError("another survey was published meanwhile; publish this one again")
+        raise ConflictError("another survey was published at the same time; publish this one again")
 
 
 def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:

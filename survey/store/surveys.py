@@ -144,7 +144,7 @@ class Surveys(Transactions):
 
         A first version belongs to `team`, which maps researchers to roles, or else only to
         administrators. Raises ConflictError if its version number is not the next one, or
-        if its key of field mode is not spare any more.
+        if its key of field mode is no longer spare.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)

@@ -12,12 +12,12 @@ from survey.audit.access import (
     module_failures,
     read_access,
 )
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.respond.bundle import join
 from survey.respond.client import INDEX, Client, source_files
 from survey.respondent_texts import device_texts
 
-SERVED, MODULES = Client.load().files, unbundled(Client.load().files)
+SERVED, MODULES = Client.load().files, unbundle(Client.load().files)
 
 LINK = b"const TEST_RUN_PREFIX"
 """The start of a statement in `link.js`, where each case below adds its own."""

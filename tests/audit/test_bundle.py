@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from survey.audit.access import check_access
-from survey.audit.bundled_modules import scope_conflicts, unbundled
+from survey.audit.bundled_modules import scope_conflicts, unbundle
 from survey.respond.bundle import BundleError, contents, imports_of, join
-from survey.respond.client import FIELD_MODULES, SCRIPTS, Client, minified, source_files
+from survey.respond.client import FIELD_MODULES, SCRIPTS, Client, minify_sources, source_files
 
-SERVED, MODULES = Client.load().files, minified(source_files())
+SERVED, MODULES = Client.load().files, minify_sources(source_files())
 
 
 RECEIVED = {name: SERVED[name] for name in SERVED if name not in FIELD_MODULES}
@@ -22,7 +22,7 @@ def details(script: str, bundle: bytes) -> str:
 
 def test_the_served_files_are_the_bundles_of_their_modules():
     assert join(MODULES) == SERVED
-    modules = unbundled(SERVED)
+    modules = unbundle(SERVED)
     assert join(modules) == SERVED
     assert modules.keys() == MODULES.keys()
     for name in (name for name in MODULES if name.endswith(".js")):
@@ -34,8 +34,8 @@ def test_the_served_files_are_the_bundles_of_their_modules():
 
 def test_a_module_that_differs_between_two_files_is_refused():
     altered = SERVED["main.js"].replace(b"MAX_SURVEYS=9999", b"MAX_SURVEYS=9998", 1)
-    with pytest.raises(BundleError, match=r"outbox\.js differs from the one in another script"):
-        unbundled({**SERVED, "main.js": altered})
+    with pytest.raises(BundleError, match=r"outbox\.js differs from the copy in another script"):
+        unbundle({**SERVED, "main.js": altered})
 
 
 def test_modules_run_in_the_order_of_browsers_even_in_a_cycle():

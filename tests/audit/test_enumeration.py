@@ -10,7 +10,7 @@ import pytest
 
 from survey import demo
 from survey.audit import enumeration
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.audit.channels import (
     can_enumerate,
     distribution,
@@ -38,7 +38,7 @@ from tests.cases import each_case
 from tests.conftest import ROOT, long_unless
 from tests.mechanism.test_tables import TABLES
 
-FILES = unbundled(Client.load().files)
+FILES = unbundle(Client.load().files)
 
 SETS = [SubsetSelection(3, 2, 3, 1), SubsetSelection(5, 3, 7, 2), SubsetSelection(9, 2, 2, 1)]
 BITS = [

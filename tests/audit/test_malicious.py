@@ -7,7 +7,7 @@ import time
 import pytest
 
 from survey.audit.access import check_access
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.audit.summary import run_checks, run_client
 from survey.respond.client import INDEX, Client, source_files
 from tests import surveys
@@ -77,7 +77,7 @@ def test_some_clients_pass_even_the_list():
 @pytest.mark.parametrize("family", EVADING)
 def test_a_client_is_rejected_by_what_it_does(node, family):
     for name, client in EVADING[family].items():
-        reason = first_failure(run_client(unbundled(served(client)), SURVEY, SAMPLES, node))
+        reason = first_failure(run_client(unbundle(served(client)), SURVEY, SAMPLES, node))
         assert client.word in reason, (name, reason)
 
 

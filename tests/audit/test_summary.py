@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Check
 from survey.audit.summary import (
@@ -123,8 +123,8 @@ def test_surveys_of_every_kind_pass_all_groups_of_checks(node, name):
 @pytest.mark.long
 def test_the_largest_publishable_survey_passes(node):
     definition = surveys.publish(surveys.LARGEST)
-    auditor = Auditor(unbundled(CLIENT.files), node, definition)
-    assert all(check.ok for check in check_whole_reports(unbundled(CLIENT.files), definition, node))
+    auditor = Auditor(unbundle(CLIENT.files), node, definition)
+    assert all(check.ok for check in check_whole_reports(unbundle(CLIENT.files), definition, node))
     channels = [question.channel for question in definition.questions[1:]]
     assert all(check.ok for check in auditor.enumeration(channels))
     assert all(check.ok for check in auditor.sampling(channels, 1_000))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.audit.node import Node
 from survey.audit.visits import check_visits, with_translations
 from survey.questionnaire.canonical import canonical_json, read_definition
@@ -41,7 +41,7 @@ def untranslated(definition):
 
 def outcomes(node, files, definition):
     """Return the outcome of each group, of which only some visits are made."""
-    modules = unbundled(files)
+    modules = unbundle(files)
     return [*check_visits(Node(modules, node), modules, definition, seed=1, most=VISITS)]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.audit.enumeration import Auditor
 from survey.audit.node import Check
 from survey.mechanism import SubsetSelection, grr
@@ -124,7 +124,7 @@ def measure_audit(title: str, work: Callable[[], list[Check]], target: float) ->
 
 
 def main() -> None:
-    auditor = Auditor(unbundled(Client.load().files), node_path())
+    auditor = Auditor(unbundle(Client.load().files), node_path())
     channels = [question.channel for question in publish(WORKPLACE).questions]
     coin = grr(2, "3/4")
     measure_client()

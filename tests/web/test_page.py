@@ -13,7 +13,7 @@ import brotli
 import pytest
 
 from survey import respondent_texts
-from survey.audit.bundled_modules import unbundled
+from survey.audit.bundled_modules import unbundle
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.respond.client import FIELD_MODULES, SCRIPTS, Client, source_files
@@ -97,7 +97,7 @@ def test_every_content_encoding_has_the_same_content(client, small, accepted, co
 
 def test_the_served_client_is_the_source_without_comments_and_reproducible():
     sources = source_files()
-    served = unbundled(Client.load().files)
+    served = unbundle(Client.load().files)
     assert served.keys() == sources.keys()
     for name, content in sources.items():
         text = served[name].decode("utf-8")

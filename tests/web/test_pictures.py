@@ -234,7 +234,7 @@ def test_a_picture_is_deleted_with_the_last_survey_or_draft_that_uses_it(store):
     assert store.picture(sha256) is None
     assert store.picture(other) == b"dog"
     unknown = load(PETS.replace("CAT", sha256).encode(), "s.toml", Caps())
-    with pytest.raises(ConflictError, match="is not stored here; add it again"):
+    with pytest.raises(ConflictError, match="is not stored here; upload it again"):
         store.publish(freeze(unknown, 1), TODAY)
 
 

@@ -64,10 +64,10 @@ class DraftCheck:
     """The result of checking a draft.
 
     `survey` is what it would publish, None while it has mistakes. `questions` are those without
-    mistakes of their own, by key; the first row stands for a matrix. `draws` is the number of
+    mistakes of their own, by key; for a matrix, it has the first row. `draws` is the number of
     questions that each respondent is asked, as typed or chosen automatically; None for all. `caps`
     are those of the check. `together` lists the ids of questions that are drawn together. `rows`
-    are the rows of a matrix after its first, by the key of the matrix.
+    has the other rows of each matrix, by the key of the matrix.
     """
 
     survey: Survey | None
@@ -80,7 +80,7 @@ class DraftCheck:
 
     @cached_property
     def published(self) -> dict[str, tuple[int, BaseQuestion]]:
-        """The published questions without mistakes, by id, with their keys: each row is one."""
+        """The published questions without mistakes, including all rows, by id, with their keys."""
         return {
             published.id: (key, published)
             for key, question in self.questions.items()
@@ -131,7 +131,7 @@ class DraftCheck:
         return self.asked.ratio_about(*(question.id for question in questions))
 
     def own_epsilon(self, key: int) -> float:
-        """The epsilon of a question's own report, or of those of a matrix's rows together."""
+        """The epsilon of a question's own report, or of all rows of a matrix together."""
         questions = (self.questions[key], *self.rows.get(key, ()))
         return log_rounded_up(total_ratio(question.channel.ratio for question in questions))
 
@@ -145,7 +145,7 @@ class DraftCheck:
         )
 
     def strength_of(self, key: int) -> str:
-        """Return the protection of a question, with those linked to it, in a word, by its key."""
+        """Return a word for the protection of a question with those linked to it, by its key."""
         return strength(self.ratio_of(key), WEAK_QUESTION_ABOVE)
 
     def is_linked(self, name: str) -> bool:
@@ -211,7 +211,7 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
 def _split_rows(
     written: Mapping[int, Sequence[BaseQuestion]],
 ) -> tuple[dict[int, BaseQuestion], dict[int, tuple[BaseQuestion, ...]]]:
-    """Return the first published question of each written one, and the others of matrices."""
+    """Return the first published question of each written one, and the other rows of matrices."""
     first = {key: questions[0] for key, questions in written.items()}
     others = {key: tuple(questions[1:]) for key, questions in written.items() if questions[1:]}
     return first, others
@@ -226,7 +226,7 @@ def _all_asked(questions: Sequence[BaseQuestion], together: Sequence[Sequence[st
 def _valid_questions(
     definition: Mapping[str, Any], language: str, keys: list[int], caps: Caps
 ) -> Iterator[tuple[int, tuple[BaseQuestion, ...]]]:
-    """Yield what publishing makes of each question that contains no mistake, by key."""
+    """Yield the published questions of each written question without mistakes, by key."""
     try:
         raw = with_default_texts(in_language(definition, language, language), language)
     except (TypeError, ValueError):  # an invalid language

@@ -72,7 +72,7 @@ def definition_from(content: DraftContent) -> dict[str, Any]:
         for page in content.pages
     ]
     definition = {**_without_empty(survey), "pages": pages}
-    # The usual labels alone do not make a language one of the survey.
+    # A language in which only the usual labels exist is not a language of the survey.
     reworded = (tag for texts in content.survey["labels"].values() for tag in texts)
     languages = {*languages_in(definition, content.own_language), *reworded}
     for page, source in zip(content.pages, pages, strict=True):
@@ -131,7 +131,7 @@ def option_ids(question: Question, language: str) -> dict[int, str]:
 
 
 def row_ids(question: Question, language: str) -> dict[int, str]:
-    """Return the id of each row of a matrix by key: the written one, else one from its text."""
+    """Return the id of each row of a matrix by key: the written one, or one from the row's text."""
     ids: dict[int, str] = {}
     existing = {str(row["id"]) for row in question["rows"]}
     for number, row in enumerate(question["rows"], 1):
@@ -193,7 +193,7 @@ def _part(question: Question, name: str, content: DraftContent) -> Any:
 def _picture_source(
     question: Question, option: Mapping[str, Any], content: DraftContent
 ) -> dict[str, Any]:
-    """Return the keys of an option's picture; another type of question ignores it."""
+    """Return the keys of an option's picture; {} if the type of question has no pictures."""
     if not option.get("picture") or not kind_of(question).has_pictures:
         return {}
     alt = _source_text(option["picture_alt"], content)
@@ -208,7 +208,7 @@ def _special_option(question: Question, name: str, content: DraftContent) -> Any
 def _usual_labels(
     question: Question, content: DraftContent, languages: Collection[str]
 ) -> dict[str, Any]:
-    """Return the keys for a question's usual labels; none if a file without them means the same."""
+    """Return the keys for a question's usual labels; {} if these are the default labels anyway."""
     labels = {name: content.usual_labels[name] for name in content.usual_in(question)}
     if all(
         texts.get(tag, texts[content.own_language]) == say(label_language(tag), USUAL_KEYS[name])
@@ -284,7 +284,7 @@ class _Reader:
         usual = usual_label(name, own) or say(SOURCE, key)
         if texts.get(own, usual) not in (usual, say(label_language(own), key)) and name in SPECIAL:
             return texts
-        # Versions and files without labels keep those that they have in all their languages.
+        # Versions and files without stated labels keep their present ones in all their languages.
         shown = {
             tag: texts.get(tag) or texts.get(own) or say(label_language(tag), key)
             for tag in self._languages

@@ -60,7 +60,7 @@ EMPTY_QUESTION: Question = {
 
 
 def usual_label(name: str, tag: str) -> str:
-    """Return the interface's label of an option in a language; empty if it lacks the language.
+    """Return the interface's label of an option in a language; "" if the interface lacks it.
 
     >>> usual_label("yes", "de-AT"), usual_label("yes", "nl")
     ('Ja', '')
@@ -97,7 +97,7 @@ EMPTY_SURVEY: Mapping[str, Any] = {
     "quick_exit": "",
     "layout": "auto",
 }
-"""`labels` holds the usual labels that a researcher has reworded, by the option's id."""
+"""`labels` contains the usual labels that a researcher has reworded, by the option's id."""
 
 EMPTY_PLAN: Mapping[str, str] = dict.fromkeys(
     ("n", "margin", "total", "crossings", "opens", "closes", "most", "strata"), ""
@@ -241,9 +241,9 @@ class DraftContent:
 
     @cached_property
     def usual_labels(self) -> dict[str, Texts]:
-        """The labels of `USUAL_KEYS`, by id, in those of the draft's languages that have them.
+        """The labels of `USUAL_KEYS`, by id, in the draft's languages that the interface has.
 
-        The own language always has them, in English if the interface lacks it.
+        The draft's own language always has labels: English ones if the interface lacks it.
         """
         labels: dict[str, Texts] = {}
         for name, key in USUAL_KEYS.items():
@@ -260,7 +260,7 @@ class DraftContent:
         yield from (option["id"] for option in kind.default_options())
         offered = {
             NONE_ID: f"{NONE_ID}_label" in kind.fields,
-            # A skipped question counts as one that does not apply.
+            # A skipped question counts as "does not apply".
             NOT_APPLICABLE_ID: question[NOT_APPLICABLE_ID] or question["ask_question"],
             OPT_OUT_ID: question[OPT_OUT_ID],
         }
@@ -340,7 +340,7 @@ class DraftContent:
             )
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise StoreError(
-                "this draft is damaged, or a newer version of the program wrote it"
+                "this draft is damaged, or a newer version of the program saved it"
             ) from error
 
 

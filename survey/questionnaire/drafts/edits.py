@@ -608,7 +608,7 @@ class QuestionSheet:
     def values(self, content: DraftContent) -> Values:
         """Return texts as strings, options as (key, id, label), and the question's companion.
 
-        The rows of a matrix are one text with a line for each row.
+        The rows of a matrix are one text, with one row per line.
         """
         question, language = content.question(self.key), content.own_language
         options = tuple(
@@ -801,8 +801,8 @@ def _merge_rows(
 ) -> tuple[tuple[Mapping[str, Any], ...], int]:
     """Return the rows of a matrix, one for each line, with their translations, and the last key.
 
-    A line belongs to the row with the same text, or to the row in its place if the number of rows
-    is the same; any other line is a new row.
+    A line belongs to the row with the same text or, if the number of rows is unchanged, to the row
+    in the same place; any other line is a new row.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     before: list[Mapping[str, Any]] = list(old.get("rows", ()))

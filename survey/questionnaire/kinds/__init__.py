@@ -25,7 +25,7 @@ ALL_KINDS = (YesNo(), SingleChoice(), MultipleChoice(), Scale(), Number(), Date(
 KINDS.update({kind.type: kind for kind in ALL_KINDS})
 
 MATRIX = Matrix()
-"""The type of which publishing makes one question per row."""
+"""The type that publishing turns into one question per row."""
 
 WRITTEN_KINDS.update({**KINDS, MATRIX.type: MATRIX})
 

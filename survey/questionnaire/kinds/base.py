@@ -35,7 +35,7 @@ Shares = Sequence[float]
 SharesAndMeans = tuple[list[float], Mapping[str, float]]
 """The share of each option, and the means of those who answer.
 
-The mean of a number or score has the key "", the mean rank of an option has the option's id."""
+The key of the mean of a number or score is "", that of an option's mean rank the option's id."""
 
 OPT_OUT_ID = "prefer_not_to_say"
 NOT_APPLICABLE_ID = "does_not_apply"
@@ -140,7 +140,7 @@ class Kind:
     is_ordered    the options have an order, and the grid holds their scores
     is_binary     the answers are yes and no
     has_pictures  the options may have pictures
-    is_matrix     publishing makes one question of each row, and all rows share one epsilon
+    is_matrix     publishing turns each row into a question, and all rows share one epsilon
     is_ranking    an answer is an order of all options; each option has a mean rank
 
     label         the name of the type in the builder
@@ -174,7 +174,7 @@ class Kind:
 
     @property
     def is_listed(self) -> bool:
-        """Whether an answer is one or several of the options, as a condition needs it."""
+        """Whether an answer is one or several options, so that conditions can refer to it."""
         return not self.is_numeric and not self.is_ranking
 
     # The written question
@@ -216,15 +216,15 @@ class Kind:
         return f"{len(question.options)} options"
 
     def truth(self, question: PublishedQuestion, answer: Answer) -> Answer:
-        """Return the channel's input for an answer; KeyError for an impossible one."""
+        """Return the channel's input for an answer; KeyError for an impossible answer."""
         return answer
 
     def count_ranked(self, question: PublishedQuestion) -> int:
-        """Return how many options are ranked; 0 for questions that are no rankings."""
+        """Return the number of ranked options; 0 for questions that are not rankings."""
         return 0
 
     def share_channel(self, question: PublishedQuestion) -> AnyChannel:
-        """Return the channel from the options to the reports, by which shares are estimated."""
+        """Return the channel from options to reports that is used to estimate shares."""
         return question.channel
 
     def share_counts(self, question: PublishedQuestion, counts: Integers) -> Integers:
@@ -348,10 +348,10 @@ def _points(question: PublishedQuestion) -> int:
 
 
 KINDS: dict[str, Kind] = {}
-"""Every type of a published question by its name; the package fills it when it is imported."""
+"""Every type of a published question by its name, filled when the package is imported."""
 
 WRITTEN_KINDS: dict[str, Kind] = {}
-"""Every type that a researcher can write: also the one of which publishing makes questions."""
+"""Every type that a researcher can write, including matrices, which are not published as such."""
 
 
 @dataclass(frozen=True)
@@ -360,11 +360,11 @@ class PublishedQuestion:
 
     `options` are all options as shown; of number and date questions only the opt-outs. `grid` holds
     the values of numbers and dates, and the scores of a scale. `alone` counts the options at the
-    end of a multiple choice that exclude all others. `stated` is what the researcher wrote of its
+    end of a multiple choice that exclude all others. `stated` is what the researcher wrote about
     privacy, by way, for codebooks. `nullable` says whether the survey draws its questions, so that
     a report may leave this one out. Questions with the same `topic` reveal something about the same
     subject. `joint` is set if the answer is randomized jointly with those to other questions, and
-    `matrix` if the question is a row of a matrix; `text` is then that of the matrix and the row.
+    `matrix` if the question is a row of a matrix; `text` then joins the texts of both.
     """
 
     id: str

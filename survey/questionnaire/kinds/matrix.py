@@ -1,4 +1,4 @@
-"""A matrix: several rows with one scale, which publishing turns into one scale question per row."""
+"""A matrix: several rows with one scale; publishing turns each row into a scale question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from survey.questionnaire.kinds.scale import OrderedQuestion, Scale, ScaleQuesti
 from survey.questionnaire.texts import Frozen, Identifier, Line
 
 MAX_ROWS = 12
-"""Maximum number of rows; the client has the same one."""
+"""Maximum number of rows; the client has the same maximum."""
 
 MAX_ROW_ID = 60
 """Maximum length of the id of a row's question: the matrix's id, "_" and the row's."""
@@ -30,7 +30,7 @@ FINAL_MARKS = tuple("?:!.…;؟؛：？")
 
 
 class Matrix(Scale):
-    """Several rows that share a text, a scale and one epsilon, of which each gets an equal part."""
+    """Several rows that share a text and a scale, and divide one epsilon equally."""
 
     type = "matrix"
     label = "A matrix: several rows, one scale"
@@ -42,10 +42,10 @@ class Matrix(Scale):
     def collect(
         self, forms: Sequence[Mapping[str, Any]], sources: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """Return a matrix as its researcher could have written it.
+        """Return a matrix as a researcher could have written it.
 
-        `forms` are the canonical forms of its rows, and `sources` the rows as questions of their
-        own, with an additional key "matrix" for the texts of `MatrixRow` in all languages.
+        `forms` are the canonical forms of its rows, and `sources` the rows as separate questions,
+        with an additional key "matrix" for the texts of `MatrixRow` in all languages.
         """
         first, matrix = sources[0], sources[0]["matrix"]
         topic = forms[0]["topic"]
@@ -66,19 +66,19 @@ class Matrix(Scale):
 
 
 class Row(Frozen):
-    """One row: its question's id is that of the matrix, "_" and this one."""
+    """One row; the id of its question is the id of the matrix, "_" and this `id`."""
 
     id: Identifier
     text: Line
 
 
 class MatrixQuestion(OrderedQuestion):
-    """A matrix as its researcher writes it.
+    """A matrix as a researcher writes it.
 
-    All rows are asked of the same people, because they are shown as one question. Their reports
-    do not depend on each other, so that the privacy loss about the matrix is the product of the
-    rows' e^epsilon, at most that of the stated epsilon. All rows have one topic, so that
-    respondents see the factor of the whole matrix.
+    Each person is asked all rows or none, because they are shown as one question. The rows are
+    randomized independently, so the odds factor of the matrix is the product of the rows'
+    e^epsilon, which is at most e^epsilon of the stated epsilon. All rows have one topic, so that
+    respondents see the odds factor of the whole matrix.
     """
 
     type: Literal["matrix"]
@@ -151,7 +151,7 @@ def joined_text(text: str, row: str) -> str:
 
 
 def automatic_topic(text: str) -> str:
-    """Return the topic of a matrix for which its researcher wrote none: the beginning of its text.
+    """Return the topic of a matrix without a stated one: the beginning of its text.
 
     >>> automatic_topic("Satisfied with"), len(automatic_topic("word " * 99))
     ('Satisfied with', 60)

@@ -20,7 +20,7 @@ from survey.questionnaire.texts import Text
 MAX_DECIMALS = 6
 
 MAX_SLIDER = 101
-"""Maximum number of points on a slider: more cannot be told apart on the width of a phone."""
+"""Maximum number of points on a slider: nobody could tell more apart on a phone's screen."""
 
 
 EndLabel = Annotated[Text, StringConstraints(max_length=100, pattern=r"^[^\n]*$")]
@@ -84,7 +84,7 @@ class NumberQuestion(GridQuestion):
         return number_grid(self.low, self.high, self.step, self.unit)
 
     def _too_many_points(self) -> ChannelError:
-        """Return the error for a slider that is too fine, with the nearest one that is not."""
+        """Return the error for a slider that is too fine, with the nearest allowed step."""
         low, high, step = self.low, self.high, self.step
         steps = self._grid.points - 1
         # A step that divides the range keeps both ends; otherwise the upper end moves outwards.

@@ -163,7 +163,7 @@ class BaseQuestion(CommonFields):
 
     @property
     def published(self) -> tuple[BaseQuestion, ...]:
-        """The questions that publishing makes of this one: itself, or the rows of a matrix."""
+        """The questions that are published for this one: itself, or the rows of a matrix."""
         return (self,)
 
     @property
@@ -327,8 +327,8 @@ def parse_statement(
 ) -> Statement:
     """Return the one design and way that a question means; raises ChannelError for none or two.
 
-    `statements` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
-    Only an epsilon can be divided into several `parts`.
+    `statements` maps every stated way, from `PRIVACY` or the parameters, to its value. Only an
+    epsilon can be divided into several `parts`.
     """
     recommends = design is None and set(statements) == {"epsilon"}
     name = design or kind.mechanism

@@ -42,7 +42,7 @@ class Ranking(Kind):
         return len(question.options) - _opt_outs(question)
 
     def truth(self, question: PublishedQuestion, answer: Answer) -> Answer:
-        """Return the index of a ranking in lexicographic order; those of opt-outs come after it."""
+        """Return the index of a ranking in lexicographic order; the indices of opt-outs follow."""
         ranked = self.count_ranked(question)
         indices = _indices(ranked)
         if not isinstance(answer, int):
@@ -60,9 +60,10 @@ class Ranking(Kind):
     def draw_answers(
         self, question: PublishedQuestion, shares: Shares, n: int, rng: np.random.Generator
     ) -> list[Answer]:
-        """Draw places one by one; an option's chance is its share of those that remain.
+        """Draw places one by one; an option's chance is its share among those that remain.
 
-        Options sorted by an exponential time divided by their share have this distribution.
+        Sorting options by exponential times, each divided by the option's share, gives this
+        distribution.
         """
         ranked = self.count_ranked(question)
         times = rng.exponential(size=(n, ranked)) / _first_places(question, shares)
@@ -77,8 +78,8 @@ class Ranking(Kind):
     def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMeans:
         """Return the shares, and the mean rank 1 + sum over j of w_j/(w_i + w_j) of option i.
 
-        w_i is the share of the first places of option i. In this model, an option is preferred to
-        another one with the odds w_i : w_j, whatever the other options are (Luce 1959).
+        w_i is the share of first places of option i. In this model, option i is preferred to
+        option j with the odds w_i : w_j, whatever the other options are (Luce 1959).
         """
         weights = _first_places(question, shares)
         if not sum(shares[: weights.size]):
@@ -102,7 +103,7 @@ def _indices(ranked: int) -> dict[tuple[int, ...], int]:
 
 
 def _first_places(question: PublishedQuestion, shares: Shares) -> Floats:
-    """Return the shares of first places, so large that an order of all options can be drawn."""
+    """Return the shares of first places, raised above 0 so that all options can be ordered."""
     ranked = question.kind.count_ranked(question)
     return np.array([max(share, 1e-9) for share in shares[:ranked]])
 

@@ -53,7 +53,7 @@ from survey.research.builder.feedback import (
 )
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
-from survey.respondent_texts import closest_language, interface_names, is_confirmed
+from survey.respondent_texts import closest_language, interface_names, is_reviewed
 from survey.results.plan.sentences import QuestionPlan, question_plan
 from survey.store import Comment, Draft, Store, draft_key
 
@@ -374,7 +374,7 @@ class _EditorPages(DraftPages):
             remove=forms.DoForm(formdata=None),
             names=interface_names(),
             closest=closest_language,
-            is_confirmed=is_confirmed,
+            is_reviewed=is_reviewed,
             progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
             change=self._last_change(slug),
             draft_check=check_draft(opened.content, self._caps),

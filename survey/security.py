@@ -43,7 +43,7 @@ def content_security_policy(
 
     All pages may also send requests to their own server, unless `connect` names another address. No
     other collector is allowed if `collector` is "". `ancestors` may show the page in a frame, and
-    the page may show `frames`; "" means none. The page may install `workers`.
+    the page may show `frames`; "" means none. `workers` are the sources of allowed workers.
     """
     sources = f"{connect} {collector}".rstrip()
     return (
@@ -101,8 +101,8 @@ def reader_headers(readers: Readers | None, *, ok: bool) -> dict[str, str]:
 def respondent_headers(collector: str = "") -> dict[str, dict[str, str]]:
     """Return the headers that a host sends over https.
 
-    They are those of the respondents' "page", of its "files", and of the page and the worker in the
-    folder "field".
+    There are headers for the respondents' "page", for its "files", and for the page and the worker
+    in the folder "field".
     """
     policy = {"Content-Security-Policy": content_security_policy("'none'", collector)}
     field_policy = content_security_policy("'none'", collector, workers="'self'")

@@ -53,7 +53,7 @@ def bundle(directory: Path, collector: str) -> None:
     click.echo(f"    Cache-Control: {headers['page']['Cache-Control']} (with index.html)")
     click.echo(f"    Cache-Control: {headers['files']['Cache-Control']} (with the files in client)")
     click.echo(
-        "\nThe files in the folder field need another policy, and the Cache-Control of index.html:"
+        "\nFor the files in the folder field, send the Cache-Control of index.html and this policy:"
     )
     click.echo(f"    Content-Security-Policy: {headers['field']['Content-Security-Policy']}")
     if not client.collector:

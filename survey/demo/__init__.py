@@ -49,7 +49,7 @@ SICK = {False: (0.42, 0.26, 0.22, 0.10), True: (0.28, 0.24, 0.38, 0.10)}
 """Shares of each frequency of working while ill, and of no answer, by night shift."""
 
 SCORES = 7
-"""Number of points of the scale of satisfaction; the next position is "Prefer not to say"."""
+"""Number of points of the satisfaction scale; the next position is "Prefer not to say"."""
 
 MOST_HOURS = 12
 """Last point of the grid of hours; the next position is "Prefer not to say"."""

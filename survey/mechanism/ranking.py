@@ -1,7 +1,7 @@
 """Rankings of up to six options: the design with the least variance, and what its reports say.
 
-One report is either a first choice or the order of a few options. Which of the two, and of which
-options, is drawn independently of the ranking. The whole epsilon protects this one statement.
+A report states either the first choice or the order of a few options. The device draws which of the
+two, and which options, independently of the ranking. The whole epsilon protects this one statement.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from survey.mechanism.weight_table import (
 )
 
 FINEST_SPLIT = 64
-"""Largest weight of first choices or orders relative to each other."""
+"""Maximum weight of first choices relative to orders, and of orders relative to first choices."""
 
 
 def first_choice_variance(m: int, ratio: float) -> float:
     """Return n Var of a share of first places, divided by its value without randomization.
 
-    If every report is a first choice by generalized randomized response and all rankings are
-    equally frequent, it is 1/(p-q)^2 with p - q = (r-1)/(r+m-1), r = e^epsilon.
+    If every report states a first choice by generalized randomized response and all rankings are
+    equally frequent, the quotient is 1/(p-q)^2 with p - q = (r-1)/(r+m-1), r = e^epsilon.
     """
     return ((ratio + m - 1) / (ratio - 1)) ** 2
 
@@ -40,11 +40,11 @@ def first_choice_variance(m: int, ratio: float) -> float:
 def order_variance(m: int, size: int, ratio: float) -> float:
     """Return n Var of a mean rank, divided by its value without randomization, (m^2-1)/12.
 
-    If every report is the order of `size` = g random options, by generalized randomized response
-    over the g! orders, let v be an option's place among the g minus (g+1)/2, or 0 if it is not
-    among them, and K = (r-1)/(r+g!-1). A pair is in C(m-2, g-2) of the C(m, g) subsets, so an
-    unbiased estimate of rank - (m+1)/2 is v m (m-1) / (g (g-1) K). At equally frequent rankings
-    E[v^2] = (g/m) (g^2-1)/12, and the quotient is
+    Assume that every report states the order of `size` = g random options, by generalized
+    randomized response over the g! orders. Let v be an option's place among the g options, minus
+    (g+1)/2, or 0 if it is not one of them, and K = (r-1)/(r+g!-1). A pair is in C(m-2, g-2) of the
+    C(m, g) subsets, so an unbiased estimate of rank - (m+1)/2 is v m (m-1) / (g (g-1) K). If all
+    rankings are equally frequent, E[v^2] = (g/m) (g^2-1)/12, and the quotient is
 
         m (m-1) (g+1) / (g (g-1) (m+1)) / K^2.
 
@@ -56,10 +56,10 @@ def order_variance(m: int, size: int, ratio: float) -> float:
 
 
 def sum_of_variances(m: int, size: int, ratio: float) -> float:
-    """Return the smallest sum of the variances of first places and mean ranks, each relative.
+    """Return the smallest sum of the relative variances of first places and mean ranks.
 
-    With V1 = `first_choice_variance` and V2 = `order_variance`, and first choices as a part s of
-    the reports, it is V1/s + V2/(1-s), which is smallest at s = sqrt V1 / (sqrt V1 + sqrt V2):
+    With V1 = `first_choice_variance`, V2 = `order_variance` and a fraction s of first choices, the
+    sum is V1/s + V2/(1-s). Its minimum, at s = sqrt V1 / (sqrt V1 + sqrt V2), is
     (sqrt V1 + sqrt V2)^2. Orders of all m options (V2 = 1/K^2) estimate both: 2 V2.
 
     >>> [round(sum_of_variances(6, size, math.e), 1) for size in (2, 3, 6)]
@@ -72,7 +72,7 @@ def sum_of_variances(m: int, size: int, ratio: float) -> float:
 
 
 def best_order(m: int, ratio: float) -> int:
-    """Return of how many options one report states the order, for the least `sum_of_variances`.
+    """Return the number of options to order in a report for the smallest `sum_of_variances`.
 
     >>> [best_order(6, math.exp(epsilon)) for epsilon in (1, 3, 7)]
     [2, 3, 6]
@@ -83,13 +83,14 @@ def best_order(m: int, ratio: float) -> int:
 def first_or_order(m: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     """Report a first choice, or the order of two or three options; or the order of all of them.
 
-    The size of the orders and the part of the reports that are first choices have the smallest
-    `sum_of_variances`. Two of six options are best up to epsilon 1.9, three up to 6.6. The order
-    of all is best for three options from epsilon 1.2 on, and for four from 3.4 on.
+    The size of the orders and the fraction of first choices minimize `sum_of_variances`. For six
+    options, orders of two are best up to epsilon 1.9 and orders of three up to 6.6. The order of
+    all options is best for three options above epsilon 1.2, and for four above 3.4.
 
-    Guarantee: epsilon = ln(T/L), because a report's weight is a multiple of T or L under every
-    ranking. Raises ChannelError for other than 3 to 6 options. Sources: Kairouz, Oh, Viswanath 2016
-    (generalized randomized response); Marden 1995, chapter 2 (ranks as sums of pairs).
+    Guarantee: epsilon = ln(T/L), because a report's weight is a fixed factor times T or L under
+    every ranking. Raises ChannelError unless there are 3 to 6 options. Sources: Kairouz, Oh,
+    Viswanath 2016 (generalized randomized response); Marden 1995, chapter 2 (ranks as sums of
+    pairs).
 
     >>> first_or_order(6, 1).shape
     FirstOrOrder(m=6, size=2, a=59, b=10, T=13591, L=5000)
@@ -103,7 +104,7 @@ def first_or_order(m: int, epsilon: Probability, no_answers: int = 0) -> WeightT
     def totals(T: int, L: int) -> tuple[int, int]:
         return T + (m - 1) * L, subsets * (T + (orders - 1) * L)
 
-    # A third of 2^32 remains for the table, because each of two opt-outs adds at most as much.
+    # The table gets a third of 2^32, because each of two opt-outs adds at most the same total.
     T, L = two_weights(exact, lambda T, L: 3 * FINEST_SPLIT * sum(totals(T, L)))
     if size == m:
         return WeightTable(FirstOrOrder(m, size, 0, 1, T, L), no_answers)
@@ -115,7 +116,7 @@ def first_or_order(m: int, epsilon: Probability, no_answers: int = 0) -> WeightT
 
 
 def _split(quotient: float) -> Fraction:
-    """Return the nearest a/b with both at most `FINEST_SPLIT`."""
+    """Return the nearest fraction a/b with a and b from 1 to `FINEST_SPLIT`."""
     if quotient > 1:
         return 1 / _split(1 / quotient)
     return max(Fraction(quotient).limit_denominator(FINEST_SPLIT), Fraction(1, FINEST_SPLIT))
@@ -131,10 +132,10 @@ def first_or_order_shape(channel: object) -> FirstOrOrder | None:
 def first_choice_channel(channel: WeightTable) -> WeightTable:
     """Return the channel from first choices and opt-outs to what reports say about first places.
 
-    Orders of some options say nothing about them: their total weight is the same for every ranking,
-    so they are one report, number m. Orders of all options count as their first option. The
-    probabilities of these reports depend on the first place alone; `first_choice_counts` returns
-    their counts.
+    Orders of some options say nothing about first places: their total weight is the same for every
+    ranking, so they are merged into one report, number m. Orders of all options count as their
+    first option. The probabilities of these reports depend only on the first place;
+    `first_choice_counts` returns their counts.
     """
     shape = _shape(channel)
     per_first, last = math.factorial(shape.m - 1), math.factorial(shape.m)

@@ -36,7 +36,7 @@ MAX_REPORTS = 4_096
 
 MIN_RANKED = 3
 MAX_RANKED = 6
-"""Numbers of options that can be ranked: 6! = 720 rankings are the rows of a table."""
+"""Minimum and maximum number of ranked options: six options have 6! = 720 rankings, or rows."""
 
 
 class Shape(ABC):
@@ -242,18 +242,18 @@ class Mixture(Shape):
 
 @dataclass(frozen=True)
 class FirstOrOrder(Shape):
-    """Rankings of m options; a report is a first choice, or the order of `size` of the options.
+    """Rankings of m options; a report states a first choice, or the order of `size` options.
 
     Truth i is the i-th ranking in lexicographic order, `rankings(m)[i]`, from the first place to
-    the last. Reports 0 to m-1 say that an option is first; the others are the orders of `size`
+    the last. Reports 0 to m-1 state the first choice; the others state the orders of `size`
     options, `permutations(range(m), size)`. Orders of all m options include the first choice, so
-    that there are no other reports then, and `a` is 0. A report that is true of the ranking has
-    the weight T, any other L, multiplied by `a` for first choices and by `b` for orders. One first
-    choice and one order of each subset are true of every ranking, so all rows have the same sum
+    there are no other reports in this case, and `a` is 0. A report that is true of the ranking has
+    the weight T, and other reports L, times `a` for first choices and `b` for orders. For every
+    ranking, one first choice and one order of each subset are true, so all rows have the same sum
 
         a (T + (m-1) L) + b C(m, size) (T + (size!-1) L),
 
-    and whether a first choice or an order is reported does not depend on the ranking.
+    and the ranking does not influence whether the report states a first choice or an order.
     """
 
     name: ClassVar[str] = "first_or_order"
@@ -300,7 +300,7 @@ class FirstOrOrder(Shape):
 
 
 def order_sizes(m: int) -> tuple[int, ...]:
-    """Return of how many of m options one report may state the order: of 2, of 3, or of all.
+    """Return the numbers of options, of m, whose order a report may state: 2, 3 or all.
 
     >>> order_sizes(3), order_sizes(6)
     ((2, 3), (2, 3, 6))

@@ -474,9 +474,9 @@ class AnalysisPages(Pages):
 
 
 def _variable_in_explore(survey: PublishedSurvey, question_id: str) -> str:
-    """Return a question's name in Explore; a split question has that of its first option.
+    """Return a question's name in Explore, or that of its first option if the question is split.
 
-    It is empty for a ranking, which cannot be crossed.
+    The name is empty for a ranking, which cannot be cross-tabulated.
     """
     place = question_index(survey, question_id)
     names = (variable.question.id for variable in list_variables(survey) if variable.place == place)

@@ -553,7 +553,7 @@ def _option_changes(before: Sequence[Form], after: Sequence[Form]) -> Iterator[C
 
 
 def _picture_descriptions(before: Form, after: Form) -> Iterator[tuple[str, list[str]]]:
-    """Yield the translated descriptions of each answer's picture in both versions, by its id."""
+    """Yield each answer's id with the translated descriptions of its picture in both versions."""
     old, new = (
         dict(zip(part["ids"], part.get("pictures", ()), strict=False)) for part in (before, after)
     )
@@ -595,7 +595,7 @@ def _grid_text(question: PublishedQuestion) -> str:
 
 
 def _display_changes(before: Form, after: Form) -> Iterator[Change]:
-    """Yield the differences between the fields that respondents see for the same answers."""
+    """Yield the differences in how respondents see the same answers."""
     if before.get("shuffled") != after.get("shuffled"):
         order = ("in the order of the survey", "in a random order on each device")
         yield _change(

@@ -61,7 +61,7 @@ PICTURE_HEADERS: Mapping[str, str] = {
     "content-security-policy": framing_headers("isolated", "")["Content-Security-Policy"],
     "x-content-type-options": "nosniff",
 }
-"""Headers of pictures, which must not do anything and must not differ between visitors."""
+"""Headers of pictures: pictures must not run code, nor differ between visitors."""
 
 SHORT_HASH = 16
 
@@ -336,7 +336,7 @@ class _Loader:
 
     @property
     def has_field_mode(self) -> bool:
-        """Whether tablets can be prepared for the survey."""
+        """Whether the survey has field mode."""
         return "field" in _form(self.outcome.definition or b"")
 
     def load_definition(self) -> None:
@@ -436,7 +436,7 @@ def _format(definition: bytes) -> object:
 
 
 def pictures_in(definition: bytes | None) -> list[str]:
-    """Return the hash of each picture in a definition, in its order; nothing if it is damaged."""
+    """Return the hash of each picture in a definition, in order; [] if it is damaged."""
     form: Any = _form(definition) if definition is not None else {}
     with suppress(AttributeError, KeyError, TypeError):
         options = [

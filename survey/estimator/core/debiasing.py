@@ -56,9 +56,9 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
     Windows, one bit and mixtures of them, for targets linear in the truth: the exact solution that
     is linear in the report's index, with a separate weight for each "no answer" report. Each part
     of a mixture is used separately and is unbiased for either side of the coin, as its authors do
-    (Wang et al. 2019). Rankings: the exact solution of least variance at equally frequent rankings,
-    if there is one. Other tables and targets: the exact solution of least variance, or a ridge
-    solution if its interval, with its largest bias included, is much narrower.
+    (Wang et al. 2019). Rankings: the exact solution of least variance if all rankings are equally
+    frequent, if there is one. Other tables and targets: the exact solution of least variance, or a
+    ridge solution if its interval, with its largest bias included, is much narrower.
     """
     if isinstance(channel, SubsetSelection):
         q = channel.q
@@ -152,8 +152,8 @@ def _positions(channel: WeightTable, parts: Sequence[int]) -> Floats:
 def _exact_values(channel: WeightTable, target: Floats) -> Floats:
     """Return h = R^-1/2 V diag(1/s) U' target, the solution of P h = target with the least E h^2.
 
-    E is at uniform truth. The truths of rankings outnumber the reports, so only few targets have a
-    solution.
+    E assumes equally frequent truths. Rankings have more truths than reports, so only a few targets
+    have a solution.
     """
     U, s, V, root = _factors(channel)
     nonzero = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))

@@ -442,7 +442,7 @@ def mean_margin(channel: CodeChannel, no_answers: int, n: int, level: float) -> 
     """Return the expected half width of the interval of `mean`, as a fraction of the range.
 
     The answers are evenly spaced and equally frequent; the last `no_answers` truths are no answer.
-    For a channel of rankings, it is the interval of `mean_ranks`, which is then the same for all
+    For a channel of rankings, it is the interval of `mean_ranks`, which has the same width for all
     options.
 
     >>> from survey.mechanism.numeric import one_bit

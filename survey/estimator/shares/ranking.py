@@ -25,11 +25,11 @@ from survey.mechanism.ranking import (
 class Ranking:
     """Estimates of a ranking of m options.
 
-    first      share of all people who put each option first, or chose each opt-out, (m + opt-outs,)
-    answered   share who put each option first, of those who ranked the options, (m,); None without
-               opt-outs, or if hardly anybody ranked them
-    mean_rank  1 for the first place to m for the last, of those who ranked the options, (m,); empty
-               if hardly anybody did
+    first      share of each option's first places and of each opt-out among all, (m + opt-outs,)
+    answered   share of each option's first places among people who ranked the options, (m,); None
+               without opt-outs, or if hardly anybody ranked the options
+    mean_rank  from 1 (first place) to m (last place), among people who ranked the options, (m,);
+               empty if hardly anybody ranked them
     """
 
     first: Proportions
@@ -47,20 +47,19 @@ def ranking(
 ) -> Ranking:
     """Estimate shares of first places and mean ranks from the counts of a ranking's reports.
 
-    `counts` has one count per report of a `first_or_order` channel. First places are estimated as
-    shares of single answers are (`proportions`, `answered_shares`), with all reports of an order as
-    one report that says nothing about them. The mean rank of option i is
+    `counts` has one count per report of a `first_or_order` channel. First places are estimated like
+    shares of single answers (`proportions`, `answered_shares`); all orders of some options count as
+    one report that says nothing about first places. The mean rank of option i is
 
         1 + sum over j of P(j is preferred to i)
 
-    and is estimated as the mean of its rank, 1 to m (`mean`), from pseudo-values that are unbiased
-    for every ranking. `simultaneous` intervals cover all options at once with probability `level`,
-    by Bonferroni's inequality for mean ranks. Raises ChannelError for another channel, CountsError
-    for impossible counts, DesignError for an impossible level. Sources: Marden 1995, chapter 2;
-    Fieller 1954; Johnson 1978 (skewness).
+    and is estimated like the mean of a number from 1 to m (`mean`), with pseudo-values that are
+    unbiased for every ranking. `simultaneous` intervals cover all options at once with probability
+    `level`, by Bonferroni's inequality for mean ranks. Raises ChannelError for another channel,
+    CountsError for impossible counts, DesignError for an impossible level. Sources: Marden 1995,
+    chapter 2; Fieller 1954; Johnson 1978 (skewness).
 
-    Coverage at .95 of mean ranks, and of shares of first places, simulated: see
-    `tests/estimator/shares/test_ranking.py`.
+    For the simulated coverage of both at level .95, see `tests/estimator/shares/test_ranking.py`.
 
     >>> from survey.mechanism.ranking import first_or_order
     >>> counts = [300, 150, 150, 200, 100, 200, 100, 150, 150]
@@ -103,7 +102,7 @@ def mean_ranks(
 
 
 def mean_rank_level(m: int, level: float, *, simultaneous: bool) -> float:
-    """Return the level of each of m intervals: 1 - (1-level)/m if all must cover at once.
+    """Return the level of each of m intervals: 1 - (1-level)/m for simultaneous coverage.
 
     >>> mean_rank_level(5, 0.95, simultaneous=True)
     0.99

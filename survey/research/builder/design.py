@@ -233,7 +233,7 @@ def apply_design(
         own = question.kind.recommend_mechanism(question.answer_space, epsilon)
         is_own = question.mechanism is None and item.question.mechanism == own
         mechanism = "" if is_own else item.question.mechanism
-        # The rows of a matrix have equal epsilons, and the matrix states their sum.
+        # The rows of a matrix have equal epsilons; the draft states their sum.
         n_rows = 1 + len(draft_check.rows.get(key, ()))
         levels[key] = (mechanism, format_fraction(epsilon * n_rows))
     joint = {
@@ -285,7 +285,7 @@ def with_better_mechanism(content: DraftContent, key: int, question: BaseQuestio
     name, _ = better_mechanism(question)
     if not name:
         raise DesignError("no other mechanism is more precise")
-    # The rows of a matrix have equal parts of the epsilon that the draft states.
+    # The draft states the sum of the rows' equal epsilons.
     epsilon = _epsilon(question) * (len(content.question(key)["rows"]) if question.matrix else 1)
     return edits.with_epsilons(content, {key: (name, format_fraction(epsilon))})
 

@@ -93,9 +93,9 @@ class Saved:
 
 
 def readable_contents(drafts: Iterable[Draft]) -> Iterator[tuple[Draft, DraftContent]]:
-    """Yield each draft with its content, without the drafts whose content cannot be read.
+    """Yield each draft with its content; skip drafts whose content cannot be read.
 
-    One damaged draft must not take down a page that lists others.
+    One damaged draft must not break a page that lists others.
     """
     for draft in drafts:
         with suppress(StoreError):
@@ -122,7 +122,7 @@ class Drafts:
         change: Callable[[DraftContent], DraftContent],
         pictures: Sequence[tuple[str, bytes]] = (),
     ) -> OpenDraft:
-        """Change the newest revision, whatever it is, and store its new pictures."""
+        """Change the newest revision, even if others changed it, and store its new pictures."""
         for _ in range(ATTEMPTS):
             opened = self.open(slug)
             content = change(opened.content)

@@ -48,9 +48,9 @@ class QuestionFeedback:
     """Privacy and precision of one question: a text per place on the page, empty on mistakes.
 
     `danger` warns of a question that is weak alone, and `level` is the text of the button that sets
-    its recommended privacy level. `rows` says what a matrix costs in precision; `bounds` and
-    `danger` are then about all of its rows, and the other texts about one. The fields from `total`
-    to `warning` are the `Totals` of the whole survey.
+    its recommended privacy level. `rows` says how much precision a matrix costs; for a matrix,
+    `bounds` and `danger` are about all of its rows, and the other texts about one row. The fields
+    from `total` to `warning` are the `Totals` of the whole survey.
     """
 
     epsilon: str = ""

@@ -426,7 +426,7 @@ def add_companions(form: QuestionForm, content: DraftContent, values: Values) ->
 def earlier_answers(
     content: DraftContent, draft_check: DraftCheck, key: int
 ) -> list[tuple[str, str]]:
-    """Return the id and text of each question whose answer a question's texts can show."""
+    """Return the id and text of each question whose answer the texts of question `key` can show."""
     sources: list[tuple[str, str]] = []
     for page in content.pages:
         if any(question["key"] == key for question in page.questions):
@@ -447,7 +447,7 @@ def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool
 def _possible_parents(content: DraftContent, name: str) -> Iterator[Question]:
     """Yield the earlier questions with options, on which a question can depend.
 
-    A matrix has no answer of its own; a condition on one row can be written in a definition file.
+    A matrix has no answer of its own; a definition file can state a condition on one row.
     """
     for question in content.questions:
         if question["id"] == name:

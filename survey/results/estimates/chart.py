@@ -136,7 +136,7 @@ def mean_text(result: QuestionResult) -> str:
 
 
 class MatrixSummary(NamedTuple):
-    """The rows of a matrix together: its text, and the result, bar and mean of each row."""
+    """A matrix on one card: its text, and the result, bar and mean of each row."""
 
     text: str
     rows: tuple[tuple[QuestionResult, DivergingBar | None, str], ...]
@@ -145,7 +145,7 @@ class MatrixSummary(NamedTuple):
 def matrix_summary(
     results: Sequence[QuestionResult], first: QuestionResult
 ) -> MatrixSummary | None:
-    """Return the summary of a matrix whose first row is `first`, otherwise None."""
+    """Return the summary of a matrix if `first` is its first row, otherwise None."""
     matrix = first.question.matrix
     if matrix is None:
         return None
@@ -259,9 +259,9 @@ def middle_bars(
 ) -> Bars:
     """Return mean and median on a ruler from the smallest to the largest answer.
 
-    Mean ranks are on a ruler from the first place to the last. Raises ValueError for a question
-    without a mean. `true_means` are those of a test run: the mean under "", the mean rank of an
-    option under its id.
+    The ruler of mean ranks goes from the first place to the last. Raises ValueError for a question
+    without a mean. `true_means` are those of a test run: they map "" to the mean, and the id of an
+    option to its mean rank.
     """
     low, high = mean_range(result.question)
 

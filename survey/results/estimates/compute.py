@@ -121,7 +121,7 @@ def mean_range(question: PublishedQuestion) -> tuple[float, float]:
 def _mean_ranks(
     question: PublishedQuestion, counts: Integers, options: IntervalOptions
 ) -> tuple[estimator.Mean, ...]:
-    """Return the mean rank of each option; empty if it is no ranking, or hardly anybody ranked."""
+    """Return each option's mean rank; empty if not a ranking, or if hardly anybody ranked."""
     channel = question.channel
     if not question.kind.is_ranking or not isinstance(channel, WeightTable):
         return ()
@@ -224,7 +224,7 @@ def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None
     """
     channel, k = question.kind.share_channel(question), len(question.options)
     if question.kind.is_ranking:
-        # The report after the ordinary options, if there is one more, states an order.
+        # If there is one more report after the ordinary options, it states an order.
         n_ranked = k - len(opt_outs(question))
         by_code = counts.tolist()
         return tuple(by_code[:n_ranked] + by_code[len(by_code) - (k - n_ranked) :])

@@ -156,7 +156,7 @@ class QuestionResult:
 
     @property
     def middles(self) -> tuple[EstimateRow, ...]:
-        """The rows of mean and median, or of mean ranks, that are shown."""
+        """The rows of the mean and median, or of mean ranks, that the page shows."""
         parts = (self.parts["mean"], self.parts["median"])
         return tuple(row for part in parts if part.is_listed for row in part.rows)
 

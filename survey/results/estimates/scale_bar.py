@@ -86,7 +86,7 @@ def diverging_bar(
 ) -> DivergingBar:
     """Return the bar: lower answers to the left of the middle, higher ones to the right.
 
-    The axis reaches at least to `end` on each side, so that several bars can have the same axis.
+    The axis extends at least to `end` on each side, so that several bars can share an axis.
     With an odd number of answers, half of the middle answer is on each side. Shares are among all
     respondents, as in the table. Raises ValueError for a question without such a bar.
     """
@@ -125,7 +125,7 @@ def diverging_bar(
 
 
 def bars_on_one_axis(results: Sequence[QuestionResult]) -> list[DivergingBar | None]:
-    """Return the bars of several scales on the same axis; None for each that has no bar."""
+    """Return the bars of several scales on the same axis; None for scales without a bar."""
     can_show = [has_diverging_bar(result) for result in results]
     bars = [diverging_bar(r) for r, is_shown in zip(results, can_show, strict=True) if is_shown]
     end = max((AXIS_STEP * (len(bar.ticks) // 2) for bar in bars), default=AXIS_STEP)

@@ -95,7 +95,7 @@ def plans_mean(question: PublishedQuestion) -> bool:
 
 
 def value_range(question: PublishedQuestion) -> float:
-    """Return the largest minus the smallest value of the grid, or rank, in the answer's unit."""
+    """Return the difference of the largest and smallest value or rank, in the answer's unit."""
     if question.kind.is_ranking:
         return question.kind.count_ranked(question) - 1.0
     return question.grid.values[-1] - question.grid.values[0] if question.grid else math.nan
@@ -162,7 +162,7 @@ def _share_margin(
 
 
 def mean_margin(question: PublishedQuestion, n: int) -> float:
-    """Return the planned margin of the mean, or of a mean rank, in its unit; nan without one."""
+    """Return the planned margin of the mean or a mean rank, in its unit; nan if there is none."""
     channel = single_code_channel(question)
     if channel is None or math.isnan(value_range(question)):
         return math.nan

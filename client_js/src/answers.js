@@ -12,7 +12,7 @@ import { factorial, rankingIndex } from "./ranking.js";
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  * @typedef {number | readonly number[]} Answer  option index, or grid index, or grid points + option
  *   index; of a multiple choice the indices of the ticked options, ascending; of a ranking those of
- *   all options, the first place first
+ *   all options, from the first place to the last
  * @typedef {Readonly<Record<string, Answer>>} Answers  question id -> answer
  * @typedef {{question: Question, optOut: string}} Gap  a question that stops the page; `optOut` is
  *   the label of the option it will count as, "" when the question must be answered
@@ -88,8 +88,8 @@ function isAnswered(answers, id) {
 }
 
 /**
- * Surveys of up to this many questions show one question at a time, unless they say otherwise; a
- * matrix counts as one.
+ * Maximum number of questions at which a survey shows one question at a time, unless it states a
+ * layout; a matrix counts as one.
  */
 const MAX_SINGLE = 20;
 
@@ -223,8 +223,8 @@ export function questions(definition) {
 }
 
 /**
- * Return the questions of a page in the groups that count as one: the rows of a matrix stand
- * together, every other question alone.
+ * Return the questions of a page in groups that count as one: the rows of a matrix are one group,
+ * every other question is alone.
  *
  * @param {readonly Question[]} pageQuestions
  * @returns {Question[][]}
@@ -257,8 +257,8 @@ export function isDrawn(drawn) {
 }
 
 /**
- * Return how few and how many questions one person gets. A matrix counts as one, as the progress
- * counts it; `rows` is the number of answers in the most questions, on average.
+ * Return the fewest and the most questions that one person gets. A matrix counts as one, as in the
+ * progress display; `rows` is the average number of answers if a person gets the most questions.
  *
  * @param {Definition} definition
  */
@@ -266,7 +266,7 @@ export function sampledCounts(definition) {
   const { sampling } = definition;
   const all = questions(definition);
   const draw = sampling?.draw ?? 1;
-  // The minifier moves a destructuring declaration before others, so none may need `all`.
+  // The minifier moves destructuring declarations up, so none of them may use `all`.
   const groups = sampling?.groups ?? [all.map(({ id }) => id)];
   const sizes = groups
     .map((ids) => questionGroups(all.filter(({ id }) => ids.includes(id))).length)
@@ -298,7 +298,7 @@ export function truthOf(question, answer) {
 }
 
 /**
- * Return how many options of a ranking are ranked; the options for no answer come after them.
+ * Return the number of ranked options of a ranking; the options for no answer come after them.
  *
  * @param {Pick<Question, "options" | "channel">} question
  */

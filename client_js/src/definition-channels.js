@@ -85,7 +85,7 @@ function checkHalfSpace(channel) {
   ensure(isInteger(near, 1) && isInteger(far, 1));
   ensureDrawable(BigInt(near) + BigInt(far));
   const { numerator, denominator } = ratio(channel);
-  // The near reports must be the likeliest.
+  // Reports near the truth must be the most likely ones.
   ensure(numerator > denominator);
 }
 

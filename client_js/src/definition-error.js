@@ -8,9 +8,9 @@
  */
 
 /**
- * This device refuses a definition; `reason` says why. Errors of the device have no
- * texts: every respondent would load them, nobody would read them, and one could name an answer. The
- * server, which checks the same rules before it publishes, names the wrong key and its value.
+ * The device rejects a definition for this `reason`. Errors on the device have no messages: every
+ * respondent would load them, nobody would read them, and one could contain an answer. The server
+ * checks the same rules before publishing, and names the wrong key and its value.
  */
 export class DefinitionError extends Error {
   /** @param {Reason} reason @param {string} [current]  id of the version that the server has now */

@@ -1,6 +1,6 @@
 /**
- * Placeholders for earlier answers in the texts of a definition: "{job|your work}" is the answer to the
- * question `job`, or "your work" where there is none.
+ * Placeholders for earlier answers in the texts of a definition: "{job|your work}" means the answer to
+ * the question `job`, or "your work" if there is none.
  */
 
 import { ensure } from "./definition-error.js";
@@ -34,8 +34,8 @@ function fallbackText(text) {
 }
 
 /**
- * Check the earlier answers in the texts of a page: each comes from a question with one answer on an
- * earlier page that is drawn with this one, and the plain text has the words for no answer.
+ * Check the earlier answers in the texts of a page. Each must come from a question with one answer on an
+ * earlier page that is drawn together with this one; the plain text must have the words for no answer.
  *
  * @param {Definition} definition
  * @param {number} at  index of the page

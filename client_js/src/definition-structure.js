@@ -67,10 +67,10 @@ const MAX_JOINT = 3;
 const MAX_ITEMS = 20;
 const MAX_COMBINATIONS = 256;
 
-/** Most pictures of a survey: the device loads all of them. */
+/** Maximum number of pictures in a survey: the device loads all of them. */
 const MAX_PICTURES = 24;
 
-/** Most points of a slider. */
+/** Maximum number of points on a slider. */
 const MAX_SLIDER = 101;
 
 const THEMES = ["", "blue", "plum", "slate"];
@@ -239,18 +239,18 @@ function checkCondition({ ask_if: condition, not_applicable: notApplicable }, ea
   ensure(areKnown);
 }
 
-/** Keys in which the rows of a matrix agree: they are shown as one question, with one scale. */
+/** Keys that must be equal in all rows of a matrix, which are shown as one question with one scale. */
 const SHARED_BY_ROWS = /** @type {const} */ ([
   ...["type", "help", "options", "grid", "opt_out", "not_applicable", "ask_if"],
   ...["mechanism", "channel", "topic", "joint", "shuffled"],
 ]);
 
-/** Most rows of a matrix. */
+/** Maximum number of rows in a matrix. */
 const MAX_ROWS = 12;
 
 /**
- * Check that the rows of each matrix stand together on one page, differ only in their texts, and have
- * a topic, so that the page states the protection of all of them together.
+ * Check that the rows of each matrix are consecutive on one page, differ only in their texts, and have
+ * a topic, so that the page states the protection of all rows together.
  *
  * @param {Page[]} pages
  */
@@ -258,7 +258,7 @@ function checkMatrices(pages) {
   const groups = pages.flatMap((page) => questionGroups(page.questions));
   const matrices = groups.flatMap((rows) => (rows[0].matrix ? [rows] : []));
   const ids = matrices.map(([{ matrix }]) => ({ id: matrix?.id ?? "" }));
-  // A second group with the same id would be rows elsewhere.
+  // A second group with the same id means that the rows are not consecutive.
   if (matrices.length > 0) ensureDistinct(ids);
   for (const rows of matrices) checkRows(rows);
 }

@@ -27,10 +27,10 @@ import { checkRoom } from "./report.js";
  *   `joint`: the questions with which it is randomized as one; `channel` is then its part;
  *   `shuffled`: each device shows the options in a random order; `topic`: what the question reveals
  *   something about, together with the others of this topic; `matrix`: the matrix of which it is a
- *   row; `slider`: its number is not typed; `piped`: its texts with placeholders for earlier answers
+ *   row; `slider`: the labels if it has a slider; `piped`: its texts with placeholders for earlier answers
  * @typedef {{text?: string | undefined, help?: string | undefined}} PipedTexts
  * @typedef {{id: string, text: string, row: string}} MatrixRow  the matrix's id, the text that its
- *   rows share, and the row's own; the question's text is both
+ *   rows share, and the row's own; the question's text joins both
  * @typedef {{title: string, questions: Question[]}} Page
  * @typedef {{draw: number, groups: string[][]}} Sampling
  * @typedef {{text: string, help: string, unit: string, topic?: string, matrix?: MatrixTexts, piped?: PipedTexts,
@@ -100,8 +100,8 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
 }
 
 /**
- * Return the definition of the survey at an address after checking it against the link. If the link
- * is an open one and may be that of an earlier version, the error has the id of the current one.
+ * Return the definition of the survey at an address after checking it against the link. If an open
+ * link may belong to an earlier version, the error contains the id of the current version.
  *
  * @param {Uint8Array<ArrayBuffer>} bytes  exactly as served
  * @param {string} slug

@@ -24,7 +24,7 @@ const YES = 0;
 const PEOPLE = 100;
 
 /**
- * Return the demonstration, or nothing if no question of the survey sends answers or ticks.
+ * Return the demonstration; [] if no question of the survey sends answers or ticks.
  *
  * @param {Definition} definition
  * @param {GetRandomValues} getRandomValues
@@ -82,7 +82,7 @@ function isTicks(channel) {
  * @param {boolean} isStrong
  */
 function demonstration(draw, labels, isStrong) {
-  /** How many of 100 people with each answer send "Yes". @type {(number | null)[]} */
+  /** For each answer, how many of 100 people send "Yes". @type {(number | null)[]} */
   const counts = [null, null];
   let chosen = YES;
   const status = element("div", { role: "status" });

@@ -20,7 +20,7 @@ export function createDisplay(main) {
   /** @type {() => View} */
   let current;
   let isNew = false;
-  // The second tap of a double tap was meant for the view before: it could press "Send".
+  // Ignore the second tap of a double tap on the previous view: it could press "Send".
   main.addEventListener(
     "click",
     (event) => {
@@ -56,7 +56,7 @@ export function createDisplay(main) {
       main.querySelectorAll("input").forEach((input, i) => {
         if (inputs[i]) input.checked = inputs[i].checked;
         if (inputs[i]) input.value = inputs[i].value;
-        // Browsers fire no event for hidden inputs; a field that shows what one holds needs it.
+        // Browsers fire no event for hidden inputs, but fields that show their values need one.
         if (input.type === "hidden") input.dispatchEvent(new Event("input"));
       });
     },
@@ -155,7 +155,7 @@ export function restartWhenIdle(window, { canRestart, onRestart }) {
   stay();
 }
 
-/** Let the browser ask before it closes or reloads the page. @param {() => boolean} losesAnswers */
+/** Make the browser ask before it closes or reloads the page. @param {() => boolean} losesAnswers */
 export function askBeforeLoss(losesAnswers) {
   window.addEventListener("beforeunload", (event) => {
     if (!losesAnswers()) return;
@@ -165,7 +165,7 @@ export function askBeforeLoss(losesAnswers) {
   });
 }
 
-/** Presses of Shift, with nothing between them, that leave the page. */
+/** Number of presses of Shift, without other keys in between, that leave the page. */
 const LEAVING_PRESSES = 3;
 
 /** Call `onExit` after Shift has been pressed three times, for people who cannot reach the button. @param {() => void} onExit */
@@ -178,7 +178,7 @@ export function leaveOnShift(onExit) {
   });
 }
 
-/** Say that a machine made the translation, unless a speaker has confirmed it. */
+/** Say that the translation was made by a machine, unless a native speaker has reviewed it. */
 export function translationNotice() {
   const text = say("footer.machine");
   return text ? [paragraph(text)] : [];

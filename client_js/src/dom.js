@@ -10,7 +10,7 @@ import { plainText } from "./typed-number.js";
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {Pick<Definition, "title" | "contact" | "language" | "untranslated">} Named  a survey of
- *   which little is known
+ *   which only these texts are known
  * @typedef {Record<string, string>} Attributes
  * @typedef {Node | string} Child
  * @typedef {{content: HTMLElement, title: string, focus?: HTMLElement}} View
@@ -73,11 +73,11 @@ export function paragraphs(text, attributes = {}, wrap = undefined) {
     .map((part) => element("p", attributes, ...isolatedNumbers(part, wrap)));
 }
 
-/** A plus sign, or digits of any script in groups that spaces and marks separate, as in a phone number. */
+/** A plus sign and digits in any script, in groups separated by spaces and marks, as in phone numbers. */
 const DIGIT_GROUPS = /(\+?\p{Nd}(?:[\s\u00a0()./-]{0,2}\p{Nd})+)/u;
 
 /**
- * Return a text in which each number keeps its order inside a text from right to left.
+ * Return a text whose numbers keep the order of their digit groups in right-to-left scripts.
  *
  * @param {string} text
  * @param {(number: string) => HTMLElement} [wrap]  makes the element of a number
@@ -88,17 +88,17 @@ export function isolatedNumbers(text, wrap = undefined) {
   const isolate =
     wrap ?? ((/** @type {string} */ number) => element("bdi", { dir: "ltr" }, number));
   const parts = text.split(DIGIT_GROUPS);
-  // Digits within a word or a code are not a number of their own.
+  // Digits inside a word or a code are not a separate number.
   const isApart = (/** @type {number} */ i) =>
     !/[\p{L}&#=_]$/u.test(parts[i - 1]) && !/^[\p{L}&#=_;]/u.test(parts[i + 1]);
   return parts.map((part, i) => (i % 2 === 1 && isApart(i) ? isolate(part) : part));
 }
 
-/** Fewest digits of a number in groups that is a phone number; a year has fewer. */
+/** Minimum number of digits in a phone number; years have fewer. */
 const PHONE_DIGITS = 6;
 
 /**
- * Wrap a number of a help text: a phone number can be tapped. Years, hours and prices cannot.
+ * Wrap a number in a help text. Phone numbers become links; years, hours and prices do not.
  *
  * @param {string} number
  */
@@ -185,8 +185,8 @@ export function listed(definition, texts) {
 }
 
 /**
- * Show a researcher's text under a heading of the interface, or nothing if there is none. Phone
- * numbers of the help text can be tapped.
+ * Show a researcher's text, if any, under a heading of the interface. Phone numbers in the help text
+ * are links.
  *
  * @template {"consent" | "ethics" | "helpline" | "contact"} Name
  * @param {Pick<Definition, "language" | "untranslated" | Name>} definition

@@ -20,7 +20,7 @@ import { element, surveyElement, surveyText } from "./dom.js";
  * @property {(question: string, answer: Answer | undefined) => void} onAnswer
  */
 
-/** Most options in the columns of a table; longer scales have cards on wide screens too. */
+/** Maximum number of columns of a table; longer scales have cards on wide screens too. */
 const MAX_COLUMNS = 8;
 
 /**
@@ -58,7 +58,7 @@ export function createMatrix(context, rows, level) {
 }
 
 /**
- * Create the line of column headings. Screen readers read each option's own label instead.
+ * Create the row of column headings. Screen readers read each option's own label instead.
  *
  * @param {Definition} definition
  * @param {Question} question

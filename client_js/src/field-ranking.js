@@ -1,5 +1,5 @@
 /**
- * The field of a ranking: buttons that place the options one after the other and move them.
+ * The field of a ranking: buttons that place the options one by one and move them.
  */
 
 import { rankedCount } from "./answers.js";
@@ -13,7 +13,7 @@ import { pieces, say } from "./texts.js";
  * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {{context: FieldContext, ranked: number, state: HTMLInputElement, list: HTMLElement,
  *   left: HTMLElement, status: HTMLElement, noAnswers: Choice[]}} Parts
- *   `state` holds the options placed so far, so that it survives a change of language
+ *   `state` contains the options placed so far, so that they survive a change of language
  */
 
 /**
@@ -72,7 +72,7 @@ function lastButton({ list }) {
   return buttons[buttons.length - 1];
 }
 
-/** Return the options placed so far, the first place first. @param {Parts} parts */
+/** Return the options placed so far, from the first place on. @param {Parts} parts */
 function placedOptions({ state }) {
   return state.value === "" ? [] : state.value.split(" ").map(Number);
 }
@@ -110,7 +110,7 @@ function optionButton(parts, option) {
     const before = placedOptions(parts);
     const placed = [...before, option];
     const left = rankingAt(parts.ranked, 0).filter((other) => !placed.includes(other));
-    // The last place is that of the only option left.
+    // The only option left gets the last place.
     change(parts, left.length === 1 ? [...placed, left[0]] : placed);
     announce(parts, option, before.length);
     (parts.left.querySelector("button") ?? lastButton(parts)).focus();
@@ -160,7 +160,7 @@ function move(parts, option, from, to) {
   placed.splice(to, 0, ...placed.splice(from, 1));
   change(parts, placed);
   announce(parts, option, to);
-  // The button that was pressed moved with its row.
+  // The pressed button moved with its row.
   const buttons = parts.list.children[to].querySelectorAll("button");
   buttons[to < from ? 0 : 1].focus();
 }
@@ -177,7 +177,7 @@ function remove(parts, option) {
   returned?.focus();
 }
 
-/** Say to screen readers which place an option has now. @param {Parts} parts @param {number} option @param {number} at */
+/** Tell screen readers the new place of an option. @param {Parts} parts @param {number} option @param {number} at */
 function announce({ context, ranked, status }, option, at) {
   const { definition, question } = context;
   const label = quoted(definition, question.options[option].label);

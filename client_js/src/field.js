@@ -93,10 +93,10 @@ function radios(context) {
   };
 }
 
-/** Longest scale that lies across, and the longest word of its labels. */
+/** Limits for a horizontal scale: its number of options, and the length of words in its labels. */
 const ACROSS = { points: 7, word: 6 };
 
-/** Name the layout of a list of options: a short scale lies across where its labels fit. @param {Question} question */
+/** Return the layout of a list of options: a short scale whose labels fit is horizontal. @param {Question} question */
 function scaleClass(question) {
   const points = question.options.filter((_, option) => !isNoAnswer(question, option));
   const fits = points.every(({ label }) =>
@@ -110,7 +110,7 @@ function scaleClass(question) {
 const MAX_UNSEARCHED = 20;
 
 /**
- * Create a field that shows the options with a text only; what is typed there is never sent.
+ * Create a field that filters the options by a typed text, which is never sent.
  *
  * @param {Choice[]} choices
  * @param {Question} question
@@ -353,12 +353,12 @@ function numberField(context, grid) {
   });
 }
 
-/** Days from which on a rounded date keeps only its month, or only its year. */
+/** Minimum days of a rounded date's step to keep only the month, or only the year. */
 const KEPT = { month: 28, year: 365 };
 
 /**
- * Create the field of a date. It asks only for the parts that are kept: a date that is rounded to
- * months is typed as month and year.
+ * Create the field of a date. It asks only for the parts that the device keeps: if it rounds dates to
+ * months, people type month and year.
  *
  * @param {FieldContext} context
  * @param {Grid} grid
@@ -458,7 +458,7 @@ function locateDay({ low, step, points }, milliseconds) {
 
 /**
  * Write a grid point as a day of the Gregorian calendar, which date fields use, or as the month or
- * year that is kept of it.
+ * year that the device keeps.
  *
  * @param {Pick<Grid, "low" | "step">} grid
  * @param {number} index

@@ -1,9 +1,9 @@
 /**
  * The tablet's queue in field mode: a fixed number of slots of one length, all of them always full.
  *
- * A slot contains a report or a dummy, sealed for the researchers' server. Each change writes all
- * slots anew, in a new random order and in one transaction: either everything is stored or nothing.
- * Nothing else about a report is stored, neither a time nor an order.
+ * A slot contains a report or a dummy, sealed for the researchers' server. Each change rewrites all
+ * slots in a new random order and in one transaction: either everything is stored or nothing. Nothing
+ * else about a report is stored, neither its time nor its order.
  */
 
 /**
@@ -16,16 +16,16 @@
  * @typedef {Awaited<ReturnType<typeof openStorage>>} FieldStorage
  */
 
-/** The number of slots; a page stops asking people when fewer than `RESERVE` are free. */
+/** The number of slots; no interview can start if fewer than `RESERVE` are free. */
 export const SLOTS = 600;
 
-/** Slots for interviews that other windows may have begun. */
+/** Slots for interviews that may have started in other windows. */
 export const RESERVE = 10;
 
 const DATABASE = "survey-field";
 const STORE = "field";
 
-/** All slots are full; the page checks that before it asks anybody. */
+/** All slots are full; the page checks this before an interview starts. */
 export class QueueFullError extends Error {
   constructor() {
     super("the tablet cannot store more reports");
@@ -42,7 +42,7 @@ export async function openStorage(factory) {
   const database = await openDatabase(factory);
 
   /**
-   * Run one transaction; resolves with what `act` returned when the disk has the changes.
+   * Run one transaction; resolves with the result of `act` when the changes are on the disk.
    *
    * @template T
    * @param {IDBTransactionMode} mode
@@ -154,8 +154,8 @@ export async function openStorage(factory) {
       }, uniformBelow),
 
     /**
-     * Remove the survey and all slots, unless another window has stored more than `n` reports by now.
-     * Resolves with whether they are removed.
+     * Remove the survey and all slots, unless there are now more than `n` reports because another
+     * window has stored some. Resolves with whether they were removed.
      *
      * @param {number} n  the number of reports that the interviewer agreed to lose
      */
@@ -208,8 +208,8 @@ export function slotsOf({ boxes, used }) {
 }
 
 /**
- * Draw the slots of an upload: up to `n` reports, and dummies that fill it to `n`. The order is that
- * of the queue, which is random.
+ * Return the slots of an upload: up to `n` reports, and dummies up to a total of `n`, in the order of
+ * the queue, which is random.
  *
  * @param {Queue} queue
  * @param {number} n
@@ -236,7 +236,7 @@ function isSame(first, second) {
 }
 
 /**
- * Bring the slots into a uniformly random order (Fisher and Yates; Knuth, Algorithm P).
+ * Shuffle the slots uniformly (Fisher and Yates; Knuth, Algorithm P).
  *
  * @param {Queue} queue
  * @param {UniformBelow} uniformBelow

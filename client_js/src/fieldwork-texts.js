@@ -1,5 +1,5 @@
 /**
- * The texts of field mode, which only its page loads, beside those of the respondents' page.
+ * The texts of field mode, which only its page loads, in addition to those of the respondents' page.
  */
 
 import { count, KEYS, say } from "./texts.js";
@@ -10,7 +10,7 @@ import { storeWords } from "./words.js";
  * @typedef {typeof FIELD_KEYS[number]} FieldKey
  */
 
-/** The keys of field mode's texts, in the order of its files of texts. */
+/** The keys of field mode's texts, in the order of its text files. */
 export const FIELD_KEYS = /** @type {const} */ ([
   "fieldwork.again",
   "fieldwork.busy",
@@ -59,7 +59,7 @@ export const FIELD_KEYS = /** @type {const} */ ([
   "fieldwork.what",
 ]);
 
-/** Texts of the respondents' page that would be wrong here, and the texts in their place. */
+/** Texts of the respondents' page that would be wrong here, and their replacements. */
 const REPLACED = /** @type {Readonly<Record<string, FieldKey>>} */ ({
   "start.kiosk": "fieldwork.startKiosk",
   "start.openLink": "fieldwork.startOpen",
@@ -72,7 +72,7 @@ const REPLACED = /** @type {Readonly<Record<string, FieldKey>>} */ ({
  */
 export function storeFieldWords(words) {
   const keys = /** @type {string[]} */ (/** @type {unknown} */ (KEYS));
-  // The respondents' page must not pay for texts that it never shows, so its list grows here only.
+  // Extend the list here, so that the respondents' page does not load keys that it never uses.
   keys.push(...FIELD_KEYS);
   storeWords(
     words.map(({ language, texts, own }) => {

@@ -1,5 +1,5 @@
 /**
- * Field mode's sealing and uploads: what one tablet sends looks like what any other sends.
+ * Field mode's sealing and uploads: the uploads of all tablets look alike.
  */
 
 import { countUsed, drawUpload, slotsOf } from "./fieldwork-queue.js";
@@ -14,12 +14,12 @@ import { PRIVATE_OPTIONS, TEMPORARY_STATUSES } from "./transport.js";
  * @typedef {import("./fieldwork-queue.js").Installed} Installed
  * @typedef {import("./fieldwork-queue.js").Bytes} Bytes
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
- * @typedef {"uploaded" | "offline" | "busy" | "late" | "newer" | "refused"} Outcome  "newer": all is
- *   uploaded, and the survey has a newer version
+ * @typedef {"uploaded" | "offline" | "busy" | "late" | "newer" | "refused"} Outcome  "newer": everything
+ *   is uploaded, and the survey has a newer version
  * @typedef {ReturnType<typeof createSealer>} Sealer
  */
 
-/** Slots in one upload, always: the number of reports among them stays secret. */
+/** Fixed number of slots in an upload, so that the number of reports remains secret. */
 export const UPLOADED_SLOTS = 25;
 
 const UPLOAD_SECONDS = 60;
@@ -38,7 +38,7 @@ export function createSealer(subtle, { id, field, report_bytes: length }) {
     /** Seal the body of a report. @param {string} body */
     report: (body) => seal(new Uint8Array(new TextEncoder().encode(body))),
 
-    /** Make dummies, which nobody without the key can tell from reports. @param {number} n */
+    /** Create dummies, which only the holder of the key can tell from reports. @param {number} n */
     dummies: (n) => Promise.all(Array.from({ length: n }, () => seal(new Uint8Array(length)))),
   };
 }
@@ -50,8 +50,8 @@ function hashBytes(id) {
 }
 
 /**
- * Upload all reports of the queue, in portions; an interruption costs at most a repeated portion,
- * which the server recognizes.
+ * Upload all reports in the queue, in portions. After an interruption, at most one portion is uploaded
+ * again, and the server recognizes it.
  *
  * @param {object} parts
  * @param {typeof globalThis.fetch} parts.fetch
@@ -89,8 +89,8 @@ export async function uploadQueue(parts) {
  * @param {typeof globalThis.fetch} fetch
  * @param {string} url
  * @param {Bytes} body
- * @returns {Promise<{outcome: Outcome, status: number, stored: number[]}>}  `stored`: the places of
- *   the boxes that a late upload repeats
+ * @returns {Promise<{outcome: Outcome, status: number, stored: number[]}>}  `stored`: the positions
+ *   of the boxes that were stored in time, if the upload is late
  */
 async function post(fetch, url, body) {
   const headers = { "Content-Type": "application/octet-stream" };
@@ -114,7 +114,7 @@ async function readStored(response) {
 }
 
 /**
- * Learn whether an online tablet with an empty queue may go on asking people.
+ * Ask the server whether a tablet with an empty queue may start more interviews.
  *
  * @param {typeof globalThis.fetch} fetch
  * @param {Installed} installed
@@ -141,7 +141,7 @@ async function isClosed(response) {
 }
 
 /**
- * Send a request; without an answer, the response has the status 0.
+ * Send a request; if there is no response, return one with the status 0.
  *
  * @param {typeof globalThis.fetch} fetch
  * @param {string} url
@@ -160,7 +160,7 @@ async function request(fetch, url, options) {
 }
 
 /**
- * Return the queue as a file: all slots, of which only the researchers' server can open any.
+ * Return the queue as a file with all slots, which only the researchers' server can open.
  *
  * @param {import("./fieldwork-queue.js").Queue} queue
  * @param {Installed} installed

@@ -1,5 +1,5 @@
 /**
- * The views of field mode: the interviewer's page, and what a person sees after Send.
+ * The views of field mode: the interviewer's page, and the views after Send.
  */
 
 import {
@@ -43,7 +43,7 @@ function fieldView(name, title, definition, ...children) {
 }
 
 /**
- * Say why the tablet cannot be prepared, or cannot ask people.
+ * Say why the tablet cannot be prepared, or why interviews cannot start.
  *
  * @param {FieldKey} key
  * @param {() => void} [onTryAgain]
@@ -82,14 +82,15 @@ function untilText({ field }) {
 }
 
 /**
- * The interviewer's page: how many reports wait, and nothing else about them.
+ * Create the interviewer's page. It shows the number of reports in the queue, and nothing else about
+ * them.
  *
  * @param {object} of
  * @param {Definition} of.definition
- * @param {number} of.n  reports that wait
- * @param {FieldKey | null} of.obstacle  why nobody can answer now
+ * @param {number} of.n  reports in the queue
+ * @param {FieldKey | null} of.obstacle  why no interview can start now
  * @param {readonly FieldKey[]} of.notices
- * @param {string} of.other  the short name of another survey, whose link was opened, or ""
+ * @param {string} of.other  the short name of another survey if its link was opened, or ""
  * @param {Status} of.status
  * @param {() => void} of.onStart
  * @param {() => void} of.onUpload
@@ -190,7 +191,7 @@ export function storedView({ definition, body, onNext }) {
   );
 }
 
-/** The way from the respondents' start page to the interviewer's. @param {() => void} onOpen */
+/** Create the button from the respondents' start page to the interviewer's page. @param {() => void} onOpen */
 export function deskButton(onOpen) {
   return element("p", {}, button(sayField("fieldwork.deskButton"), onOpen, { class: "link" }));
 }

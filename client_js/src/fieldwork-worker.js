@@ -1,9 +1,9 @@
 /**
- * The service worker of field mode: serves the client's files, which it stored with their hashes, to
- * the pages below its own address, and nothing else.
+ * The service worker of field mode: stores the client's files after checking their hashes, and serves
+ * them, and nothing else, to the pages below its own address.
  *
- * The server writes the list of files in front of this code. A release with other files is another
- * worker: it starts when all its files are stored and no page of the old one is open.
+ * The server writes the list of files in front of this code. A release with different files has a
+ * different worker, which starts when all its files are stored and no page of the old one is open.
  */
 
 /** @type {any} */
@@ -28,7 +28,7 @@ function fetchFile(address) {
   });
 }
 
-/** Store all files, or fail: then the browser keeps the worker that it had. */
+/** Store all files or fail, in which case the browser keeps the old worker. */
 async function storeFiles() {
   const cache = await caches.open(PREFIX + release);
   await Promise.all(

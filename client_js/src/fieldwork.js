@@ -1,8 +1,8 @@
 /**
- * The entry point of field mode: one tablet, one survey, many people, days without a network.
+ * The entry point of field mode: many people answer one survey on one tablet, for days without a network.
  *
- * Nothing here depends on a clock: uploads follow from events and from short timers, and whether a
- * report comes too late is for the server to say.
+ * Nothing here depends on a clock: events and short timers start uploads, and the server decides
+ * whether a report is late.
  */
 
 import { loadDefinition } from "./definition.js";
@@ -54,10 +54,10 @@ import { availableWords, preferredLanguage } from "./words.js";
  *   survey: {definition: Definition}, sealer: import("./fieldwork-upload.js").Sealer}} Tablet
  */
 
-/** Seconds until another attempt to upload, while the page stays open. */
+/** Seconds until the next attempt to upload, while the page is open. */
 const RETRY_SECONDS = 300;
 
-/** The queue is written anew while its last state exists: the browser must have room for several. */
+/** Space for several copies of the queue, because the browser keeps the old one while it writes. */
 const ROOM = 8;
 
 const link = parseLink(location.hash);
@@ -65,10 +65,10 @@ const linkedSlug = new URLSearchParams(location.hash.slice(1)).get("slug") ?? ""
 const collector = document.querySelector('meta[name="collector"]')?.getAttribute("content") ?? "";
 const display = createDisplay(/** @type {HTMLElement} */ (document.getElementById("survey")));
 
-/** The browser's promises about storage, which Safari 15.0 lacks. */
+/** The browser's storage manager, which Safari 15.0 lacks. */
 const { storage: room } = /** @type {Partial<Navigator>} */ (navigator);
 
-/** Whether this page holds a report that is not stored yet. */
+/** Whether this page has a report that is not stored yet. */
 let isStoring = false;
 
 /** Whether the browser must ask before it closes or reloads the page. */
@@ -105,7 +105,7 @@ async function open() {
   else await offerPreparation(storage);
 }
 
-/** Load the texts in all languages; after the preparation, they are on the tablet. */
+/** Load the texts in all languages, from the tablet once it is prepared. */
 async function loadWords() {
   const own = new Map(
     availableWords({
@@ -146,7 +146,7 @@ async function offerPreparation(storage) {
   }
 }
 
-/** A point of P-256 in 65 bytes, of which the first is 4, in base64url. */
+/** A point of P-256 in base64url: 65 bytes that begin with 4. */
 const FIELD_KEY = /^B[A-P][\w-]{84}[048AEIMQUYcgkosw]$/;
 const FIELD_DAY = /^\d{4}-\d\d-\d\d$/;
 
@@ -159,7 +159,7 @@ function hasFieldMode({ field, kiosk, access }) {
 const NO_INVITATION = { invitation: "", stratum: "", hadInvitation: false };
 
 /**
- * Install the client's files and the survey. Nobody can answer before all of it is on the tablet.
+ * Install the client's files and the survey. No interview can start before all of it is on the tablet.
  *
  * @param {Pick<Tablet, "storage" | "installed" | "original">} tablet
  */
@@ -270,14 +270,14 @@ async function startTablet(storage, installed) {
   desk.begin(visit.begin);
 }
 
-/** Add the way to the interviewer's page to the start page. @param {View} view @param {() => void} onOpen */
+/** Add the button that opens the interviewer's page to the start page. @param {View} view @param {() => void} onOpen */
 function withDeskButton(view, onOpen) {
   if (view.content.classList.contains("start")) view.content.append(deskButton(onOpen));
   return view;
 }
 
 /**
- * Create the interviewer's page and the uploads behind it.
+ * Create the interviewer's page and its uploads.
  *
  * @param {Tablet} tablet
  */
@@ -291,7 +291,7 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
   let beginVisit = () => {};
   const isKept = (await room?.persisted?.()) ?? false;
   const registration = await navigator.serviceWorker?.getRegistration();
-  // After a forced reload no worker controls the page, and after an eviction there is none.
+  // After a forced reload, no worker controls the page; if the browser has deleted it, there is none.
   if (!registration?.active) installWorker().catch(() => {});
   const isOther = linkedSlug !== "" && !(linkedSlug === installed.slug && isLinked(original));
 
@@ -374,7 +374,7 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
 
   return {
     show,
-    /** Start asking people, or show why not. @param {() => void} begin */
+    /** Start an interview, or show why that is impossible. @param {() => void} begin */
     begin(begin) {
       beginVisit = begin;
       if (obstacle() || isOther) show();
@@ -414,7 +414,7 @@ function send(tablet, answers, drawn) {
 }
 
 /**
- * Store a report, and say so only when the disk has it. What failed is tried again with the same box.
+ * Store a report, and say so only when it is on the disk. If this fails, "Try again" uses the same box.
  *
  * @param {Pick<Tablet, "storage" | "sealer" | "survey">} tablet
  * @param {string} body

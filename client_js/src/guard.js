@@ -1,9 +1,9 @@
 /**
- * Reloads the page if a bad network lost one of its files; if that does not help, it offers a button.
- * This is a separate script, because it must run when a module is missing.
+ * Reloads the page if one of its files did not load; if that does not help, shows a button to reload.
+ * This is a separate script, because it must run even if a module is missing.
  */
 
-/** How often the page reloads itself. */
+/** Maximum number of automatic reloads. */
 const MAX_RELOADS = 2;
 
 window.addEventListener(
@@ -19,7 +19,7 @@ window.addEventListener(
   true,
 );
 
-/** Show the notice that the page did not load, at once and with a button in each language. */
+/** Immediately show the notice that the page did not load, with a button in each language. */
 function offerReload() {
   document.querySelector(".opening")?.classList.add("failed");
   for (const section of document.querySelectorAll("section")) {

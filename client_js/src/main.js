@@ -156,7 +156,7 @@ function showPageToolbar() {
 }
 
 /**
- * Open the current version, because the person chose it after reading that the link was for another.
+ * Open the current version, which the person chose after reading that the link is for another one.
  *
  * @param {unknown} error  it has the id of that version
  */
@@ -175,7 +175,7 @@ function obstacle(error) {
   return { reason, opens, survey, onTryAgain };
 }
 
-/** Where "Leave now" leads if the survey names no other page: one that raises no question. */
+/** The destination of "Leave now" if the survey names none: a page that nobody asks about. */
 const NEUTRAL_PAGE = "https://www.wikipedia.org/";
 
 /**
@@ -187,7 +187,7 @@ const NEUTRAL_PAGE = "https://www.wikipedia.org/";
 function leavePage({ kiosk, exit }) {
   if (kiosk && isSending()) return;
   losesAnswers = () => false;
-  // At once: the next page may be slow, and somebody may be looking.
+  // Empty the page immediately: the next one may be slow, and somebody may be watching.
   display.clear();
   for (const id of ["tools", "version"]) document.getElementById(id)?.replaceChildren();
   document.title = "\u200e";
@@ -205,8 +205,8 @@ function deviceStorage() {
 }
 
 /**
- * Show the version that the page claims to be, and the command by which others can check it; also
- * whether a machine made the translation.
+ * Show the version that the page claims to be, the command that checks it, and whether the translation
+ * was made by a machine.
  */
 function showVersion() {
   const version = document.querySelector('meta[name="version"]')?.getAttribute("content") ?? "";
@@ -243,10 +243,10 @@ function startVisit(survey, outbox, delivery, earlierSurveys) {
     visit.forget();
     display.clear();
   });
-  // Another tab has sent a report of this survey: this tab's answers would be the second ones.
+  // Another tab has sent a report for this survey, so this tab must not send a second one.
   window.addEventListener("storage", () => {
     const entry = outbox.read();
-    // A report on its way is the other tab's to deliver.
+    // The other tab delivers a report that is being sent.
     if (visit.isEnded() || entry.state !== "sent") return;
     const hadAnswers = visit.hasAnswers();
     visit.close();

@@ -123,7 +123,7 @@ function ticks(channel, truth) {
   const nTogether = total(truth.slice(0, m - alone));
   const nAlone = total(truth.slice(m - alone));
   if (nTogether > s) throw new RangeError();
-  // An option that stands alone is ticked together with another one.
+  // An option that excludes all others is ticked together with another one.
   if (nAlone > 1 || (nAlone === 1 && nTogether > 0)) {
     throw new RangeError();
   }
@@ -132,7 +132,8 @@ function ticks(channel, truth) {
 
 /** @param {number} T @param {number} L */
 function ensurePrivate(T, L) {
-  // A device never runs such a channel: the truth would not be the likeliest report, or the only one.
+  // A device never runs such a channel: the truth would not be the most likely report, or it would be
+  // the only one.
   if (!(T > L && L >= 1)) {
     throw new RangeError();
   }

@@ -1,8 +1,9 @@
 /**
- * The visit's steps as entries of the browser's history, so that the phone's Back goes one page back.
+ * The visit's steps as entries in the browser's history, so that a phone's Back button goes one page
+ * back.
  *
- * All entries have the same address and title, and a number as their only state: the history never
- * shows what somebody answered.
+ * All entries have the same address and title, and their only state is a number: the history never
+ * shows an answer.
  */
 
 /**
@@ -17,7 +18,7 @@
  * @param {Entries} history
  */
 export function createNavigation(window, history) {
-  /** What shows each step of the visit, the start page first. @type {(() => void)[]} */
+  /** The functions that show the steps of the visit; the start page is first. @type {(() => void)[]} */
   let steps = [];
   let capacity = () => 0;
   let arrived = () => {};
@@ -32,8 +33,8 @@ export function createNavigation(window, history) {
   });
 
   /**
-   * Return to the first entry of the visit, then act there. The next page in this tab can count the
-   * entries, so a visit that skipped questions gets as many as one that saw them all.
+   * Return to the first entry of the visit, then act. The next page in this tab can count the entries,
+   * so a visit with skipped questions gets as many entries as one that showed all questions.
    */
   function unwind(/** @type {() => void} */ act) {
     steps = [];
@@ -54,7 +55,7 @@ export function createNavigation(window, history) {
      * @param {() => number} most  the number of steps without skipped questions
      */
     begin(show, most) {
-      // A reload keeps the entries of the visit before, whose answers are gone.
+      // A reload keeps the entries of the previous visit, whose answers are gone.
       unwind(() => {
         steps = [show];
         capacity = most;
@@ -62,7 +63,7 @@ export function createNavigation(window, history) {
       });
     },
 
-    /** Show the next step; later steps that the person went back from are dropped. @param {() => void} show */
+    /** Show the next step; drop later steps from which the person went back. @param {() => void} show */
     forward(show) {
       const next = depth() + 1;
       steps = [...steps.slice(0, next), show];
@@ -70,7 +71,7 @@ export function createNavigation(window, history) {
       show();
     },
 
-    /** Show the step before, as the phone's Back does. */
+    /** Show the previous step, like a phone's Back button. */
     back: () => history.go(-1),
 
     unwind,

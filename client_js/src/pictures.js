@@ -18,7 +18,7 @@ import { fetchPicture } from "./transport.js";
 const contents = new Map();
 
 /**
- * Start to load all pictures of a survey, each once.
+ * Start loading all pictures of a survey, each once.
  *
  * @param {import("./transport.js").Fetch} fetch
  * @param {string} collector  the origin that serves the pictures, "" if it is the page's own
@@ -56,8 +56,8 @@ function base64(bytes) {
 }
 
 /**
- * Create the picture of an option, or nothing if it has none. Its description stands in for a picture
- * that does not load.
+ * Create the picture of an option; [] if it has none. If the picture does not load, the description
+ * replaces it.
  *
  * @param {Definition} definition
  * @param {Option} option
@@ -65,7 +65,7 @@ function base64(bytes) {
  */
 export function pictureOf(definition, { label, picture }) {
   if (!picture) return [];
-  // A description that repeats the label would be read twice.
+  // Screen readers would read a description that repeats the label twice.
   const alt = picture.alt === label ? "" : picture.alt;
   const attributes = { class: "picture", alt, ...surveyText(definition, picture.alt) };
   const image = element("img", attributes);

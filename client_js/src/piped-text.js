@@ -1,6 +1,6 @@
 /**
- * Earlier answers in later texts. Only the page on the screen has the answer: what is sent, the
- * document's title and the browser's history never have it.
+ * Earlier answers in later texts. Only the page on the screen shows the answer: neither the report, nor
+ * the document's title, nor the browser's history contains it.
  */
 
 import { isEntered, isNoAnswer } from "./answers.js";
@@ -22,7 +22,7 @@ import { answerTexts } from "./field.js";
  */
 
 /**
- * Return a text of a question for the screen, with the earlier answers that it contains.
+ * Return a text of a question for the screen, with earlier answers in place of placeholders.
  *
  * @param {AnswersShown} context
  * @param {Question} question
@@ -46,7 +46,7 @@ function answerOr({ definition, pages, answerTo }, { source, fallback }) {
   return quoted(definition, answerTexts(question, answer, definition.language).join(", "));
 }
 
-/** Whether an answer says nothing: an option for no answer. @param {Question} question @param {Answer} answer */
+/** Whether an answer is an option for no answer. @param {Question} question @param {Answer} answer */
 function isEmptyAnswer(question, answer) {
   const points = isEntered(question.type) ? (question.grid?.points ?? 0) : 0;
   const isOption = typeof answer === "number" && answer >= points;

@@ -111,7 +111,7 @@ export function boundSentence(bound) {
 }
 
 /**
- * Say how much the reports about all rows of a matrix can change a suspicion at most.
+ * State the maximum change of a suspicion by the reports about all rows of a matrix.
  *
  * @param {Ratio} bound
  */

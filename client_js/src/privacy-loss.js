@@ -294,8 +294,8 @@ function grouped(value) {
  * Return how many of 100 reports name the first option: `ownShare` among people who chose it,
  * `otherShare` among people who did not.
  *
- * Both are rounded half up to a tenth: the label's only numbers that are not bounds. Numbers,
- * dates and rankings have none (""), because their reports do not name an option as the answer.
+ * Both are rounded half up to a tenth: they are the label's only numbers that are not bounds. Both
+ * are "" for numbers, dates and rankings, whose reports do not name an option as the answer.
  *
  * @param {Protected} question
  * @returns {{ownShare: string, otherShare: string}}

@@ -1,6 +1,6 @@
 /**
- * Reads questions aloud, with a voice of the device itself: a voice from the network would tell its
- * provider which question somebody reads.
+ * Reads questions aloud, only with the device's own voices: a voice from the network would reveal the
+ * questions to its provider.
  */
 
 import { button, element } from "./dom.js";
@@ -11,17 +11,17 @@ import { say } from "./texts.js";
  * @typedef {import("./definition.js").Question} Question
  */
 
-/** Ends the reading that is going on. @type {() => void} */
+/** Stops the current reading. @type {() => void} */
 let stop = () => {};
 
-/** Stop reading, because the page changes or somebody leaves it. */
+/** Stop reading, because the page changes or the person leaves it. */
 export function stopReading() {
   stop();
 }
 
 /**
- * Return a button that reads a page of questions; it is hidden while the device has no voice of its
- * own for the language. Without speech there is no button.
+ * Return a button that reads a page of questions aloud, hidden while the device has no voice of its own
+ * for the language; [] if the browser cannot speak.
  *
  * @param {Definition} definition
  * @param {readonly Question[]} questions
@@ -39,7 +39,7 @@ export function readAloud(definition, questions, orderOf) {
     const spoken = questions.flatMap((question) => textsOf(question, orderOf(question.id)));
     const utterances = spoken.map((text) => {
       const utterance = new Utterance(text);
-      // An untranslated text keeps the language in which it was written.
+      // Read an untranslated text in the language in which it was written.
       const own = localVoice(speech, untranslated.get(text) ?? language);
       utterance.voice = own ?? localVoice(speech, language);
       utterance.lang = utterance.voice?.lang ?? language;
@@ -52,10 +52,10 @@ export function readAloud(definition, questions, orderOf) {
       toggle.replaceChildren(say("read.start"));
     };
     const end = stop;
-    // The end of a reading that was stopped must not stop the next one.
+    // The end of a stopped reading must not stop the next one.
     utterances[utterances.length - 1].onend = () => stop === end && end();
     toggle.replaceChildren(say("read.stop"));
-    // A reading of another page may wait in the queue of this browser.
+    // The browser's queue may contain a reading of another page.
     speech.cancel();
     for (const utterance of utterances) if (utterance.voice) speech.speak(utterance);
   }
@@ -65,14 +65,14 @@ export function readAloud(definition, questions, orderOf) {
   const update = () => {
     place.hidden = !localVoice(speech, language);
   };
-  // Many browsers load their voices only when somebody asks for them.
+  // Many browsers load their voices only on request.
   speech.onvoiceschanged = update;
   update();
   return [place];
 }
 
 /**
- * Return a voice that works without the network, the one of the same region if there is one.
+ * Return a voice that works without the network, preferably one of the same region.
  *
  * @param {SpeechSynthesis} speech
  * @param {string} language
@@ -90,7 +90,7 @@ function localVoice(speech, language) {
 }
 
 /**
- * Return what a question says, text by text.
+ * Return the texts of a question to read aloud, in order.
  *
  * @param {Question} question
  * @param {readonly number[] | undefined} order

@@ -132,8 +132,8 @@ function padded(definition, id, codes, { stratum, invitation }) {
  * @typedef {{covered: string[], named: string[], place: {at: number, of: number} | null,
  *   order?: string[]}} Reported
  *   `named`: the labels that a code names; `covered`: the labels that it covers, empty if all; `place`:
- *   the number of a report that names no option; `order`: of a ranking, the labels of options in
- *   order, or of one option that is first of all
+ *   the number of a report that names no option; `order`: for a ranking, the labels of the ordered
+ *   options, or only that of the first choice
  */
 
 /**

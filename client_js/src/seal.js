@@ -7,7 +7,7 @@
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
  */
 
-/** Lengths in bytes: of a SHA-256, a key, a nonce, and of what a box adds to its content. */
+/** Lengths in bytes: of a SHA-256, a key and a nonce, and the overhead of a box. */
 const HASH = 32;
 const KEY_BYTES = 16;
 const NONCE = 12;

@@ -1,6 +1,6 @@
 /**
- * The field of a number on a slider. It selects no number until the person does, because people
- * stay near the number that they see first.
+ * The field of a number on a slider. It shows no number until the person selects one, because people
+ * tend to stay near the first number that they see.
  */
 
 import { button, element, surveyElement } from "./dom.js";
@@ -34,7 +34,7 @@ const DIRECTIONS = /** @type {Readonly<Record<string, number>>} */ ({
  */
 export function slider({ definition, name, answer, onAnswer }, grid, labels, optOuts) {
   const last = grid.points - 1;
-  // Neither end: at an end, the first step of a screen reader could change nothing.
+  // Not an end, where the first step of a screen reader might change nothing.
   const middle = Math.floor(last / 2);
   /** @type {number | null} */
   let chosen = typeof answer === "number" && answer <= last ? answer : null;
@@ -56,15 +56,15 @@ export function slider({ definition, name, answer, onAnswer }, grid, labels, opt
     show();
     onAnswer(index);
   };
-  // The first step starts at the end that it leads away from: no number in between is suggested.
+  // The first step starts at the opposite end, so that no number in between is suggested.
   const step = (/** @type {number} */ by) => {
     const first = by > 0 ? 0 : last;
     choose(chosen === null ? first : Math.min(Math.max(chosen + by, 0), last));
   };
 
   range.addEventListener("input", () => choose(Number(range.value)));
-  // A tap on the middle, where the hidden thumb is, changes no value. Touch makes no click here,
-  // and assistive technology makes nothing else.
+  // A tap on the middle, where the hidden thumb is, does not change the value. Touch causes no click
+  // here, and assistive technology causes nothing but a click.
   for (const tap of ["pointerup", "click"])
     range.addEventListener(tap, () => chosen ?? choose(Number(range.value)));
   range.addEventListener("keydown", (event) => {
@@ -88,7 +88,7 @@ export function slider({ definition, name, answer, onAnswer }, grid, labels, opt
     button(
       by > 0 ? "+" : "\u2212",
       () => {
-        // The slider speaks for itself; a button does not.
+        // Screen readers announce a new value of the slider, but not one that a button sets.
         output.setAttribute("aria-live", "polite");
         step(by);
         output.setAttribute("aria-live", "off");
@@ -112,7 +112,7 @@ function numberAt(grid, index) {
 }
 
 /**
- * Return a number and its unit, in the order of the text that they are part of.
+ * Return a number and its unit, in the order of the text that contains them.
  *
  * @param {Definition} definition
  * @param {Grid} grid
@@ -125,7 +125,7 @@ export function numberWithUnit(definition, grid, index) {
 }
 
 /**
- * Return what a screen reader says: the number with its unit, and the label if it is an end.
+ * Return the text for screen readers: the number with its unit, and the label of an end.
  *
  * @param {Grid} grid
  * @param {SliderLabels} labels

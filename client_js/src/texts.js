@@ -10,7 +10,7 @@ import { loadedLanguages, preferredLanguage, textsIn } from "./words.js";
  *   mark: string}} Language  a language; `group` and `mark` are its thousands and decimal marks
  */
 
-/** Intl's names of gettext's plural forms but the last, by their number; the last has all others. */
+/** Intl's categories for all of gettext's plural forms but the last, which has all others. */
 const FORMS = /** @type {Readonly<Record<number, string[]>>} */ ({
   1: [],
   2: ["one"],
@@ -18,7 +18,7 @@ const FORMS = /** @type {Readonly<Record<number, string[]>>} */ ({
   6: ["zero", "one", "two", "few", "many"],
 });
 
-/** A letter of a script that is written from right to left. */
+/** A letter of a right-to-left script. */
 export const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 /** @type {Language} */
@@ -91,7 +91,7 @@ export function sayOf(group, name) {
   return typeof current.texts.get(key) === "string" ? say(key) : null;
 }
 
-/** Return what separates two sentences: like the comma, the period of Chinese needs no space. */
+/** Return the separator of two sentences: in Chinese, no space follows a period or a comma. */
 export const gap = () => say("language.comma").slice(1);
 
 /**

@@ -30,7 +30,7 @@ import { count, figure, gap, pieces, say, sayOf } from "./texts.js";
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./transport.js").Refusal} Refusal
  * @typedef {import("./dom.js").Named} Named
- * @typedef {Definition | null} MaybeDefinition  null if only a stored report is left of the survey
+ * @typedef {Definition | null} MaybeDefinition  null if only a stored report remains of the survey
  */
 
 /**
@@ -258,7 +258,7 @@ const NAMES_BY_STATUS = /** @type {Readonly<Record<number, string>>} */ ({
   422: "report",
 });
 
-/** Names of refusals that the same report gets every time: "Try again" would be a false promise. */
+/** Names of refusals that the same report always gets, so "Try again" would be a false promise. */
 const HOPELESS = [
   ...["closed", "conflict", "invitation", "invitation-needed", "malformed-report", "outdated"],
   ...["report", "report-too-large", "unsupported-media"],
@@ -287,7 +287,7 @@ export function damagedView(definition, onRemove) {
   );
 }
 
-/** Name what pressing the button of an obstacle does. @param {Obstacle} reason */
+/** Return the label of an obstacle's button. @param {Obstacle} reason */
 function againKey(reason) {
   return reason === "other_version" ? "cannot.current" : "refused.again";
 }
@@ -335,7 +335,7 @@ export function whatWasSent(definition, body, warning) {
     ...(isReadable ? reportedList(definition, body) : [paragraph(say("sent.unknown"))]),
     disclosure(
       say("sent.bytes"),
-      // A region, so that it can have a label; it scrolls, so it can get the focus.
+      // A region can have a label; because it scrolls, it must be focusable.
       element(
         "pre",
         { tabindex: "0", role: "region", "aria-label": say("sent.bytes"), dir: "ltr" },
@@ -380,7 +380,7 @@ function reportedList(definition, body) {
 }
 
 /**
- * Say in sentences what the dice sent about a question.
+ * Describe in sentences what the dice sent for a question.
  *
  * @param {Definition} definition
  * @param {Question} question
@@ -419,7 +419,7 @@ function lineSentence(definition, question, { named, place, order }) {
   return pieces(named.length === 1 ? "sent.one" : "sent.several", values);
 }
 
-/** Write a report on a ranking: one option is first of all, or a few are in order. @param {Definition} definition @param {string[]} order */
+/** Write a report on a ranking: the first choice, or the order of a few options. @param {Definition} definition @param {string[]} order */
 function orderText(definition, order) {
   const [first, ...others] = order.map((label) => surveyElement("b", definition, label));
   if (others.length === 0)
@@ -437,7 +437,7 @@ function span(definition, texts) {
   return element("span", {}, ...listed(definition, texts));
 }
 
-/** Name a report that names no option by its number. @param {{at: number, of: number}} place */
+/** State the number of a report that names no option. @param {{at: number, of: number}} place */
 function placeSentence({ at, of }) {
   if (of === 2) return say("sent.placeOfTwo", { at });
   return say("sent.place", { at: figure(String(at + 1)), of: figure(String(of)) });

@@ -114,7 +114,7 @@ function top({ definition, pages, at, onBack }) {
 }
 
 /**
- * Create the page's heading. A page with one question uses the question itself, below the title.
+ * Create the page's heading. If the page has one question, the question is the heading, below the title.
  *
  * @param {PageContext} context
  */
@@ -203,8 +203,8 @@ function hint(text, spoken) {
 }
 
 /**
- * Return a function that shows an error or a calm note beside a field. Only a wrong entry is marked
- * as invalid.
+ * Return a function that shows an error or a calm note next to a field. It marks only wrong entries as
+ * invalid.
  *
  * @param {HTMLElement} group
  * @param {HTMLElement} error
@@ -256,7 +256,7 @@ function protection(definition, pageQuestions) {
   );
 }
 
-/** Return the text of a question, or the one that the rows of its matrix share. @param {Question} question */
+/** Return the text of a question, or the shared text of its matrix. @param {Question} question */
 function headOf({ text, matrix }) {
   return matrix ? matrix.text : text;
 }
@@ -270,7 +270,8 @@ function headOf({ text, matrix }) {
  */
 function groupProtection(definition, group, allBounds) {
   const [question] = group;
-  // A row alone would say too little about the others. A product over linked rows says more than enough.
+  // The bound of a row alone would be too small for the matrix; the product over linked rows is always
+  // large enough.
   const bound = question.matrix
     ? { ...productOf(group.map(({ id }) => boundIn(allBounds, id))), linked: false }
     : boundIn(allBounds, question.id);
@@ -326,7 +327,7 @@ function inSummary(definition, { field }, { question: { text }, optOut }) {
 }
 
 /**
- * Create the summary of the gaps of a page: an error, or a calm note if all of them may stay empty.
+ * Create the summary of a page's gaps: an error, or a calm note if all of them may remain empty.
  *
  * @param {Definition} definition
  * @param {{part: Fieldset, gap: Gap}[]} gaps

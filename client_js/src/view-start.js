@@ -36,11 +36,11 @@ import { count, gap, pieces, say } from "./texts.js";
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  */
 
-/** Seconds that people need for a question, on average. */
+/** Average number of seconds per question. */
 const SECONDS_PER_QUESTION = 30;
 
 /**
- * Create the start page. It shows what a frightened person needs to know before "Start".
+ * Create the start page, with everything that a frightened person needs to know before "Start".
  *
  * @param {object} of
  * @param {Definition} of.definition
@@ -100,7 +100,7 @@ export function addUpView({ definition, earlier, onContinue, onForget }) {
 }
 
 /**
- * Say how long the survey is, who asks, and that nobody has to answer.
+ * Say how long the survey is, who is asking, and that nobody has to answer.
  *
  * @param {Definition} definition
  * @returns {Child[]}
@@ -135,7 +135,7 @@ function skips(definition) {
 }
 
 /**
- * Create the card: how the dice protect an answer, what they do not protect, and more on demand.
+ * Create the card: how the dice protect an answer, what they do not protect, and more on request.
  *
  * @param {Definition} definition
  * @param {Link} link
@@ -160,7 +160,7 @@ function card(definition, link, durable, getRandomValues) {
 /** Explain the dice in three steps. @param {Definition} definition */
 export function steps(definition) {
   const isReplaced = questions(definition).every(saysAnswers);
-  // Weak protection does not make every true answer harmless.
+  // With weak protection, not every true answer is harmless.
   const isStrong = provesNothing(definition);
   return element(
     "ol",
@@ -172,8 +172,8 @@ export function steps(definition) {
 }
 
 /**
- * Say what all lines together can do to a suspicion: the figure of the whole report comes first. Weak
- * protection needs all of its figures, and a warning.
+ * Say how much all lines together can change a suspicion; the figure for the whole report comes first.
+ * If the protection is weak, show all figures and a warning.
  *
  * @param {Definition} definition
  */
@@ -226,7 +226,7 @@ function more(definition, { invitation }, durable) {
   ];
 }
 
-/** Say in the open what a personal link reveals. @param {Link} link */
+/** Say, visibly on the page, what a personal link reveals. @param {Link} link */
 function invitationNotice({ invitation, stratum }) {
   if (!invitation) return [];
   const group = stratum ? gap() + say("start.stratum", { stratum }) : "";

@@ -125,8 +125,8 @@ export function createVisit({
    * Show a page of questions.
    *
    * @param {number} at
-   * @param {string | null} [changed]  the question to change, or "" for one that a change opened; the
-   *   review follows
+   * @param {string | null} [changed]  the question to change, or "" for one that a change made visible;
+   *   the review follows
    */
   function showPage(at, changed = null) {
     display.show(() =>
@@ -163,7 +163,7 @@ export function createVisit({
     navigation.forward(page < all.length ? () => showPage(page) : review);
   }
 
-  /** Show the review, or first a page with a question that a change has opened. */
+  /** Show the review, but first any page with a question that a change has made visible. */
   function review() {
     const open = pages().findIndex((page) =>
       page.questions.some((question) => isOpen(question, answers, nudged)),
@@ -183,7 +183,7 @@ export function createVisit({
     );
   }
 
-  /** Send once, and clear the true answers whether or not the report could be made. */
+  /** Send once, and clear the true answers even if creating the report fails. */
   function send() {
     if (isEnded) return;
     isEnded = true;

@@ -63,7 +63,7 @@ export function tableReports(table) {
   }
 }
 
-/** Return how many reports name a first choice alone. @param {FirstOrOrder} table */
+/** Return the number of reports that state only a first choice. @param {FirstOrOrder} table */
 export function firstReports({ m, a }) {
   return a === 0 ? 0 : m;
 }
@@ -143,7 +143,8 @@ function distanceRow({ weights }, truth) {
 }
 
 /**
- * Weight T where the report is true of the ranking, else L, times a for first choices, b for orders.
+ * Return the weights: T if the report is true of the ranking, else L, times a for first choices or b
+ * for orders.
  *
  * @param {FirstOrOrder} table
  * @param {number} truth
@@ -152,7 +153,7 @@ function rankingRow({ m, size, a, b, T, L }, truth) {
   const ranking = rankingAt(m, truth);
   const place = ranking.map((_, option) => ranking.indexOf(option));
   const firsts = place.map((at) => a * (at === 0 ? T : L));
-  // Every pair is compared, so that the time taken does not reveal the ranking.
+  // Compare every pair, so that the time does not reveal the ranking.
   const isTrue = (/** @type {number[]} */ order) =>
     order.filter((option, i) => i === 0 || place[order[i - 1]] < place[option]).length === size;
   return [

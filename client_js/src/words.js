@@ -1,5 +1,5 @@
 /**
- * The files of the interface's texts: which ones a survey needs, and their contents.
+ * The files with the interface's texts: which of them a survey needs, and their contents.
  */
 
 /**
@@ -25,8 +25,8 @@ export function availableWords(document) {
 }
 
 /**
- * Return the files for a survey in these languages: the source language for any that has no file,
- * and all files if the survey's languages are unknown.
+ * Return the files for a survey in these languages: the source language's file for languages without
+ * a file, and all files if the survey's languages are unknown.
  *
  * @param {readonly WordsFile[]} files
  * @param {readonly string[]} languages

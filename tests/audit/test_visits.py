@@ -80,7 +80,7 @@ def test_the_genuine_client_passes_with_artificial_translations(node, name):
 
 @pytest.mark.web
 @pytest.mark.security
-def test_a_page_whose_address_tells_the_first_place_is_noticed(node):
+def test_a_page_whose_address_reveals_the_first_place_is_rejected(node):
     sources = source_files()
     altered = sources["field-ranking.js"].replace(ANSWERED.encode(), f"{LEAK}{ANSWERED}".encode())
     assert altered != sources["field-ranking.js"]

@@ -199,7 +199,7 @@ def test_the_browser_asks_before_it_loses_answers_or_a_report_that_is_not_stored
     assert questions == ["beforeunload"] * 2
 
 
-def test_after_the_end_a_tablet_drops_what_arrived_in_time_and_asks_nobody(
+def test_after_the_last_day_a_tablet_removes_uploaded_reports_and_starts_no_interview(
     field_site, between, survey, tablet
 ):
     tablet.prepare(survey)
@@ -260,7 +260,7 @@ def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
     desk.wait_for_function("async () => (await caches.keys()).length === 0")
 
 
-def test_a_file_of_the_queue_replaces_an_upload_and_shows_no_number_of_reports(
+def test_a_saved_file_replaces_an_upload_and_hides_the_number_of_reports(
     field_site, between, survey, tablet
 ):
     tablet.prepare(survey)
@@ -308,7 +308,7 @@ def test_another_survey_on_the_same_tablet_leaves_the_queue_and_the_files_alone(
     waiting(tablet.page, 1)
 
 
-def test_nothing_of_a_person_remains_on_the_page_or_for_the_next_one(survey, tablet):
+def test_no_answer_of_one_person_remains_for_the_next_one(survey, tablet):
     tablet.prepare(survey)
     answer(tablet.page, ["Yes", "Never"])
     press(tablet.page, "Leave now")
@@ -321,7 +321,7 @@ def test_nothing_of_a_person_remains_on_the_page_or_for_the_next_one(survey, tab
     assert tablet.page.evaluate("history.state") is None
 
 
-def test_pressing_shift_three_times_leaves_a_tablet_as_its_button_does(survey, tablet):
+def test_pressing_shift_three_times_on_a_tablet_works_like_leave_now(survey, tablet):
     tablet.prepare(survey)
     page = tablet.page
     answer(page, ["Yes", "Never"])

@@ -154,7 +154,7 @@ def test_the_tablet_runs_one_complete_release_and_only_its_files_come_from_stora
     assert version(tablet) == "2.0.0"
 
 
-def test_no_page_but_that_of_field_mode_may_install_a_worker(site, device):
+def test_only_the_page_of_field_mode_may_install_a_worker(site, device):
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
     failure = page.evaluate(

@@ -105,7 +105,7 @@ def test_cards_have_one_size_and_two_columns_on_the_smallest_phone(new_device, l
         assert page.evaluate("document.documentElement.scrollWidth") == size
 
 
-def test_requests_are_the_same_for_every_answer_and_language_and_come_before_the_first(
+def test_picture_requests_come_first_and_are_the_same_for_every_answer_and_language(
     new_device, link, pictures
 ):
     transcripts = []
@@ -131,7 +131,7 @@ def test_requests_are_the_same_for_every_answer_and_language_and_come_before_the
 
 
 @pytest.mark.parametrize("how", ["another picture", "missing"])
-def test_a_picture_with_another_hash_is_refused_and_its_description_stands_in(
+def test_a_picture_with_another_hash_is_rejected_and_replaced_by_its_description(
     new_device, link, pictures, how
 ):
     def answer(route: Route) -> None:

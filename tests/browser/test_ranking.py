@@ -75,7 +75,7 @@ def test_a_long_word_of_a_placed_option_gets_a_hyphen_of_its_language(page: Page
     assert label.get_attribute("lang") == "en"
 
 
-def test_a_report_says_which_option_it_puts_before_which(page: Page) -> None:
+def test_the_receipt_states_which_option_comes_before_which(page: Page) -> None:
     for name in ("Pay", "Safety", "Colleagues"):
         page.get_by_role("button", name=name).click()
     press(page, "Continue")

@@ -188,7 +188,7 @@ def test_the_thumb_appears_only_with_an_answer_also_in_forced_colors(site, new_d
     assert slider(page).screenshot() == untouched
 
 
-def test_the_words_below_a_short_line_stay_whole(site, new_device):
+def test_the_labels_below_a_short_slider_break_no_word(site, new_device):
     labels = SLIDER.replace('en = "No pain"', 'en = "Kein Schmerz"').replace(
         'en = "Unbearable"', 'en = "Schlimmster vorstellbarer Schmerz"'
     )

@@ -66,7 +66,7 @@ CONTRAST = """() => {
 }"""
 
 
-def test_help_line_and_consent_come_before_the_button_that_agrees(site, device):
+def test_help_line_and_consent_come_before_the_agree_button(site, device):
     page = device.open(site.link(site.publish(WHOLE)))
     heading(page, "A small survey")
     sections = page.locator(".passage h2").all_inner_texts()
@@ -417,7 +417,7 @@ def test_a_phone_number_of_the_help_line_can_be_tapped_and_keeps_its_order_in_ar
     assert first < last
 
 
-def test_leaving_shows_an_empty_page_before_the_next_one_answers(site, device):
+def test_leaving_shows_an_empty_page_before_the_next_one_loads(site, device):
     device.context.route(NEUTRAL_PAGE, lambda route: route.fulfill(body="Neutral"))
     device.context.add_init_script(
         """addEventListener("beforeunload", () => {
@@ -456,7 +456,7 @@ def test_a_link_to_an_earlier_version_leads_to_the_current_one_with_a_notice(sit
     assert later.sha256 in (device.bodies[0] or b"").decode()
 
 
-def test_a_page_whose_module_is_lost_reloads_itself_and_then_offers_a_button(site, device):
+def test_a_page_with_a_missing_module_reloads_itself_and_then_shows_a_button(site, device):
     lost = []
 
     def lose(route: Route) -> None:
@@ -474,7 +474,7 @@ def test_a_page_whose_module_is_lost_reloads_itself_and_then_offers_a_button(sit
     heading(page, "A small survey")
 
 
-def test_magnified_to_twice_the_size_only_leave_now_stays_in_reach(site, new_device):
+def test_at_twice_the_size_only_leave_now_stays_on_the_screen(site, new_device):
     device = new_device(viewport={"width": 195, "height": 422})
     page = device.open(site.link(publish_demo(site)))
     heading(page, "Your working conditions")
@@ -484,7 +484,7 @@ def test_magnified_to_twice_the_size_only_leave_now_stays_in_reach(site, new_dev
     assert page.locator("#tools").bounding_box()["y"] < 0
 
 
-def test_a_closed_survey_names_itself_and_whom_to_ask(site, device):
+def test_a_closed_survey_shows_its_title_and_contact(site, device):
     survey = site.publish(f'contact = "The works council, room 12"\n{SMALL}')
     site.store.set_schedule(survey.key, Schedule(closes=TODAY.replace(year=2020)))
     page = device.open(site.link(survey))

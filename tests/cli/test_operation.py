@@ -172,7 +172,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(filled, settings, tmp
     os.close(ours)
 
 
-def test_a_bad_file_of_a_tablet_is_named_and_the_others_are_imported(store, run, tmp_path):
+def test_an_invalid_tablet_file_is_named_and_the_others_are_imported(store, run, tmp_path):
     survey = publish_for_tablets(store, tmp_path)
     first, second, third = (
         seal_box(survey.definition, bytes(survey.definition.report_bytes)) for _ in range(3)

@@ -137,7 +137,9 @@ def test_a_box_of_another_definition_cannot_be_opened(store, survey, keeper, clo
     assert (released(store, survey), released(store, second)) == (0, 50)
 
 
-def test_after_the_last_day_an_upload_learns_which_boxes_came_in_time(store, survey, keeper, clock):
+def test_the_error_after_the_last_day_lists_the_boxes_that_came_in_time(
+    store, survey, keeper, clock
+):
     early, late = boxes(survey, 2), boxes(survey, 1)
     upload(store, survey, early, UNTIL)
     upload(store, survey, early, UNTIL + timedelta(days=1))
@@ -177,7 +179,9 @@ def test_the_private_key_exists_from_before_publication_until_the_last_release(
     assert len(field_keys.public_keys()) == 2
 
 
-def test_a_lost_key_stops_releases_until_its_boxes_are_given_up(store, survey, keeper, keys, clock):
+def test_a_lost_key_stops_releases_until_the_operator_gives_up_its_boxes(
+    store, survey, keeper, keys, clock
+):
     upload(store, survey, boxes(survey, 30))
     FieldKeys(keys.directory).destroy(survey.definition.field.key)
     with pytest.raises(StoreError, match="field mode is missing"):
@@ -250,7 +254,7 @@ def test_field_mode_needs_shared_devices_a_future_day_and_a_key_from_the_keeper(
     assert source_of(published.definition)["field_until"] == str(UNTIL)
 
 
-def test_neither_a_newer_version_nor_the_response_limit_refuses_reports_that_people_gave(
+def test_tablets_can_upload_after_a_newer_version_and_above_the_response_limit(
     store, survey, keeper, clock
 ):
     text = FIELD.replace("A small", "A newer").encode()

@@ -130,7 +130,7 @@ AUTOMATIC = ("none_of_these", "does_not_apply", "prefer_not_to_say")
 
 
 @each_case("language", LANGUAGES[1:])
-def test_a_language_of_the_interface_brings_its_usual_labels(language, with_usual_labels):
+def test_adding_a_language_of_the_interface_adds_its_usual_labels(language, with_usual_labels):
     content = edits.with_language(with_usual_labels, language)
     expected = [*usual(language, *YES_OR_NO), "Label 0", "Label 1", *usual(language, *AUTOMATIC)]
     assert labels_in(content, language) == expected

@@ -59,7 +59,7 @@ def test_results_have_shares_of_first_places_and_a_mean_rank_of_each_option(stor
     assert math.isclose(sum(row.estimate or 0 for row in ranks.values()), 10, abs_tol=0.1)
 
 
-def test_hardly_any_answers_leave_every_rank_possible() -> None:
+def test_with_hardly_any_answers_every_rank_remains_possible() -> None:
     question = frozen(RANKING).questions[0]
     silent = np.zeros(question.channel.counted, dtype=int)
     silent[-1] = 200

@@ -1367,7 +1367,7 @@ def test_a_survey_of_default_questions_never_exceeds_a_factor_of_20_unannounced(
     assert [q for q in after if q["key"] != before[-1]["key"]] == before[:-1]
 
 
-def test_the_languages_page_names_the_unreviewed_translations_of_buttons(ada):
+def test_the_languages_page_marks_machine_translations_of_the_interface(ada):
     slug = begin(ada)
     for language in ("nl", "es"):
         send(ada, f"{DRAFTS}/{slug}/languages", language=language)

@@ -26,7 +26,7 @@ def upload_of(survey, n=1):
     return bytes.fromhex(survey.sha256) + boxes
 
 
-def test_an_upload_is_stored_once_and_its_answer_says_nothing(client, store, survey):
+def test_an_upload_is_stored_once_and_its_response_is_empty(client, store, survey):
     body = upload_of(survey, 25)
     for _ in range(2):
         response = client.post(PATH, data=body, headers=OCTETS)
@@ -53,7 +53,7 @@ def test_every_other_upload_is_refused_with_its_reason(client, store, survey):
     assert store.n_pending(survey.key) == 0
 
 
-def test_a_late_upload_learns_which_of_its_boxes_are_stored(client, store, survey):
+def test_the_response_to_a_late_upload_lists_its_stored_boxes(client, store, survey):
     early = upload_of(survey)
     assert client.post(PATH, data=early, headers=OCTETS).status_code == 201
     store.close_survey("small", TODAY)

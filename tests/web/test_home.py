@@ -140,7 +140,7 @@ def test_the_next_step_of_a_draft_is_what_keeps_it_from_being_published(ada, sto
 
 
 @pytest.mark.parametrize("damaged", ["", "[]", '{"survey":{}}', '{"survey":7,"languages":[]}'])
-def test_a_draft_that_cannot_be_read_takes_no_other_page_down(ada, store, damaged):
+def test_an_unreadable_draft_breaks_no_other_page(ada, store, damaged):
     owner = {store.researcher(EMAIL).key: "owner"}
     content = draft_from(parse(SMALL.encode(), "s.toml"))
     whole = store.add_draft(content.to_json(), EMAIL, 0, owner)

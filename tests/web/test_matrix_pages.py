@@ -58,7 +58,7 @@ def test_the_builder_says_what_dividing_the_epsilon_among_rows_costs(ada):
     assert "Weak protection" in live["danger"]
 
 
-def test_a_mistake_in_the_rows_stands_beside_them(ada):
+def test_a_mistake_in_the_rows_is_shown_next_to_them(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "matrix")
     errors = save(ada, path, do="look", **{**ROWS, "rows": "Pay"}, **SCALE).json["errors"]
@@ -107,7 +107,7 @@ def test_the_rows_of_a_matrix_stand_together_in_results_and_are_questions_in_exp
     }
 
 
-def test_a_text_with_an_earlier_answer_follows_the_questions_new_id(ada, store):
+def test_placeholders_follow_the_new_id_of_their_question(ada, store):
     slug = begin(ada)
     job = add_question(ada, slug, "yes_no")
     save(ada, job, text="Do you work?", id="job")

@@ -20,7 +20,7 @@ def ada(client: Any, researcher: Any) -> Any:
     return client
 
 
-def test_a_ranking_is_built_tried_and_shown_with_mean_ranks(ada: Any, store: Any) -> None:
+def test_a_ranking_is_built_and_test_run_and_its_mean_ranks_are_shown(ada: Any, store: Any) -> None:
     file = (io.BytesIO(RANKING.encode()), "ranking.toml")
     data = {"csrf_token": token(ada.get(f"{DRAFTS}/new")), "file": file}
     slug = ada.post(f"{DRAFTS}/file", data=data).location.rpartition("/")[2]

@@ -53,7 +53,7 @@ def test_mean_ranks_are_exactly_unbiased_for_every_ranking_and_opt_out() -> None
             assert np.allclose(channel.matrix @ b, answered, atol=1e-9), message
 
 
-def test_first_places_are_estimated_from_counts_as_they_are_of_every_ranking() -> None:
+def test_merged_counts_of_first_places_match_the_marginal_channel() -> None:
     for m, epsilon, silent in DESIGNS:
         channel = first_or_order(m, epsilon, silent)
         marginal = first_choice_channel(channel)

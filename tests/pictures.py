@@ -35,7 +35,7 @@ label = "None"
 
 
 def webp(color: str = "grey") -> bytes:
-    """Return a small picture as it is stored."""
+    """Return a small picture in its stored form."""
     file = io.BytesIO()
     Image.new("RGB", (64, 48), color).save(file, "WEBP")
     return file.getvalue()

@@ -873,7 +873,7 @@ text = "Have you worked here for more than a year?"
 epsilon = 1
 """
 
-# Texts with earlier answers
+# Texts that show earlier answers
 
 PIPED = """
 slug = "small"

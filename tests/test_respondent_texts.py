@@ -45,7 +45,7 @@ FORBIDDEN = {
     "ar": r"(كذب|ضوضاء|مجهول|مزيف|مشفّ?ر|أكثر صدقًا)",
 }
 FORMS = {1: (), 2: ("one",), 3: ("one", "few"), 6: ("zero", "one", "two", "few", "many")}
-"""The categories of all plural forms but the last, by their number, as in `texts.js`."""
+"""The categories of all plural forms but the last, by the number of forms, as in `texts.js`."""
 KEYS_FROM_THE_SERVER = ("refusal.",)
 """Sections whose keys contain a name that the server sends."""
 KEYS_BUILT_ON_THE_DEVICE = (

@@ -73,7 +73,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const DAY = 86_400_000;
   const STEPS = 400;
-  /** Days from which on dates are typed as months, or as years. */
+  /** Minimum step in days of dates that are typed as months, or as years. */
   const KEPT = { month: 28, year: 365 };
 
   /** @param visitor  a visit in JSON @param fill  the host's generator @param digest  SHA-256 in hex */
@@ -356,10 +356,10 @@
     const ELEMENT_EVENTS = ["click", "change", "input", "keydown", "keyup", "pointerup", "close"];
     const ELEMENT = realObject.getOwnPropertyDescriptors({
       setAttribute(name, value) {
-        // A picture in the page loads nothing.
+        // A data URL loads nothing.
         const isPicture = this.tag === "img" && name === "src" && PICTURE.test(value);
         if (!ATTRIBUTES.has(name) && !isPicture) violate(`the attribute ${text(name)} is set`);
-        // A link to another place could take an answer there; a phone number cannot.
+        // A link to another address could transmit an answer; a phone number cannot.
         if (name === "href" && !/^tel:\+?\d+$/.test(value)) violate(`a link leads to ${value}`);
         this.attributes.set(name, text(value));
         if (name === "value") this.value = text(value);
@@ -375,7 +375,7 @@
         this.children = added.map((child) => adopt(this, child));
       },
       addEventListener(type, callback, ...rest) {
-        // A listener for clicks may come before those of the elements inside.
+        // A listener for clicks may run before those of the elements inside.
         const isCapturing = type === "click" && rest.length === 1 && rest[0] === true;
         if (typeof callback !== "function" || (rest.length > 0 && !isCapturing))
           violate("addEventListener is called otherwise");
@@ -405,7 +405,7 @@
           .map((child) => child.standIn);
       },
       dispatchEvent(event) {
-        // Only a hidden input fires its own event; a person causes all others.
+        // The client may fire events of hidden inputs only; people cause all others.
         if (this.attributes.get("type") !== "hidden" || !inputEvents.has(event))
           violate("an event is dispatched");
         dispatch(this, "input");
@@ -534,7 +534,7 @@
       for (const { listeners: outer } of type === "click" ? path : []) {
         for (const { callback, isCapturing } of outer) {
           const calls = methods("event", { preventDefault: () => {}, stopPropagation });
-          // Each press is a single tap.
+          // `detail` is 1 because each press is a single tap.
           if (isCapturing) callback(strict("event", { detail: 1, ...calls }));
         }
       }
@@ -694,7 +694,7 @@
           states[at] = state;
           [pathname, hash] = [url.split("#")[0], url.includes("#") ? `#${url.split("#")[1]}` : ""];
         },
-        // An entry of the history says nothing but its number.
+        // An entry in the history may contain only its number.
         pushState(state, title, ...rest) {
           if (state !== at + 1 || title !== "" || rest.length > 0)
             violate("history.pushState is called otherwise");
@@ -745,7 +745,7 @@
       for (const { type: own, callback } of [...windowListeners])
         if (own === type) callback(strict("event", { persisted, key: "a", repeat: false }));
     };
-    // Speaking is an event, so a client that speaks without being asked is found.
+    // Speaking is an event, so the audit detects a client that speaks unasked.
     const handler = { get: () => null, set: () => {} };
     const speech = realObject.defineProperty(
       methods("speechSynthesis", {
@@ -918,7 +918,7 @@
       const fraction = digits.slice(at).replace(/0+$/, "");
       return `${units < 0n ? "-" : ""}${digits.slice(0, at)}${fraction ? `.${fraction}${fraction.length === 3 ? "0" : ""}` : ""}`;
     };
-    /** A day, of which a coarse grid leaves only the month or the year to type. */
+    /** Return a day as typed: on a coarse grid, only its month and year, or only its year. */
     const dateTyped = ({ low, step }, index) => {
       const day = isoOf(low + index * step);
       const [year, month] = day.split("-");
@@ -927,7 +927,7 @@
     };
     const TYPED = { date: dateTyped, number: typed };
     const isSlider = (node) => node.attributes.get("type") === "range";
-    /** Without an answer a slider has its middle as its value, and nothing else has any. */
+    /** Return a field's value without an answer: the middle for a slider, otherwise "". */
     const emptyValue = (node) =>
       isSlider(node) ? text(Math.floor(Number(node.attributes.get("max")) / 2)) : "";
     const fillIn = (group) => {
@@ -946,7 +946,7 @@
           const button = options().find(
             (node) => node.attributes.get("data-option") === text(option),
           );
-          // The last option gets its place with the one before it.
+          // Placing the last but one option also places the last one.
           if (button) press(button);
         }
       } else if (Array.isArray(answer)) {

@@ -93,7 +93,7 @@ def failures(source: str) -> str:
 
 
 def with_module(name: str, source: bytes) -> dict[str, bytes]:
-    """Return the served files of a client with another text of a module."""
+    """Return the served files of a client with one module replaced."""
     return join({**MODULES, name: source})
 
 

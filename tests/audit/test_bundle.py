@@ -1,4 +1,4 @@
-"""Files with several modules contain exactly these modules, which do not interfere."""
+"""Files with several modules contain exactly these modules, and none affects another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVED, MODULES = Client.load().files, minify_sources(source_files())
 
 
 RECEIVED = {name: SERVED[name] for name in SERVED if name not in FIELD_MODULES}
-"""What a visit of a survey receives: the files of field mode contain most modules once more."""
+"""The files that a respondent receives; those of field mode repeat most of their modules."""
 
 
 def details(script: str, bundle: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Simulated visits fill in every type of question, and notice a page that tells an answer."""
+"""Simulated visits fill in every type of question, and detect a page that reveals an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRANSLATED = (
 VISITS = 1
 
 ANSWERED = "parts.context.onAnswer("
-"""Where a ranking gets a new place."""
+"""The line of the client that runs when a ranking changes."""
 
 LEAK = 'if (options[0] === 0) history.replaceState(null, "", "#");'
 
@@ -40,7 +40,7 @@ def untranslated(definition):
 
 
 def outcomes(node, files, definition):
-    """Return the outcome of each group, of which only some visits are made."""
+    """Return the outcome of each group, for only some of its visits."""
     modules = unbundle(files)
     return [*check_visits(Node(modules, node), modules, definition, seed=1, most=VISITS)]
 

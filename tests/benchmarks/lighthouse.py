@@ -36,7 +36,7 @@ from tests.surveys import WORKPLACE
 MIN_SCORES = {"accessibility": 100, "best-practices": 100, "performance": 95}
 MAX_INTERACTIVE_SECONDS = 2.0
 MAX_USABLE_SECONDS = 2.5
-"""Time until "Start" is on the screen, over a network of `SLOW_NETWORK`."""
+"""Maximum time until "Start" is on the screen, over `SLOW_NETWORK`."""
 SLOW_NETWORK = {"downloadThroughput": 50_000, "uploadThroughput": 50_000, "latency": 150}
 """400 kbit/s, in bytes per second; latency in milliseconds, as in Lighthouse's slow 4G."""
 SLOW_PROCESSOR = 6
@@ -117,7 +117,7 @@ globalThis.usable = new Promise((resolve) => {
 
 
 def usable_seconds(link: str) -> list[float]:
-    """Return for each of some first visits how long it takes until "Start" is on the screen."""
+    """Return the seconds until "Start" is on the screen, for several first visits."""
     seconds = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

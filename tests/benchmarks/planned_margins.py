@@ -236,7 +236,7 @@ def true_answers(case: Case, option: int) -> tuple[Floats, Any]:
     answers = question.kind.count_ranked(question) or k - silent
     shares = np.full(answers, A * (1 - case.share) / (answers - 1))
     shares[option] = A * case.share
-    # All orders after the same first place are equally frequent.
+    # All rankings with the same first place are equally frequent.
     orders = (k - silent) // answers
     return np.append(np.repeat(shares / orders, orders), opted_out), None
 

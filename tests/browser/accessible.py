@@ -16,7 +16,7 @@ from tests.conftest import TODAY
 from tests.surveys import EVERY_TYPE
 
 OUTER_SUMMARY = "summary:not(details details summary)"
-"""What opens a part of a page, without parts within it."""
+"""The elements that open a part of a page, except for nested parts."""
 
 State = tuple[str, Page]
 """Name of a state, and the page that shows it."""
@@ -116,7 +116,7 @@ rows = [{id = "wage", text = "Pay"}, {id = "hours", text = "Working hours"},
         {id = "boss", text = "Your boss"}]
 """
 )
-"""The same survey with the types that are answered otherwise: slider, ranking and matrix."""
+"""The same survey with types that have other fields: slider, ranking and matrix."""
 ENTRIES = ("", "38", "1998-03-05", "", "20.2", "", "")
 """The text typed on each page; "" where an option is chosen."""
 OTHERWISE = ("", "", "")

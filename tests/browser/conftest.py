@@ -72,7 +72,7 @@ class Site:
     def publish_as(self, slug: str, toml: str) -> PublishedSurvey:
         definition = toml.replace('slug = "small"', f'slug = "{slug}"')
         if "layout = " not in definition:
-            # Most tests are about whole pages of questions; others name their layout.
+            # Most tests need whole pages of questions; the others state a layout.
             definition = f'layout = "pages"\n{definition}'
         while "field_until" in toml and not self.store.spare_field_keys():
             time.sleep(0.1)  # The keeper has just started, or replaces the last key.
@@ -226,11 +226,11 @@ def field_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def between(field_site: Site) -> Iterator[Network]:
-    """Put a network that can fail between the site and its tablets."""
-    network = Network(field_site.url)
-    yield network
-    network.close()
+def network(field_site: Site) -> Iterator[Network]:
+    """Run a network that can fail, between the site and its tablets."""
+    proxy = Network(field_site.url)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def field_survey(field_site: Site) -> PublishedSurvey:
 
 
 @pytest.fixture
-def tablet(browser: Browser, tmp_path: Path, between: Network) -> Iterator[Tablet]:
-    tablet = Tablet(browser, tmp_path / "profile", between.url, PHONE)
+def tablet(browser: Browser, tmp_path: Path, network: Network) -> Iterator[Tablet]:
+    tablet = Tablet(browser, tmp_path / "profile", network.url, PHONE)
     yield tablet
     tablet.close()

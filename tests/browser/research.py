@@ -72,6 +72,6 @@ def stored_code(
 
 @cache
 def _running_totals(options: int, weights: tuple[float, ...]) -> list[float]:
-    """Return for each option but the last the share of it and of those before it."""
+    """Return the running totals of the options' shares, except for the last option."""
     totals = np.resize(np.array(weights), options).cumsum()
     return (totals / totals[-1]).tolist()[:-1]

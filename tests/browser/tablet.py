@@ -1,4 +1,4 @@
-"""A tablet in field mode: a browser whose storage lasts, and a network that can fail."""
+"""A tablet in field mode: a browser with permanent storage, and a network that can fail."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: cl
 class Network:
     """A TCP proxy in front of a site.
 
-    `mode` is "on", "off" (nobody answers), "cut" (the request arrives, the answer does not), "half"
-    (only a part of a large request arrives) or "busy" (every request gets 503).
+    `mode` is "on", "off" (no server answers), "cut" (the request arrives, the response does not),
+    "half" (only a part of a large request arrives) or "busy" (every request gets 503).
     """
 
     def __init__(self, url: str) -> None:
@@ -57,7 +57,7 @@ class Network:
         with closing(client), suppress(OSError):
             if mode == "off":
                 return
-            # A request whose answer is cut is complete when nothing more arrives.
+            # In the mode "cut", a request is complete when nothing more arrives.
             client.settimeout(1 if mode == "cut" else 30)
             if mode == "busy":
                 client.recv(65536)
@@ -76,7 +76,7 @@ class Network:
                         if self.uploads_left < 0:
                             return
                     if self.mode != mode:
-                        # A connection that was kept alive does not outlive a change of the network.
+                        # A change of the mode ends connections that were kept alive.
                         return
                     sent += len(data)
                     if mode == "half" and sent > 8192:
@@ -152,7 +152,7 @@ class Tablet:
         heading(self.page, "For the interviewer")
 
     def upload(self) -> str:
-        """Press the button, and return what the page says about the result."""
+        """Press "Upload now", and return the status that the page shows."""
         press(self.page, "Upload now")
         status = self.page.get_by_role("status")
         expect(status).to_have_text(re.compile(r"^(?!Uploading\.).+"))
@@ -216,7 +216,7 @@ database.close();
 
 
 def arrived_bodies(site: Site, survey: PublishedSurvey) -> list[bytes]:
-    """Open the pending boxes as the keeper can; return the reports in them."""
+    """Open the pending boxes like the keeper; return the reports in them."""
     site.read_keys()
     definition = survey.definition
     assert definition.field

@@ -19,9 +19,9 @@ DAYS = (
 PEOPLE_PER_DAY = 50
 
 
-def test_500_reports_of_ten_days_arrive_exactly_once(field_site, between, field_survey, tablet):
+def test_500_reports_of_ten_days_arrive_exactly_once(field_site, network, field_survey, tablet):
     tablet.prepare(field_survey)
-    between.mode = "off"
+    network.mode = "off"
     for day in DAYS:
         tablet.restart(day)
         heading(tablet.page, "A small survey")
@@ -30,14 +30,14 @@ def test_500_reports_of_ten_days_arrive_exactly_once(field_site, between, field_
     tablet.open_desk()
     expect(tablet.page.get_by_text("Answers of 500 people are waiting")).to_be_visible()
     for mode in ("cut", "busy", "half", "off"):
-        between.mode = mode
+        network.mode = mode
         assert "tries again by itself" in tablet.upload()
     # The network fails after some portions.
-    between.uploads_left = 7
-    between.mode = "on"
+    network.uploads_left = 7
+    network.mode = "on"
     assert "tries again by itself" in tablet.upload()
     tablet.restart()
-    between.uploads_left = None
+    network.uploads_left = None
     tablet.restart()
     tablet.open_desk()
     expect(tablet.page.get_by_text("All answers are uploaded.")).to_be_visible()

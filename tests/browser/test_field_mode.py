@@ -1,4 +1,4 @@
-"""Field mode: a tablet asks people without a network, and every report arrives exactly once."""
+"""Field mode: people answer without a network, and every report arrives exactly once."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def waiting(page, n):
 
 @pytest.mark.security
 def test_reports_are_stored_without_a_network_survive_restarts_and_arrive_once(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.interview()
     for day in ("2031-05-06", "1999-12-31"):
         tablet.restart(f"{day}T23:59:59Z")
@@ -47,12 +47,12 @@ def test_reports_are_stored_without_a_network_survive_restarts_and_arrive_once(
     waiting(tablet.page, 3)
     assert tablet.upload() == "There is no network. The tablet tries again by itself."
     for mode in ("busy", "half", "cut"):
-        between.mode = mode
+        network.mode = mode
         assert "tries again by itself" in tablet.upload()
         waiting(tablet.page, 3)
     # The server stored what it did not acknowledge.
     assert arrived_bodies(field_site, survey) == sorted(tablet.bodies)
-    between.mode = "on"
+    network.mode = "on"
     assert tablet.upload() == "All answers are uploaded."
     waiting(tablet.page, 0)
     check_all_arrived(field_site, survey, tablet)
@@ -60,10 +60,10 @@ def test_reports_are_stored_without_a_network_survive_restarts_and_arrive_once(
 
 
 @pytest.mark.security
-def test_a_lost_tablet_contains_no_report_that_anybody_can_read(between, survey, tablet, tmp_path):
+def test_a_lost_tablet_contains_no_report_that_anybody_can_read(network, survey, tablet, tmp_path):
     tablet.prepare(survey)
     before = tablet.stored()
-    between.mode = "off"
+    network.mode = "off"
     for _ in range(3):
         tablet.interview()
     after = tablet.stored()
@@ -88,7 +88,7 @@ def test_a_lost_tablet_contains_no_report_that_anybody_can_read(between, survey,
 
 
 def check_slots(before, after, survey):
-    """Check that all slots have one length and structure, and lie in a new random order."""
+    """Check that all slots have the same length and structure, and are in a new random order."""
     length = survey.definition.report_bytes + 65 + 16
     for state in (before, after):
         assert len(state["boxes"]) == len(state["used"]) == SLOTS
@@ -118,15 +118,15 @@ def check_slots(before, after, survey):
         assert abs(mean - 127.5) < 5 * 73.9 / len(octets) ** 0.5
 
 
-def test_a_full_tablet_says_so_before_anybody_answers(between, survey, tablet):
+def test_a_full_tablet_says_so_before_anybody_answers(network, survey, tablet):
     tablet.prepare(survey)
     tablet.change_queue("queue.used.fill(1, 0, 591)")
-    between.mode = "off"
+    network.mode = "off"
     tablet.page.reload()
     heading(tablet.page, "For the interviewer")
     expect(tablet.page.get_by_text("This tablet cannot store more answers.")).to_be_visible()
     expect(tablet.page.get_by_role("button", name="Start an interview")).to_have_count(0)
-    between.mode = "on"
+    network.mode = "on"
     assert tablet.upload() == "All answers are uploaded."
     press(tablet.page, "Start an interview")
     heading(tablet.page, "A small survey")
@@ -200,25 +200,25 @@ def test_the_browser_asks_before_it_loses_answers_or_a_report_that_is_not_stored
 
 
 def test_after_the_last_day_a_tablet_removes_uploaded_reports_and_starts_no_interview(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.interview()
-    between.mode = "cut"
+    network.mode = "cut"
     tablet.open_desk()
     tablet.upload()
-    between.mode = "off"
+    network.mode = "off"
     press(tablet.page, "Start an interview")
     tablet.interview()
     field_site.store.close_survey(survey.slug, TODAY)
     tablet.open_desk()
     waiting(tablet.page, 2)
-    between.mode = "on"
+    network.mode = "on"
     assert "The survey has ended." in tablet.upload()
     waiting(tablet.page, 1)
     expect(tablet.page.get_by_role("button", name="Start an interview")).to_have_count(0)
-    between.mode = "off"
+    network.mode = "off"
     tablet.page.reload()
     heading(tablet.page, "For the interviewer")
     press(tablet.page, "Remove this survey from the tablet")
@@ -226,16 +226,16 @@ def test_after_the_last_day_a_tablet_removes_uploaded_reports_and_starts_no_inte
     press(tablet.page, "Keep it")
     waiting(tablet.page, 1)
     press(tablet.page, "Remove this survey from the tablet")
-    between.mode = "on"
+    network.mode = "on"
     press(tablet.page, "Remove it")
     expect(tablet.page.get_by_text("This tablet is not ready yet.")).to_be_visible()
 
 
 def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
-    between, survey, tablet
+    network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.open_desk()
     waiting(tablet.page, 0)
     desk = tablet.page
@@ -252,7 +252,7 @@ def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
     press(desk, "Keep it")
     waiting(desk, 2)
     tablet.interview()
-    # Windows without a screen are always visible.
+    # Headless windows are always visible.
     desk.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     waiting(desk, 3)
     press(desk, "Remove this survey from the tablet")
@@ -261,10 +261,10 @@ def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
 
 
 def test_a_saved_file_replaces_an_upload_and_hides_the_number_of_reports(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     sizes = set()
     for _ in range(2):
         tablet.interview()
@@ -278,26 +278,26 @@ def test_a_saved_file_replaces_an_upload_and_hides_the_number_of_reports(
         press(tablet.page, "Start an interview")
     assert len(sizes) == 1
     check_all_arrived(field_site, survey, tablet)
-    between.mode = "on"
+    network.mode = "on"
     tablet.open_desk()
     assert tablet.upload() == "All answers are uploaded."
     check_all_arrived(field_site, survey, tablet)
 
 
 def test_another_survey_on_the_same_tablet_leaves_the_queue_and_the_files_alone(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.interview()
     before = tablet.stored()
-    between.mode = "on"
+    network.mode = "on"
     other = field_site.publish()
     tablet.page.goto(f"{tablet.url}/s/{other.slug}#d={other.sha256[:32]}")
     answer_and_send(tablet.page)
     # The server then asks the browser to clear its cache.
     wait_sent(tablet.page)
-    between.mode = "off"
+    network.mode = "off"
     tablet.restart()
     heading(tablet.page, "A small survey")
     after = tablet.stored()
@@ -347,7 +347,7 @@ IN_ARABIC = SMALL.replace(
 )
 
 
-def field_states(tablet, between, survey):
+def field_states(tablet, network, survey):
     """Walk through the states of field mode; yield the name of each."""
     page = tablet.page
     page.goto(tablet.link(survey))
@@ -355,7 +355,7 @@ def field_states(tablet, between, survey):
     yield "prepare"
     press(page, "Prepare this tablet")
     heading(page, "A small survey")
-    between.mode = "off"
+    network.mode = "off"
     yield "start"
     answer_and_send(page)
     heading(page, "Stored. Thank you.")
@@ -371,11 +371,11 @@ def field_states(tablet, between, survey):
     yield "late"
 
 
-def test_every_state_is_accessible_in_light_dark_and_right_to_left(field_site, between, tablet):
+def test_every_state_is_accessible_in_light_dark_and_right_to_left(field_site, network, tablet):
     survey = field_site.publish(f'kiosk = true\nfield_until = "{LATER}"\n{IN_ARABIC}')
     tablet.context.add_init_script(AXE_SCRIPT)
     page, faults = tablet.page, {}
-    for state in field_states(tablet, between, survey):
+    for state in field_states(tablet, network, survey):
         for language, scheme in (("ar", "dark"), ("en", "light")):
             page.emulate_media(color_scheme=scheme)
             page.locator("#tools select").select_option(language)

@@ -57,7 +57,7 @@ class Host:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def serve(self, client: Client) -> None:
-        """Serve another release, with the survey and a page that is not of field mode."""
+        """Serve another release, with the survey and a page that does not belong to field mode."""
         served = {f"/{path}": content for path, content in client.served.items()}
         served["/field/"] = served[f"/{FIELD_INDEX}"]
         served["/s/small/definition.json"] = self._definition
@@ -98,7 +98,7 @@ def version(tablet):
 
 
 def wait_for_update(tablet):
-    """Let the browser look for another worker, and wait until it is installed or discarded."""
+    """Make the browser look for a new worker, and wait until it is installed or discarded."""
     tablet.page.evaluate(
         """async () => {
           const registration = await navigator.serviceWorker.getRegistration();
@@ -120,7 +120,7 @@ def test_the_tablet_runs_one_complete_release_and_only_its_files_come_from_stora
     host.requests.clear()
     tablet.page.reload()
     assert version(tablet) == "1.0.0"
-    # Nothing but the worker, which browsers compare after each load, and the survey's state.
+    # Only the worker, which browsers compare after each load, and the survey's state.
     assert {*host.requests} <= {"/field/worker.js", "/s/small/definition.json"}
     answers = tablet.page.evaluate(
         """async () => {
@@ -131,7 +131,7 @@ def test_the_tablet_runs_one_complete_release_and_only_its_files_come_from_stora
     assert answers == ["from the network", True]
     assert "/s/small" in host.requests
 
-    # A release of which one file is damaged is discarded, whatever its page says.
+    # The browser discards a release with a damaged file, whatever its page says.
     host.serve(NEW)
     damaged = next(path for path in host.content if path.endswith("/fieldwork.js"))
     whole, host.content[damaged] = host.content[damaged], b"damaged"
@@ -139,7 +139,7 @@ def test_the_tablet_runs_one_complete_release_and_only_its_files_come_from_stora
     tablet.restart()
     assert version(tablet) == "1.0.0"
 
-    # The complete release is stored beside the old one, which stays until its page is closed.
+    # The complete release is stored next to the old one, which stays until its page is closed.
     host.content[damaged] = whole
     wait_for_update(tablet)
     tablet.page.reload()

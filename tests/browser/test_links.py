@@ -84,7 +84,7 @@ def test_a_used_link_is_rejected_with_the_reason_and_the_report_stays(site, new_
     expect(page.locator(".notice").first).to_have_text(
         "Your link was already used, or it belongs to another survey."
     )
-    # It would be refused again.
+    # The server would reject it again.
     expect(page.get_by_role("button", name="Try again")).to_have_count(0)
     assert site.store.n_pending(survey.key) == 1
 

@@ -125,7 +125,7 @@ def test_ordinary_words_above_the_columns_of_a_matrix_are_not_broken(site, new_d
 def test_a_matrix_explains_once_what_all_its_rows_can_reveal_together(page):
     expect(page.locator(".questions details")).to_have_count(1)
     page.locator(".questions summary").tap()
-    # Three rows with e^0.9 each are a factor of 14.9, rounded up to a whole number.
+    # Three rows with e^0.9 each have a total factor of 14.9, rounded up to a whole number.
     expect(page.locator(".questions details")).to_contain_text(
         "All rows together: weak protection. Your lines change the odds of a guess about your "
         "answers by a factor of at most 15."

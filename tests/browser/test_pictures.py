@@ -1,4 +1,4 @@
-"""Pictures of answers: loaded for everybody alike, compared with their hashes, chosen by card."""
+"""Pictures of answers: every device loads all and compares their hashes; cards are the options."""
 
 from __future__ import annotations
 

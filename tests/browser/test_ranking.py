@@ -33,7 +33,7 @@ def test_a_ranking_is_answered_changed_and_sent_by_keyboard(page: Page) -> None:
     page.get_by_role("button", name="Colleagues").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("Colleagues: place 1 of 4.")
-    # The focus goes to the next option that is left.
+    # The focus moves to the next remaining option.
     expect(page.locator(":focus")).to_have_text("Pay")
     press(page, "Continue")
     expect(page.locator(".error:not([hidden])")).to_have_text(
@@ -42,7 +42,7 @@ def test_a_ranking_is_answered_changed_and_sent_by_keyboard(page: Page) -> None:
     for _ in range(2):
         page.locator(".rank-option").first.focus()
         page.keyboard.press("Space")
-    # The last option has only one place left.
+    # Only one place is left for the last option.
     assert placed(page) == ["Colleagues", "Pay", "Free time", "Safety"]
     page.get_by_role("button", name="Move up: Safety").focus()
     page.keyboard.press("Enter")

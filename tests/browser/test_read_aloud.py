@@ -1,4 +1,4 @@
-"""Reading aloud: only when pressed, only with a voice of the device, and never beyond the page."""
+"""Reading aloud: only on request, only with the device's own voices, and never beyond the page."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def chosen(page: Page) -> Locator:
 
 
 def tap_at(page: Page, share: float) -> None:
-    """Tap the line at a share of its width."""
+    """Tap the line at a fraction of its width."""
     box = slider(page).bounding_box()
     assert box
     slider(page).tap(position={"x": box["width"] * share, "y": box["height"] / 2})

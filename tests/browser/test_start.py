@@ -31,7 +31,7 @@ NEUTRAL_PAGE = "https://www.wikipedia.org/"
 
 DEMO = 'layout = "auto"\n' + (ROOT / "survey/demo/workplace.toml").read_text(encoding="utf-8")
 SHORT = {"start": 1_000, "words": 120}
-"""Maximum end of "Start" on the demo's start page, in pixels at 390 px, and words before it."""
+"""Limits on the demo's start page at 390 px: bottom edge of "Start" in pixels, words before it."""
 
 WORDS_BEFORE_START = """() => {
   const before = [];
@@ -318,7 +318,7 @@ def publish_demo(site: Site) -> PublishedSurvey:
 
 
 def scrolled(page: Page) -> float:
-    """Return how far a person scrolls to the first button below the text."""
+    """Return the scrolling distance to the first button below the text."""
     box = page.locator("main > .view > .button").first.bounding_box()
     return max(0, box["y"] + box["height"] - page.viewport_size["height"])
 

@@ -261,7 +261,7 @@ def test_a_refused_report_stays_can_be_read_and_is_sent_again_unchanged(site, de
     answer_and_send(page)
     heading(page, "The survey did not accept your lines")
     expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
-    # The server writes English, the page its reader's language.
+    # The server's messages are in English; the page is in the respondent's language.
     expect(page.locator("main")).not_to_contain_text("a reason")
     before = stored_entries(page)
     press(page, "Try again")

@@ -48,13 +48,13 @@ def test_a_visit_stores_only_the_mark_and_requests_only_this_host(site, device):
     steps = page.evaluate("history.length")
     answer(page, ["Yes", "Never"])
     assert stored_entries(page) == {}
-    # The third step of the visit; the history stores nothing else about it.
+    # The third step of the visit: the history stores only this number.
     assert page.evaluate(STORES) == {**NOTHING, "state": 3}
     press(page, "Send")
     wait_sent(page)
     assert list(stored_entries(page)) == [f"survey-report:{survey.slug}"]
     assert page.evaluate(STORES) == NOTHING
-    # Two pages and the review, whatever the answers; an entry says nothing but its number.
+    # Two pages and the review, whatever the answers; an entry contains only its number.
     assert page.evaluate("history.length") == steps + 3
     assert page.evaluate("history.state") is None
     assert page.url == site.link(survey)

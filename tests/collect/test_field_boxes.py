@@ -105,7 +105,7 @@ def test_the_keeper_opens_boxes_counts_each_once_and_drops_dummies_and_forgeries
     next_release(keeper, clock)
     assert released(store, survey) == 25
     assert store.n_pending(survey.key) == 35
-    # A tablet that did not get the answer uploads everything again.
+    # A tablet that gets no response uploads everything again.
     upload(store, survey, sent)
     next_release(keeper, clock)
     close(store, survey.slug, TODAY)

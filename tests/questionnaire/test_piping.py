@@ -1,4 +1,4 @@
-"""Earlier answers in later texts: what is published, and what is refused."""
+"""Earlier answers in later texts: the published form, and rejected placeholders."""
 
 from __future__ import annotations
 

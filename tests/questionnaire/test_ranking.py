@@ -1,4 +1,4 @@
-"""Rankings: what a definition may ask, and the truths of answers."""
+"""Rankings: valid definitions, and the truths of answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.surveys import RANKING, load, publish
 
 
 def mistakes(change: tuple[str, str]) -> str:
-    """Return what is wrong with the survey after a change."""
+    """Return the mistakes in the survey after a change."""
     assert change[0] in RANKING, change
     with pytest.raises(DefinitionError) as error:
         load(RANKING.replace(*change).encode(), "ranking.toml", Caps())

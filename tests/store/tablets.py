@@ -14,7 +14,7 @@ from tests.conftest import SMALL, TODAY
 
 
 def publish_for_tablets(store: Store, directory: Path) -> PublishedSurvey:
-    """Publish the small survey with field mode; the directory stands for the keeper's keys."""
+    """Publish the small survey with field mode, and keep its private key in `directory`."""
     keys = FieldKeys(directory / "field-keys")
     keys.directory.mkdir(mode=0o700)
     store.add_spare_key(keys.create(), UNASSIGNED_FIELD)

@@ -133,12 +133,12 @@ def file_alterations() -> Iterator[Alteration]:
 
 
 def is_of_field_mode(name: str) -> bool:
-    """Tell whether only the page of field mode loads a file."""
+    """Return whether only the page of field mode loads a file."""
     return name in FIELD_MODULES or name.startswith("fieldwork-words.")
 
 
 def field_alterations() -> Iterator[Alteration]:
-    """Yield a change of each file that only a tablet in field mode loads, and of its policy."""
+    """Yield changes of each file that only a tablet in field mode loads, and of the policy."""
     client = Client.load()
     for path, where in FIELD.items():
         yield Alteration(f"{where} altered", path, bytes_appended, where, "bytes differ")

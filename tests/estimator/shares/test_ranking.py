@@ -30,11 +30,11 @@ DESIGNS = [(3, "0.5", 1), (3, 2, 2), (4, 3, 0), (5, 1, 2), (6, 3, 1)]
 
 
 def place(m: int, option: int) -> Floats:
-    """Return the place of an option in every ranking, 1 to m, found without the code under test."""
+    """Return an option's place, 1 to m, in every ranking, computed without the code under test."""
     return np.array([order.index(option) + 1.0 for order in rankings(m).tolist()])
 
 
-def pseudo(channel: WeightTable, option: int) -> tuple[Floats, Floats]:
+def rank_pseudo_values(channel: WeightTable, option: int) -> tuple[Floats, Floats]:
     """Return the pseudo-values of an option's rank on [-1, 1], and of having answered."""
     ratios = mean_ratios(channel, rank_values(channel, option), 1_000)
     assert not ratios.bias.any()
@@ -45,7 +45,7 @@ def test_mean_ranks_are_exactly_unbiased_for_every_ranking_and_opt_out() -> None
     for m, epsilon, silent in DESIGNS:
         channel = first_or_order(m, epsilon, silent)
         for option in range(m):
-            a, b = pseudo(channel, option)
+            a, b = rank_pseudo_values(channel, option)
             answered = [1.0] * math.factorial(m) + [0.0] * silent
             scaled = [*((2 * place(m, option) - m - 1) / (m - 1)), *[0.0] * silent]
             message = f"{m} options, epsilon {epsilon}, {silent} opt-outs"
@@ -69,7 +69,7 @@ def test_variances_at_equally_frequent_rankings_are_those_that_choose_the_design
         shape, uniform = channel.shape, channel.matrix.mean(axis=0)
         share = float(uniform[:m].sum()) if shape.a else 0.0
         ratio = shape.T / shape.L
-        a, _ = pseudo(channel, 0)
+        a, _ = rank_pseudo_values(channel, 0)
         # The rank has the range m - 1, which a maps to [-1, 1]; E a = 0.
         variance = float(uniform @ a**2) * ((m - 1) / 2) ** 2 / ((m * m - 1) / 12)
         orders = order_variance(m, shape.size, ratio)

@@ -247,7 +247,7 @@ export function questionGroups(pageQuestions) {
  * @param {Definition} definition
  * @param {Drawn} drawn
  */
-export function drawnQuestions(definition, drawn) {
+function drawnQuestions(definition, drawn) {
   return questions(definition).filter(isDrawn(drawn));
 }
 
@@ -283,7 +283,7 @@ export function sampledCounts(definition) {
  * @param {Question} question
  * @param {Answer} answer
  */
-export function truthOf(question, answer) {
+function truthOf(question, answer) {
   if (question.type === RANKING) return rankingTruth(question, answer);
   if (typeof answer === "number") return answer;
   const { options, channel } = question;
@@ -320,7 +320,7 @@ function rankingTruth(question, answer) {
  * @param {string} option
  * @returns {Answer | undefined}
  */
-export function optionAnswer({ type, options, grid }, option) {
+function optionAnswer({ type, options, grid }, option) {
   const index = options.findIndex(({ id }) => id === option);
   if (index < 0) return undefined;
   if (type === "multiple_choice") return [index];

@@ -37,7 +37,7 @@ export const MAX_NO_ANSWERS = 2;
 
 export const MIN_RANKED = 3;
 
-export const MAX_RANKED = 6;
+const MAX_RANKED = 6;
 
 /** Channels that passed their checks; questions share equal channels. @type {WeakSet<Channel>} */
 const checkedChannels = new WeakSet();

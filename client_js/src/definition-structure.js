@@ -477,7 +477,7 @@ function translatedRow({ id, text, row }, translated, pick) {
  * @param {any} translation
  * @param {Definition} definition
  */
-export function checkTranslation(translation, definition) {
+function checkTranslation(translation, definition) {
   const { organization } = definition;
   const texts = TEXTS.filter((name) => name !== "organization" || organization !== "");
   ensureTexts(translation ?? {}, texts);

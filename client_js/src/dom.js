@@ -32,18 +32,6 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /**
- * @param {string} tag
- * @param {Attributes} attributes
- * @param {...Node} children
- */
-export function svgElement(tag, attributes, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-/**
  * Create the heading of a view, which gets the focus when the view appears.
  *
  * @param {string} text

@@ -409,17 +409,6 @@ function monthField(context, grid, { first, last, min, max }) {
 
 const DAY = 86_400_000;
 
-/**
- * Return the grid point nearest to a day in milliseconds since 1970, as date fields give it.
- *
- * @param {Grid} grid
- * @param {number} milliseconds
- * @returns {number | null}  null if it is not a day within the grid
- */
-export function nearestDay(grid, milliseconds) {
-  return locateDay(grid, milliseconds)?.index ?? null;
-}
-
 const MONTH = /^(\d{1,2})\s*[/.\s-]\s*(\d{4})$/;
 
 /**
@@ -447,8 +436,14 @@ function locateMonth(grid, text, isYear, { min, max }) {
   return { index: index ?? nearest, rounded: index === undefined };
 }
 
-/** @param {Grid} grid @param {number} milliseconds @returns {Located | null} */
-function locateDay({ low, step, points }, milliseconds) {
+/**
+ * Return the grid point nearest to a day in milliseconds since 1970, as date fields give it.
+ *
+ * @param {Grid} grid
+ * @param {number} milliseconds
+ * @returns {Located | null}  null if it is not a day within the grid
+ */
+export function locateDay({ low, step, points }, milliseconds) {
   const above = milliseconds / DAY - low;
   const isInside = Number.isInteger(above) && above >= 0 && above <= step * (points - 1);
   if (!isInside) return null;

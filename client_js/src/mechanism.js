@@ -94,7 +94,7 @@ export function perturbJointly(channel, truths, sizes, uniformBelow) {
 }
 
 /** @param {number} n @param {unknown} index  a truth or a code */
-export function indexBelow(n, index) {
+function indexBelow(n, index) {
   if (typeof index !== "number" || !Number.isInteger(index) || index < 0 || index >= n) {
     throw new RangeError();
   }
@@ -102,7 +102,7 @@ export function indexBelow(n, index) {
 }
 
 /** @param {number} n */
-export function numbersBelow(n) {
+function numbersBelow(n) {
   return Array.from({ length: n }, (_, i) => i);
 }
 
@@ -323,7 +323,7 @@ export function longestCode(channel) {
  * @param {number[]} members
  * @param {number} k
  */
-export function packBits(members, k) {
+function packBits(members, k) {
   const octets = new Uint8Array((k + 7) >> 3);
   for (const option of members) octets[option >> 3] |= 128 >> (option & 7);
   return encodeBase64url(octets);

@@ -273,7 +273,7 @@ function ceilDivide(dividend, divisor) {
 }
 
 /** @param {bigint} tenths */
-export function fromTenths(tenths) {
+function fromTenths(tenths) {
   const whole = grouped(tenths / 10n);
   return tenths % 10n === 0n ? whole : `${whole}.${tenths % 10n}`;
 }

@@ -8,25 +8,14 @@
  */
 
 /**
- * Return the grid point nearest to a typed number; halves round up.
- *
- * @param {Grid} grid
- * @param {string} text
- * @returns {number | null}  null if the text is not a number within the grid
- */
-export function nearestPoint(grid, text) {
-  return locate(grid, text)?.index ?? null;
-}
-
-/**
- * Return the grid point nearest to a typed number, and whether it was rounded.
+ * Return the grid point nearest to a typed number, and whether it was rounded; halves round up.
  *
  * "1,000" means a thousand in some languages and one in others. It is rejected unless the grid has
  * three decimals and stays below a thousand, so that a thousand never counts as one.
  *
  * @param {Grid} grid
  * @param {string} text
- * @returns {Located | null}
+ * @returns {Located | null}  null if the text is not a number within the grid
  */
 export function locate(grid, text) {
   const parsed = parseDecimal(text);

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answerTexts, dayText, nearestDay } from "../src/field.js";
-import { decimalAt, locate, nearestPoint } from "../src/typed-number.js";
+import { answerTexts, dayText, locateDay } from "../src/field.js";
+import { decimalAt, locate } from "../src/typed-number.js";
 import { amount, bits, question, table } from "./support.js";
 
 const grid = (low, step, points, decimals = 0) => ({ low, step, points, decimals, unit: "" });
+const nearestPoint = (numberGrid, text) => locate(numberGrid, text)?.index ?? null;
+const nearestDay = (days, milliseconds) => locateDay(days, milliseconds)?.index ?? null;
 const HALVES = grid(-10, 5, 41, 1);
 const FIVES = grid(0, 5, 17);
 

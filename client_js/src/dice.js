@@ -5,16 +5,17 @@
  */
 
 import { isNoAnswer, questions } from "./answers.js";
-import { button, disclosure, element, paragraph } from "./dom.js";
+import { button, disclosure, element, paragraph, quoted } from "./dom.js";
 import { perturb } from "./mechanism.js";
 import { leastProtected, provesNothing } from "./privacy-loss.js";
 import { createUniformBelow } from "./random.js";
 import { saysAnswers } from "./report.js";
-import { gap, say } from "./texts.js";
+import { gap, pieces, say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./mechanism.js").Channel} Channel
  * @typedef {import("./mechanism.js").SubsetSelection} SubsetSelection
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
@@ -51,7 +52,7 @@ export function diceDemonstration(definition, getRandomValues) {
  * ticks.
  *
  * @param {Definition} definition
- * @returns {{channel: SubsetSelection, labels: string[]} | null}
+ * @returns {{channel: SubsetSelection, labels: Child[]} | null}
  */
 function demonstrationSource(definition) {
   const all = questions(definition).filter((one) => saysAnswers(one) || isTicks(one.channel));
@@ -60,7 +61,8 @@ function demonstrationSource(definition) {
   if (candidates.length === 0) return null;
   const weakest = leastProtected(candidates);
   const channel = /** @type {SubsetSelection} */ (weakest.channel);
-  if (binary.length > 0) return { channel, labels: weakest.options.map(({ label }) => label) };
+  if (binary.length > 0)
+    return { channel, labels: weakest.options.map(({ label }) => quoted(definition, label)) };
   const { T, L } = channel;
   const labels = [say("dice.yes"), say("dice.no")];
   return { channel: { kind: "subset_selection", k: labels.length, d: 1, T, L }, labels };
@@ -78,7 +80,7 @@ function isTicks(channel) {
 
 /**
  * @param {(answer: number, people: number) => number[]} draw  the lines of people with one answer
- * @param {string[]} labels  the two answers and options for no answer
+ * @param {Child[]} labels  the two answers and options for no answer
  * @param {boolean} isStrong
  */
 function demonstration(draw, labels, isStrong) {
@@ -100,7 +102,7 @@ function demonstration(draw, labels, isStrong) {
     }
     const [sent] = draw(answer, 1);
     status.replaceChildren(
-      paragraph(say("dice.said", { own: labels[answer], sent: labels[sent] })),
+      element("p", {}, ...pieces("dice.said", { own: labels[answer], sent: labels[sent] })),
       paragraph(say("dice.once"), "quiet"),
     );
     hundred.hidden = false;
@@ -121,7 +123,7 @@ function demonstration(draw, labels, isStrong) {
       element("i", person < nYes ? { class: "yes" } : {}),
     );
     return [
-      paragraph(say("dice.lines", values)),
+      element("p", {}, ...pieces("dice.lines", values)),
       element("div", { class: "dots", "aria-hidden": "true" }, ...dots),
     ];
   }
@@ -129,8 +131,9 @@ function demonstration(draw, labels, isStrong) {
   function comparison() {
     const [yes, no] = counts;
     if (yes === null || no === null) return [paragraph(say("dice.other"))];
-    const who = say("dice.who", { answer: labels[YES], yes, no });
-    return [paragraph(isStrong ? who + gap() + say("start.noProof") : who)];
+    const who = pieces("dice.who", { answer: labels[YES], yes, no });
+    const promise = isStrong ? [gap(), say("start.noProof")] : [];
+    return [element("p", {}, ...who, ...promise)];
   }
 
   return [

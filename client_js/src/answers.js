@@ -103,6 +103,11 @@ export function showsOneQuestion({ layout, pages }) {
   return layout === "questions" || (layout === "" && groups.length <= MAX_SINGLE);
 }
 
+/** Return the text of a question, or the one that the rows of its matrix share. @param {Question} question */
+export function headOf({ text, matrix }) {
+  return matrix?.text ?? text;
+}
+
 /**
  * Return this person's pages with the questions to show now. A page may have no questions left.
  *

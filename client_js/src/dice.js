@@ -7,7 +7,7 @@
 import { isNoAnswer, questions } from "./answers.js";
 import { button, disclosure, element, paragraph, quoted } from "./dom.js";
 import { perturb } from "./mechanism.js";
-import { leastProtected, provesNothing } from "./privacy-loss.js";
+import { groupBounds, leastProtected, provesNothing } from "./privacy-loss.js";
 import { createUniformBelow } from "./random.js";
 import { saysAnswers } from "./report.js";
 import { gap, pieces, say } from "./texts.js";
@@ -59,7 +59,7 @@ function demonstrationSource(definition) {
   const binary = all.filter((question) => saysAnswers(question) && isBinary(question));
   const candidates = binary.length > 0 ? binary : all;
   if (candidates.length === 0) return null;
-  const weakest = leastProtected(candidates);
+  const { question: weakest } = leastProtected(groupBounds(candidates.map((one) => [one])));
   const channel = /** @type {SubsetSelection} */ (weakest.channel);
   if (binary.length > 0)
     return { channel, labels: weakest.options.map(({ label }) => quoted(definition, label)) };

@@ -2,12 +2,13 @@
  * The privacy label: what a report can say about an answer, in words and in a table.
  */
 
-import { questions } from "./answers.js";
+import { headOf, questionGroups, questions } from "./answers.js";
 import { element, paragraph, quoted, surveyElement } from "./dom.js";
 import {
   boundIn,
   bounds,
   frequencies,
+  groupBounds,
   isWeakTogether,
   leastProtected,
   oddsFactor,
@@ -37,7 +38,7 @@ import { figure, gap, pieces, say } from "./texts.js";
  * @param {Definition} definition
  * @param {Question} question
  */
-export function frequencyParagraph(definition, question) {
+function frequencyParagraph(definition, question) {
   const { type, channel, options } = question;
   const promise = provesNothing(definition) ? [gap(), say("label.notProof")] : [];
   if (!namesOptions(question)) return element("p", {}, say("label.everyReport"), ...promise);
@@ -95,34 +96,27 @@ function isSampled(channel) {
 }
 
 /**
- * Say how much one report can change a suspicion at most.
+ * Say how much the reports about a question, or about all rows of a matrix, can change a suspicion at
+ * most.
  *
+ * @param {Question} question
  * @param {Bound} bound
  */
-export function boundSentence(bound) {
-  const { from10, from50 } = posteriorBounds(bound);
+function boundSentence({ matrix }, bound) {
   const together = bound.joint ? "label.jointBounds" : "label.linkedBounds";
-  return say(bound.linked ? together : "label.bounds", {
-    strength: strengthText(questionStrength(bound)),
-    factor: figure(oddsFactor(bound)),
-    from10: suspicionText(from10),
-    from50: suspicionText(from50),
-  });
+  const alone = matrix ? "label.matrixBounds" : "label.bounds";
+  return say(bound.linked ? together : alone, boundTexts(bound, questionStrength(bound)));
 }
 
-/**
- * State the maximum change of a suspicion by the reports about all rows of a matrix.
- *
- * @param {Ratio} bound
- */
-export function matrixBoundSentence(bound) {
+/** @param {Ratio} bound @param {import("./privacy-loss.js").Strength} strength */
+function boundTexts(bound, strength) {
   const { from10, from50 } = posteriorBounds(bound);
-  return say("label.matrixBounds", {
-    strength: strengthText(questionStrength(bound)),
+  return {
+    strength: strengthText(strength),
     factor: figure(oddsFactor(bound)),
     from10: suspicionText(from10),
     from50: suspicionText(from50),
-  });
+  };
 }
 
 /** Grade the protection in a word. @param {import("./privacy-loss.js").Strength} strength */
@@ -136,26 +130,34 @@ function suspicionText(percent) {
 }
 
 /**
- * Show the least protected question with its frequencies.
+ * Explain the protection of a question, or of all rows of a matrix.
+ *
+ * @param {Definition} definition
+ * @param {ReturnType<typeof leastProtected>} part
+ */
+export function partProtection(definition, { question, bound }) {
+  return [
+    frequencyParagraph(definition, question),
+    element("p", { class: "bound" }, boundSentence(question, bound)),
+    ...questionWarning(question, bound),
+  ];
+}
+
+/**
+ * Show the least protected question, or matrix, with its frequencies.
  *
  * @param {Definition} definition
  */
 export function leastProtectedExample(definition) {
-  const all = questions(definition);
-  const weakest = leastProtected(all);
-  const allBounds = bounds(all);
-  const bound = boundIn(allBounds, weakest.id);
-  const areEqual = [...allBounds.values()].every(
-    (other) => oddsFactor(other) === oddsFactor(bound),
-  );
+  const parts = groupBounds(questionGroups(questions(definition)));
+  const weakest = leastProtected(parts);
+  const areEqual = parts.every(({ bound }) => oddsFactor(bound) === oddsFactor(weakest.bound));
   return element(
     "div",
     { class: "example" },
     element("p", { class: "quiet" }, areEqual ? say("start.example") : say("start.least")),
-    surveyElement("p", definition, weakest.text, { class: "asked" }),
-    frequencyParagraph(definition, weakest),
-    element("p", { class: "bound" }, boundSentence(bound)),
-    ...questionWarning(weakest, bound),
+    surveyElement("p", definition, headOf(weakest.question), { class: "asked" }),
+    ...partProtection(definition, weakest),
   );
 }
 
@@ -302,15 +304,10 @@ export function wholeReport(definition, isSent = false) {
  */
 export function totalProtection(definition, total, isSent = false) {
   const strength = reportStrength(definition, total);
-  const { from10, from50 } = posteriorBounds(total);
-  const sentence = say("label.togetherBounds", {
-    factor: figure(oddsFactor(total)),
-    from10: suspicionText(from10),
-    from50: suspicionText(from50),
-  });
-  const grade = element("b", {}, say("label.together", { strength: strengthText(strength) }));
+  const texts = boundTexts(total, strength);
+  const grade = element("b", {}, say("label.together", texts));
   return [
-    element("p", { class: "bound whole" }, grade, gap(), sentence),
+    element("p", {}, grade, gap(), say("label.togetherBounds", texts)),
     ...(strength === "weak" ? [warning(weakProtectionText(total), isSent)] : []),
   ];
 }

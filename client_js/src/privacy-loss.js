@@ -228,16 +228,29 @@ export function provesNothing(definition) {
 }
 
 /**
- * Return the first question with the largest bound.
+ * Return each question, or the first row of each matrix, with the bound of all rows together: one
+ * respondent answers them all.
  *
- * @param {readonly Question[]} questions
- * @returns {Question}
+ * @param {readonly Question[][]} groups
+ * @param {readonly Question[]} [questions]  of which some may be linked to these
+ * @returns {{question: Question, bound: Bound}[]}
  */
-export function leastProtected(questions) {
+export function groupBounds(groups, questions = groups.flat()) {
   const allBounds = bounds(questions);
-  return questions.reduce((weakest, question) =>
-    exceeds(boundIn(allBounds, question.id), boundIn(allBounds, weakest.id)) ? question : weakest,
-  );
+  return groups.map((group) => {
+    // Linked rows share one bound, which counts once.
+    const shared = [...new Set(group.map(({ id }) => boundIn(allBounds, id)))];
+    return { question: group[0], bound: { ...shared[0], ...productOf(shared) } };
+  });
+}
+
+/**
+ * Return the first part with the largest bound.
+ *
+ * @param {ReturnType<typeof groupBounds>} parts
+ */
+export function leastProtected(parts) {
+  return parts.reduce((weakest, part) => (exceeds(part.bound, weakest.bound) ? part : weakest));
 }
 
 /**

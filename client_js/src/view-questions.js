@@ -2,7 +2,7 @@
  * A page of questions as native fieldsets, with notices about missing answers.
  */
 
-import { optOutLabel, questionGroups, questions, showsOneQuestion } from "./answers.js";
+import { headOf, optOutLabel, questionGroups, questions, showsOneQuestion } from "./answers.js";
 import {
   button,
   disclosure,
@@ -18,15 +18,8 @@ import {
 import { answerTexts, createField } from "./field.js";
 import { createMatrix } from "./field-matrix.js";
 import { filledText } from "./piped-text.js";
-import {
-  boundSentence,
-  frequencyParagraph,
-  matrixBoundSentence,
-  questionWarning,
-  totalProtection,
-  wholeReport,
-} from "./privacy-label.js";
-import { boundIn, bounds, productOf, totalRatio } from "./privacy-loss.js";
+import { partProtection, questionWarning, totalProtection, wholeReport } from "./privacy-label.js";
+import { boundIn, bounds, groupBounds, totalRatio } from "./privacy-loss.js";
 import { readAloud } from "./read-aloud.js";
 import { pieces, say } from "./texts.js";
 
@@ -243,43 +236,16 @@ function describe([group, entry], texts, name) {
  * @param {readonly Question[]} pageQuestions
  */
 function protection(definition, pageQuestions) {
-  const allBounds = bounds(questions(definition));
-  const groups = questionGroups(pageQuestions);
+  const parts = groupBounds(questionGroups(pageQuestions), questions(definition));
   return disclosure(
-    say(groups.length === 1 ? "question.protection" : "question.protections"),
+    say(parts.length === 1 ? "question.protection" : "question.protections"),
     // The figure of one question would say too little about several on the same matter.
     ...totalProtection(definition, totalRatio(definition)),
-    ...groups.flatMap((group) => [
-      ...(groups.length === 1 ? [] : [surveyElement("h3", definition, headOf(group[0]))]),
-      ...groupProtection(definition, group, allBounds),
+    ...parts.flatMap((part) => [
+      ...(parts.length === 1 ? [] : [surveyElement("h3", definition, headOf(part.question))]),
+      ...partProtection(definition, part),
     ]),
   );
-}
-
-/** Return the text of a question, or the shared text of its matrix. @param {Question} question */
-function headOf({ text, matrix }) {
-  return matrix ? matrix.text : text;
-}
-
-/**
- * Explain the protection of a question, or of all rows of a matrix.
- *
- * @param {Definition} definition
- * @param {Question[]} group
- * @param {ReturnType<typeof bounds>} allBounds
- */
-function groupProtection(definition, group, allBounds) {
-  const [question] = group;
-  // The bound of a row alone would be too small for the matrix; the product over linked rows is always
-  // large enough.
-  const bound = question.matrix
-    ? { ...productOf(group.map(({ id }) => boundIn(allBounds, id))), linked: false }
-    : boundIn(allBounds, question.id);
-  return [
-    frequencyParagraph(definition, question),
-    element("p", {}, question.matrix ? matrixBoundSentence(bound) : boundSentence(bound)),
-    ...questionWarning(question, bound),
-  ];
 }
 
 /**

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   isOpen,
   patterns,
+  questionGroups,
   questions,
   sampledCounts,
   shownPages,
@@ -13,6 +14,7 @@ import { perturb } from "../src/mechanism.js";
 import {
   bounds,
   frequencies,
+  groupBounds,
   leastProtected,
   oddsFactor,
   posteriorBounds,
@@ -49,6 +51,9 @@ import {
 
 /** Return the factor of a whole report. @param {Parameters<typeof totalRatio>[0]} survey */
 const totalFactor = (survey) => oddsFactor(totalRatio(survey));
+
+/** Return the id of the least protected question; of a matrix, that of its first row. */
+const weakestOf = (list) => leastProtected(groupBounds(questionGroups(list))).question.id;
 
 const ID = Uint8Array.from({ length: 16 }, (_, i) => i);
 const TWO = definitionWithId([question("a", channel(2, 3, 1)), question("b", channel(3, 3, 2))]);
@@ -557,7 +562,7 @@ test("the least protected question has the greatest T/L, the first of equals", (
     channel(9, 12, 2),
     channel(4, 5, 1),
   ].map((design, i) => question(`x${i}`, design));
-  assert.equal(leastProtected(questionList).id, "x1");
+  assert.equal(weakestOf(questionList), "x1");
 });
 
 /** Questions that are asked after others, as [id, channel, the one it depends on]. */
@@ -621,8 +626,22 @@ test("the least protected question counts linked questions", () => {
     ["parent", channel(3, 3, 1)],
     ["child", channel(3, 3, 1), "parent"],
   );
-  assert.equal(leastProtected(questionList).id, "parent");
-  assert.equal(leastProtected(questionList.slice(0, 2)).id, "bold");
+  assert.equal(weakestOf(questionList), "parent");
+  assert.equal(weakestOf(questionList.slice(0, 2)), "bold");
+});
+
+test("the rows of a matrix count together, and what they depend on once", () => {
+  const matrix = { id: "m", text: "How much?", row: "Pay" };
+  const [alone, row] = [question("alone", channel(2, 5, 1)), channel(2, 3, 1)];
+  const rows = [question("m_a", row, { matrix }), question("m_b", row, { matrix })];
+  assert.equal(weakestOf([alone, ...rows]), "m_a");
+  const factorOf = (...list) =>
+    oddsFactor(
+      groupBounds(questionGroups(list)).find(({ question: { id } }) => id === "m_a").bound,
+    );
+  assert.equal(factorOf(alone, ...rows), "9");
+  const afterAlone = { ask_if: { question: "alone", options: ["x"] } };
+  assert.equal(factorOf(alone, ...rows.map((one) => ({ ...one, ...afterAlone }))), "45");
 });
 
 test("only generalized randomized response counts as a random answer", () => {

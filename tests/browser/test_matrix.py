@@ -122,6 +122,16 @@ def test_ordinary_words_above_the_columns_of_a_matrix_are_not_broken(site, new_d
         assert words.get_attribute("lang") == "en"
 
 
+def test_a_matrix_is_the_question_that_reveals_most_if_its_rows_do_so_together(site, device):
+    page = device.open(site.link(site.publish(MATRIX)))
+    # Of single rows, each reveals less (e^0.9) than the other question (e^1).
+    example = page.locator(".example")
+    expect(example.locator(".quiet")).to_have_text("The question that reveals most")
+    expect(example.locator(".asked")).to_have_text(TEXT)
+    expect(example.locator(".bound")).to_contain_text("by a factor of at most 15.")
+    expect(example.locator(".bound")).to_contain_text("All rows together: weak protection.")
+
+
 def test_a_matrix_explains_once_what_all_its_rows_can_reveal_together(page):
     expect(page.locator(".questions details")).to_have_count(1)
     page.locator(".questions summary").tap()

@@ -2,7 +2,7 @@
  * The place where views appear, and the toolbar above it.
  */
 
-import { button, element, paragraph } from "./dom.js";
+import { button, element, isCalling, paragraph } from "./dom.js";
 import { stopReading } from "./read-aloud.js";
 import { count, say } from "./texts.js";
 
@@ -158,7 +158,7 @@ export function restartWhenIdle(window, { canRestart, onRestart }) {
 /** Make the browser ask before it closes or reloads the page. @param {() => boolean} losesAnswers */
 export function askBeforeLoss(losesAnswers) {
   window.addEventListener("beforeunload", (event) => {
-    if (!losesAnswers()) return;
+    if (isCalling || !losesAnswers()) return;
     event.preventDefault();
     // Browsers of 2022 ask only if this is set.
     event.returnValue = true;

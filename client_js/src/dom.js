@@ -82,6 +82,12 @@ export function isolatedNumbers(text, wrap = undefined) {
   return parts.map((part, i) => (i % 2 === 1 && isApart(i) ? isolate(part) : part));
 }
 
+/** Milliseconds within which a browser opens the phone; it announces that as if it left the page. */
+const CALLING_TIME = 1000;
+
+/** Whether the browser is opening the phone, so that nothing is lost. */
+export let isCalling = false;
+
 /** Minimum number of digits in a phone number; years have fewer. */
 const PHONE_DIGITS = 6;
 
@@ -96,8 +102,15 @@ function phoneLink(number) {
   const isShort = digits === plain && /^\d{3,5}$/.test(digits) && !/^(19|20)\d\d$/.test(digits);
   const isDate = /^\d{1,4}([./-])\d{1,2}\1\d{1,4}$/.test(plain);
   const isPhone = isShort || (!isDate && digits.replace("+", "").length >= PHONE_DIGITS);
-  const attributes = { dir: "ltr", ...(isPhone ? { href: `tel:${digits}` } : {}) };
-  return element(isPhone ? "a" : "bdi", attributes, number);
+  if (!isPhone) return element("bdi", { dir: "ltr" }, number);
+  const link = element("a", { dir: "ltr", href: `tel:${digits}` }, number);
+  link.addEventListener("click", () => {
+    isCalling = true;
+    window.setTimeout(() => {
+      isCalling = false;
+    }, CALLING_TIME);
+  });
+  return link;
 }
 
 /**

@@ -429,8 +429,8 @@ function locateMonth(grid, text, isYear, { min, max }) {
   const middle = start + (isYear ? "-07-01" : "-15");
   const ends = [min, middle, max].sort();
   const day = element("input", { type: "date", value: ends[1] }).valueAsNumber;
-  const nearest = nearestDay(grid, day);
-  if (nearest === null) return null;
+  const nearest = locateDay(grid, day)?.index;
+  if (nearest === undefined) return null;
   const around = [nearest, nearest - 1, nearest + 1];
   const index = around.find((i) => isoDay(grid, i).startsWith(start));
   return { index: index ?? nearest, rounded: index === undefined };

@@ -14,6 +14,7 @@ from tests.browser.respondent import (
     answer,
     choose,
     heading,
+    option,
     press,
     stored_entries,
     wait_sent,
@@ -417,6 +418,20 @@ def test_a_phone_number_of_the_help_line_can_be_tapped_and_keeps_its_order_in_ar
         })"""
     )
     assert first < last
+
+
+def test_calling_the_help_line_gives_no_warning_and_leaving_with_answers_still_does(site, device):
+    page = device.open(site.link(site.publish(WHOLE)))
+    press(page, "I agree, start")
+    choose(page, "Yes")
+    page.locator(".helpline a").tap()
+    expect(option(page, "Yes").locator("input")).to_be_checked()
+    # Longer than a browser needs to open the phone.
+    page.wait_for_timeout(1500)
+    assert device.warnings == 0
+    page.reload()
+    heading(page, "A small survey")
+    assert device.warnings == 1
 
 
 def test_leaving_shows_an_empty_page_before_the_next_one_loads(site, device):

@@ -4,6 +4,7 @@
 
 import { drawSome } from "./mechanism.js";
 import { factorial, rankingIndex } from "./ranking.js";
+import { total } from "./weight-table.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -221,7 +222,7 @@ export function checkDrawn({ sampling }, drawn) {
 /**
  * Return all questions in the order of their codes.
  *
- * @param {Definition} definition
+ * @param {Pick<Definition, "pages">} definition
  */
 export function questions(definition) {
   return definition.pages.flatMap((page) => page.questions);
@@ -276,7 +277,6 @@ export function sampledCounts(definition) {
   const sizes = groups
     .map((ids) => questionGroups(all.filter(({ id }) => ids.includes(id))).length)
     .sort((a, b) => a - b);
-  const total = (/** @type {number[]} */ drawn) => drawn.reduce((sum, size) => sum + size, 0);
   const most = total(sizes.slice(-draw));
   const rows = (most * all.length) / questionGroups(all).length;
   return { fewest: total(sizes.slice(0, draw)), most, rows };

@@ -4,7 +4,9 @@
  * moves between rows.
  */
 
+import { isNoAnswer } from "./answers.js";
 import { element, surveyElement, surveyText } from "./dom.js";
+import { errorShower } from "./field.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer
@@ -110,12 +112,7 @@ function createRow({ definition, nameOf, answerTo, onAnswer }, question, heading
     group,
     heading,
     field: { content: [], hint: [], first: inputs[0], entry: null, problem: () => "" },
-    showError: (text, isWrong) => {
-      error.replaceChildren(...text);
-      error.hidden = text.length === 0;
-      group.classList.toggle("has-error", isWrong);
-      group.classList.toggle("has-note", !error.hidden && !isWrong);
-    },
+    showError: errorShower(group, error),
   };
 }
 
@@ -127,11 +124,10 @@ function createRow({ definition, nameOf, answerTo, onAnswer }, question, heading
  * @param {string} name
  */
 function point(definition, question, input, option, name) {
-  const { id, label } = question.options[option];
-  const isApart = id === question.opt_out || id === question.not_applicable;
+  const { label } = question.options[option];
   return element(
     "label",
-    { class: isApart ? "point apart" : "point" },
+    { class: isNoAnswer(question, option) ? "point apart" : "point" },
     input,
     element("span", { id: `${name}-o${option}`, ...surveyText(definition, label) }, label),
   );

@@ -88,7 +88,7 @@ function change(parts, options) {
   for (const { input } of parts.noAnswers) input.checked = false;
   place(parts, options);
   parts.context.onProblem("");
-  parts.context.onAnswer(options.length === parts.ranked ? options : undefined);
+  parts.context.onAnswer(options.length === parts.ranked ? options : undefined, false, options);
 }
 
 /** @param {Parts} parts */

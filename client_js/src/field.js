@@ -22,9 +22,10 @@ import { decimalAt, locate, plainText } from "./typed-number.js";
  * @property {Question} question
  * @property {string} name  of its inputs, made for this load
  * @property {readonly number[]} order  in which its options are shown
- * @property {Answer | undefined} answer
- * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: the question is empty;
- *   `rounded`: the answer differs from what was typed
+ * @property {Answer | undefined} answer  of a ranking also one that is not complete
+ * @property {(answer: Answer | undefined, rounded?: boolean, begun?: Answer) => void} onAnswer
+ *   undefined: the question is empty; `rounded`: the answer differs from what was typed; `begun`: what
+ *   to show again of an answer that is not complete
  * @property {(text: string) => void} onProblem  the current problem, "" if there is none
  * @typedef {object} Field
  * @property {HTMLElement[]} content
@@ -500,4 +501,23 @@ function isoDay({ low, step }, index) {
   const field = element("input", { type: "date" });
   field.valueAsNumber = (low + index * step) * DAY;
   return field.value;
+}
+
+/**
+ * Return a function that shows an error or a calm note beside a field. Only a wrong entry is marked
+ * as invalid.
+ *
+ * @param {HTMLElement} group
+ * @param {HTMLElement} error
+ * @param {HTMLElement | null} [entry]
+ */
+export function errorShower(group, error, entry = null) {
+  return (/** @type {Child[]} */ text, /** @type {boolean} */ isWrong) => {
+    error.replaceChildren(...text);
+    error.hidden = text.length === 0;
+    group.classList.toggle("has-error", isWrong);
+    // Calm, because an empty answer is no mistake.
+    group.classList.toggle("has-note", !error.hidden && !isWrong);
+    entry?.setAttribute("aria-invalid", String(isWrong));
+  };
 }

@@ -179,7 +179,7 @@ function perturbHalfSpace(channel, truth, uniformBelow) {
  * @param {UniformBelow} uniformBelow
  */
 function perturbByTable(row, uniformBelow) {
-  const u = uniformBelow(row.reduce((sum, weight) => sum + weight, 0));
+  const u = uniformBelow(total(row));
   let reached = 0;
   let report = 0;
   for (const weight of row) {

@@ -3,7 +3,7 @@
  * the document's title, nor the browser's history contains it.
  */
 
-import { isEntered, isNoAnswer } from "./answers.js";
+import { isEntered, isNoAnswer, questions } from "./answers.js";
 import { parsePiped } from "./definition-piping.js";
 import { isolatedNumbers, quoted } from "./dom.js";
 import { answerTexts } from "./field.js";
@@ -40,7 +40,7 @@ export function filledText(context, question, name) {
 /** @param {AnswersShown} context @param {Placeholder} placeholder @returns {Child} */
 function answerOr({ definition, pages, answerTo }, { source, fallback }) {
   // A question that is hidden or was not drawn is on no page.
-  const question = pages.flatMap((page) => page.questions).find(({ id }) => id === source);
+  const question = questions({ pages }).find(({ id }) => id === source);
   const answer = question && answerTo(source);
   if (!question || answer === undefined || isEmptyAnswer(question, answer)) return fallback;
   return quoted(definition, answerTexts(question, answer, definition.language).join(", "));

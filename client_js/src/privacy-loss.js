@@ -4,7 +4,7 @@
  * Every number is rounded up.
  */
 
-import { isEntered, patterns, RANKING } from "./answers.js";
+import { isEntered, patterns, questions, RANKING } from "./answers.js";
 import { halfSpaceRatio, tickWeights } from "./half-space.js";
 import { columnExtremes, tableRow, tableTruths, total } from "./weight-table.js";
 
@@ -124,8 +124,8 @@ export function boundIn(allBounds, id) {
  * @param {Pick<Definition, "pages" | "sampling">} definition
  * @returns {Map<string, Ratio>}
  */
-export function topicRatios({ pages, sampling }) {
-  const all = pages.flatMap((page) => page.questions);
+export function topicRatios(definition) {
+  const all = questions(definition);
   const roots = linkRoots(all);
   const topics = new Set(all.flatMap(({ topic }) => topic ?? []));
   return new Map(
@@ -134,7 +134,7 @@ export function topicRatios({ pages, sampling }) {
         all.filter((q) => q.topic === topic).map(({ id }) => roots.get(id)),
       );
       const linked = all.filter(({ id }) => topicRoots.has(roots.get(id)));
-      return [topic, drawnRatio(linked, sampling)];
+      return [topic, drawnRatio(linked, definition.sampling)];
     }),
   );
 }
@@ -201,8 +201,7 @@ export function questionStrength(bound) {
  * @param {Ratio} [total]  e^epsilon of this report, or of it and the earlier surveys' reports
  */
 export function reportStrength(definition, total = totalRatio(definition)) {
-  const questions = definition.pages.flatMap((page) => page.questions);
-  const parts = [...bounds(questions).values(), ...topicRatios(definition).values()];
+  const parts = [...bounds(questions(definition)).values(), ...topicRatios(definition).values()];
   const isAnyWeak = parts.some((part) => questionStrength(part) === "weak");
   return isAnyWeak ? "weak" : strength(total, WEAK_REPORT_ABOVE);
 }
@@ -260,11 +259,8 @@ export function leastProtected(parts) {
  * @param {Pick<Definition, "pages" | "sampling">} definition
  * @returns {Ratio}
  */
-export function totalRatio({ pages, sampling }) {
-  return drawnRatio(
-    pages.flatMap((page) => page.questions),
-    sampling,
-  );
+export function totalRatio(definition) {
+  return drawnRatio(questions(definition), definition.sampling);
 }
 
 /** @param {Ratio[]} ratios @returns {Ratio} */

@@ -15,7 +15,7 @@ import {
   surveyElement,
   surveyText,
 } from "./dom.js";
-import { answerTexts, createField } from "./field.js";
+import { answerTexts, createField, errorShower } from "./field.js";
 import { createMatrix } from "./field-matrix.js";
 import { filledText } from "./piped-text.js";
 import { partProtection, questionWarning, totalProtection, wholeReport } from "./privacy-label.js";
@@ -33,6 +33,7 @@ import { pieces, say } from "./texts.js";
  * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./field.js").Field} Field
+ * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {object} PageContext
  * @property {Definition} definition
  * @property {Page[]} pages  this person's pages with the questions to show now
@@ -43,7 +44,8 @@ import { pieces, say } from "./texts.js";
  * @property {(question: string) => readonly number[] | undefined} orderOf  the order of a
  *   question's options, if they are shuffled
  * @property {(question: string) => Answer | undefined} answerTo
- * @property {(question: string, answer: Answer | undefined, rounded?: boolean) => void} onAnswer
+ * @property {(question: string) => Answer | undefined} begunOf  an answer that is not complete
+ * @property {(question: string, ...of: Parameters<FieldContext["onAnswer"]>) => void} onAnswer
  * @property {(wrong: Set<string>) => Gap[]} onContinue  continues, or returns the gaps that
  *   stop it; `wrong`: ids of questions with an invalid entry
  * @property {() => void} onBack
@@ -53,6 +55,7 @@ import { pieces, say } from "./texts.js";
  * @property {HTMLElement} heading
  * @property {Field} field
  * @property {(text: Child[], isWrong: boolean) => void} showError  an empty text removes the error
+ * @property {HTMLElement} [gapItem]  the question in the list of gaps at the top of the page
  */
 
 /**
@@ -155,9 +158,10 @@ function fieldset(context, question) {
     ...filledText(context, question, "text"),
   );
   const error = element("p", { class: "error", role: "alert", hidden: "" });
-  const field = filledField(context, question, (text) =>
-    showError(text ? [text] : [], text !== ""),
-  );
+  const field = filledField(context, question, (text) => {
+    showError(text ? [text] : [], text !== "");
+    if (text === "") removeGap(part);
+  });
   const hints = [
     ...hint(filledText(context, question, "help"), surveyText(definition, question.help)),
     // The interface's hint follows the researcher's help text.
@@ -173,19 +177,22 @@ function fieldset(context, question) {
   );
   const showError = errorShower(group, error, field.entry);
   describe([group, ...(field.entry ? [field.entry] : [])], [...hints, error], name);
-  return { question, group, heading: legend, field, showError };
+  /** @type {Fieldset} */
+  const part = { question, group, heading: legend, field, showError };
+  return part;
 }
 
 /** @param {PageContext} context @param {Question} question @param {(text: string) => void} onProblem */
-function filledField({ definition, nameOf, orderOf, answerTo, onAnswer }, question, onProblem) {
+function filledField(context, question, onProblem) {
+  const { definition, nameOf, orderOf, answerTo, begunOf, onAnswer } = context;
   const { id } = question;
   return createField({
     definition,
     question,
     name: nameOf(id),
     order: orderOf(id) ?? question.options.map((_, option) => option),
-    answer: answerTo(id),
-    onAnswer: (answer, rounded) => onAnswer(id, answer, rounded),
+    answer: answerTo(id) ?? begunOf(id),
+    onAnswer: (...of) => onAnswer(id, ...of),
     onProblem,
   });
 }
@@ -193,25 +200,6 @@ function filledField({ definition, nameOf, orderOf, answerTo, onAnswer }, questi
 /** @param {Child[]} text @param {Attributes} spoken */
 function hint(text, spoken) {
   return text.length === 0 ? [] : [element("p", { class: "hint", ...spoken }, ...text)];
-}
-
-/**
- * Return a function that shows an error or a calm note next to a field. It marks only wrong entries as
- * invalid.
- *
- * @param {HTMLElement} group
- * @param {HTMLElement} error
- * @param {HTMLElement | null} entry
- */
-function errorShower(group, error, entry) {
-  return (/** @type {Child[]} */ text, /** @type {boolean} */ isWrong) => {
-    error.replaceChildren(...text);
-    error.hidden = text.length === 0;
-    group.classList.toggle("has-error", isWrong);
-    // Calm, because an empty answer is no mistake.
-    group.classList.toggle("has-note", !error.hidden && !isWrong);
-    entry?.setAttribute("aria-invalid", String(isWrong));
-  };
 }
 
 /**
@@ -315,11 +303,19 @@ function gapSummary(definition, gaps) {
 /** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
 function summaryItem(definition, part, gap) {
   // A button, because a link to "#..." would overwrite the definition's hash in the address.
-  return element(
+  part.gapItem = element(
     "li",
     {},
     button(inSummary(definition, part, gap), () => part.field.first.focus(), { class: "link" }),
   );
+  return part.gapItem;
+}
+
+/** Remove a question from the list of gaps, and an empty list with it. @param {Fieldset} part */
+function removeGap({ gapItem }) {
+  const summary = gapItem?.closest(".error-summary");
+  gapItem?.remove();
+  if (!summary?.querySelector("li")) summary?.remove();
 }
 
 /**
@@ -340,9 +336,8 @@ function summaryItem(definition, part, gap) {
  * @returns {View}
  */
 export function reviewView(context) {
-  const { definition, pages, onBack, onSend } = context;
-  const questions = pages.flatMap((page) => page.questions);
-  const allBounds = bounds(definition.pages.flatMap((page) => page.questions));
+  const { definition, onBack, onSend } = context;
+  const allBounds = bounds(questions(definition));
   const content = element(
     "div",
     { class: "view review" },
@@ -353,7 +348,7 @@ export function reviewView(context) {
     element(
       "dl",
       { class: "answers" },
-      ...questions.map((question) => row(context, question, allBounds)),
+      ...questions(context).map((question) => row(context, question, allBounds)),
     ),
     element("p", {}, say("review.once")),
     button(say("review.send"), onSend),

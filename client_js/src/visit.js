@@ -55,6 +55,8 @@ export function createVisit({
   let nudged = new Set();
   /** Questions whose answer differs from what was typed. @type {Set<string>} */
   let rounded = new Set();
+  /** What to show again of answers that are not complete. @type {Map<string, Answer | undefined>} */
+  let begun = new Map();
   /** @type {Drawn | undefined} */
   let drawn;
   /** @type {Map<string, number[]>} */
@@ -67,6 +69,7 @@ export function createVisit({
     answers = Object.create(null);
     nudged = new Set();
     rounded = new Set();
+    begun = new Map();
     drawn = undefined;
   }
 
@@ -113,8 +116,14 @@ export function createVisit({
     return shownPages(survey.definition, answers, drawn ?? null);
   }
 
-  /** @param {string} question @param {Answer | undefined} answer @param {boolean} [isRounded] */
-  function setAnswer(question, answer, isRounded = false) {
+  /**
+   * @param {string} question
+   * @param {Answer | undefined} answer
+   * @param {boolean} [isRounded]
+   * @param {Answer} [begunAnswer]
+   */
+  function setAnswer(question, answer, isRounded = false, begunAnswer = undefined) {
+    begun.set(question, begunAnswer);
     if (answer === undefined) delete answers[question];
     else answers[question] = answer;
     if (isRounded) rounded.add(question);
@@ -139,6 +148,7 @@ export function createVisit({
         orderOf: (question) => orders.get(question),
         fromReview: changed !== null,
         answerTo: (question) => answers[question],
+        begunOf: (question) => begun.get(question),
         onAnswer: setAnswer,
         onContinue: (wrong) => leavePage(at, changed, wrong),
         onBack: navigation.back,

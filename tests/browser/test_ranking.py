@@ -39,9 +39,16 @@ def test_a_ranking_is_answered_changed_and_sent_by_keyboard(page: Page) -> None:
     expect(page.locator(".error:not([hidden])")).to_have_text(
         "Put all answers in order. Still to place: 3."
     )
+    press(page, "Back")
+    page.go_forward()
+    heading(page, MATTERS)
+    assert placed(page) == ["Colleagues"]
+    press(page, "Continue")
+    expect(page.locator(".error-summary")).to_contain_text("Still to place: 3.")
     for _ in range(2):
         page.locator(".rank-option").first.focus()
         page.keyboard.press("Space")
+    expect(page.locator(".error-summary")).to_have_count(0)
     # Only one place is left for the last option.
     assert placed(page) == ["Colleagues", "Pay", "Free time", "Safety"]
     page.get_by_role("button", name="Move up: Safety").focus()

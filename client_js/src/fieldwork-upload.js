@@ -2,7 +2,7 @@
  * Field mode's sealing and uploads: the uploads of all tablets look alike.
  */
 
-import { countUsed, drawUpload, slotsOf } from "./fieldwork-queue.js";
+import { countUsed, isUnconfirmed, slotsOf } from "./fieldwork-queue.js";
 import { decodeBase64url } from "./mechanism.js";
 import { createUniformBelow } from "./random.js";
 import { ascii, join, sealBox } from "./seal.js";
@@ -50,66 +50,110 @@ function hashBytes(id) {
 }
 
 /**
- * Upload all reports in the queue, in portions. After an interruption, at most one portion is uploaded
- * again, and the server recognizes it.
+ * @typedef {object} Parts
+ * @property {typeof globalThis.fetch} fetch
+ * @property {FieldStorage} storage
+ * @property {Installed} installed
+ * @property {Definition} definition
+ * @property {Sealer} sealer
+ * @property {GetRandomValues} getRandomValues
+ */
+
+/**
+ * Upload all reports of the queue, in portions. A portion is drawn once and sent again unchanged until
+ * the server confirms it; the server recognizes what it has stored before.
  *
- * @param {object} parts
- * @param {typeof globalThis.fetch} parts.fetch
- * @param {FieldStorage} parts.storage
- * @param {Installed} parts.installed
- * @param {Definition} parts.definition
- * @param {Sealer} parts.sealer
- * @param {GetRandomValues} parts.getRandomValues
+ * @param {Parts} parts
  * @returns {Promise<{outcome: Outcome, status: number}>}
  */
 export async function uploadQueue(parts) {
-  const { fetch, storage, installed, definition, sealer, getRandomValues } = parts;
+  const { fetch, storage, installed, sealer, getRandomValues } = parts;
   const uniformBelow = createUniformBelow(getRandomValues);
+  let isReached = false;
   for (;;) {
     const { queue } = await storage.read();
     if (!queue) return { outcome: "uploaded", status: 0 };
-    if (countUsed(queue) === 0) {
+    const isPending = isUnconfirmed(queue);
+    if (queue.late) return isPending ? settle(parts) : { outcome: "late", status: 0 };
+    const isEmpty = countUsed(queue) === 0;
+    // Without a network nothing is drawn: the first report of a day would stay alone in its upload.
+    if (isEmpty || !(isReached || isPending)) {
       const answer = await lookForChanges(fetch, installed);
-      if (answer.outcome === "late") await storage.setLate(uniformBelow);
-      return answer;
+      if (isEmpty && answer.outcome === "late") await storage.setLate(installed, uniformBelow);
+      if (isEmpty || !isFinal(answer.status)) return answer;
     }
-    const boxes = drawUpload(queue, UPLOADED_SLOTS);
-    const url = `${installed.server}/field`;
-    const answer = await post(fetch, url, join(hashBytes(definition.id), ...boxes));
-    const stored = answer.outcome === "late" ? answer.stored.map((at) => boxes[at]) : boxes;
-    if (answer.outcome === "uploaded" || answer.outcome === "late") {
-      await storage.replace(stored, await sealer.dummies(stored.length), uniformBelow);
-    }
-    if (answer.outcome === "late") await storage.setLate(uniformBelow);
-    if (answer.outcome !== "uploaded") return answer;
+    const boxes = await storage.draw(installed, UPLOADED_SLOTS, uniformBelow);
+    const answer = await post(parts, boxes);
+    if (answer.outcome === "late") await storage.setLate(installed, uniformBelow);
+    else if (answer.outcome !== "uploaded") return answer;
+    else await storage.replace(installed, boxes, await sealer.dummies(boxes.length), uniformBelow);
+    isReached = true;
   }
 }
 
-/**
- * @param {typeof globalThis.fetch} fetch
- * @param {string} url
- * @param {Bytes} body
- * @returns {Promise<{outcome: Outcome, status: number, stored: number[]}>}  `stored`: the positions
- *   of the boxes that were stored in time, if the upload is late
- */
-async function post(fetch, url, body) {
-  const headers = { "Content-Type": "application/octet-stream" };
-  const response = await request(fetch, url, { method: "POST", headers, body });
-  const { status } = response;
-  if (status === 201) return { outcome: "uploaded", status, stored: [] };
-  if (status === 0) return { outcome: "offline", status, stored: [] };
-  if (status === 410) return { outcome: "late", status, stored: await readStored(response) };
-  const isFinal = status >= 400 && status < 500 && !TEMPORARY_STATUSES.includes(status);
-  return { outcome: isFinal ? "refused" : "busy", status, stored: [] };
+/** Whether a server has answered, and a second try would not change its answer. @param {number} status */
+function isFinal(status) {
+  return status >= 200 && status < 500 && !TEMPORARY_STATUSES.includes(status);
 }
 
-/** @param {Response} response @returns {Promise<number[]>} */
-async function readStored(response) {
+/**
+ * Learn after the end which slots arrived in time, by an upload or in a file, and replace them. All
+ * slots are sent, so nothing shows which of them contain reports.
+ *
+ * @param {Parts} parts
+ * @returns {Promise<{outcome: Outcome, status: number}>}
+ */
+async function settle(parts) {
+  const { storage, installed, sealer, getRandomValues } = parts;
+  const { queue } = await storage.read();
+  const slots = queue ? slotsOf(queue) : [];
+  const arrived = [];
+  for (let start = 0; start < slots.length; start += UPLOADED_SLOTS) {
+    const boxes = slots.slice(start, start + UPLOADED_SLOTS);
+    const answer = await post(parts, boxes);
+    if (answer.outcome !== "uploaded" && answer.outcome !== "late") return answer;
+    arrived.push(...boxes.filter((_, at) => answer.stored.includes(at)));
+  }
+  const dummies = await sealer.dummies(arrived.length);
+  await storage.settle(installed, arrived, dummies, createUniformBelow(getRandomValues));
+  return { outcome: "late", status: 0 };
+}
+
+/**
+ * @param {Parts} parts
+ * @param {readonly Bytes[]} boxes
+ * @returns {Promise<{outcome: Outcome, status: number, stored: number[]}>}  `stored`: the places of
+ *   the boxes that the server has
+ */
+async function post({ fetch, installed, definition }, boxes) {
+  const response = await request(fetch, `${installed.server}/field`, {
+    method: "POST",
+    headers: { "Content-Type": "application/octet-stream" },
+    body: join(hashBytes(definition.id), ...boxes),
+  });
+  const { status } = response;
+  if (status === 201) return { outcome: "uploaded", status, stored: [...boxes.keys()] };
+  if (status === 0) return { outcome: "offline", status, stored: [] };
+  const reason = await readReason(response);
+  if (reason.type === "urn:survey:late-boxes") {
+    return { outcome: "late", status, stored: reason.stored };
+  }
+  const outcome = status >= 400 && isFinal(status) ? "refused" : "busy";
+  return { outcome, status, stored: [] };
+}
+
+/**
+ * Read why the server refused; a proxy between may answer with the same status and other content.
+ *
+ * @param {Response} response
+ * @returns {Promise<{type: unknown, stored: number[]}>}
+ */
+async function readReason(response) {
   try {
-    const { stored } = await response.json();
-    return stored.filter((/** @type {unknown} */ at) => Number.isInteger(at));
+    const { type, stored = [] } = await response.json();
+    return { type, stored: stored.filter(Number.isInteger) };
   } catch {
-    return [];
+    return { type: "", stored: [] };
   }
 }
 
@@ -124,20 +168,15 @@ async function lookForChanges(fetch, { server, bytes }) {
   const response = await request(fetch, `${server}/definition.json`, {});
   const { status } = response;
   if (status === 0) return { outcome: "offline", status };
-  if (status === 410) return { outcome: (await isClosed(response)) ? "late" : "uploaded", status };
+  if (status === 410) {
+    // A survey that is full still accepts uploads.
+    const isClosed = (await readReason(response)).type === "urn:survey:closed";
+    return { outcome: isClosed ? "late" : "uploaded", status };
+  }
   if (status !== 200) return { outcome: "busy", status };
   const now = new Uint8Array(await response.arrayBuffer());
   const isSame = now.length === bytes.length && now.every((octet, i) => octet === bytes[i]);
   return { outcome: isSame ? "uploaded" : "newer", status };
-}
-
-/** Whether a survey is closed; one that is full still accepts uploads. @param {Response} response */
-async function isClosed(response) {
-  try {
-    return (await response.json()).type === "urn:survey:closed";
-  } catch {
-    return false;
-  }
 }
 
 /**

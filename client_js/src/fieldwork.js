@@ -16,7 +16,7 @@ import {
   translationNotice,
 } from "./display.js";
 import { element } from "./dom.js";
-import { countUsed, openStorage, RESERVE, SLOTS } from "./fieldwork-queue.js";
+import { countUsed, freePlaces, openStorage, RESERVE, SLOTS } from "./fieldwork-queue.js";
 import { storeFieldWords } from "./fieldwork-texts.js";
 import { createSealer, queueFile, uploadQueue } from "./fieldwork-upload.js";
 import {
@@ -257,7 +257,7 @@ async function startTablet(storage, installed) {
     getRandomValues,
     start: { link: { prefix: "", ...NO_INVITATION }, durable: false },
     earlierSurveys: createEarlierSurveys(null),
-    onSend: (answers, drawn) => send({ storage, sealer, survey }, answers, drawn),
+    onSend: (answers, drawn) => send({ storage, installed, sealer, survey }, answers, drawn),
     onError: (error) =>
       display.show(() => obstacleView({ reason: obstacleOf(error), onTryAgain: reload })),
   });
@@ -298,7 +298,7 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
   /** @returns {FieldKey | null} */
   function obstacle() {
     if (!queue || queue.late) return "fieldwork.late";
-    return countUsed(queue) > SLOTS - RESERVE ? "fieldwork.full" : null;
+    return freePlaces(queue).length < RESERVE ? "fieldwork.full" : null;
   }
 
   function show() {
@@ -394,7 +394,7 @@ function isLinked({ id }) {
 /**
  * Randomize the answers once, seal the report and store it.
  *
- * @param {Pick<Tablet, "storage" | "sealer" | "survey">} tablet
+ * @param {Pick<Tablet, "storage" | "installed" | "sealer" | "survey">} tablet
  * @param {Answers} answers
  * @param {Drawn} drawn
  */
@@ -416,10 +416,10 @@ function send(tablet, answers, drawn) {
 /**
  * Store a report, and say so only when it is on the disk. If this fails, "Try again" uses the same box.
  *
- * @param {Pick<Tablet, "storage" | "sealer" | "survey">} tablet
+ * @param {Pick<Tablet, "storage" | "installed" | "sealer" | "survey">} tablet
  * @param {string} body
  */
-async function storeReport({ storage, sealer, survey }, body) {
+async function storeReport({ storage, installed, sealer, survey }, body) {
   isStoring = true;
   /** @type {import("./fieldwork-queue.js").Bytes | undefined} */
   let box;
@@ -427,7 +427,7 @@ async function storeReport({ storage, sealer, survey }, body) {
     display.show(() => storingView(survey.definition));
     try {
       box = box ?? (await sealer.report(body));
-      await storage.add(box, createUniformBelow(getRandomValues));
+      await storage.add(installed, box, createUniformBelow(getRandomValues));
       isStoring = false;
     } catch {
       await new Promise((resolve) =>

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
 from survey.store import FieldKeys, PublishedSurvey
 from survey.store.field_boxes import open_box
@@ -29,8 +29,8 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: cl
 class Network:
     """A TCP proxy in front of a site.
 
-    `mode` is "on", "off" (no server answers), "cut" (the request arrives, the response does not),
-    "half" (only a part of a large request arrives) or "busy" (every request gets 503).
+    `mode` is "on", "off" (no server answers), "cut" (an upload arrives, its response does not), "half"
+    (only a part of a large request arrives) or "busy" (every request gets 503).
     """
 
     def __init__(self, url: str) -> None:
@@ -57,8 +57,7 @@ class Network:
         with closing(client), suppress(OSError):
             if mode == "off":
                 return
-            # In the mode "cut", a request is complete when nothing more arrives.
-            client.settimeout(1 if mode == "cut" else 30)
+            client.settimeout(30)
             if mode == "busy":
                 client.recv(65536)
                 client.sendall(BUSY)
@@ -67,7 +66,8 @@ class Network:
                     pass
                 return
             with closing(socket.create_connection(self._target, timeout=30)) as server:
-                back = threading.Thread(target=self._pump, args=(server, client, mode), daemon=True)
+                cut = threading.Event()
+                back = threading.Thread(target=self._pump, args=(server, client, cut), daemon=True)
                 back.start()
                 sent = 0
                 while data := client.recv(4096):
@@ -78,15 +78,19 @@ class Network:
                     if self.mode != mode:
                         # A change of the mode ends connections that were kept alive.
                         return
+                    if mode == "cut" and b"/field HTTP" in data:
+                        cut.set()
+                        # A request whose answer is cut is complete when nothing more arrives.
+                        client.settimeout(1)
                     sent += len(data)
                     if mode == "half" and sent > 8192:
                         return
                     server.sendall(data)
 
-    def _pump(self, server: socket.socket, client: socket.socket, mode: str) -> None:
+    def _pump(self, server: socket.socket, client: socket.socket, cut: threading.Event) -> None:
         with suppress(OSError):
             while data := server.recv(65536):
-                if mode == "on":
+                if not cut.is_set():
                     client.sendall(data)
             client.shutdown(socket.SHUT_WR)
 
@@ -103,6 +107,8 @@ class Tablet:
         self.page: Page
         self.bodies: list[bytes] = []
         """The body of each report that a person was told is stored."""
+        self.uploads: list[bytes] = []
+        """The body of each attempt to upload, in order."""
         self.start()
 
     def start(self) -> None:
@@ -117,7 +123,19 @@ class Tablet:
         )
         self.context.set_default_timeout(60_000)
         self.context.add_init_script(SINGLE_TAPS)
+        self.context.on("request", self._record)
         self.page = self.context.pages[0]
+
+    def _record(self, request: Request) -> None:
+        if request.method == "POST":
+            self.uploads.append(request.post_data_buffer or b"")
+
+    def open_window(self) -> Page:
+        """Open the page of field mode in a second window."""
+        page = self.context.new_page()
+        page.goto(f"{self.url}/field/")
+        heading(page, "A small survey")
+        return page
 
     def close(self) -> None:
         self.context.close()
@@ -195,7 +213,7 @@ const names = (await indexedDB.databases()).map(({name}) => name);
 const length = queue.boxes.length / queue.used.length;
 const boxes = Array.from(queue.used, (_, i) =>
   Array.from(queue.boxes.subarray(i * length, (i + 1) * length)));
-return {keys, names, boxes, used: [...queue.used], late: queue.late,
+return {keys, names, boxes, used: [...queue.used], drawn: [...queue.drawn], late: queue.late,
         fields: Object.keys(queue).sort(), survey: Object.keys(survey).sort(),
         local: {...localStorage}, session: {...sessionStorage}, caches: await caches.keys()};
 }"""

@@ -59,6 +59,89 @@ def test_reports_are_stored_without_a_network_survive_restarts_and_arrive_once(
     assert field_site.store.n_pending(survey.key) == UPLOADED_SLOTS
 
 
+def boxes_of(survey, upload):
+    """Return the boxes in the body of an upload, which begins with the definition's hash."""
+    length = survey.definition.report_bytes + 65 + 16
+    assert len(upload) == 32 + UPLOADED_SLOTS * length
+    return {upload[start : start + length] for start in range(32, len(upload), length)}
+
+
+@pytest.mark.security
+def test_an_interrupted_upload_is_sent_again_unchanged_until_it_is_confirmed(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.interview()
+    tablet.interview()
+    tablet.open_desk()
+    tablet.upload()
+    # Without a network nothing is drawn: the first person's report would stay alone in its upload.
+    assert not any(tablet.stored()["drawn"])
+    assert tablet.uploads == []
+    for mode in ("cut", "busy"):
+        between.mode = mode
+        tablet.upload()
+    assert arrived_bodies(field_site, survey) == sorted(tablet.bodies)
+    between.mode = "off"
+    press(tablet.page, "Start an interview")
+    # This report waits for the next upload.
+    tablet.interview()
+    tablet.restart()
+    tablet.open_desk()
+    between.mode = "half"
+    tablet.upload()
+    between.mode = "on"
+    assert tablet.upload() == "All answers are uploaded."
+    check_all_arrived(field_site, survey, tablet)
+    *interrupted, last = tablet.uploads
+    assert len(interrupted) > 3
+    assert len({*interrupted}) == 1
+    assert boxes_of(survey, interrupted[0]).isdisjoint(boxes_of(survey, last))
+
+
+HELD_ANSWERS = """() => {
+const { fetch } = window;
+window.fetch = async (...request) => {
+  const response = await fetch(...request);
+  if (request[1].method === "POST") await new Promise((run) => { window.release = run; });
+  return response;
+};
+}"""
+
+
+@pytest.mark.security
+def test_two_windows_that_upload_lose_nothing_and_draw_no_upload_twice(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.interview()
+    slow = tablet.open_window()
+    slow.evaluate(HELD_ANSWERS)
+    press(slow, "For the interviewer")
+    tablet.open_desk()
+    between.mode = "on"
+    press(slow, "Upload now")
+    slow.wait_for_function("() => window.release")
+    assert tablet.upload() == "All answers are uploaded."
+    between.mode = "off"
+    press(tablet.page, "Start an interview")
+    tablet.interview()
+    between.mode = "cut"
+    tablet.open_desk()
+    tablet.upload()
+    # The slow window confirms the first upload now, while the second one is not confirmed.
+    between.mode = "on"
+    slow.evaluate("() => { const { release } = window; delete window.release; release(); }")
+    slow.wait_for_function("() => window.release")
+    slow.evaluate("release()")
+    waiting(slow, 0)
+    check_all_arrived(field_site, survey, tablet)
+    assert len({*tablet.uploads}) == 2
+    assert len(tablet.uploads) > 3
+
+
 @pytest.mark.security
 def test_a_lost_tablet_contains_no_report_that_anybody_can_read(network, survey, tablet, tmp_path):
     tablet.prepare(survey)
@@ -69,7 +152,7 @@ def test_a_lost_tablet_contains_no_report_that_anybody_can_read(network, survey,
     after = tablet.stored()
     assert after["names"] == ["survey-field"]
     assert after["keys"] == ["queue", "survey"]
-    assert after["fields"] == ["boxes", "late", "used"]
+    assert after["fields"] == ["boxes", "drawn", "late", "used"]
     assert after["survey"] == ["bytes", "server", "slug"]
     assert after["local"] == after["session"] == {}
     assert len(after["caches"]) == 1
@@ -229,6 +312,39 @@ def test_after_the_last_day_a_tablet_removes_uploaded_reports_and_starts_no_inte
     network.mode = "on"
     press(tablet.page, "Remove it")
     expect(tablet.page.get_by_text("This tablet is not ready yet.")).to_be_visible()
+
+
+def test_after_the_end_a_tablet_drops_all_answers_that_were_imported_from_its_file(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    # More reports than one upload contains.
+    tablet.change_queue("queue.used.fill(1, 0, 60)")
+    between.mode = "off"
+    tablet.page.reload()
+    heading(tablet.page, "A small survey")
+    tablet.open_desk()
+    waiting(tablet.page, 60)
+    content = save_file(tablet)
+    Intake(field_site.store).receive_file(survey.slug, content, datetime.now(UTC).date())
+    press(tablet.page, "Start an interview")
+    tablet.interview()
+    field_site.store.close_survey(survey.slug, TODAY)
+    between.mode = "on"
+    tablet.open_desk()
+    assert "The survey has ended." in tablet.upload()
+    waiting(tablet.page, 1)
+    n = len(tablet.uploads)
+    tablet.page.reload()
+    heading(tablet.page, "For the interviewer")
+    expect(tablet.page.get_by_role("status")).to_contain_text("The survey has ended.")
+    assert len(tablet.uploads) == n
+
+
+def save_file(tablet):
+    with tablet.page.expect_download() as download:
+        press(tablet.page, "Save the answers as a file")
+    return download.value.path().read_bytes()
 
 
 def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(

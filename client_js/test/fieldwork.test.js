@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { drawnSlots, drawUpload } from "../src/fieldwork-queue.js";
+import { createUniformBelow } from "../src/random.js";
+
+const SLOTS = 600;
+const UPLOADED = 25;
+const uniformBelow = createUniformBelow((array) => crypto.getRandomValues(array));
+
+/** A queue whose slots contain their places, in two bytes. */
+function queueOf(places) {
+  const boxes = new Uint8Array(2 * SLOTS);
+  for (let i = 0; i < SLOTS; i += 1) boxes.set([i >> 8, i & 255], 2 * i);
+  const used = new Uint8Array(SLOTS);
+  for (const place of places) used[place] = 1;
+  return { boxes, used, drawn: new Uint8Array(SLOTS), late: false };
+}
+
+test("the order of an upload does not show which of its slots contain reports", () => {
+  const seen = new Uint32Array(UPLOADED);
+  const n = 2_000;
+  for (let i = 0; i < n; i += 1) {
+    const place = uniformBelow(SLOTS);
+    const queue = queueOf([place]);
+    drawUpload(queue, UPLOADED, uniformBelow);
+    const places = drawnSlots(queue).map(([high, low]) => 256 * high + low);
+    assert.equal(new Set(places).size, UPLOADED);
+    seen[places.indexOf(place)] += 1;
+  }
+  // Chi-square with 24 degrees of freedom exceeds 67.3 about once in 180,000 runs.
+  const expected = n / UPLOADED;
+  const fit = seen.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+  assert.ok(fit < 67.3, `${fit}`);
+});
+
+test("an upload contains as many reports as it can", () => {
+  const queue = queueOf(Array.from({ length: 40 }, (_, i) => 7 * i));
+  drawUpload(queue, UPLOADED, uniformBelow);
+  assert.equal(queue.used.filter((isUsed, i) => isUsed && queue.drawn[i]).length, UPLOADED);
+});

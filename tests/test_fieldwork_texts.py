@@ -52,7 +52,7 @@ def test_the_client_lists_the_keys_in_the_order_of_its_texts_and_uses_each():
     rest = source.replace(listing, "") + "".join(
         (CLIENT / name).read_text("utf-8") for name in ("fieldwork.js", "fieldwork-view.js")
     )
-    outcomes = ("uploaded", "offline", "busy", "late", "newer", "refused")
+    outcomes = ("uploaded", "offline", "busy", "noRoom", "late", "newer", "refused")
     used = {*re.findall(r'"(fieldwork\.\w+)"', rest), *(f"fieldwork.{name}" for name in outcomes)}
     assert used == set(fieldwork_keys())
     (replaced,) = re.findall(r"const REPLACED = [^{]*\{[^{]*\{(.*?)\}\)", source, re.S)

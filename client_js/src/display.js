@@ -172,9 +172,12 @@ const LEAVING_PRESSES = 3;
 export function leaveOnShift(onExit) {
   let presses = 0;
   window.addEventListener("keydown", ({ key, repeat }) => {
-    if (repeat) return;
-    presses = key === "Shift" ? presses + 1 : 0;
-    if (presses === LEAVING_PRESSES) onExit();
+    if (key !== "Shift") presses = 0;
+    else if (!repeat) presses += 1;
+    if (presses === LEAVING_PRESSES) {
+      presses = 0;
+      onExit();
+    }
   });
 }
 

@@ -343,7 +343,7 @@ function setSlot({ boxes, used, drawn }, at, box, isUsed) {
 }
 
 /** @param {Bytes} first @param {Bytes} second */
-function isSame(first, second) {
+export function isSame(first, second) {
   return first.length === second.length && first.every((octet, i) => octet === second[i]);
 }
 

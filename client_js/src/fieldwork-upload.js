@@ -2,7 +2,7 @@
  * Field mode's sealing and uploads: the uploads of all tablets look alike.
  */
 
-import { countUsed, isUnconfirmed, slotsOf } from "./fieldwork-queue.js";
+import { countUsed, isSame, isUnconfirmed, slotsOf } from "./fieldwork-queue.js";
 import { decodeBase64url } from "./mechanism.js";
 import { createUniformBelow } from "./random.js";
 import { ascii, join, sealBox } from "./seal.js";
@@ -175,8 +175,7 @@ async function lookForChanges(fetch, { server, bytes }) {
   }
   if (status !== 200) return { outcome: "busy", status };
   const now = new Uint8Array(await response.arrayBuffer());
-  const isSame = now.length === bytes.length && now.every((octet, i) => octet === bytes[i]);
-  return { outcome: isSame ? "uploaded" : "newer", status };
+  return { outcome: isSame(now, bytes) ? "uploaded" : "newer", status };
 }
 
 /**

@@ -134,10 +134,11 @@ function waitingText(n) {
  * @param {object} of
  * @param {Definition} of.definition
  * @param {number} of.n  reports that would be lost
+ * @param {boolean} of.isAlone  whether the survey is open in no other window
  * @param {() => void} of.onRemove
  * @param {() => void} of.onKeep
  */
-export function removeView({ definition, n, onRemove, onKeep }) {
+export function removeView({ definition, n, isAlone, onRemove, onKeep }) {
   return fieldView(
     "field remove",
     sayField("fieldwork.removeHeading"),
@@ -147,8 +148,9 @@ export function removeView({ definition, n, onRemove, onKeep }) {
       sayField(n > 0 ? "fieldwork.removeLost" : "fieldwork.removeText"),
       n > 0 ? "notice" : "",
     ),
+    ...(isAlone ? [] : [paragraph(sayField("fieldwork.otherWindow"), "notice")]),
     button(sayField("fieldwork.removeNo"), onKeep),
-    button(sayField("fieldwork.removeYes"), onRemove, SECOND),
+    ...(isAlone ? [button(sayField("fieldwork.removeYes"), onRemove, SECOND)] : []),
   );
 }
 

@@ -16,7 +16,15 @@ import {
   translationNotice,
 } from "./display.js";
 import { element } from "./dom.js";
-import { countUsed, freePlaces, openStorage, RESERVE, SLOTS } from "./fieldwork-queue.js";
+import {
+  countUsed,
+  freePlaces,
+  isSame,
+  openStorage,
+  RESERVE,
+  RemovedError,
+  SLOTS,
+} from "./fieldwork-queue.js";
 import { storeFieldWords } from "./fieldwork-texts.js";
 import { createSealer, queueFile, uploadQueue } from "./fieldwork-upload.js";
 import {
@@ -65,8 +73,11 @@ const linkedSlug = new URLSearchParams(location.hash.slice(1)).get("slug") ?? ""
 const collector = document.querySelector('meta[name="collector"]')?.getAttribute("content") ?? "";
 const display = createDisplay(/** @type {HTMLElement} */ (document.getElementById("survey")));
 
-/** The browser's storage manager, which Safari 15.0 lacks. */
-const { storage: room } = /** @type {Partial<Navigator>} */ (navigator);
+/** The browser's storage and lock managers, which Safari 15.0 lacks. */
+const { storage: room, locks } = /** @type {Partial<Navigator>} */ (navigator);
+
+/** The lock that each window with a survey holds until it closes. */
+const WINDOW_LOCK = "survey-field-window";
 
 /** Whether this page has a report that is not stored yet. */
 let isStoring = false;
@@ -228,6 +239,17 @@ function createSurvey(original) {
   return survey;
 }
 
+/** Tell other windows that this one is open, so that they do not remove its survey. */
+function holdWindow() {
+  locks?.request(WINDOW_LOCK, { mode: "shared" }, () => new Promise(() => {})).catch(() => {});
+}
+
+/** Whether no other window has a survey open, as far as the browser can tell. */
+async function isOnlyWindow() {
+  const { held = [] } = (await locks?.query()) ?? {};
+  return held.filter(({ name }) => name === WINDOW_LOCK).length < 2;
+}
+
 /** Clear the page and start again, unless a report would be lost. */
 function leave() {
   if (isStoring) return;
@@ -238,6 +260,7 @@ function leave() {
 /** @param {FieldStorage} storage @param {Installed} installed */
 async function startTablet(storage, installed) {
   const { bytes, slug } = installed;
+  holdWindow();
   const original = await loadDefinition(
     bytes,
     slug,
@@ -333,17 +356,20 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
     const answer = await uploadQueue({
       fetch: (url, options) => fetch(url, options),
       ...parts,
-    }).catch(() => ({ outcome: /** @type {const} */ ("busy"), status: 0 }));
+    }).catch(() => ({ outcome: /** @type {const} */ ("noRoom"), status: 0 }));
     isUploading = false;
     status = { key: `fieldwork.${answer.outcome}`, status: answer.status };
     await refresh();
-    const isTemporary = ["offline", "busy"].includes(answer.outcome);
+    const isTemporary = ["offline", "busy", "noRoom"].includes(answer.outcome);
     if (isTemporary) retry = window.setTimeout(upload, RETRY_SECONDS * 1000);
   }
 
   /** Read the queue again, because other windows change it too. */
   async function refresh() {
-    ({ queue } = await storage.read());
+    const now = await storage.read();
+    const isInstalled = now.installed && isSame(now.installed.bytes, installed.bytes);
+    if (isShown && !isInstalled) return reload();
+    ({ queue } = now);
     if (isShown) show();
   }
 
@@ -358,14 +384,15 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
   async function confirmRemoval() {
     isShown = false;
     await refresh();
+    const isAlone = await isOnlyWindow();
     const n = queue ? countUsed(queue) : 0;
     const onRemove = () => remove(n);
-    display.show(() => removeView({ ...survey, n, onRemove, onKeep: show }));
+    display.show(() => removeView({ ...survey, n, isAlone, onRemove, onKeep: show }));
   }
 
-  /** Remove the survey, or ask again if more than `n` reports would be lost. @param {number} n */
+  /** Remove the survey, unless more than `n` reports or another window's would be lost. @param {number} n */
   async function remove(n) {
-    if (!(await storage.remove(n))) return confirmRemoval();
+    if (!(await isOnlyWindow()) || !(await storage.remove(n))) return confirmRemoval();
     for (const one of await navigator.serviceWorker.getRegistrations()) await one.unregister();
     for (const name of await caches.keys()) await caches.delete(name);
     history.replaceState(null, "", location.pathname);
@@ -429,7 +456,11 @@ async function storeReport({ storage, installed, sealer, survey }, body) {
       box = box ?? (await sealer.report(body));
       await storage.add(installed, box, createUniformBelow(getRandomValues));
       isStoring = false;
-    } catch {
+    } catch (error) {
+      if (error instanceof RemovedError) {
+        isStoring = false;
+        return display.show(() => problemView("fieldwork.removed"));
+      }
       await new Promise((resolve) =>
         display.show(() => notStoredView(survey.definition, () => resolve(true))),
       );

@@ -29,8 +29,8 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: cl
 class Network:
     """A TCP proxy in front of a site.
 
-    `mode` is "on", "off" (no server answers), "cut" (an upload arrives, its response does not), "half"
-    (only a part of a large request arrives) or "busy" (every request gets 503).
+    `mode` is "on", "off" (no server answers), "cut" (an upload arrives, its response does
+    not), "half" (only a part of a large request arrives) or "busy" (every request gets 503).
     """
 
     def __init__(self, url: str) -> None:

@@ -68,10 +68,10 @@ def boxes_of(survey, upload):
 
 @pytest.mark.security
 def test_an_interrupted_upload_is_sent_again_unchanged_until_it_is_confirmed(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.interview()
     tablet.interview()
     tablet.open_desk()
@@ -80,18 +80,18 @@ def test_an_interrupted_upload_is_sent_again_unchanged_until_it_is_confirmed(
     assert not any(tablet.stored()["drawn"])
     assert tablet.uploads == []
     for mode in ("cut", "busy"):
-        between.mode = mode
+        network.mode = mode
         tablet.upload()
     assert arrived_bodies(field_site, survey) == sorted(tablet.bodies)
-    between.mode = "off"
+    network.mode = "off"
     press(tablet.page, "Start an interview")
     # This report waits for the next upload.
     tablet.interview()
     tablet.restart()
     tablet.open_desk()
-    between.mode = "half"
+    network.mode = "half"
     tablet.upload()
-    between.mode = "on"
+    network.mode = "on"
     assert tablet.upload() == "All answers are uploaded."
     check_all_arrived(field_site, survey, tablet)
     *interrupted, last = tablet.uploads
@@ -112,27 +112,27 @@ window.fetch = async (...request) => {
 
 @pytest.mark.security
 def test_two_windows_that_upload_lose_nothing_and_draw_no_upload_twice(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.interview()
     slow = tablet.open_window()
     slow.evaluate(HELD_ANSWERS)
     press(slow, "For the interviewer")
     tablet.open_desk()
-    between.mode = "on"
+    network.mode = "on"
     press(slow, "Upload now")
     slow.wait_for_function("() => window.release")
     assert tablet.upload() == "All answers are uploaded."
-    between.mode = "off"
+    network.mode = "off"
     press(tablet.page, "Start an interview")
     tablet.interview()
-    between.mode = "cut"
+    network.mode = "cut"
     tablet.open_desk()
     tablet.upload()
     # The slow window confirms the first upload now, while the second one is not confirmed.
-    between.mode = "on"
+    network.mode = "on"
     slow.evaluate("() => { const { release } = window; delete window.release; release(); }")
     slow.wait_for_function("() => window.release")
     slow.evaluate("release()")
@@ -315,22 +315,22 @@ def test_after_the_last_day_a_tablet_removes_uploaded_reports_and_starts_no_inte
 
 
 def test_after_the_end_a_tablet_drops_all_answers_that_were_imported_from_its_file(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
     # More reports than one upload contains.
     tablet.change_queue("queue.used.fill(1, 0, 60)")
-    between.mode = "off"
+    network.mode = "off"
     tablet.page.reload()
     heading(tablet.page, "A small survey")
     tablet.open_desk()
     waiting(tablet.page, 60)
-    content = save_file(tablet)
+    content = save_file(tablet, survey)
     Intake(field_site.store).receive_file(survey.slug, content, datetime.now(UTC).date())
     press(tablet.page, "Start an interview")
     tablet.interview()
     field_site.store.close_survey(survey.slug, TODAY)
-    between.mode = "on"
+    network.mode = "on"
     tablet.open_desk()
     assert "The survey has ended." in tablet.upload()
     waiting(tablet.page, 1)
@@ -341,10 +341,19 @@ def test_after_the_end_a_tablet_drops_all_answers_that_were_imported_from_its_fi
     assert len(tablet.uploads) == n
 
 
-def save_file(tablet):
+def save_file(tablet, survey):
     with tablet.page.expect_download() as download:
         press(tablet.page, "Save the answers as a file")
+    assert download.value.suggested_filename == f"field-{survey.slug}.queue"
     return download.value.path().read_bytes()
+
+
+def interview_elsewhere(tablet):
+    """Interview one person in another window, and close it."""
+    desk, tablet.page = tablet.page, tablet.open_window()
+    tablet.interview()
+    tablet.page.close()
+    tablet.page = desk
 
 
 def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
@@ -352,28 +361,83 @@ def test_a_survey_is_not_removed_with_answers_that_another_window_has_stored(
 ):
     tablet.prepare(survey)
     network.mode = "off"
-    tablet.open_desk()
-    waiting(tablet.page, 0)
     desk = tablet.page
-    tablet.page = tablet.context.new_page()
-    tablet.page.goto(f"{tablet.url}/field/")
-    tablet.interview()
+    tablet.open_desk()
+    waiting(desk, 0)
     press(desk, "Remove this survey from the tablet")
+    heading(desk, "Remove this survey?")
+    interview_elsewhere(tablet)
+    press(desk, "Remove it")
     waiting(desk, 1)
     expect(desk.get_by_text("they are lost")).to_be_visible()
-    tablet.interview()
-    press(desk, "Remove it")
-    waiting(desk, 2)
     heading(desk, "Remove this survey?")
     press(desk, "Keep it")
-    waiting(desk, 2)
-    tablet.interview()
+    waiting(desk, 1)
+    interview_elsewhere(tablet)
     # Headless windows are always visible.
     desk.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    waiting(desk, 3)
+    waiting(desk, 2)
     press(desk, "Remove this survey from the tablet")
     press(desk, "Remove it")
     desk.wait_for_function("async () => (await caches.keys()).length === 0")
+
+
+@pytest.mark.security
+def test_a_survey_is_not_removed_while_it_is_open_in_another_window(
+    field_site, network, survey, tablet
+):
+    tablet.prepare(survey)
+    desk = tablet.page
+    tablet.open_desk()
+    press(desk, "Remove this survey from the tablet")
+    expect(desk.get_by_role("button", name="Remove it")).to_be_visible()
+    other = tablet.open_window()
+    answer(other, ["Yes", "Never"])
+    press(desk, "Remove it")
+    for _ in range(2):
+        expect(desk.get_by_text("This survey is open in another window.")).to_be_visible()
+        expect(desk.get_by_role("button", name="Remove it")).to_have_count(0)
+        press(desk, "Keep it")
+        press(desk, "Remove this survey from the tablet")
+    press(other, "Send")
+    heading(other, "Stored. Thank you.")
+    other.close()
+    press(desk, "Keep it")
+    press(desk, "Remove this survey from the tablet")
+    press(desk, "Remove it")
+    expect(desk.get_by_text("This tablet is not ready yet.")).to_be_visible()
+
+
+@pytest.mark.security
+def test_a_window_whose_survey_was_removed_says_so_and_leaves_the_next_survey_alone(
+    field_site, network, survey, tablet
+):
+    # Safari 15.0 has no locks.
+    tablet.context.add_init_script(
+        "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
+    )
+    tablet.prepare(survey)
+    other, old = tablet.open_window(), tablet.open_window()
+    answer(other, ["Yes", "Never"])
+    press(old, "For the interviewer")
+    tablet.open_desk()
+    press(tablet.page, "Remove this survey from the tablet")
+    press(tablet.page, "Remove it")
+    expect(tablet.page.get_by_text("This tablet is not ready yet.")).to_be_visible()
+    text = SMALL.replace("A small survey", "The next survey")
+    tablet.page.goto(
+        tablet.link(field_site.publish(f'kiosk = true\nfield_until = "{LATER}"\n{text}'))
+    )
+    press(tablet.page, "Prepare this tablet")
+    heading(tablet.page, "The next survey")
+    before = tablet.stored()
+    press(other, "Send")
+    expect(other.get_by_text("Your answers were not stored.")).to_be_visible()
+    assert tablet.stored() == before
+    press(other, "Leave now")
+    heading(other, "The next survey")
+    old.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    heading(old, "The next survey")
 
 
 def test_a_saved_file_replaces_an_upload_and_hides_the_number_of_reports(
@@ -385,10 +449,7 @@ def test_a_saved_file_replaces_an_upload_and_hides_the_number_of_reports(
     for _ in range(2):
         tablet.interview()
         tablet.open_desk()
-        with tablet.page.expect_download() as download:
-            press(tablet.page, "Save the answers as a file")
-        assert download.value.suggested_filename == f"field-{survey.slug}.queue"
-        content = download.value.path().read_bytes()
+        content = save_file(tablet, survey)
         sizes.add(len(content))
         Intake(field_site.store).receive_file(survey.slug, content, datetime.now(UTC).date())
         press(tablet.page, "Start an interview")
@@ -456,6 +517,9 @@ def test_pressing_shift_three_times_on_a_tablet_works_like_leave_now(survey, tab
     for _ in range(2):
         press(page, "Try again")
     heading(page, "Stored. Thank you.")
+    for _ in range(3):
+        page.keyboard.press("Shift")
+    heading(page, "A small survey")
 
 
 IN_ARABIC = SMALL.replace(

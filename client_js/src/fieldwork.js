@@ -370,7 +370,9 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
     const isInstalled = now.installed && isSame(now.installed.bytes, installed.bytes);
     if (isShown && !isInstalled) return reload();
     ({ queue } = now);
-    if (isShown) show();
+    // Nobody should begin to answer a survey that has ended meanwhile.
+    const isStart = document.querySelector(".start") !== null;
+    if (isShown || (isStart && obstacle())) show();
   }
 
   async function save() {

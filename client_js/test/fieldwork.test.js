@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drawnSlots, drawUpload } from "../src/fieldwork-queue.js";
+import { uploadQueue } from "../src/fieldwork-upload.js";
 import { createUniformBelow } from "../src/random.js";
 
 const SLOTS = 600;
@@ -38,3 +39,16 @@ test("an upload contains as many reports as it can", () => {
   drawUpload(queue, UPLOADED, uniformBelow);
   assert.equal(queue.used.filter((isUsed, i) => isUsed && queue.drawn[i]).length, UPLOADED);
 });
+
+for (const body of ["<h1>Gone</h1>", '{"type":"about:blank","stored":[0]}', '"gone"', "null"]) {
+  test(`a proxy that answers 410 with ${body} does not end the survey`, async () => {
+    const queue = queueOf([7]);
+    queue.drawn[7] = 1;
+    const storage = { read: async () => ({ queue }), draw: async () => drawnSlots(queue) };
+    const fetch = async () => new Response(body, { status: 410 });
+    const parts = { storage, fetch, installed: { server: "" }, definition: { id: "00" } };
+    const getRandomValues = (array) => crypto.getRandomValues(array);
+    const answer = await uploadQueue({ ...parts, getRandomValues });
+    assert.deepEqual(answer, { outcome: "refused", status: 410, stored: [] });
+  });
+}

@@ -314,6 +314,65 @@ def test_after_the_last_day_a_tablet_removes_uploaded_reports_and_starts_no_inte
     expect(tablet.page.get_by_text("This tablet is not ready yet.")).to_be_visible()
 
 
+def test_the_start_page_gives_way_when_the_server_says_that_the_survey_has_ended(
+    field_site, survey, tablet
+):
+    tablet.prepare(survey)
+    field_site.store.close_survey(survey.slug, TODAY)
+    tablet.page.reload()
+    heading(tablet.page, "For the interviewer")
+    expect(tablet.page.get_by_role("status")).to_contain_text("The survey has ended.")
+
+
+@pytest.mark.security
+def test_an_upload_that_the_tablet_cannot_mark_or_remove_is_repeated_and_counts_once(
+    field_site, between, survey, tablet
+):
+    tablet.prepare(survey)
+    between.mode = "off"
+    tablet.interview()
+    tablet.open_desk()
+    between.mode = "on"
+    tablet.page.evaluate(FAILING_PUT)
+    for _ in range(2):
+        assert "cannot use its storage" in tablet.upload()
+    assert tablet.uploads == []
+    between.mode = "cut"
+    tablet.upload()
+    between.mode = "on"
+    tablet.page.evaluate(FAILING_PUT)
+    for _ in range(2):
+        assert "cannot use its storage" in tablet.upload()
+        waiting(tablet.page, 1)
+    assert tablet.upload() == "All answers are uploaded."
+    waiting(tablet.page, 0)
+    check_all_arrived(field_site, survey, tablet)
+    assert len({*tablet.uploads}) == 1
+
+
+LOST_CONNECTION = """() => {
+const { transaction } = IDBDatabase.prototype;
+IDBDatabase.prototype.transaction = function (...values) {
+  this.close();
+  IDBDatabase.prototype.transaction = transaction;
+  return this.transaction(...values);
+};
+}"""
+"""The next connection to the database is lost, as on tablets that were asleep."""
+
+
+def test_a_report_is_stored_after_the_browser_has_lost_its_connection_to_the_database(
+    survey, tablet
+):
+    tablet.prepare(survey)
+    answer(tablet.page, ["Yes", "Never"])
+    tablet.page.evaluate(LOST_CONNECTION)
+    press(tablet.page, "Send")
+    heading(tablet.page, "Not stored yet")
+    press(tablet.page, "Try again")
+    heading(tablet.page, "Stored. Thank you.")
+
+
 def test_after_the_end_a_tablet_drops_all_answers_that_were_imported_from_its_file(
     field_site, network, survey, tablet
 ):

@@ -326,20 +326,20 @@ def test_the_start_page_gives_way_when_the_server_says_that_the_survey_has_ended
 
 @pytest.mark.security
 def test_an_upload_that_the_tablet_cannot_mark_or_remove_is_repeated_and_counts_once(
-    field_site, between, survey, tablet
+    field_site, network, survey, tablet
 ):
     tablet.prepare(survey)
-    between.mode = "off"
+    network.mode = "off"
     tablet.interview()
     tablet.open_desk()
-    between.mode = "on"
+    network.mode = "on"
     tablet.page.evaluate(FAILING_PUT)
     for _ in range(2):
         assert "cannot use its storage" in tablet.upload()
     assert tablet.uploads == []
-    between.mode = "cut"
+    network.mode = "cut"
     tablet.upload()
-    between.mode = "on"
+    network.mode = "on"
     tablet.page.evaluate(FAILING_PUT)
     for _ in range(2):
         assert "cannot use its storage" in tablet.upload()

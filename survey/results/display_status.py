@@ -44,6 +44,10 @@ PARTS = ("shares", "answered", "spread", "mean", "median")
 """Parts of a question's result in the order of the CSV: shares among all, shares of those who
 answered, histogram, mean and median. The rows of a part are shown or suppressed together."""
 
+WITH_SHARES = ("answered", "median")
+"""Parts that are shown only with the shares among all, if the design allows these: from the others
+the shares could be computed, and a median tells where the shares add up to a half."""
+
 NO_BASE = "hardly anybody answered"
 """The method of an interval that contains all possible values."""
 
@@ -58,15 +62,14 @@ def numbers_at(estimate: object | None, names: Iterable[str], place: Any) -> dic
 def decide_disclosures(question: PublishedQuestion, n_asked: int) -> dict[str, Disclosure]:
     """Decide for each part of a question from the number of reports that include the question.
 
-    A part that the design does not allow is suppressed. Shares among those who answered are shown
-    only together with the shares among all.
+    A part that the design does not allow is suppressed.
     """
     cases = worst_cases(question)
     decisions = {
         part: decide(cases[part], n_asked) if part in cases else SUPPRESSED for part in PARTS
     }
-    if decisions["shares"] == SUPPRESSED:
-        decisions["answered"] = SUPPRESSED
+    if "shares" in cases and decisions["shares"] == SUPPRESSED:
+        decisions |= dict.fromkeys(WITH_SHARES, SUPPRESSED)
     return decisions
 
 
@@ -80,8 +83,8 @@ def count_missing_responses(
     (N - n_asked). It never grows while reports arrive, because N is fixed and n_asked never falls.
     """
     needed = {part: case.required_n(HIDDEN_MARGIN) for part, case in worst_cases(question).items()}
-    if "answered" in needed:
-        needed["answered"] = max(needed["answered"], needed["shares"])
+    for part in needed.keys() & WITH_SHARES:
+        needed[part] = max(needed[part], needed.get("shares", 0))
     return dict.fromkeys(PARTS, 0) | {
         part: count_missing(n, n_asked, 1 / draw_factor) for part, n in needed.items()
     }

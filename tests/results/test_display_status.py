@@ -11,6 +11,7 @@ from survey.results import display_status
 from survey.results.display_status import (
     PARTS,
     SUPPRESSED,
+    WITH_SHARES,
     count_missing_responses,
     decide_disclosures,
     worst_cases,
@@ -34,8 +35,8 @@ def test_pages_decide_like_the_estimator(questions):
         decisions = decide_disclosures(question, n)
         for part in PARTS:
             estimate = getattr(estimates, part)
-            is_shown_with_shares = part != "answered" or decisions["shares"] != SUPPRESSED
-            if estimate is not None and is_shown_with_shares:
+            waits = part in WITH_SHARES and estimates.shares is not None
+            if estimate is not None and not (waits and decisions["shares"] == SUPPRESSED):
                 assert decisions[part] == disclosure(estimate), (question.id, part)
 
 
@@ -50,13 +51,24 @@ def test_every_part_appears_exactly_when_the_missing_responses_have_arrived(ques
             assert decide_disclosures(question, int(n / 1.1))[part] == SUPPRESSED, question.id
 
 
-def test_shares_among_those_who_answered_wait_for_the_shares_among_all(questions, monkeypatch):
-    """No design is known in which they would not, but the others could be computed from them."""
-    cases = {"shares": ConstantVariance(1.0), "answered": ConstantVariance(0.5)}
+def test_shares_among_those_who_answered_and_medians_wait_for_the_shares(questions, monkeypatch):
+    """Medians of scales would be shown before; no design is known in which the others would."""
+    cases = {part: ConstantVariance(0.5) for part in WITH_SHARES}
+    cases["shares"] = ConstantVariance(1.0)
     monkeypatch.setattr(display_status, "worst_cases", lambda question: cases)
     assert set(decide_disclosures(questions[0], 100).values()) == {SUPPRESSED}
     missing = count_missing_responses(questions[0], 100, 1.0)
-    assert missing["answered"] == missing["shares"] == 71
+    assert [missing[part] for part in ("shares", *WITH_SHARES)] == [71, 71, 71]
+    del cases["shares"]
+    assert decide_disclosures(questions[0], 100)["median"] == "caution"
+
+
+def test_no_question_shows_a_median_while_its_shares_are_suppressed(questions):
+    for question in questions:
+        for n in range(50, 6_000, 50):
+            decisions = decide_disclosures(question, n)
+            if "shares" in worst_cases(question) and decisions["shares"] == SUPPRESSED:
+                assert decisions["median"] == SUPPRESSED, (question.id, n)
 
 
 def test_parts_that_the_design_does_not_allow_promise_nothing(questions):

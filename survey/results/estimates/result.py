@@ -107,8 +107,8 @@ def _widest_margin(rows: Iterable[EstimateRow]) -> float:
 class QuestionResult:
     """The result of one question; each part is shown or suppressed independently.
 
-    Shares among those who answered are shown only together with the shares among all. `parts` are
-    named and ordered as in `PARTS`. `n_asked` of the `n` released reports include the question.
+    Only the parts in `WITH_SHARES` wait for the shares among all. `parts` are named and ordered as
+    in `PARTS`. `n_asked` of the `n` released reports include the question.
     `warning` says that the estimates cannot be relied on; `failure`, why an estimator failed.
     """
 

@@ -28,6 +28,9 @@ NEARLY_EQUAL = 0.7
 """From this similarity on, researchers are warned. Chosen on the lists in
 `tests/questionnaire/rewordings.py`, which also states what it finds and misses."""
 
+SHORT = 20
+"""Letters and digits below which a text shares too few trigrams with others to judge by them."""
+
 WORDS_RAISE = 0.1
 """Maximum by which common words raise the similarity above that of the trigrams."""
 
@@ -35,9 +38,10 @@ METHOD = (
     "Capital letters, accents and punctuation are ignored. The similarity is the mean of two "
     "shares: that of the groups of three letters, and that of the words, which the texts have in "
     "common; long words count more. The words raise it by at most 10 points, so that a short "
-    f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. The "
-    "comparison does not recognize different words with the same meaning, and often misses "
-    "rewordings in scripts without spaces between words."
+    f"question within a long one does not count. The warning begins at {NEARLY_EQUAL:.0%}. If a "
+    f"text has fewer than {SHORT} letters and digits, one of the two must also have all words of "
+    "the other. The comparison does not recognize different words with the same meaning, and often "
+    "misses rewordings in scripts without spaces between words."
 )
 """A description of the computation, for the pages that show its result."""
 
@@ -80,6 +84,24 @@ def similarities(first: Sequence[str], second: Sequence[str]) -> Floats:
     return np.where(has_words, np.minimum(means, cosines + WORDS_RAISE), cosines)
 
 
+def nearly_equal(first: Sequence[str], second: Sequence[str]) -> NDArray[np.bool_]:
+    """Return whether each text in `first` is nearly equal to each text in `second`.
+
+    Short texts differ plainly in a single word, such as "Yes, once" and "Yes, twice": one must have
+    all words of the other. Texts of a single word, or without spaces, are compared as usual.
+
+    >>> nearly_equal(["1 to 2", "Do you smoke?"], ["2 to 3", "Do you smoke now?"]).tolist()
+    [[False, False], [False, True]]
+    """
+    profiles = [[_profile(text) for text in texts] for texts in (first, second)]
+    bags = [[profile.bag for profile in side] for side in profiles]
+    n_words = np.minimum.outer(*([len(bag.keys) for bag in side] for side in bags))
+    n_letters = np.minimum.outer(*([profile.n_letters for profile in side] for side in profiles))
+    is_short = (n_letters < SHORT) & (n_words >= 2)
+    contains = _products(*bags) >= n_words
+    return (similarities(first, second) >= NEARLY_EQUAL) & (contains | ~is_short)
+
+
 @dataclass(frozen=True)
 class _Vector:
     """The parts of a text: distinct keys, their integer values, and the sum of their squares."""
@@ -91,10 +113,12 @@ class _Vector:
 
 @dataclass(frozen=True)
 class _Profile:
-    """The counts of a text's trigrams, and for each word the square root of its weight."""
+    """The counts of a text's trigrams, and for each word the square root of its weight, and 1."""
 
     trigrams: _Vector
     words: _Vector
+    bag: _Vector
+    n_letters: int
 
 
 def _products(first: Sequence[_Vector], second: Sequence[_Vector]) -> Floats:
@@ -142,7 +166,12 @@ def _profile(text: str) -> _Profile:
     listed = re.findall(r"[^\W_]+", plain)
     # 64-bit hashes stand for the words, because numpy compares integers fast.
     words = {hash(word): max(len(word) - 2, 0) for word in listed}
-    return _Profile(_vector(*_trigrams(listed)), _vector([*words], [*words.values()]))
+    return _Profile(
+        trigrams=_vector(*_trigrams(listed)),
+        words=_vector([*words], [*words.values()]),
+        bag=_vector([*words], [1] * len(words)),
+        n_letters=sum(map(len, listed)),
+    )
 
 
 def _vector(keys: ArrayLike, values: ArrayLike) -> _Vector:
@@ -235,5 +264,5 @@ def _similar_indexes(
         )
         for language in texts.keys() & texts_of_others.keys()
     }
-    similar = [np.argwhere(similarities(*pair) >= NEARLY_EQUAL) for pair in text_pairs]
+    similar = [np.argwhere(nearly_equal(*pair)) for pair in text_pairs]
     return sorted({(i, j) for pairs in similar for i, j in pairs.tolist()})

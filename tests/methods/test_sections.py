@@ -33,7 +33,7 @@ from survey.methods import (
 )
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.privacy_loss import WEAK_REPORT_ABOVE
-from survey.questionnaire.similar_texts import NEARLY_EQUAL, WORDS_RAISE
+from survey.questionnaire.similar_texts import NEARLY_EQUAL, SHORT, WORDS_RAISE
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE
 from survey.results.estimates.histogram import MAX_CELLS
 from survey.results.estimates.table import FLAGS, MECHANISMS, NOT_ESTIMABLE
@@ -146,7 +146,8 @@ def test_the_constants_in_the_text_are_those_of_the_code():
         "interval-fieller": (f"{continuity(0.95):.3f} of a report",),
         "mechanism-hybrid": (f"epsilon {HYBRID_FROM}",),
         "questions-per-person": (f"more than {WEAK_REPORT_ABOVE}, the survey warns",),
-        "nearly-equal": (f"similarity of {NEARLY_EQUAL} or more", f"at most c plus {WORDS_RAISE}"),
+        "nearly-equal": (f"similarity of {NEARLY_EQUAL} or more", f"at most c plus {WORDS_RAISE}",
+                         f"fewer than {SHORT} letters"),
         "few-answers": (f"until {MINIMUM_REPORTS} released", f"than {MINIMUM_REPORTS} answers"),
         "planned-margin": (f"is {NORMAL_COUNTS[1]:.0f} or more", f"z + {NORMAL_DISTANCES[1]:.0f} ",
                            f"assumes that {PLANNED_NO_ANSWER:.0%} do not"),

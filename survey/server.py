@@ -353,6 +353,8 @@ class Renewal:
         self._lock = threading.Lock()
 
     def __call__(self, *_: object) -> None:
+        # This cannot wait for a lock that the interrupted code has: since Python 3.10, the only one
+        # that starting a thread shares with other code is reentrant.
         threading.Thread(target=self._renew_if_possible, daemon=True).start()
 
     def _renew_if_possible(self) -> None:

@@ -12,8 +12,8 @@
 /**
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  * @typedef {Uint8Array<ArrayBuffer>} Bytes
- * @typedef {{slug: string, server: string, bytes: Bytes}} Installed  the survey of the tablet, with
- *   the bytes of its definition
+ * @typedef {{slug: string, server: string, bytes: Bytes, pictures: Map<string, Bytes>}} Installed  the
+ *   survey of the tablet, with the bytes of its definition, and its pictures by their hashes
  * @typedef {{boxes: Bytes, used: Bytes, drawn: Bytes, late: boolean}} Queue  `boxes`: all slots, one
  *   after another; `used`: for each slot 1 if it contains a report; `drawn`: for each slot its place,
  *   from 1, in the upload that the server has not confirmed, or 0; `late`: the survey accepts no more

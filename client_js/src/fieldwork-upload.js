@@ -43,8 +43,8 @@ export function createSealer(subtle, { id, field, report_bytes: length }) {
   };
 }
 
-/** Return the bytes of a definition's hash. @param {string} id */
-function hashBytes(id) {
+/** Return the bytes of a hash in hexadecimal digits. @param {string} id */
+export function hashBytes(id) {
   const pairs = id.match(/../g) ?? [];
   return Uint8Array.from(pairs, (pair) => Number.parseInt(pair, 16));
 }

@@ -5,6 +5,7 @@
  * whether a report is late.
  */
 
+import { questions } from "./answers.js";
 import { loadDefinition } from "./definition.js";
 import { translateDefinition } from "./definition-structure.js";
 import {
@@ -26,7 +27,7 @@ import {
   SLOTS,
 } from "./fieldwork-queue.js";
 import { storeFieldWords } from "./fieldwork-texts.js";
-import { createSealer, queueFile, uploadQueue } from "./fieldwork-upload.js";
+import { createSealer, hashBytes, queueFile, uploadQueue } from "./fieldwork-upload.js";
 import {
   deskButton,
   deskView,
@@ -40,10 +41,11 @@ import {
 import { checkLink, parseLink, SLUG } from "./link.js";
 import { createNavigation } from "./navigation.js";
 import { createEarlierSurveys } from "./outbox.js";
+import { loadPictures } from "./pictures.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { makeReport } from "./report.js";
 import { selectLanguage } from "./texts.js";
-import { fetchDefinition, fetchWords, obstacleOf } from "./transport.js";
+import { fetchDefinition, fetchPicture, fetchWords, obstacleOf } from "./transport.js";
 import { obstacleView } from "./view-delivery.js";
 import { createVisit } from "./visit.js";
 import { availableWords, preferredLanguage } from "./words.js";
@@ -149,8 +151,8 @@ async function offerPreparation(storage) {
     );
     if (!hasFieldMode(original)) return display.show(() => problemView("fieldwork.noField"));
     const survey = createSurvey(original);
-    const installed = { slug: linkedSlug, server, bytes };
-    const onPrepare = () => prepare({ storage, installed, original });
+    const onPrepare = () =>
+      prepare({ storage, installed: { slug: linkedSlug, server, bytes }, original });
     display.show(() => prepareView(survey.definition, onPrepare));
   } catch (error) {
     display.show(() => obstacleView({ reason: obstacleOf(error), onTryAgain: reload }));
@@ -172,7 +174,10 @@ const NO_INVITATION = { invitation: "", stratum: "", hadInvitation: false };
 /**
  * Install the client's files and the survey. No interview can start before all of it is on the tablet.
  *
- * @param {Pick<Tablet, "storage" | "installed" | "original">} tablet
+ * @param {object} of
+ * @param {FieldStorage} of.storage
+ * @param {Omit<Installed, "pictures">} of.installed
+ * @param {Definition} of.original
  */
 async function prepare({ storage, installed, original }) {
   try {
@@ -185,7 +190,8 @@ async function prepare({ storage, installed, original }) {
       return display.show(() => problemView("fieldwork.noStorage"));
     }
     await installWorker();
-    await storage.install(installed, dummies);
+    const pictures = await fetchPictures(original);
+    await storage.install({ ...installed, pictures }, dummies);
     const { queue } = await storage.read();
     if (queue?.used.length !== SLOTS) throw new Error("the queue was not stored");
     history.replaceState(null, "", location.pathname);
@@ -193,6 +199,19 @@ async function prepare({ storage, installed, original }) {
   } catch {
     display.show(() => problemView("fieldwork.prepareFailed", reload));
   }
+}
+
+/** Fetch all pictures of a survey and compare them with their hashes. @param {Definition} definition */
+async function fetchPictures(definition) {
+  const options = questions(definition).flatMap((question) => question.options);
+  const names = new Set(options.flatMap(({ picture }) => (picture ? [picture.sha256] : [])));
+  const entries = [...names].map(async (name) => {
+    const content = await fetchPicture(fetch, `${collector}/pictures/${name}`, "");
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", content));
+    if (!isSame(hash, hashBytes(name))) throw new Error("a picture did not load");
+    return /** @type {const} */ ([name, content]);
+  });
+  return new Map(await Promise.all(entries));
 }
 
 /** Install the service worker; resolves when it has stored all files. */
@@ -259,7 +278,7 @@ function leave() {
 
 /** @param {FieldStorage} storage @param {Installed} installed */
 async function startTablet(storage, installed) {
-  const { bytes, slug } = installed;
+  const { bytes, pictures, slug } = installed;
   holdWindow();
   const original = await loadDefinition(
     bytes,
@@ -267,6 +286,10 @@ async function startTablet(storage, installed) {
     { prefix: "", ...NO_INVITATION },
     crypto.subtle,
   );
+  // Its pictures are on the tablet, each under the name that ends its address.
+  const findPicture = async (/** @type {URL | RequestInfo} */ url) =>
+    new Response(pictures.get(String(url).slice(-64)));
+  loadPictures(findPicture, "", original);
   const survey = createSurvey(original);
   const sealer = createSealer(crypto.subtle, original);
   const desk = await createDesk({ storage, installed, original, survey, sealer });

@@ -15,6 +15,7 @@ from tests.browser.respondent import answer, answer_and_send, heading, press, wa
 from tests.browser.tablet import arrived_bodies, check_all_arrived
 from tests.browser.test_looks import TOO_SMALL
 from tests.conftest import SMALL, TODAY
+from tests.pictures import PETS, add_picture, webp
 
 pytestmark = [pytest.mark.web]
 
@@ -142,6 +143,28 @@ def test_two_windows_that_upload_lose_nothing_and_draw_no_upload_twice(
     assert len(tablet.uploads) > 3
 
 
+def test_pictures_are_on_the_tablet_before_anybody_is_asked(field_site, between, tablet):
+    sha256 = add_picture(field_site.store, webp())
+    text = PETS.replace("CAT", sha256)
+    survey = field_site.publish_as("pets", f'kiosk = true\nfield_until = "{LATER}"\n{text}')
+    page = tablet.page
+    page.goto(tablet.link(survey))
+    # A preparation whose pictures do not load leaves no survey on the tablet.
+    page.route("**/pictures/*", lambda route: route.fulfill(status=404, body="no picture"))
+    press(page, "Prepare this tablet")
+    expect(page.get_by_text("The tablet is not ready.")).to_be_visible()
+    page.unroute("**/pictures/*")
+    press(page, "Try again")
+    press(page, "Prepare this tablet")
+    heading(page, "Pets")
+    between.mode = "off"
+    tablet.restart()
+    press(tablet.page, "Start")
+    image = tablet.page.get_by_role("img", name="A grey cat")
+    expect(image).to_have_attribute("src", re.compile("^data:image/webp;base64,"))
+    assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
+
+
 @pytest.mark.security
 def test_a_lost_tablet_contains_no_report_that_anybody_can_read(network, survey, tablet, tmp_path):
     tablet.prepare(survey)
@@ -153,7 +176,7 @@ def test_a_lost_tablet_contains_no_report_that_anybody_can_read(network, survey,
     assert after["names"] == ["survey-field"]
     assert after["keys"] == ["queue", "survey"]
     assert after["fields"] == ["boxes", "drawn", "late", "used"]
-    assert after["survey"] == ["bytes", "server", "slug"]
+    assert after["survey"] == ["bytes", "pictures", "server", "slug"]
     assert after["local"] == after["session"] == {}
     assert len(after["caches"]) == 1
     check_slots(before, after, survey)

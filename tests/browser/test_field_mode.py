@@ -143,7 +143,7 @@ def test_two_windows_that_upload_lose_nothing_and_draw_no_upload_twice(
     assert len(tablet.uploads) > 3
 
 
-def test_pictures_are_on_the_tablet_before_anybody_is_asked(field_site, between, tablet):
+def test_pictures_are_on_the_tablet_before_anybody_is_asked(field_site, network, tablet):
     sha256 = add_picture(field_site.store, webp())
     text = PETS.replace("CAT", sha256)
     survey = field_site.publish_as("pets", f'kiosk = true\nfield_until = "{LATER}"\n{text}')
@@ -157,7 +157,7 @@ def test_pictures_are_on_the_tablet_before_anybody_is_asked(field_site, between,
     press(page, "Try again")
     press(page, "Prepare this tablet")
     heading(page, "Pets")
-    between.mode = "off"
+    network.mode = "off"
     tablet.restart()
     press(tablet.page, "Start")
     image = tablet.page.get_by_role("img", name="A grey cat")

@@ -152,7 +152,7 @@ def test_an_unreadable_draft_breaks_no_other_page(ada, store, damaged):
     assert ada.get(f"/research/drafts/{whole.slug}/bank").status_code == 200
     page = ada.get(f"/research/drafts/{broken.slug}")
     assert page.status_code == 503
-    assert "damaged, or a newer version of the program wrote it" in page.text
+    assert "damaged, or a newer version of the program saved it" in page.text
 
 
 def test_search_filter_sort_and_pages_are_addresses(ada, store):

@@ -2,7 +2,6 @@
  * A survey's definition: parsed, identified by its hash, and checked against fixed limits.
  */
 
-import { questions } from "./answers.js";
 import { DefinitionError, ensure } from "./definition-error.js";
 import { checkStructure, ensureKnownKeys } from "./definition-structure.js";
 import { tickWeights } from "./half-space.js";
@@ -177,7 +176,7 @@ function shareChannels() {
 
 /** @param {Definition} definition */
 function checkLimits(definition) {
-  for (const { channel, joint } of questions(definition)) {
+  for (const { channel, joint } of definition.pages.flatMap((page) => page.questions)) {
     checkTruthProbability(channel);
     checkRatio(ratio(joint?.channel ?? channel), LIMITS.ratio);
   }

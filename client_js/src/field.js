@@ -396,7 +396,7 @@ function monthField(context, grid, { first, last, min, max }) {
   const isYear = grid.step >= KEPT.year;
   const example = isYear ? max.slice(0, 4) : `${Number(max.slice(5, 7))}/${max.slice(0, 4)}`;
   return entryField(context, grid, {
-    attributes: { type: "text", inputmode: isYear ? "numeric" : "text", class: "entry month" },
+    attributes: { type: "text", inputmode: isYear ? "numeric" : "text", class: "entry" },
     hint: [say(isYear ? "field.year" : "field.month", { first, last, example })],
     write: (index) => {
       const [year, month] = isoDay(grid, index).split("-");

@@ -27,23 +27,40 @@ import { answerTexts } from "./field.js";
  * @param {AnswersShown} context
  * @param {Question} question
  * @param {"text" | "help"} name
- * @returns {Child[]}
+ * @param {(definition: Definition, answer: string) => Child} [quote]
+ * @param {(text: string) => Child[]} [isolate]
  */
-export function filledText(context, question, name) {
+export function filledText(context, question, name, quote = quoted, isolate = isolatedNumbers) {
   const template = question.piped?.[name];
   const parts = template === undefined ? [question[name]] : parsePiped(template);
   return parts.flatMap((part) =>
-    typeof part === "string" ? isolatedNumbers(part) : [answerOr(context, part)],
+    typeof part === "string" ? isolate(part) : [answerOr(context, part, quote)],
   );
 }
 
-/** @param {AnswersShown} context @param {Placeholder} placeholder @returns {Child} */
-function answerOr({ definition, pages, answerTo }, { source, fallback }) {
+/**
+ * Return the same without elements, for what is read aloud and for names of buttons.
+ *
+ * @param {AnswersShown} context
+ * @param {Question} question
+ * @param {"text" | "help"} name
+ */
+export function filledWords(context, question, name) {
+  const quote = (/** @type {Definition} */ _, /** @type {string} */ answer) => answer;
+  return filledText(context, question, name, quote, (text) => [text]).join("");
+}
+
+/**
+ * @param {AnswersShown} context
+ * @param {Placeholder} placeholder
+ * @param {(definition: Definition, answer: string) => Child} quote
+ */
+function answerOr({ definition, pages, answerTo }, { source, fallback }, quote) {
   // A question that is hidden or was not drawn is on no page.
   const question = questions({ pages }).find(({ id }) => id === source);
   const answer = question && answerTo(source);
   if (!question || answer === undefined || isEmptyAnswer(question, answer)) return fallback;
-  return quoted(definition, answerTexts(question, answer, definition.language).join(", "));
+  return quote(definition, answerTexts(question, answer, definition.language).join(", "));
 }
 
 /** Whether an answer is an option for no answer. @param {Question} question @param {Answer} answer */

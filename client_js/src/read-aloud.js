@@ -4,11 +4,12 @@
  */
 
 import { button, element } from "./dom.js";
+import { filledWords } from "./piped-text.js";
 import { say } from "./texts.js";
 
 /**
- * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./view-questions.js").PageContext} PageContext
  */
 
 /** Stops the current reading. @type {() => void} */
@@ -23,22 +24,21 @@ export function stopReading() {
  * Return a button that reads a page of questions aloud, hidden while the device has no voice of its own
  * for the language; [] if the browser cannot speak.
  *
- * @param {Definition} definition
- * @param {readonly Question[]} questions
- * @param {(question: string) => readonly number[] | undefined} orderOf  the order of shuffled options
+ * @param {PageContext} context
  * @returns {HTMLElement[]}
  */
-export function readAloud(definition, questions, orderOf) {
+export function readAloud(context) {
   const { speechSynthesis: speech, SpeechSynthesisUtterance: Utterance } = window;
   if (!speech) return [];
-  const { language, untranslated } = definition;
+  const { pages, at } = context;
+  const { language, untranslated } = context.definition;
   let isReading = false;
 
   function start() {
     isReading = true;
-    const spoken = questions.flatMap((question) => textsOf(question, orderOf(question.id)));
-    const utterances = spoken.map((text) => {
-      const utterance = new Utterance(text);
+    const spoken = pages[at].questions.flatMap((question) => textsOf(context, question));
+    const utterances = spoken.map(([text, words]) => {
+      const utterance = new Utterance(words);
       // Read an untranslated text in the language in which it was written.
       const own = localVoice(speech, untranslated.get(text) ?? language);
       utterance.voice = own ?? localVoice(speech, language);
@@ -90,16 +90,21 @@ function localVoice(speech, language) {
 }
 
 /**
- * Return the texts of a question to read aloud, in order.
+ * Return the texts of a question to read aloud, in order, each with the words that this person sees.
  *
+ * @param {PageContext} context
  * @param {Question} question
- * @param {readonly number[] | undefined} order
  */
-function textsOf({ text, help, options, slider }, order) {
-  const labels = (order ?? options.map((_, i) => i)).flatMap((at) => {
+function textsOf(context, question) {
+  const { id, text, help, options, slider } = question;
+  const labels = (context.orderOf(id) ?? options.map((_, i) => i)).flatMap((at) => {
     const { label, picture } = options[at];
     return picture && picture.alt !== label ? [picture.alt, label] : [label];
   });
   const ends = slider ? [slider.low, slider.high] : [];
-  return [text, help, ...ends, ...labels].filter((part) => part !== "");
+  return [
+    [text, filledWords(context, question, "text")],
+    [help, filledWords(context, question, "help")],
+    ...[...ends, ...labels].map((part) => [part, part]),
+  ].filter(([part]) => part !== "");
 }

@@ -131,7 +131,7 @@ export function sentView({ definition, body, durable, earlier, onRemove, onNext,
 function memorySection(memory) {
   return element(
     "section",
-    { class: "passage memory", "aria-labelledby": "memory-heading" },
+    { class: "passage", "aria-labelledby": "memory-heading" },
     element("h2", { id: "memory-heading" }, say("memory.heading")),
     ...memoryChoice(memory),
   );
@@ -367,6 +367,7 @@ function reportedList(definition, body) {
           element(
             "div",
             {},
+            // Without the earlier answers that it contained: they were cleared when the report was made.
             surveyElement("dt", definition, question.text),
             ...codeDescription(definition, question, codes[i], boundIn(allBounds, question.id)),
           ),

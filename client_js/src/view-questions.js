@@ -17,7 +17,7 @@ import {
 } from "./dom.js";
 import { answerTexts, createField, errorShower } from "./field.js";
 import { createMatrix } from "./field-matrix.js";
-import { filledText } from "./piped-text.js";
+import { filledText, filledWords } from "./piped-text.js";
 import { partProtection, questionWarning, totalProtection, wholeReport } from "./privacy-label.js";
 import { boundIn, bounds, groupBounds, totalRatio } from "./privacy-loss.js";
 import { readAloud } from "./read-aloud.js";
@@ -82,7 +82,7 @@ export function questionView(context) {
   content.append(
     top(context),
     ...pageHeading(context),
-    ...readAloud(definition, pages[at].questions, context.orderOf),
+    ...readAloud(context),
     ...parts.map((part) => part.group),
     button(say(context.fromReview ? "question.toReview" : "question.next"), onContinue),
     protection(definition, pages[at].questions),
@@ -373,7 +373,7 @@ function row(context, question, allBounds) {
       { class: "change" },
       button(say("review.change"), () => onChange(question.id), {
         class: "link",
-        "aria-label": say("review.changeOf", { question: question.text }),
+        "aria-label": say("review.changeOf", { question: filledWords(context, question, "text") }),
       }),
     ),
   );

@@ -123,8 +123,8 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "answers in a database": Malicious(
             "view-questions.js",
-            "const questions = pages.flatMap",
-            "indexedDB.open('answers'); const questions = pages.flatMap",
+            "const allBounds = bounds(questions",
+            "indexedDB.open('answers'); const allBounds = bounds(questions",
             "indexedDB",
         ),
         "a memory of one survey": Malicious(
@@ -135,8 +135,8 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "answers in the browser's cache": Malicious(
             "view-questions.js",
-            "const questions = pages.flatMap",
-            "caches.open('answers'); const questions = pages.flatMap",
+            "const allBounds = bounds(questions",
+            "caches.open('answers'); const allBounds = bounds(questions",
             "caches",
         ),
     },
@@ -252,8 +252,8 @@ LISTED: dict[str, dict[str, Malicious]] = {
         ),
         "a frame for each answer": Malicious(
             "view-questions.js",
-            "const questions = pages.flatMap",
-            "requestAnimationFrame(onSend); const questions = pages.flatMap",
+            "const allBounds = bounds(questions",
+            "requestAnimationFrame(onSend); const allBounds = bounds(questions",
             "requestAnimationFrame",
         ),
     },

@@ -268,8 +268,8 @@ BROKEN_READING = {
     "no limits": Mutant("definition.js", "if (value > limit) throw", "if (false) throw", "two"),
     "limits of the first question only": Mutant(
         "definition.js",
-        "of questions(definition)) {\n    checkTruthProbability",
-        "of questions(definition).slice(0, 1)) {\n    checkTruthProbability",
+        f"of {ALL_QUESTIONS}) {{\n    checkTruthProbability",
+        f"of {ALL_QUESTIONS}.slice(0, 1)) {{\n    checkTruthProbability",
         "two",
     ),
     "no limit for the total": Mutant(

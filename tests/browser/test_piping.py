@@ -43,7 +43,9 @@ def test_the_label_and_the_number_of_earlier_answers_stand_in_later_texts_and_th
     page.get_by_label("Idioma").select_option("en")
     for _ in range(2):
         press(page, "Continue")
-    expect(review(page, "travel")).to_contain_text("to the factory {one way}?")
+    text = "How long do you travel to the factory {one way}?"
+    expect(review(page, "travel")).to_contain_text(text)
+    expect(review(page, "travel").get_by_role("button")).to_have_accessible_name(f"Change: {text}")
 
 
 def test_without_an_answer_the_text_has_the_researchers_own_words(site, device):

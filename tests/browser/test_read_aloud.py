@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.respondent import choose, heading, press
+from tests.browser.respondent import choose, entry, heading, press
+from tests.surveys import PIPED
 
 pytestmark = pytest.mark.web
 
@@ -86,6 +87,21 @@ def test_question_help_and_options_are_read_by_the_devices_own_voice_when_asked(
     box = toggle(page).bounding_box()
     assert box
     assert box["height"] >= 44
+
+
+def test_texts_are_read_with_the_earlier_answers_that_they_contain(site, device):
+    device.context.add_init_script(FAKE % VOICES)
+    page = device.open(site.link(site.publish(PIPED)))
+    press(page, "Start")
+    choose(page, "the factory")
+    entry(page).fill("38")
+    press(page, "Continue")
+    heading(page, "Questions 3 to 4")
+    toggle(page).tap()
+    assert [line.partition(": ")[2] for line in spoken(page)[1:3]] == [
+        "How long do you travel to the factory {one way}?",
+        "You work 38 hours.",
+    ]
 
 
 def test_reading_stops_when_pressed_again_and_on_every_way_from_the_page(site, new_device):

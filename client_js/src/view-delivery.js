@@ -239,8 +239,10 @@ export function refusedView({ definition, entry, durable, earlier, onTryAgain, o
     definition,
     ...earlierNotice(earlier),
     paragraph(refusalSentence(status, name), "notice"),
-    paragraph(say(durable ? "refused.kept" : "refused.keptHere") + gap() + say("waiting.same")),
-    ...(HOPELESS.includes(name) ? [] : [button(say("refused.again"), onTryAgain)]),
+    paragraph(say(durable ? "refused.kept" : "refused.keptHere")),
+    ...(HOPELESS.includes(name)
+      ? []
+      : [paragraph(say("waiting.same")), button(say("refused.again"), onTryAgain)]),
     ...(durable ? [button(say("mark.remove"), onRemove, { class: "button second" })] : []),
     disclosure(say("refused.what"), ...whatWasSent(definition, body, say(warning))),
     ...helpAndContact(definition),

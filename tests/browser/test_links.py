@@ -86,6 +86,7 @@ def test_a_used_link_is_rejected_with_the_reason_and_the_report_stays(site, new_
     )
     # The server would reject it again.
     expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    expect(page.get_by_text("Each try sends")).to_have_count(0)
     assert site.store.n_pending(survey.key) == 1
 
 

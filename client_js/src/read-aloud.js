@@ -3,7 +3,7 @@
  * questions to its provider.
  */
 
-import { button } from "./dom.js";
+import { button, element } from "./dom.js";
 import { filledWords } from "./piped-text.js";
 import { say } from "./texts.js";
 
@@ -60,15 +60,15 @@ export function readAloud(context) {
     for (const utterance of utterances) if (utterance.voice) speech.speak(utterance);
   }
 
-  const press = () => (isReading ? stop() : start());
-  const toggle = button(say("read.start"), press, { class: "link read-aloud" });
+  const toggle = button(say("read.start"), () => (isReading ? stop() : start()), { class: "link" });
+  const place = element("div", { class: "read-aloud" }, toggle);
   const update = () => {
-    toggle.hidden = !localVoice(speech, language);
+    place.hidden = !localVoice(speech, language);
   };
   // Many browsers load their voices only on request.
   speech.onvoiceschanged = update;
   update();
-  return [toggle];
+  return [place];
 }
 
 /**

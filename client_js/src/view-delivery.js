@@ -131,7 +131,7 @@ export function sentView({ definition, body, durable, earlier, onRemove, onNext,
 function memorySection(memory) {
   return element(
     "section",
-    { class: "passage", "aria-labelledby": "memory-heading" },
+    { class: "passage memory", "aria-labelledby": "memory-heading" },
     element("h2", { id: "memory-heading" }, say("memory.heading")),
     ...memoryChoice(memory),
   );

@@ -89,7 +89,7 @@ export function addUpView({ definition, earlier, onContinue, onForget }) {
   const surveys = count("count.surveys", earlier.surveys);
   const content = element(
     "div",
-    { class: "view" },
+    { class: "view add-up" },
     heading(say("memory.warning")),
     element("p", {}, say("memory.before", { surveys })),
     ...totalProtection(definition, productOf([earlier.total, totalRatio(definition)])),

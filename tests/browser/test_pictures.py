@@ -161,7 +161,7 @@ def test_no_accessibility_rule_fails_before_and_after_an_answer(site, new_device
         for script in (AXE_SCRIPT, WITH_A_VOICE):
             device.context.add_init_script(script)
         page = opened(device, address)
-        page.locator(".read-aloud").wait_for()
+        page.locator(".read-aloud button").wait_for()
         assert page.evaluate(VIOLATIONS, RULES) == [], (language, look)
         page.locator(".step, .card").last.tap()
         assert page.evaluate(VIOLATIONS, RULES) == [], (language, look)

@@ -70,7 +70,7 @@ def spoken(page: Page) -> list[str]:
 
 
 def toggle(page: Page) -> Locator:
-    return page.locator(".read-aloud")
+    return page.locator(".read-aloud button")
 
 
 def test_question_help_and_options_are_read_by_the_devices_own_voice_when_asked(site, device):

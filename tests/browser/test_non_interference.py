@@ -174,15 +174,15 @@ def test_the_comparison_of_traces_detects_different_codes(site, new_device):
 # -- the comparison detects page modules that leak
 
 
-SENDING, ANSWERING = "onSend(answers,", "onAnswer(id, answer, rounded)"
+SENDING, ANSWERING = "onSend(answers,", "onAnswer(id, ...of)"
 
 LEAKS = {
     "the name of the window": ("visit.js", "window.name = answers.fell_asleep;", SENDING),
     "the storage": ("visit.js", "localStorage.setItem('t', JSON.stringify(answers));", SENDING),
     "an element": ("visit.js", "document.body.title = Object.values(answers).join();", SENDING),
     "a delay": ("visit.js", "setTimeout(() => {}, Object.values(answers)[0]);", SENDING),
-    "the address": ("view-questions.js", "history.replaceState(0, '', `?${answer}`),", ANSWERING),
-    "a request": ("view-questions.js", "new Image().src = `/favicon.ico?${answer}`,", ANSWERING),
+    "the address": ("view-questions.js", "history.replaceState(0, '', `?${of[0]}`),", ANSWERING),
+    "a request": ("view-questions.js", "new Image().src = `/favicon.ico?${of[0]}`,", ANSWERING),
 }
 """A module, the code that leaks an answer, and the code before which it runs."""
 

@@ -31,11 +31,11 @@ def test_500_reports_of_ten_days_arrive_exactly_once(field_site, network, field_
     expect(tablet.page.get_by_text("Answers of 500 people are waiting")).to_be_visible()
     for mode in ("cut", "busy", "half", "off"):
         network.mode = mode
-        assert "tries again by itself" in tablet.upload()
+        assert "will try again" in tablet.upload()
     # The network fails after some portions.
     network.uploads_left = 7
     network.mode = "on"
-    assert "tries again by itself" in tablet.upload()
+    assert "will try again" in tablet.upload()
     tablet.restart()
     network.uploads_left = None
     tablet.restart()

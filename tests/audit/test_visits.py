@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from survey.audit import visits
 from survey.audit.bundled_modules import unbundle
 from survey.audit.node import Node
 from survey.audit.visits import check_visits, with_translations
@@ -26,6 +29,14 @@ TRANSLATED = (
     surveys.CHOICES.replace('title = "', 'title.es = "Elegir"\ntitle.en = "', 1),
 )
 VISITS = 1
+
+FOUND = re.compile(
+    r'name === "([\w-]+)"'  # a view
+    r'|\.has\("(data-[\w-]+)"\)'  # a question, or an option of a ranking
+    r'|"class"\)[^=;]*=== "([\w ]+)"|includes\("([\w-]+)"\)'  # a button, or its section
+    r'|\? "([\w ]+)" : "([\w ]+)";'  # one of two buttons
+)
+"""The names by which the simulated respondent finds parts of the page."""
 
 ANSWERED = "parts.context.onAnswer("
 """The line of the client that runs when a ranking changes."""
@@ -60,6 +71,15 @@ def test_artificial_translations_have_all_texts_that_published_ones_have():
         published = json.loads(definition.canonical)["translations"]
         assert published
         assert shape(artificial) == shape(published), definition.title
+
+
+def test_the_client_names_every_part_that_the_simulated_respondent_looks_for():
+    script = Path(visits.__file__).with_name("device.js").read_text()
+    respondent = script.partition("const viewName")[2].partition("const markup")[0]
+    names = {name for match in FOUND.findall(respondent) for name in match if name}
+    assert {"add-up", "review", "memory", "link", "button second", "data-option"} <= names
+    texts = b" ".join(source_files().values()).decode()
+    assert [name for name in sorted(names) if not re.search(rf'[" ]{name}"', texts)] == []
 
 
 @pytest.mark.web

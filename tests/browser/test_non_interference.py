@@ -197,6 +197,11 @@ def altered_client(module: str, leak: str, place: str) -> Client:
     return Client.from_sources({**source_files(), module: changed.encode()})
 
 
+@pytest.mark.parametrize("leak", LEAKS)
+def test_the_client_has_the_place_of_each_leak(leak):
+    assert altered_client(*LEAKS[leak]).served != Client.load().served
+
+
 def serve_altered(device: Device, client: Client) -> Device:
     """Let a device load this client instead of the server's."""
 

@@ -72,7 +72,7 @@ export function questionView(context) {
   const onContinue = () => {
     const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
     const gaps = context.onContinue(new Set(wrong.map(({ question }) => question.id)));
-    showGaps(definition, content, fieldsets, gaps);
+    showGaps(context, content, fieldsets, gaps);
   };
   for (const { field } of fieldsets) {
     field.entry?.addEventListener("keydown", ({ key }) => {
@@ -239,12 +239,12 @@ function protection(definition, pageQuestions) {
 /**
  * Show what is missing, at the top of the page and beside each field; the list at the top gets focus.
  *
- * @param {Definition} definition
+ * @param {PageContext} context
  * @param {HTMLElement} content
  * @param {Fieldset[]} fieldsets
  * @param {Gap[]} gaps
  */
-function showGaps(definition, content, fieldsets, gaps) {
+function showGaps(context, content, fieldsets, gaps) {
   if (!content.isConnected) return;
   content.querySelector(".error-summary")?.remove();
   const results = fieldsets.map((part) => ({
@@ -252,10 +252,10 @@ function showGaps(definition, content, fieldsets, gaps) {
     gap: gaps.find(({ question }) => question === part.question),
   }));
   for (const { part, gap } of results) {
-    part.showError(gap ? besideField(definition, part, gap) : [], gap?.optOut === "");
+    part.showError(gap ? besideField(context.definition, part, gap) : [], gap?.optOut === "");
   }
   const found = results.flatMap(({ part, gap }) => (gap ? [{ part, gap }] : []));
-  const summary = gapSummary(definition, found);
+  const summary = gapSummary(context, found);
   content.querySelector(".top")?.after(summary);
   summary.focus({ preventScroll: true });
   // Show the beginning of a list that is longer than the screen.
@@ -269,9 +269,11 @@ function besideField(definition, { field }, { optOut }) {
   return [say(field.entry ? "question.missingEntryHere" : "question.missingHere")];
 }
 
-/** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
-function inSummary(definition, { field }, { question: { text }, optOut }) {
-  const question = quoted(definition, text);
+/** @param {PageContext} context @param {Fieldset} part @param {Gap} gap */
+function inSummary(context, { field }, { question: asked, optOut }) {
+  const { definition } = context;
+  const text = filledText(context, asked, "text");
+  const question = element("bdi", surveyText(definition, asked.text), ...text);
   const problem = field.problem();
   if (problem !== "") return pieces("question.wrong", { question, problem });
   if (optOut === "") {
@@ -283,13 +285,13 @@ function inSummary(definition, { field }, { question: { text }, optOut }) {
 /**
  * Create the summary of a page's gaps: an error, or a calm note if all of them may remain empty.
  *
- * @param {Definition} definition
+ * @param {PageContext} context
  * @param {{part: Fieldset, gap: Gap}[]} gaps
  */
-function gapSummary(definition, gaps) {
+function gapSummary(context, gaps) {
   const isWrong = gaps.some(({ gap }) => gap.optOut === "");
   const name = isWrong ? "error-summary" : "error-summary calm";
-  const items = gaps.map((of) => summaryItem(definition, of.part, of.gap));
+  const items = gaps.map((of) => summaryItem(context, of.part, of.gap));
   const title = say(isWrong ? "question.errorHeading" : "question.nudgeHeading");
   return element(
     "div",
@@ -300,13 +302,13 @@ function gapSummary(definition, gaps) {
   );
 }
 
-/** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
-function summaryItem(definition, part, gap) {
+/** @param {PageContext} context @param {Fieldset} part @param {Gap} gap */
+function summaryItem(context, part, gap) {
   // A button, because a link to "#..." would overwrite the definition's hash in the address.
   part.gapItem = element(
     "li",
     {},
-    button(inSummary(definition, part, gap), () => part.field.first.focus(), { class: "link" }),
+    button(inSummary(context, part, gap), () => part.field.first.focus(), { class: "link" }),
   );
   return part.gapItem;
 }

@@ -55,7 +55,7 @@ export function createVisit({
   let nudged = new Set();
   /** Questions whose answer differs from what was typed. @type {Set<string>} */
   let rounded = new Set();
-  /** What to show again of answers that are not complete. @type {Map<string, Answer | undefined>} */
+  /** Answers that are not complete, for every question that the person has touched. @type {Map<string, Answer | undefined>} */
   let begun = new Map();
   /** @type {Drawn | undefined} */
   let drawn;
@@ -205,9 +205,9 @@ export function createVisit({
     }
   }
 
-  /** Whether leaving the page would lose answers. */
+  /** Whether the person has entered anything, complete or not, that leaving the page would lose. */
   function hasAnswers() {
-    return Object.keys(answers).length > 0;
+    return begun.size > 0;
   }
 
   /** End the visit without a report; its answers are gone. */

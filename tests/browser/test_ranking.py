@@ -75,6 +75,15 @@ def test_a_ranking_is_answered_changed_and_sent_by_keyboard(page: Page) -> None:
     wait_sent(page)
 
 
+def test_the_browser_asks_before_a_ranking_that_is_not_complete_is_lost(page: Page, device) -> None:
+    page.reload()
+    assert device.warnings == 0
+    press(page, "Start")
+    page.get_by_role("button", name="Colleagues").tap()
+    page.reload()
+    assert device.warnings == 1
+
+
 def test_a_long_word_of_a_placed_option_gets_a_hyphen_of_its_language(page: Page) -> None:
     page.get_by_role("button", name="Colleagues").tap()
     label = page.locator(".placed bdi")

@@ -3,8 +3,8 @@
  */
 
 import { isEntered, RANKING } from "./answers.js";
-import { ensureAtMost, LIMITS } from "./definition.js";
 import { DefinitionError, ensure, isInteger } from "./definition-error.js";
+import { tickWeights } from "./half-space.js";
 import { ratio } from "./privacy-loss.js";
 import { factorial } from "./ranking.js";
 import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-table.js";
@@ -15,6 +15,9 @@ import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-tabl
  */
 
 const MAX_WEIGHT_TOTAL = 2n ** 32n;
+
+/** The largest truth probability in per cent; no definition can raise it. */
+const MAX_PERCENT = 99n;
 
 export const MAX_OPTIONS = 10_000;
 
@@ -66,7 +69,7 @@ function checkSet({ k, d, T, L }) {
   ensure(isInteger(k, 2, MAX_OPTIONS));
   ensure(isInteger(d, 1, k - 1));
   checkWeights(T, L);
-  ensureDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L));
+  checkTruthProbability(BigInt(d) * BigInt(T), BigInt(k - d) * BigInt(L));
 }
 
 /** @param {any} channel */
@@ -74,7 +77,7 @@ function checkBits({ m, s, alone, sampled, T, L }) {
   checkTickChannel(m, s, alone, MAX_BITS);
   ensure(isInteger(sampled, 1, m));
   checkWeights(T, L);
-  ensureDrawable(BigInt(T) + BigInt(L));
+  checkTruthProbability(BigInt(T), BigInt(L));
 }
 
 /** @param {any} channel */
@@ -87,6 +90,8 @@ function checkHalfSpace(channel) {
   const { numerator, denominator } = ratio(channel);
   // Reports near the truth must be the most likely ones.
   ensure(numerator > denominator);
+  const { ownWeight, totalWeight } = tickWeights(channel);
+  ensureAtMost(100n * ownWeight, MAX_PERCENT * totalWeight);
 }
 
 /** @param {any} m @param {any} s @param {any} alone @param {number} maximum */
@@ -131,7 +136,7 @@ function checkRow(row, maxima, sum) {
   }
   ensure(smallest >= 1);
   ensure(BigInt(total) === sum);
-  ensureAtMost(100n * BigInt(likeliest), LIMITS.percent * sum);
+  ensureAtMost(100n * BigInt(likeliest), MAX_PERCENT * sum);
 }
 
 /**
@@ -227,6 +232,17 @@ function listTotal(list) {
 function checkWeights(T, L) {
   ensure([T, L].every(Number.isSafeInteger));
   ensure(T > L && L >= 1);
+}
+
+/** Check the weights of the reports with the truth, and of the others. @param {bigint} own @param {bigint} other */
+function checkTruthProbability(own, other) {
+  ensureDrawable(own + other);
+  ensureAtMost(100n * own, MAX_PERCENT * (own + other));
+}
+
+/** @param {bigint} value @param {bigint} limit */
+export function ensureAtMost(value, limit) {
+  if (value > limit) throw new DefinitionError("too_weak");
 }
 
 /** @param {bigint} total */

@@ -2,9 +2,9 @@
  * A survey's definition: parsed, identified by its hash, and checked against fixed limits.
  */
 
+import { ensureAtMost } from "./definition-channels.js";
 import { DefinitionError, ensure } from "./definition-error.js";
 import { checkStructure, ensureKnownKeys } from "./definition-structure.js";
-import { tickWeights } from "./half-space.js";
 import { ratio, totalRatio } from "./privacy-loss.js";
 import { checkRoom } from "./report.js";
 
@@ -61,12 +61,11 @@ const DEFAULTS = {
 const FORMATS = [1, 2];
 
 /**
- * Limits that no definition can raise: p <= .99; e^epsilon <= e^12 per question and e^20 in total.
+ * Limits that no definition can raise: e^epsilon <= e^12 per question and e^20 in total.
  *
  * e^12 and e^20 have 60 digits, rounded down: no fraction of weights that fit a word lies between.
  */
-export const LIMITS = {
-  percent: 99n,
+const LIMITS = {
   ratio: {
     numerator: 162754_791419003920808005204898486783170209284478720770443556n,
     denominator: 10n ** 54n,
@@ -177,7 +176,6 @@ function shareChannels() {
 /** @param {Definition} definition */
 function checkLimits(definition) {
   for (const { channel, joint } of definition.pages.flatMap((page) => page.questions)) {
-    checkTruthProbability(channel);
     checkRatio(ratio(joint?.channel ?? channel), LIMITS.ratio);
   }
   checkRatio(totalRatio(definition), LIMITS.totalRatio);
@@ -186,31 +184,6 @@ function checkLimits(definition) {
 /** @param {Ratio} ratio @param {Ratio} limit */
 function checkRatio({ numerator, denominator }, limit) {
   ensureAtMost(numerator * limit.denominator, limit.numerator * denominator);
-}
-
-/**
- * Refuse a channel that reports the truth more than 99 times in 100. The rows of weight tables have
- * been checked with the channel.
- *
- * @param {Channel} channel
- */
-function checkTruthProbability(channel) {
-  if (channel.kind === "weight_table") return;
-  if (channel.kind === "half_space") {
-    const { ownWeight, totalWeight } = tickWeights(channel);
-    ensureAtMost(100n * ownWeight, LIMITS.percent * totalWeight);
-    return;
-  }
-  const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
-  const isBits = channel.kind === "bit_vector";
-  const [k, d] = isBits ? [2n, 1n] : [BigInt(channel.k), BigInt(channel.d)];
-  const total = d * T + (k - d) * L;
-  ensureAtMost(100n * d * T, LIMITS.percent * total);
-}
-
-/** @param {bigint} value @param {bigint} limit */
-export function ensureAtMost(value, limit) {
-  if (value > limit) throw new DefinitionError("too_weak");
 }
 
 /**

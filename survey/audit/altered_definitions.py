@@ -181,12 +181,16 @@ def _attempt(name: str, form: Form, content: list[Form], reason: Reason) -> Atte
     return Attempt(name, canonical_json(content_form).decode("utf-8"), reason)
 
 
+EPSILON_12 = (162_754_791, 162_754_792)
+"""Weights of the truth on both sides of epsilon 12, if each other report has the weight 1,000."""
+
+
 def _at_maximums() -> Iterator[tuple[str, list[Form], Reason]]:
     """Yield definitions at and above each maximum: p = .99, epsilon 12 per question, 20 in total.
 
     e^12 = 162,754.79..., e^20 = 485,165,195.4..., 3^18 = 387,420,489.
     """
-    coin = choice(2, 3, 1)
+    coin, strong, weak = choice(2, 3, 1), *(choice(2000, T, 1000) for T in EPSILON_12)
     pairs: Mapping[str, tuple[list[Form], list[Form]]] = {
         "p": ([choice(2, 99, 1)], [choice(2, 99 * 10**7 + 1, 10**7)]),
         "p of a bit": ([ticks(99, 1)], [ticks(100, 1)]),
@@ -196,7 +200,8 @@ def _at_maximums() -> Iterator[tuple[str, list[Form], Reason]]:
             [half_space(32, 27, 46_011, 5_000)],
             [half_space(32, 27, 46_012, 5_000)],
         ),
-        "epsilon": ([choice(2000, 162_754_791, 1000)], [choice(2000, 162_754_792, 1000)]),
+        "epsilon": ([strong], [weak]),
+        "epsilon of the second question": ([coin, strong], [coin, weak]),
         "epsilon of all": ([coin] * 18, [coin] * 19),
     }
     for name, (allowed, too_weak) in pairs.items():

@@ -265,11 +265,13 @@ BROKEN_READING = {
         "two",
     ),
     # Built-in limits are missing
-    "no limits": Mutant("definition.js", "if (value > limit) throw", "if (false) throw", "two"),
+    "no limits": Mutant(
+        "definition-channels.js", "if (value > limit) throw", "if (false) throw", "two"
+    ),
     "limits of the first question only": Mutant(
         "definition.js",
-        f"of {ALL_QUESTIONS}) {{\n    checkTruthProbability",
-        f"of {ALL_QUESTIONS}.slice(0, 1)) {{\n    checkTruthProbability",
+        f"of {ALL_QUESTIONS}) {{\n    checkRatio",
+        f"of {ALL_QUESTIONS}.slice(0, 1)) {{\n    checkRatio",
         "two",
     ),
     "no limit for the total": Mutant(

@@ -380,9 +380,12 @@ def test_client_and_server_call_protection_weak_above_the_same_factors():
 
 
 def test_the_client_has_the_same_ceilings_built_in():
-    source = (ROOT / "client_js/src/definition.js").read_text(encoding="utf-8")
+    channels, source = (
+        (ROOT / f"client_js/src/{name}.js").read_text(encoding="utf-8")
+        for name in ("definition-channels", "definition")
+    )
     assert Fraction(99, 100) == MAX_TRUTH_PROBABILITY
-    assert "percent: 99n" in source
+    assert "MAX_PERCENT = 99n;" in channels
     # e^12 and e^20 with as many digits as the client has, rounded down.
     for epsilon, digits in ((12, 54), (20, 51)):
         with localcontext(prec=90):

@@ -110,7 +110,7 @@ def test_every_documented_survey_has_an_odds_factor_of_at_most_20():
 
 def test_the_readme_lists_every_question_type_and_mechanism():
     for heading, expected in (
-        ("### Types of question", set(WRITTEN_KINDS)),
+        ("### Question types", set(WRITTEN_KINDS)),
         ("### Mechanisms", set(DESIGNS)),
     ):
         section = README.split(heading)[1].split("\n#")[0]

@@ -28,7 +28,7 @@ def test_500_reports_of_ten_days_arrive_exactly_once(field_site, network, field_
         for _ in range(PEOPLE_PER_DAY):
             tablet.interview()
     tablet.open_desk()
-    expect(tablet.page.get_by_text("Answers of 500 people are waiting")).to_be_visible()
+    expect(tablet.page.get_by_text("Answers from 500 people are waiting")).to_be_visible()
     for mode in ("cut", "busy", "half", "off"):
         network.mode = mode
         assert "will try again" in tablet.upload()

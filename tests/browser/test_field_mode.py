@@ -29,8 +29,8 @@ def survey(field_survey):
 
 
 def waiting(page, n):
-    words = {0: "No answers are waiting", 1: "Answers of 1 person are waiting"}
-    expect(page.get_by_text(words.get(n, f"Answers of {n} people are waiting"))).to_be_visible()
+    words = {0: "No answers are waiting", 1: "Answers from 1 person are waiting"}
+    expect(page.get_by_text(words.get(n, f"Answers from {n} people are waiting"))).to_be_visible()
 
 
 @pytest.mark.security
@@ -563,7 +563,7 @@ def test_another_survey_on_the_same_tablet_leaves_the_queue_and_the_files_alone(
     assert (after["boxes"], after["caches"]) == (before["boxes"], before["caches"])
     another = field_site.publish(f'kiosk = true\nfield_until = "{LATER}"\n{SMALL}')
     tablet.page.goto(tablet.link(another))
-    expect(tablet.page.get_by_text("You opened the link of another survey")).to_be_visible()
+    expect(tablet.page.get_by_text("You opened the link to another survey")).to_be_visible()
     waiting(tablet.page, 1)
 
 

@@ -38,7 +38,7 @@ joint = true
 def test_the_page_states_the_joint_factor_and_sends_one_option_per_question(site, device):
     survey = site.publish(PAIR)
     page = device.open(site.link(survey))
-    label = page.get_by_text("Some answers share one throw of the dice.").first
+    label = page.get_by_text("Some answers share one roll of the dice.").first
     expect(label).to_be_attached()
     expect(page.get_by_text("by a factor of at most 18").first).to_be_attached()
     answer(page, ["Yes", "Never"])

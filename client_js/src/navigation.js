@@ -12,6 +12,12 @@
  */
 
 /**
+ * Maximum number of entries after the start page. Browsers keep 50 entries in a tab and drop the oldest,
+ * so a visit with more could not be left.
+ */
+const MAX_ENTRIES = 40;
+
+/**
  * Create the navigation of one visit.
  *
  * @param {Pick<Window, "addEventListener">} window
@@ -20,6 +26,8 @@
 export function createNavigation(window, history) {
   /** The functions that show the steps of the visit; the start page is first. @type {(() => void)[]} */
   let steps = [];
+  /** The step on the screen. Those after the last entry have none, so a phone's Back button skips them. */
+  let at = 0;
   let capacity = () => 0;
   let arrived = () => {};
   const depth = () => {
@@ -29,7 +37,8 @@ export function createNavigation(window, history) {
 
   window.addEventListener("popstate", () => {
     arrived();
-    steps[depth()]?.();
+    at = depth();
+    steps[at]?.();
   });
 
   /**
@@ -39,7 +48,8 @@ export function createNavigation(window, history) {
   function unwind(/** @type {() => void} */ act) {
     steps = [];
     if (depth() === 0) return act();
-    while (depth() < capacity()) history.pushState(depth() + 1, "");
+    const last = Math.min(capacity(), MAX_ENTRIES);
+    for (at = depth() + 1; at <= last; at += 1) history.pushState(at, "");
     arrived = () => {
       arrived = () => {};
       act();
@@ -63,16 +73,20 @@ export function createNavigation(window, history) {
       });
     },
 
-    /** Show the next step; drop later steps from which the person went back. @param {() => void} show */
+    /** Show the next step. @param {() => void} show */
     forward(show) {
-      const next = depth() + 1;
-      steps = [...steps.slice(0, next), show];
-      history.pushState(next, "");
+      at += 1;
+      steps[at] = show;
+      if (at <= MAX_ENTRIES) history.pushState(at, "");
       show();
     },
 
     /** Show the previous step, like a phone's Back button. */
-    back: () => history.go(-1),
+    back() {
+      if (at <= MAX_ENTRIES) return history.go(-1);
+      at -= 1;
+      steps[at]();
+    },
 
     unwind,
   };

@@ -17,7 +17,7 @@ const FORBIDDEN = {
   "code from text": /\beval\b|\bnew Function\b/,
   "a form": /["']form["']|FormData|\.submit\(/,
   "a cookie, session storage, or a page of the history with an address or an answer":
-    /cookie(?!\.")|sessionStorage|history\.(?!replaceState\((null|\{ reloads)|state|go\(-|pushState\((next|depth\(\) \+ 1), ""\))/,
+    /cookie(?!\.")|sessionStorage|history\.(?!replaceState\((null|\{ reloads)|state|go\(-|pushState\(at, ""\))/,
   "a style attribute": /\.style\b|["']style["']/,
   "what Safari 15 lacks": /\.at\(|hasOwn\(|structuredClone|AbortSignal\.timeout|^await /m,
 };

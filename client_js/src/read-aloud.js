@@ -29,7 +29,8 @@ export function stopReading() {
  */
 export function readAloud(context) {
   const { speechSynthesis: speech, SpeechSynthesisUtterance: Utterance } = window;
-  if (!speech) return [];
+  // Android does not say which voices use the network.
+  if (!speech || /Android/.test(navigator.userAgent)) return [];
   const { pages, at } = context;
   const { language, untranslated } = context.definition;
   let isReading = false;
@@ -52,12 +53,16 @@ export function readAloud(context) {
       toggle.replaceChildren(say("read.start"));
     };
     const end = stop;
-    // The end of a stopped reading must not stop the next one.
-    utterances[utterances.length - 1].onend = () => stop === end && end();
+    // The end, or a late error, of a stopped reading must not stop the next one.
+    const onEnd = () => stop === end && end();
+    utterances[utterances.length - 1].onend = onEnd;
     toggle.replaceChildren(say("read.stop"));
     // The browser's queue may contain a reading of another page.
     speech.cancel();
-    for (const utterance of utterances) if (utterance.voice) speech.speak(utterance);
+    for (const utterance of utterances) {
+      utterance.onerror = onEnd;
+      if (utterance.voice) speech.speak(utterance);
+    }
   }
 
   const toggle = button(say("read.start"), () => (isReading ? stop() : start()), { class: "link" });
@@ -78,7 +83,9 @@ export function readAloud(context) {
  * @param {string} language
  */
 function localVoice(speech, language) {
-  const tagOf = (/** @type {string} */ tag) => tag.replace("_", "-").toLowerCase();
+  // Voices for simplified Chinese have the tag zh-CN.
+  const tagOf = (/** @type {string} */ tag) =>
+    tag.replace("_", "-").replace("Hans", "CN").toLowerCase();
   const wanted = tagOf(language);
   const voices = speech
     .getVoices()

@@ -104,6 +104,31 @@ def test_texts_are_read_with_the_earlier_answers_that_they_contain(site, device)
     ]
 
 
+def test_an_error_ends_the_reading_to_which_it_belongs_and_no_other(site, device):
+    page = opened(site, device)
+    toggle(page).tap()
+    page.evaluate("window.first = window.last")
+    toggle(page).tap()
+    toggle(page).tap()
+    page.evaluate("window.first.onerror()")
+    expect(toggle(page)).to_have_text("Stop reading")
+    page.evaluate("window.last.onerror()")
+    expect(toggle(page)).to_have_text("Read aloud")
+
+
+def test_simplified_chinese_is_read_by_a_voice_of_the_mainland(site, device):
+    tags = ("zh-HK", "zh-TW", "zh_CN")
+    voices = ",".join(f'{{name: "{tag}", lang: "{tag}", localService: true}}' for tag in tags)
+    device.context.add_init_script(FAKE % f"[{voices}]")
+    chinese = SURVEY.replace("en = ", '"zh-Hans" = ').replace(
+        'title = "', 'language = "zh-Hans"\ntitle = "'
+    )
+    page = device.open(site.link(site.publish(chinese)))
+    page.locator(".view.start > .button").tap()
+    toggle(page).tap()
+    assert spoken(page)[1].startswith("zh_CN, zh_CN:")
+
+
 def test_reading_stops_when_pressed_again_and_on_every_way_from_the_page(site, new_device):
     def again(page: Page) -> None:
         toggle(page).tap()
@@ -163,10 +188,18 @@ def test_the_button_appears_when_the_voices_have_loaded_and_nothing_is_stored(si
     assert (len(device.requests), page.evaluate("JSON.stringify({...localStorage})")) == before
 
 
-def test_without_speech_there_is_no_button(site, device):
-    device.context.add_init_script(
-        "Object.defineProperty(window, 'speechSynthesis', { value: undefined })"
-    )
+ANDROID = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/120.0.0.0 Mobile"
+NO_SPEECH = "Object.defineProperty(window, 'speechSynthesis', { value: undefined })"
+
+
+@pytest.mark.parametrize(
+    ("settings", "script"),
+    [({}, NO_SPEECH), ({"user_agent": ANDROID}, FAKE % VOICES)],
+    ids=["without speech", "Android"],
+)
+def test_a_browser_that_names_no_local_voices_has_no_button(site, new_device, settings, script):
+    device = new_device(**settings)
+    device.context.add_init_script(script)
     page = device.open(site.link(site.publish(SURVEY)))
     press(page, "Start")
     heading(page, HURT)

@@ -47,9 +47,9 @@ export function diceDemonstration(definition, getRandomValues) {
 }
 
 /**
- * Return the channel and the labels of the least protected question with two answers. Without one,
- * return a yes/no channel with the weights of the least protected question that sends answers or
- * ticks.
+ * Return the channel of the least protected question with two answers, with the labels of the
+ * demonstration's two answers and of the options for no answer. Without such a question, return a
+ * yes/no channel with the weights of the least protected question that sends answers or ticks.
  *
  * @param {Definition} definition
  * @returns {{channel: SubsetSelection, labels: Child[]} | null}
@@ -61,10 +61,12 @@ function demonstrationSource(definition) {
   if (candidates.length === 0) return null;
   const { question: weakest } = leastProtected(groupBounds(candidates.map((one) => [one])));
   const channel = /** @type {SubsetSelection} */ (weakest.channel);
-  if (binary.length > 0)
-    return { channel, labels: weakest.options.map(({ label }) => quoted(definition, label)) };
-  const { T, L } = channel;
   const labels = [say("dice.yes"), say("dice.no")];
+  const optOuts = weakest.options
+    .slice(labels.length)
+    .map(({ label }) => quoted(definition, label));
+  if (binary.length > 0) return { channel, labels: [...labels, ...optOuts] };
+  const { T, L } = channel;
   return { channel: { kind: "subset_selection", k: labels.length, d: 1, T, L }, labels };
 }
 

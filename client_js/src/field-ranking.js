@@ -31,7 +31,7 @@ export function rankingField(context, choiceRow, divider) {
     context,
     ranked,
     state: element("input", { type: "hidden", autocomplete: "off" }),
-    list: element("ol", { class: "ranked", "aria-label": say("field.ranked") }),
+    list: element("ol", { class: "ranked", tabindex: "-1", "aria-label": say("field.ranked") }),
     left: element("div", { class: "choices" }),
     status: element("p", { class: "rank-status", role: "status" }),
     noAnswers: question.options
@@ -55,7 +55,7 @@ export function rankingField(context, choiceRow, divider) {
     content: [parts.state, parts.list, parts.left, parts.status, ...instead],
     hint: [say("field.ranking")],
     get first() {
-      return parts.left.querySelector("button") ?? lastButton(parts);
+      return nextFocus(parts);
     },
     entry: null,
     problem: () => {
@@ -66,10 +66,13 @@ export function rankingField(context, choiceRow, divider) {
   };
 }
 
-/** @param {Parts} parts @returns {HTMLElement} */
-function lastButton({ list }) {
-  const buttons = list.querySelectorAll("button");
-  return buttons[buttons.length - 1];
+/**
+ * Return the next option to place, or the list: one press too many must not remove the last option.
+ *
+ * @param {Parts} parts
+ */
+function nextFocus({ left, list }) {
+  return left.querySelector("button") ?? list;
 }
 
 /** Return the options placed so far, from the first place on. @param {Parts} parts */
@@ -111,9 +114,10 @@ function optionButton(parts, option) {
     const placed = [...before, option];
     const left = rankingAt(parts.ranked, 0).filter((other) => !placed.includes(other));
     // The only option left gets the last place.
-    change(parts, left.length === 1 ? [...placed, left[0]] : placed);
-    announce(parts, option, before.length);
-    (parts.left.querySelector("button") ?? lastButton(parts)).focus();
+    const last = left.length === 1 ? left : [];
+    change(parts, [...placed, ...last]);
+    announce(parts, [option, ...last], before.length);
+    nextFocus(parts).focus();
   };
   const label = quoted(definition, labelOf(parts, option));
   return button(label, press, { class: "rank-option", "data-option": String(option) });
@@ -159,7 +163,7 @@ function move(parts, option, from, to) {
   if (to < 0 || to >= placed.length) return;
   placed.splice(to, 0, ...placed.splice(from, 1));
   change(parts, placed);
-  announce(parts, option, to);
+  announce(parts, [option], to);
   // The pressed button moved with its row.
   const buttons = parts.list.children[to].querySelectorAll("button");
   buttons[to < from ? 0 : 1].focus();
@@ -177,13 +181,13 @@ function remove(parts, option) {
   returned?.focus();
 }
 
-/** Tell screen readers the new place of an option. @param {Parts} parts @param {number} option @param {number} at */
-function announce({ context, ranked, status }, option, at) {
-  const { definition, question } = context;
-  const label = quoted(definition, question.options[option].label);
-  status.replaceChildren(
-    ...pieces("field.rankPlaced", { option: label, place: at + 1, of: ranked }),
-  );
+/** Tell screen readers the new places of options, the first at `at`. @param {Parts} parts @param {number[]} options @param {number} at */
+function announce(parts, options, at) {
+  const texts = options.flatMap((of, i) => {
+    const option = quoted(parts.context.definition, labelOf(parts, of));
+    return [...pieces("field.rankPlaced", { option, place: at + i + 1, of: parts.ranked }), " "];
+  });
+  parts.status.replaceChildren(...texts);
 }
 
 /** @param {Parts} parts @param {number} option */

@@ -16,6 +16,29 @@ pytestmark = pytest.mark.web
 
 TEXT = "How satisfied are you with each of these?"
 WIDTHS = (320, 390, 600, 1280)
+SIX_ROWS = """
+slug = "small"
+title = "Six sides of work"
+epsilon = 6
+
+[[pages]]
+[[pages.questions]]
+id = "work"
+type = "matrix"
+text = "How satisfied are you with each of these?"
+low = 1
+high = 3
+low_label = "Not at all"
+high_label = "Very"
+rows = [{id = "pay", text = "Pay"}, {id = "hours", text = "Working hours"},
+        {id = "boss", text = "Your boss"}, {id = "team", text = "Your colleagues"},
+        {id = "tools", text = "Your tools"}, {id = "way", text = "The way to work"}]
+"""
+SIX_NAMES = (
+    *("Pay", "Working hours", "Your boss"),
+    *("Your colleagues", "Your tools", "The way to work"),
+)
+THREE_POINTS = ("1 (Not at all)", "2", "3 (Very)", "Prefer not to say")
 
 
 @pytest.fixture
@@ -35,28 +58,66 @@ def checked(page: Page) -> list[str]:
     ]
 
 
-def test_a_matrix_is_answered_by_keyboard_alone_with_tab_between_its_rows(page):
-    page.get_by_role("radio", name="Pay 1 (Not at all)").focus()
-    for keys in (["ArrowRight"], ["Tab", "Space"], ["Tab", "Space", "ArrowLeft", "ArrowLeft"]):
-        for key in keys:
-            page.keyboard.press(key)
-    assert checked(page) == ["2", "1 (Not at all)", "5 (Very)"]
+def tree(answers: list[str]) -> str:
+    """Return the accessibility tree of the matrix of six rows, row by row in reading order.
+
+    `answers` has one label per row; an empty text stands for a row without an answer.
+    """
+    lines = [f'- group "{TEXT}":', f'  - heading "{TEXT}" [level=1]']
+    for row, answer in zip(SIX_NAMES, answers, strict=True):
+        lines += [f'  - radiogroup "{row}":', f"    - paragraph: {row}"]
+        for label in THREE_POINTS:
+            state = " [checked]" if label == answer else ""
+            text = f'"{label}"' if label.isdigit() else label
+            lines += [f'    - radio "{row} {label}"{state}', f"    - text: {text}"]
+    return "\n".join(lines)
 
 
-def test_the_accessibility_tree_has_a_group_of_named_options_for_each_row(page):
-    tree = page.get_by_role("group", name=TEXT).aria_snapshot()
-    assert tree.startswith(f'- group "{TEXT}"')
-    rows = [line.strip() for line in tree.splitlines() if "radiogroup" in line]
-    assert rows == [f'- radiogroup "{name}":' for name in ("Pay", "Working hours", "Your boss")]
-    labels = ("1 (Not at all)", "2", "3", "4", "5 (Very)", "Prefer not to say")
-    options = [line.strip() for line in tree.splitlines() if "- radio " in line]
-    assert options == [
-        f'- radio "{row} {label}"'
-        for row in ("Pay", "Working hours", "Your boss")
-        for label in labels
-    ]
+def test_a_matrix_of_six_rows_is_answered_by_keyboard_alone_in_the_order_of_its_tree(
+    site, new_device
+):
+    device = new_device(has_touch=False, is_mobile=False, viewport={"width": 320, "height": 640})
+    page = device.open(site.link(site.publish(SIX_ROWS)))
+    keys, focus = page.keyboard, page.locator(":focus")
+    heading(page, "Six sides of work")
+    for words in ("Try the dice", "More about protection", "Start"):
+        keys.press("Tab")
+        expect(focus).to_have_text(words)
+    keys.press("Enter")
+    heading(page, TEXT)
+    expect(focus).to_have_text(TEXT)
+    group = page.get_by_role("group", name=TEXT)
+    assert group.aria_snapshot() == tree([""] * 6)
     page.evaluate(AXE_SCRIPT)
     assert page.evaluate(VIOLATIONS, RULES) == []
+    presses = {
+        "Pay": ["Space"],
+        "Working hours": ["ArrowRight"],
+        "Your boss": ["Space", "ArrowDown", "ArrowDown"],
+        # From the first option, the arrow keys go on to the last.
+        "Your colleagues": ["Space", "ArrowLeft"],
+        "Your tools": ["Space", "ArrowUp", "ArrowUp"],
+        "The way to work": ["ArrowRight", "ArrowRight", "ArrowLeft"],
+    }
+    answers = [THREE_POINTS[point] for point in (0, 1, 2, 3, 2, 1)]
+    for at, (row, row_keys) in enumerate(presses.items()):
+        keys.press("Tab")
+        expect(focus).to_have_accessible_name(f"{row} {THREE_POINTS[0]}")
+        for key in row_keys:
+            keys.press(key)
+        expect(focus).to_have_accessible_name(f"{row} {answers[at]}")
+        assert group.aria_snapshot() == tree(answers[: at + 1] + [""] * (5 - at))
+    # On the way back, each row is one stop, at its answer.
+    for row, answer in list(zip(SIX_NAMES, answers, strict=True))[-2::-1]:
+        keys.press("Shift+Tab")
+        expect(focus).to_have_accessible_name(f"{row} {answer}")
+    for _ in range(6):
+        keys.press("Tab")
+    expect(focus).to_have_text("Continue")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    keys.press("Enter")
+    heading(page, "Check your answers")
+    assert page.locator(".answers dd:not(.change) b").all_inner_texts() == answers
 
 
 def test_every_point_of_a_matrix_fits_and_can_be_touched_at_each_width_and_at_400_per_cent(page):

@@ -296,6 +296,16 @@ def test_choosing_an_answer_moves_nothing(page):
         heading(page, "Both at once")
 
 
+def test_pulling_a_page_does_not_reload_it_and_swiping_does_not_leave_it(page):
+    press(page, "Start")
+    heading(page, "Both at once")
+    # Newer browsers apply the values of the root element to the whole page, older ones the body's.
+    for element in ("documentElement", "body"):
+        for axis in "XY":
+            style = f"getComputedStyle(document.{element}).overscrollBehavior{axis}"
+            assert page.evaluate(style) == "none"
+
+
 def test_a_resting_finger_never_looks_like_a_suggested_answer(page):
     press(page, "Start")
     page.locator("label.choice").first.hover()

@@ -5,14 +5,30 @@ from __future__ import annotations
 import re
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.respondent import choose, heading, press, wait_sent
 from tests.surveys import RANKING
 
 pytestmark = pytest.mark.web
 
 MATTERS = "What matters most to you at work?"
+FIVE = """
+slug = "small"
+title = "What matters"
+epsilon = "2.5"
+
+[[pages]]
+[[pages.questions]]
+id = "matters"
+type = "ranking"
+text = "What matters most to you at work?"
+options = [{id = "pay", label = "Pay"}, {id = "time", label = "Free time"},
+           {id = "team", label = "Colleagues"}, {id = "safe", label = "Safety"},
+           {id = "learn", label = "Learning"}]
+"""
 
 
 @pytest.fixture
@@ -73,6 +89,91 @@ def test_a_ranking_is_answered_changed_and_sent_by_keyboard(page: Page) -> None:
     press(page, "Continue")
     press(page, "Send")
     wait_sent(page)
+
+
+def tree(order: list[str], left: list[str], status: str = "") -> str:
+    """Return the accessibility tree of the ranking of five options, in reading order."""
+    lines = [
+        f'- group "{MATTERS}":',
+        f'  - heading "{MATTERS}" [level=1]',
+        "  - paragraph: Choose your first answer, then your second, and so on.",
+    ]
+    if order:
+        lines.append('  - list "Your order":')
+    for name in order:
+        lines += ["    - listitem:", f"      - text: {name}"]
+        for act, end in (("Move up", order[0]), ("Move down", order[-1]), ("Remove", "")):
+            state = " [disabled]" if name == end else ""
+            lines.append(f"      - 'button \"{act}: {name}\"{state}'")
+    lines += [f'  - button "{name}"' for name in left]
+    lines.append(f'  - status: "{status}"' if status else "  - status")
+    lines += ["  - paragraph: or", '  - radio "Prefer not to say"', "  - text: Prefer not to say"]
+    return "\n".join(lines)
+
+
+def test_a_ranking_of_five_is_answered_by_keyboard_alone_in_the_order_of_its_tree(
+    site, new_device
+) -> None:
+    device = new_device(has_touch=False, is_mobile=False, viewport={"width": 320, "height": 640})
+    page = device.open(site.link(site.publish(FIVE)))
+    keys, focus = page.keyboard, page.locator(":focus")
+    heading(page, "What matters")
+    status = page.get_by_role("status")
+    for words in ("More about protection", "Start"):
+        keys.press("Tab")
+        expect(focus).to_have_text(words)
+    keys.press("Enter")
+    heading(page, MATTERS)
+    expect(focus).to_have_text(MATTERS)
+    group = page.get_by_role("group", name=MATTERS)
+    options = ["Pay", "Free time", "Colleagues", "Safety", "Learning"]
+    assert group.aria_snapshot() == tree([], options)
+    page.evaluate(AXE_SCRIPT)
+    assert page.evaluate(VIOLATIONS, RULES) == []
+    for name in options[:2]:
+        keys.press("Tab")
+        expect(focus).to_have_accessible_name(name)
+    keys.press("Enter")
+    expect(status).to_have_text("Free time: place 1 of 5.")
+    # The focus is on the first option that is left, and Tab leads to the others.
+    expect(focus).to_have_accessible_name("Pay")
+    keys.press("Tab")
+    keys.press("Space")
+    expect(status).to_have_text("Colleagues: place 2 of 5.")
+    keys.press("Space")
+    assert group.aria_snapshot() == tree(
+        ["Free time", "Colleagues", "Pay"], ["Safety", "Learning"], "Pay: place 3 of 5."
+    )
+    # The last option needs no press, and its place is announced as well.
+    keys.press("Space")
+    both = "Safety: place 4 of 5. Learning: place 5 of 5."
+    expect(status).to_have_text(both)
+    order = ["Free time", "Colleagues", "Pay", "Safety", "Learning"]
+    assert group.aria_snapshot() == tree(order, [], both)
+    # One press too many removes nothing.
+    expect(focus).to_have_role("list")
+    keys.press("Space")
+    assert group.aria_snapshot() == tree(order, [], both)
+    page.evaluate(AXE_SCRIPT)
+    assert page.evaluate(VIOLATIONS, RULES) == []
+    # Every button is one stop on the way through the list.
+    acts = [f"{act}: {name}" for name in order for act in ("Move up", "Move down", "Remove")]
+    for name in acts[:10]:
+        keys.press("Tab")
+        expect(focus).to_have_accessible_name(name)
+    keys.press("Enter")
+    order = ["Free time", "Colleagues", "Safety", "Pay", "Learning"]
+    assert group.aria_snapshot() == tree(order, [], "Safety: place 3 of 5.")
+    expect(focus).to_have_accessible_name("Move up: Safety")
+    for _ in range(9):
+        keys.press("Tab")
+    expect(focus).to_have_accessible_name("Prefer not to say")
+    keys.press("Tab")
+    expect(focus).to_have_text("Continue")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    keys.press("Enter")
+    heading(page, "Check your answers")
+    assert page.locator(".answers dd:not(.change) b").all_inner_texts() == order
 
 
 def test_the_browser_asks_before_a_ranking_that_is_not_complete_is_lost(page: Page, device) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -312,6 +313,73 @@ def test_a_checked_option_overrides_an_incomplete_date_in_every_browser(page):
     assert ticked(page) == ["Prefer not to say"]
     press(page, "Continue")
     heading(page, MOOD)
+
+
+# -- scales
+
+SCALES = """
+slug = "small"
+title = "Scales"
+epsilon = 1
+
+[[pages]]
+title = "All scales"
+"""
+
+
+def points_in_rows(page: Page, question: str) -> list[int]:
+    """Return the number of points in each row of a scale, from the top down.
+
+    The option for no answer is not a point and is always below them.
+    """
+    group = page.get_by_role("group", name=question)
+    boxes = group.locator(".choice:not(.apart)").evaluate_all(
+        "(all) => all.map((e) => e.getBoundingClientRect()).map(({ x, y }) => [x, y])"
+    )
+    assert boxes == sorted(boxes, key=lambda box: (box[1], box[0])), question
+    apart = group.locator(".choice.apart").bounding_box()
+    assert apart is not None
+    assert apart["y"] > boxes[-1][1]
+    return list(Counter(y for _, y in boxes).values())
+
+
+def test_scales_of_up_to_seven_points_are_horizontal_where_the_screen_and_the_words_allow_it(
+    site, new_device
+):
+    last = {
+        "Five points?": (5, "Very"),
+        "Five points with long words?": (5, "Satisfied"),
+        "Seven points?": (7, "Very"),
+        "Eight points?": (8, "Very"),
+    }
+    questions = [
+        f"""
+[[pages.questions]]
+id = "scale_{at}"
+type = "scale"
+text = "{text}"
+low = 1
+high = {high}
+high_label = "{label}"
+"""
+        for at, (text, (high, label)) in enumerate(last.items())
+    ]
+    survey = site.publish(SCALES + "".join(questions))
+    page = new_device(viewport={"width": 1280, "height": 800}).open(site.link(survey))
+    press(page, "Start")
+    heading(page, "All scales")
+    below = {"Five points with long words?": [1] * 5, "Eight points?": [1] * 8}
+    across = {
+        1280: {"Five points?": [5], "Seven points?": [7]},
+        390: {"Five points?": [5], "Seven points?": [7]},
+        # Seven points of at least 44 px do not fit side by side.
+        320: {"Five points?": [5], "Seven points?": [5, 2]},
+    }
+    for width, rows in across.items():
+        page.set_viewport_size({"width": width, "height": 800})
+        assert {text: points_in_rows(page, text) for text in last} == rows | below, width
+        overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert overflow <= 0, width
 
 
 # -- complete visits

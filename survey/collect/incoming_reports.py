@@ -92,15 +92,16 @@ class Intake:
     def receive_boxes(self, slug: str, sha256: str, content: bytes, today: date) -> None:
         """Store the boxes of a tablet in field mode, or raise the error that the tablet receives.
 
-        `content` contains any number of boxes. Only the keeper can open them, so it drops invalid
-        ones later. Return when all boxes are on the disk, even if some were stored earlier. If the
-        survey accepts no more uploads, LateBoxesError lists the boxes that were stored in time.
+        `content` contains any number of boxes; without any, a tablet only asks whether the survey
+        accepts uploads. Only the keeper can open the boxes, so it drops invalid ones later. Return
+        when all boxes are on the disk, even if some were stored earlier. If the survey accepts no
+        more uploads, LateBoxesError lists the boxes that were stored in time.
         """
         definition = self._definition(slug, sha256)
         if definition.field is None:
             raise NotFoundError("this survey has no field mode")
         length = box_bytes(definition)
-        if not content or len(content) % length:
+        if len(content) % length:
             raise ReportError(
                 f"an upload for this survey must contain boxes of {length:,} bytes each"
             )
@@ -110,12 +111,12 @@ class Intake:
         if survey.state == "closed" or today > definition.field.until:
             errors: Sequence[SurveyError | None] = [ClosedError("")]
         else:
-            errors = self._store.add_reports(reports)
+            errors = self._store.add_reports(reports) if reports else ()
         if error := next((error for error in errors if error is not None), None):
             if not isinstance(error, ClosedError):
                 raise error
             known = [self._store.has_report(key, report.id) for key, report in reports]
-            if not all(known):
+            if not (boxes and all(known)):
                 raise LateBoxesError([place for place, is_known in enumerate(known) if is_known])
 
     def receive_file(self, slug: str, content: bytes, today: date) -> int:

@@ -279,15 +279,17 @@ class SealedReports(Transactions):
     ) -> None:
         """Replace batches of boxes from field mode with the reports that they contained.
 
-        Delete the ids of boxes without a report; if such a box arrives again, it is dropped again.
+        Keep the ids of boxes without a report like those of released ones: if they were unknown
+        again, anyone with a tablet's file could ask the server which of its slots contain reports.
         """
         with self._write() as transaction:
             transaction.lock(key.survey)
             delete_batches(transaction, opened)
+            rows = [(key.survey, box_id) for box_id in sorted(invalid_ids)]
             transaction.execute_many(
-                "DELETE FROM pending_id WHERE survey = ? AND id = ?",
-                [(key.survey, box_id) for box_id in invalid_ids],
+                "INSERT INTO seen (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING", rows
             )
+            transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
             insert_keeper_batches(transaction, seal(key, reports, is_resealed=True))
 
     def delete_pending(self, survey: int) -> None:

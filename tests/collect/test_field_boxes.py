@@ -146,15 +146,33 @@ def test_the_error_after_the_last_day_lists_the_boxes_that_came_in_time(
     with pytest.raises(LateBoxesError) as caught:
         upload(store, survey, [late[0], *early], UNTIL + timedelta(days=1))
     assert caught.value.stored == [1, 2]
+    # Without boxes, a tablet asks whether it may start another interview.
+    upload(store, survey, [], UNTIL)
+    with pytest.raises(LateBoxesError):
+        upload(store, survey, [], UNTIL + timedelta(days=1))
     close(store, survey.slug, TODAY)
     with pytest.raises(ClosedError):
         upload(store, survey, late)
     upload(store, survey, early)
 
 
+def test_after_the_last_day_nothing_shows_which_boxes_contained_reports(
+    store, survey, keeper, clock
+):
+    sent = [box for _ in range(60) for box in (*boxes(survey, 1), dummy(survey))]
+    forged = os.urandom(len(sent[0]))
+    upload(store, survey, [*sent, forged], UNTIL)
+    next_release(keeper, clock)
+    assert released(store, survey) == 25
+    new = dummy(survey)
+    with pytest.raises(LateBoxesError) as caught:
+        upload(store, survey, [new, *sent, forged], UNTIL + timedelta(days=1))
+    assert caught.value.stored == [*range(1, 122)]
+
+
 def test_uploads_of_a_wrong_length_or_survey_are_refused(store, survey, small):
     box = boxes(survey, 1)[0]
-    for parts in ([], [box[:-1]], [box, b"x"]):
+    for parts in ([box[:-1]], [box, b"x"]):
         with pytest.raises(ReportError, match=f"{box_bytes(survey.definition):,} bytes each"):
             upload(store, survey, parts)
     with pytest.raises(NotFoundError, match="no field mode"):

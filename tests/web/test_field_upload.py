@@ -60,4 +60,6 @@ def test_the_response_to_a_late_upload_lists_its_stored_boxes(client, store, sur
     late = client.post(PATH, data=upload_of(survey) + early[32:], headers=OCTETS)
     assert late.status_code == 410
     assert (late.json["type"], late.json["stored"]) == ("urn:survey:late-boxes", [1])
+    question = client.post(PATH, data=early[:32], headers=OCTETS)
+    assert (question.status_code, question.json["stored"]) == (410, [])
     assert client.post(PATH, data=early, headers=OCTETS).status_code == 201

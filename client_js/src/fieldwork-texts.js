@@ -17,7 +17,6 @@ export const FIELD_KEYS = /** @type {const} */ ([
   "fieldwork.deskButton",
   "fieldwork.deskHeading",
   "fieldwork.full",
-  "fieldwork.handBack",
   "fieldwork.late",
   "fieldwork.newer",
   "fieldwork.noField",

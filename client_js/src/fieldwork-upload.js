@@ -57,6 +57,7 @@ export function hashBytes(id) {
  * @property {Definition} definition
  * @property {Sealer} sealer
  * @property {GetRandomValues} getRandomValues
+ * @typedef {Pick<Parts, "fetch" | "definition"> & {installed: Pick<Installed, "server">}} Asked
  */
 
 /**
@@ -79,7 +80,10 @@ export async function uploadQueue(parts) {
     // Without a network nothing is drawn: the first report of a day would stay alone in its upload.
     if (isEmpty || !(isReached || isPending)) {
       const answer = await lookForChanges(fetch, installed);
-      if (isEmpty && answer.outcome === "late") await storage.setLate(installed, uniformBelow);
+      if (isEmpty && isFinal(answer.status) && (await hasEnded(parts))) {
+        await storage.setLate(installed, uniformBelow);
+        return { outcome: "late", status: 0 };
+      }
       if (isEmpty || !isFinal(answer.status)) return answer;
     }
     const boxes = await storage.draw(installed, UPLOADED_SLOTS, uniformBelow);
@@ -120,8 +124,17 @@ async function settle(parts) {
 }
 
 /**
- * @param {Parts} parts
- * @param {readonly Bytes[]} boxes
+ * Whether the server says that the survey accepts no more uploads.
+ *
+ * @param {Asked} parts
+ */
+export async function hasEnded(parts) {
+  return (await post(parts, [])).outcome === "late";
+}
+
+/**
+ * @param {Asked} parts
+ * @param {readonly Bytes[]} boxes  none to ask only whether the survey accepts uploads
  * @returns {Promise<{outcome: Outcome, status: number, stored: number[]}>}  `stored`: the places of
  *   the boxes that the server has
  */
@@ -158,7 +171,7 @@ async function readReason(response) {
 }
 
 /**
- * Ask the server whether a tablet with an empty queue may start more interviews.
+ * Learn whether the server can be reached, and whether it has a newer version of the survey.
  *
  * @param {typeof globalThis.fetch} fetch
  * @param {Installed} installed
@@ -168,11 +181,8 @@ async function lookForChanges(fetch, { server, bytes }) {
   const response = await request(fetch, `${server}/definition.json`, {});
   const { status } = response;
   if (status === 0) return { outcome: "offline", status };
-  if (status === 410) {
-    // A survey that is full still accepts uploads.
-    const isClosed = (await readReason(response)).type === "urn:survey:closed";
-    return { outcome: isClosed ? "late" : "uploaded", status };
-  }
+  // A survey that is full still accepts uploads.
+  if (status === 410) return { outcome: "uploaded", status };
   if (status !== 200) return { outcome: "busy", status };
   const now = new Uint8Array(await response.arrayBuffer());
   return { outcome: isSame(now, bytes) ? "uploaded" : "newer", status };

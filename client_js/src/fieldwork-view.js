@@ -186,7 +186,7 @@ export function storedView({ definition, body, onNext }) {
     ...paragraphs(thanks, surveyText(definition, thanks)),
     paragraph(sayField("fieldwork.stored")),
     disclosure(sayField("fieldwork.what"), ...whatWasSent(definition, body, say("sent.warning"))),
-    paragraph(sayField("fieldwork.handBack")),
+    paragraph(say("sent.nextText")),
     button(say("sent.next"), onNext),
     ...passage(definition, "helpline"),
     ...passage(definition, "contact"),

@@ -27,7 +27,7 @@ import {
   SLOTS,
 } from "./fieldwork-queue.js";
 import { storeFieldWords } from "./fieldwork-texts.js";
-import { createSealer, hashBytes, queueFile, uploadQueue } from "./fieldwork-upload.js";
+import { createSealer, hasEnded, hashBytes, queueFile, uploadQueue } from "./fieldwork-upload.js";
 import {
   deskButton,
   deskView,
@@ -66,6 +66,9 @@ import { availableWords, preferredLanguage } from "./words.js";
 
 /** Seconds until the next attempt to upload, while the page is open. */
 const RETRY_SECONDS = 300;
+
+/** Seconds for which a saved file stays in memory. */
+const SAVING_SECONDS = 60;
 
 /** Space for several copies of the queue, because the browser keeps the old one while it writes. */
 const ROOM = 8;
@@ -150,9 +153,13 @@ async function offerPreparation(storage) {
       crypto.subtle,
     );
     if (!hasFieldMode(original)) return display.show(() => problemView("fieldwork.noField"));
+    const installed = { slug: linkedSlug, server, bytes };
+    if (await hasEnded({ fetch, installed, definition: original }))
+      return display.show(() =>
+        obstacleView({ reason: "closed", survey: original, onTryAgain: reload }),
+      );
     const survey = createSurvey(original);
-    const onPrepare = () =>
-      prepare({ storage, installed: { slug: linkedSlug, server, bytes }, original });
+    const onPrepare = () => prepare({ storage, installed, original });
     display.show(() => prepareView(survey.definition, onPrepare));
   } catch (error) {
     display.show(() => obstacleView({ reason: obstacleOf(error), onTryAgain: reload }));
@@ -403,7 +410,8 @@ async function createDesk({ storage, installed, original, survey, sealer }) {
     if (!queue) return;
     const href = URL.createObjectURL(queueFile(queue, installed, original));
     element("a", { href, download: `field-${installed.slug}.queue` }).click();
-    URL.revokeObjectURL(href);
+    // Safari still reads it after the click.
+    window.setTimeout(() => URL.revokeObjectURL(href), SAVING_SECONDS * 1000);
   }
 
   async function confirmRemoval() {

@@ -40,6 +40,38 @@ test("an upload contains as many reports as it can", () => {
   assert.equal(queue.used.filter((isUsed, i) => isUsed && queue.drawn[i]).length, UPLOADED);
 });
 
+/** Upload from a tablet that contains no report; return its queue and the answer. */
+async function uploadNothing(fetch) {
+  const queue = queueOf([]);
+  const setLate = async () => {
+    queue.late = true;
+  };
+  const installed = { server: "/s/small", bytes: Uint8Array.of(1) };
+  const parts = { storage: { read: async () => ({ queue }), setLate }, fetch, installed };
+  const getRandomValues = (array) => crypto.getRandomValues(array);
+  const answer = await uploadQueue({ ...parts, definition: { id: "ab" }, getRandomValues });
+  return { queue, outcome: answer.outcome };
+}
+
+for (const [name, field, definition, outcome] of [
+  ["open", [201], [200], "uploaded"],
+  ["full", [201], [410, '{"type":"urn:survey:full"}'], "uploaded"],
+  ["closed and its end out of reach", [503], [410], "uploaded"],
+  ["at an end", [410, '{"type":"urn:survey:late-boxes","stored":[]}'], [200], "late"],
+]) {
+  test(`a tablet without reports finds that the survey is ${name}`, async () => {
+    const bodies = [];
+    const { queue, outcome: found } = await uploadNothing(async (url, { body }) => {
+      if (body) bodies.push([...body]);
+      const [status, text] = url.endsWith("/field") ? field : definition;
+      return new Response(text ?? (status === 200 ? Uint8Array.of(1) : null), { status });
+    });
+    assert.deepEqual([found, queue.late], [outcome, outcome === "late"]);
+    // Only the definition's hash, and no slot.
+    assert.deepEqual(bodies, [[0xab]]);
+  });
+}
+
 for (const body of ["<h1>Gone</h1>", '{"type":"about:blank","stored":[0]}', '"gone"', "null"]) {
   test(`a proxy that answers 410 with ${body} does not end the survey`, async () => {
     const queue = queueOf([7]);

@@ -105,7 +105,8 @@ HELD_ANSWERS = """() => {
 const { fetch } = window;
 window.fetch = async (...request) => {
   const response = await fetch(...request);
-  if (request[1].method === "POST") await new Promise((run) => { window.release = run; });
+  const isUpload = request[1].body?.length > 32;
+  if (isUpload) await new Promise((run) => { window.release = run; });
   return response;
 };
 }"""
@@ -345,6 +346,21 @@ def test_the_start_page_gives_way_when_the_server_says_that_the_survey_has_ended
     tablet.page.reload()
     heading(tablet.page, "For the interviewer")
     expect(tablet.page.get_by_role("status")).to_contain_text("The survey has ended.")
+
+
+def test_after_the_last_day_a_tablet_starts_no_interview_and_no_tablet_is_prepared(survey, tablet):
+    tablet.prepare(survey)
+    # The server's answer from the day after: its clock cannot be moved here.
+    answer_ = {"type": "urn:survey:late-boxes", "stored": []}
+    tablet.context.route("**/s/*/field", lambda route: route.fulfill(status=410, json=answer_))
+    tablet.page.reload()
+    heading(tablet.page, "For the interviewer")
+    expect(tablet.page.get_by_role("button", name="Start an interview")).to_have_count(0)
+    press(tablet.page, "Remove this survey from the tablet")
+    press(tablet.page, "Remove it")
+    expect(tablet.page.get_by_text("This tablet is not ready yet.")).to_be_visible()
+    tablet.page.goto(tablet.link(survey))
+    heading(tablet.page, "This survey is closed")
 
 
 @pytest.mark.security

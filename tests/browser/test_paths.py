@@ -345,6 +345,28 @@ def test_reloading_asks_first_while_there_are_answers_and_not_after_sending(site
     assert device.warnings == 1
 
 
+def test_more_pages_than_a_tab_has_entries_are_gone_through_left_and_sent(site, device):
+    pages = "".join(
+        f'[[pages]]\n[[pages.questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Number {i}?"\n'
+        for i in range(1, 61)
+    )
+    link = site.link(site.publish(f'slug = "small"\ntitle = "S"\nepsilon = "0.1"\n{pages}'))
+    for last in (3, 60):
+        page = device.open(link)
+        press(page, "Start")
+        answer_pages(page, *["Yes"] * last)
+        if last == 3:
+            page.route("https://www.wikipedia.org/", lambda route: route.fulfill(body="Neutral"))
+            press(page, "Leave now")
+            page.wait_for_url("https://www.wikipedia.org/")
+    heading(page, "Check your answers")
+    press(page, "Back")
+    expect(page.get_by_text("Number 60?")).to_be_visible()
+    press(page, "Continue")
+    press(page, "Send")
+    wait_sent(page)
+
+
 def test_enter_in_a_number_field_continues(site, device):
     number = (
         'slug = "small"\ntitle = "S"\nepsilon = 1\n[[questions]]\nid = "n"\ntype = "number"\n'

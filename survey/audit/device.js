@@ -720,6 +720,8 @@
     );
     const navigator = strict("navigator", {
       languages: realObject.freeze([...visitor.languages]),
+      // On Android, the client never speaks.
+      userAgent: "",
       locks: visitor.locks === false ? undefined : locks,
     });
     const windowListeners = [];

@@ -121,8 +121,9 @@ def databases(request: pytest.FixtureRequest, settings) -> list[Path]:
     ("invited", "settings"),
     [
         (30, "sqlite"),
-        (200, "sqlite"),
-        (200, "postgresql"),
+        (30, "postgresql"),
+        pytest.param(200, "sqlite", marks=pytest.mark.long),
+        pytest.param(200, "postgresql", marks=pytest.mark.long),
     ],
     indirect=True,
 )

@@ -89,7 +89,7 @@ def test_the_workflows_run_the_project_s_scripts_and_the_audit_with_pinned_actio
         assert (ROOT / script).exists()
 
 
-@pytest.mark.web
+@pytest.mark.long
 def test_a_release_has_hashes_a_bill_of_materials_and_the_client_with_its_manifest(tmp_path):
     process = subprocess.run(
         ["bash", ROOT / ".ci/release", tmp_path], capture_output=True, text=True, cwd=tmp_path

@@ -190,6 +190,7 @@ def test_an_alteration_in_one_of_ten_visits_is_found(simulation: Simulation):
     assert overlooked == []
 
 
+@pytest.mark.long
 def test_an_alteration_in_one_of_ten_visits_is_found_in_99_percent_of_200_runs(
     simulation: Simulation,
 ):

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.web, pytest.mark.security]
 
 SPELLINGS = ["/s/%73{}", "/%73/s{}", "/s/s{}%2F", "/s/%53{}"]
 REFUSALS = {
-    409: "The survey already has other answers with the same number.",
+    409: "The survey already has other lines with the same number.",
     410: "The survey is closed.",
     413: "Your lines are longer than this survey allows.",
     422: "One of your lines does not fit the survey’s questions.",

@@ -148,6 +148,9 @@ class Device:
     cleared: list[str] = field(default_factory=list)
     """The kinds of data that the browser reported as cleared."""
 
+    addresses: list[str] = field(default_factory=list)
+    """Every address that a tab had, also within a page."""
+
     warnings: int = 0
     """How often the browser asked before it left a page."""
 
@@ -156,6 +159,10 @@ class Device:
         self.context.on("console", lambda line: self._record_message(line.text))
         self.context.on("weberror", lambda error: self.messages.append(str(error.error)))
         self.context.on("dialog", self._dismiss)
+        self.context.on("page", self._record_addresses)
+
+    def _record_addresses(self, page: Page) -> None:
+        page.on("framenavigated", lambda frame: self.addresses.append(frame.url))
 
     def _record_message(self, text: str) -> None:
         forgot = re.fullmatch(r"Clear-Site-Data header on '.*': Cleared data types: (.*)\.", text)

@@ -97,6 +97,7 @@ def traces(device: Device, page: Page) -> dict[str, object]:
         **page.evaluate(STATE),
         "requests": sorted(map(repr, map(observable_parts, device.requests))),
         "order": [request.url for request in device.posts],
+        "addresses": device.addresses,
         "console": device.messages,
         "kept": device.context.storage_state(indexed_db=True),
     }

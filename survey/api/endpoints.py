@@ -6,6 +6,7 @@ Routes, token scopes, query parsing and the OpenAPI document are derived from th
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from io import BytesIO
@@ -38,6 +39,7 @@ from survey.api.tokens import Gate
 from survey.errors import ChannelError, CountsError, NotAcceptableError, QueryError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import TARGETS
+from survey.questionnaire.schema import definition_schema
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.result import ResultCache
@@ -93,6 +95,9 @@ VERSION = "/surveys/<slug>/versions/<int:version>"
 
 OPERATIONS: Mapping[str, Operation] = {
     "description": Operation("/openapi.json", None, "This description", {JSON: object}),
+    "definition_schema": Operation(
+        "/definition-schema.json", None, "The JSON Schema of definition files", {JSON: object}
+    ),
     "surveys": Operation(
         "/surveys",
         "surveys",
@@ -270,6 +275,10 @@ class _Views:
     def description(self, media_type: str, _: Query) -> Response:
         tag = hashlib.sha256(self._document).hexdigest()
         return respond(tag, media_type, lambda: self._document)
+
+    def definition_schema(self, media_type: str, _: Query) -> Response:
+        body = json.dumps(definition_schema()).encode("utf-8")
+        return respond(hashlib.sha256(body).hexdigest(), media_type, lambda: body)
 
     def surveys(self, *_: object) -> Response:
         groups = groupby(self._gate.surveys(), key=attrgetter("slug"))

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from survey.store import Store
 
 MODULES: Mapping[str, tuple[str, ...]] = {
-    "surveys": ("check", "publish", "schedule", "close", "link", "invite", "import-tablet"),
+    "surveys": (
+        *("new", "schema", "check", "publish", "list", "schedule", "close"),
+        *("link", "invite", "import-tablet"),
+    ),
     "results": ("estimate", "export", "simulate"),
     "plan": ("plan",),
     "client": ("bundle", "verify"),
@@ -56,9 +59,9 @@ class CommandLine(click.Group):
         """Import a command by its name; return None if there is no such command."""
         for module, names in MODULES.items():
             if cmd_name in names:
-                commands = importlib.import_module(f"survey.cli.{module}")
-                command: click.Command = getattr(commands, cmd_name.replace("-", "_"))
-                return command
+                values = vars(importlib.import_module(f"survey.cli.{module}")).values()
+                commands = (value for value in values if isinstance(value, click.Command))
+                return next(command for command in commands if command.name == cmd_name)
         return None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

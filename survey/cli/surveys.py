@@ -1,4 +1,4 @@
-"""The commands of one survey: check, publish, schedule, close, link and invite."""
+"""The commands of one survey, from a new definition file to its links and invitations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from survey.cli import PATH, combine, configured_settings, configured_store, quantity
 from survey.collect.invitations import (
@@ -31,6 +33,7 @@ from survey.collect.release import utc_today
 from survey.errors import (
     ClosedError,
     DefinitionError,
+    DesignError,
     NotFoundError,
     OutdatedError,
     ReportError,
@@ -38,14 +41,21 @@ from survey.errors import (
     SurveyError,
 )
 from survey.mechanism.composition import format_epsilon
+from survey.questionnaire import is_test_run
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
+from survey.questionnaire.error_messages import sentence
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.privacy_loss import Questions, publication_warnings
+from survey.questionnaire.schema import definition_schema
+from survey.questionnaire.texts import Slug
 from survey.results.exports.csv import links_csv
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
+
+TEMPLATE = Path(__file__).with_name("new_survey.toml")
+"""The definition that `survey new` writes; braces of TOML are doubled."""
 
 DAY = click.DateTime(["%Y-%m-%d"])
 LARGEST_LIMIT = 10**9
@@ -88,6 +98,51 @@ def describe_schedule(schedule: Schedule) -> str:
 
 
 @click.command()
+@click.argument("name")
+def new(name: str) -> None:
+    """Write a commented definition to NAME.toml, with NAME as the survey's short name."""
+    try:
+        slug = TypeAdapter(Slug).validate_python(name)
+    except ValidationError as error:
+        raise DesignError(f"NAME: {sentence(error.errors()[0])}") from None
+    file = Path(f"{slug}.toml")
+    title = slug.replace("-", " ").capitalize()
+    content = TEMPLATE.read_text(encoding="utf-8").format(slug=slug, title=title, file=file)
+    with file.open("x", encoding="utf-8") as target:
+        target.write(content)
+    click.echo(f"{file}: a survey of three questions. Edit it, then run: survey check {file}")
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of definition files, for completion in editors."""
+    click.echo(json.dumps(definition_schema(), indent=2))
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the surveys as JSON.")
+def list_surveys(as_json: bool) -> None:
+    """List the newest version of each survey: short name, state, released responses, title."""
+    store = configured_store()
+    rows = [
+        {
+            "slug": survey.slug,
+            "version": survey.version,
+            "state": survey.state,
+            "responses": survey.n_released,
+            "title": find_survey(store, survey.slug).definition.title,
+        }
+        for survey in store.survey_heads()
+        if not is_test_run(survey.slug)
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    for row in () if as_json else rows:
+        head = f"{row['slug']}: version {row['version']}, {row['state']}"
+        click.echo(f"{head}, {row['responses']:,} responses. {row['title']}")
+
+
+@click.command()
 @click.argument("slug")
 @schedule_options
 def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
@@ -105,13 +160,16 @@ def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: 
 
 @click.command()
 @click.argument("file", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print numbers or mistakes as JSON.")
 def check(file: Path, as_json: bool) -> None:
     """List every mistake in a definition FILE; if there are none, show its privacy loss."""
     others: list[Definition] = []
     try:
         survey = load_file(file, configured_settings().caps)
     except DefinitionError as error:
+        if as_json:
+            click.echo(json.dumps({"mistakes": _mistakes_as_json(error)}, indent=2))
+            sys.exit(1)
         for place, text in error.mistakes:
             click.echo(
                 f"{file}: {place}: {text}" if place != file.name else f"{place}: {text}", err=True
@@ -131,6 +189,15 @@ def check(file: Path, as_json: bool) -> None:
         f"{definition.report_bytes:,} bytes."
     )
     click.echo("\n".join(lines(privacy_loss)))
+
+
+def _mistakes_as_json(error: DefinitionError) -> list[dict[str, object]]:
+    """Return each mistake with its place in words and, if the file could be parsed, its path."""
+    pairs = zip_longest(error.mistakes, error.places)
+    return [
+        {"place": place, "path": path and [*path], "message": message}
+        for (place, message), path in pairs
+    ]
 
 
 @click.command()

@@ -37,7 +37,16 @@ from survey.mechanism.joint_response import (
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
-from survey.questionnaire.texts import Frozen, Identifier, Language, Line, Passage, Slug, Text
+from survey.questionnaire.texts import (
+    LINE,
+    Frozen,
+    Identifier,
+    Language,
+    Line,
+    Passage,
+    Slug,
+    Text,
+)
 
 MAX_REPORT_BYTES = 8192
 """Maximum size of a report's body."""
@@ -87,56 +96,92 @@ def _publish(questions: tuple[BaseQuestion, ...]) -> tuple[BaseQuestion, ...]:
 class Page(Frozen):
     """Questions shown together; instead of a matrix, the page has its rows."""
 
-    title: Annotated[Text, StringConstraints(max_length=300, pattern=r"^[^\n]*$")] = ""
+    title: Annotated[Text, StringConstraints(max_length=300, pattern=LINE)] = ""
+    """Heading above the questions."""
+
     questions: Annotated[tuple[Question, ...], Field(min_length=1), AfterValidator(_publish)]
+    """Questions of the page, in the order in which they are asked."""
 
 
 class Together(Frozen):
-    """Questions of which each respondent is asked all or none; the id of a matrix means its rows.
-
-    With `joint`, the device randomizes their answers jointly, over all combinations of options, or
-    for up to 20 yes/no questions by the `mechanism` "half_space". The joint epsilon is the sum of
-    the questions' stated epsilons.
-    """
+    """Questions of which each respondent is asked all or none."""
 
     questions: tuple[Identifier, ...] = Field(min_length=2, max_length=MAX_QUESTIONS)
+    """Ids of the questions; the id of a matrix means its rows."""
+
     joint: StrictBool = False
+    """Whether the device randomizes the answers jointly; the joint epsilon is the sum of theirs."""
+
     mechanism: JointMechanism = "grr"
+    """Over all combinations of options, or "half_space" for up to 20 yes/no questions."""
 
 
 class Survey(Frozen):
-    """A survey before publication; the instance's `Caps` are the validation context.
-
-    `bucket` says how much of a release's date is stored. `access` says whether everybody with the
-    link may answer, or only invited people. `kiosk` is for shared devices, on which nothing is
-    stored. `field_until` is the last day on which tablets in field mode may upload reports of this
-    version, "" if the survey has no field mode. `quick_exit` is the destination of "Leave now", a
-    neutral page when empty. `layout` says whether the device shows one question at a time or whole
-    pages; "auto" decides by the number of questions. `together` lists questions that will be
-    cross-tabulated: each respondent is asked all or none of them.
-    """
+    """A survey before publication; the instance's `Caps` are the validation context."""
 
     slug: Slug
+    """Short name in the survey's address: lower-case letters, digits and hyphens."""
+
     title: Line
+    """Heading of the start page, and the survey's name everywhere else."""
+
     language: Language = "en"
+    """Language of all texts that are not tables of languages, such as "pt-BR"."""
+
     introduction: Passage = ""
+    """Text above the privacy card of the start page."""
+
     consent: Passage = ""
+    """What respondents agree to, on the start page."""
+
     ethics: Passage = ""
+    """Approval by an ethics committee, on the start page."""
+
     helpline: Passage = ""
+    """Whom respondents can call, beside every question; phone numbers become links."""
+
     contact: Passage = ""
+    """Whom to ask about the survey."""
+
     organization: Line | Literal[""] = ""
+    """Who asks: the end of the sentence "Asked by ..."."""
+
     thanks: Passage = ""
+    """Text after sending."""
+
     allow_skip_logic: StrictBool = False
+    """Whether questions can depend on earlier answers; the start page states what it costs."""
+
     questions_per_person: StrictInt | None = None
+    """Number of questions that each person is asked, chosen at random; all if it is left out."""
+
     together: tuple[Together, ...] = Field(default=(), max_length=MAX_QUESTIONS)
+    """Questions to cross-tabulate: each respondent is asked all or none of them."""
+
     bucket: Literal["none", "day", "week"] = "none"
+    """How much of the date of a release is stored with its reports, for trends."""
+
     access: Literal["open", "invitation"] = "open"
+    """Whether everybody with the link may answer, or only people with single-use invitations."""
+
     kiosk: StrictBool = False
+    """Whether people share the device, so that nothing is stored on it."""
+
     field_until: Day = ""
+    """Last day on which tablets in field mode may upload, such as 2026-12-31; needs `kiosk`."""
+
     theme: Theme = ""
+    """Accent colour of respondents' pages instead of green."""
+
     quick_exit: Address = ""
+    """Address that "Leave now" opens; a neutral page if it is left out."""
+
     layout: Literal["auto", "questions", "pages"] = "auto"
+    """One question at a time, or whole pages; "auto" decides by the number of questions."""
+
     pages: tuple[Page, ...] = Field(min_length=1)
+    """Pages of questions; a short survey may have only `questions` instead."""
+
     _translations: Mapping[str, Survey] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")

@@ -70,7 +70,8 @@ def parse(content: bytes, name: str) -> dict[str, Any]:
         raise refusal([(shortened(name), f"cannot be parsed: {error}")]) from None
     if not isinstance(raw, dict):
         raise refusal([(shortened(name), "must hold one object with slug, title, pages")])
-    return raw
+    # Editors find the schema of a JSON file by this key.
+    return {key: value for key, value in raw.items() if key != "$schema"}
 
 
 def _decode(text: str, name: str) -> Any:

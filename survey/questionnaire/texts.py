@@ -63,7 +63,10 @@ Text = Annotated[
     AfterValidator(_reject_control_characters),
     AfterValidator(_blank_if_invisible),
 ]
-Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
+LINE = r"^[^\n]*$"
+"""The pattern of texts without a line break."""
+
+Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=LINE)]
 Passage = Annotated[Text, StringConstraints(max_length=10_000)]
 
 
@@ -81,16 +84,21 @@ Slug = Annotated[
     AfterValidator(_refuse_test_run),
 ]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
-Language = Annotated[
-    # Language, script, region: a browser rejects a tag that is not well-formed.
-    str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$")
-]
+LANGUAGE_PATTERN = r"^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$"
+"""Language, script, region: a browser rejects a tag that is not well-formed."""
+
+Language = Annotated[str, StringConstraints(pattern=LANGUAGE_PATTERN)]
 
 
 class Frozen(BaseModel):
-    """Base of all parts of a survey: immutable, without unknown keys."""
+    """Base of all parts of a survey: immutable, without unknown keys.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    The text below a key explains it to researchers: editors show it.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True
+    )
 
 
 PICTURE_TYPE = "image/webp"
@@ -100,16 +108,19 @@ PICTURE_HASH = r"[0-9a-f]{64}"
 
 
 class Option(Frozen):
-    """One answer that can be chosen.
-
-    `picture` is the SHA-256 of a stored picture in hex, or ""; `picture_alt` describes the picture
-    for people who cannot see it.
-    """
+    """One answer that can be chosen."""
 
     id: Identifier
+    """Name of the option in results, downloads and conditions."""
+
     label: Line
+    """What respondents read."""
+
     picture: Annotated[str, StringConstraints(pattern=rf"^({PICTURE_HASH})?$")] = ""
-    picture_alt: Annotated[Text, StringConstraints(max_length=300, pattern=r"^[^\n]*$")] = ""
+    """SHA-256 of a picture stored on the instance, in hex."""
+
+    picture_alt: Annotated[Text, StringConstraints(max_length=300, pattern=LINE)] = ""
+    """Description of the picture for people who cannot see it."""
 
     @model_validator(mode="after")
     def _check_description(self) -> Option:

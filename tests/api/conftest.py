@@ -105,6 +105,7 @@ def program(client, store, reader) -> Program:
 
 PATHS = {
     "description": "/openapi.json",
+    "definition_schema": "/definition-schema.json",
     "surveys": "/surveys",
     "survey": "/surveys/small",
     "version": LATEST,

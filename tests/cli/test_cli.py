@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tomllib
 import urllib.request
 from http.cookiejar import CookieJar
 from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
 from survey.cli import BROKEN_PIPE, main
 from survey.collect.publication import close, publish
@@ -75,6 +78,55 @@ def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_pat
     assert len(lines) == 3
     assert all(str(file) in line for line in lines)
     assert "option 3 (once), id" in response.stderr
+
+
+def test_check_prints_mistakes_as_json_with_their_paths(run, tmp_path):
+    file = tmp_path / "broken.toml"
+    file.write_text(SMALL.replace('"often"', '"once"'), encoding="utf-8")
+    response = run("check", str(file), "--json")
+    assert response.exit_code == 1
+    (mistake,) = json.loads(response.stdout)["mistakes"]
+    assert mistake["path"] == ["pages", 1, "questions", 0, "options", 2, "id"]
+    assert mistake["place"].endswith("option 3 (once), id")
+    assert mistake["message"].startswith('"once" is used twice')
+    file.write_text("slug =", encoding="utf-8")
+    (mistake,) = json.loads(run("check", str(file), "--json").stdout)["mistakes"]
+    assert (mistake["place"], mistake["path"]) == ("broken.toml", None)
+
+
+def test_a_new_definition_can_be_published_at_once_and_overwrites_nothing(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert "survey check working-hours.toml" in run("new", "working-hours").output
+    checked = run("check", "working-hours.toml")
+    assert checked.exit_code == 0
+    assert "3 questions" in checked.output
+    Draft202012Validator(json.loads(run("schema").output)).validate(
+        tomllib.loads((tmp_path / "working-hours.toml").read_text())
+    )
+    before = (tmp_path / "working-hours.toml").read_bytes()
+    assert run("new", "working-hours").exit_code == 1
+    assert (tmp_path / "working-hours.toml").read_bytes() == before
+    refused = run("new", "../Hours")
+    assert (refused.exit_code, refused.stderr[:27]) == (1, 'survey: NAME: "../Hours" do')
+    names = {file.name for file in tmp_path.glob("*.toml")}
+    assert names == {"small.toml", "working-hours.toml"}
+
+
+def test_list_has_the_newest_version_of_each_survey_and_no_test_run(run, tmp_path):
+    run("migrate")
+    assert run("list").output == ""
+    for title in ("A small survey", "A newer survey"):
+        text = SMALL.replace("A small survey", title)
+        (tmp_path / "small.toml").write_text(text, encoding="utf-8")
+        run("publish", str(tmp_path / "small.toml"))
+    store = open_store(f"sqlite:///{tmp_path / 'cli.db'}")
+    trial = load(SMALL.encode(), "s.toml", Caps()).model_copy(update={"slug": "trial-1-small"})
+    publish(store, trial, TODAY)
+    assert run("list").output == "small: version 2, open, 0 responses. A newer survey\n"
+    (row,) = json.loads(run("list", "--json").output)
+    assert (row["slug"], row["version"], row["responses"]) == ("small", 2, 0)
 
 
 def test_a_rejected_command_prints_one_line_and_exits_with_1(run, tmp_path):

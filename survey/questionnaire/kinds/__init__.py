@@ -76,7 +76,7 @@ def _parse(value: Any, info: ValidationInfo) -> BaseQuestion:
     return parse_once(raw, info.context).model_copy()
 
 
-Question = Annotated[BaseQuestion, PlainValidator(_parse)]
+Question = Annotated[BaseQuestion, PlainValidator(_parse, json_schema_input_type=_AnyType)]
 """A question as a researcher writes it, of any type."""
 
 DEFAULT_KIND: Kind = KINDS["yes_no"]

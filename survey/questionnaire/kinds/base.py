@@ -62,7 +62,10 @@ class AskIf(Frozen):
     """The condition of a question: an earlier answer that is one of these options."""
 
     question: Identifier
+    """Id of a question on an earlier page."""
+
     options: tuple[Identifier, ...] = Field(min_length=1)
+    """Ids of the options after which this question is asked."""
 
 
 LARGEST = 10**12

@@ -56,8 +56,13 @@ class DateQuestion(GridQuestion):
 
     type: Literal["date"]
     low: Day
+    """First day, such as 2020-01-31."""
+
     high: Day
+    """Last day."""
+
     step: StrictInt = Field(default=1, ge=1)
+    """Distance in days of the days to which the device rounds."""
 
     def _build_grid(self) -> Grid:
         return date_grid(self.low, self.high, self.step)

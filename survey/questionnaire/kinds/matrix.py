@@ -69,7 +69,10 @@ class Row(Frozen):
     """One row; the id of its question is the id of the matrix, "_" and this `id`."""
 
     id: Identifier
+    """End of the id of the row's question."""
+
     text: Line
+    """What the row asks, after the text of the matrix."""
 
 
 class MatrixQuestion(OrderedQuestion):
@@ -83,6 +86,8 @@ class MatrixQuestion(OrderedQuestion):
 
     type: Literal["matrix"]
     rows: tuple[Row, ...] = Field(min_length=2, max_length=MAX_ROWS)
+    """Rows with this scale; all share the `epsilon`."""
+
     _published: tuple[ScaleQuestion, ...] = PrivateAttr()
 
     def _check(self) -> None:

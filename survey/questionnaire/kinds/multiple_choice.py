@@ -109,7 +109,10 @@ class MultipleChoiceQuestion(OptionsQuestion):
 
     type: Literal["multiple_choice"]
     none_of_these: Literal[True] | Line = True
+    """Label of the option for none, which is always offered."""
+
     max_ticks: StrictInt | None = None
+    """Maximum number of options that a person can tick."""
 
     def _check(self) -> None:
         # The number of options comes first: the allowed maximum of ticks follows from it.

@@ -15,7 +15,7 @@ from survey.questionnaire.designs import Values
 from survey.questionnaire.kinds.base import LARGEST, Grid, GridKind
 from survey.questionnaire.kinds.question import ExactNumber, GridQuestion
 from survey.questionnaire.limits import refusal
-from survey.questionnaire.texts import Text
+from survey.questionnaire.texts import LINE, Text
 
 MAX_DECIMALS = 6
 
@@ -23,7 +23,7 @@ MAX_SLIDER = 101
 """Maximum number of points on a slider: nobody could tell more apart on a phone's screen."""
 
 
-EndLabel = Annotated[Text, StringConstraints(max_length=100, pattern=r"^[^\n]*$")]
+EndLabel = Annotated[Text, StringConstraints(max_length=100, pattern=LINE)]
 """What the lowest or highest number of a slider means, such as "Not at all"; may be empty."""
 
 
@@ -60,12 +60,25 @@ class NumberQuestion(GridQuestion):
 
     type: Literal["number"]
     low: ExactNumber
+    """Lowest number that can be entered."""
+
     high: ExactNumber
+    """Highest number that can be entered."""
+
     step: ExactNumber = Fraction(1)
-    unit: Annotated[Text, StringConstraints(max_length=40, pattern=r"^[^\n]*$")] = ""
+    """Distance of the numbers to which the device rounds."""
+
+    unit: Annotated[Text, StringConstraints(max_length=40, pattern=LINE)] = ""
+    """What the number counts, such as "hours"."""
+
     slider: StrictBool = False
+    """Whether respondents use a slider of up to 101 points instead of typing."""
+
     low_label: EndLabel = ""
+    """Meaning of the lowest number of a slider."""
+
     high_label: EndLabel = ""
+    """Meaning of the highest number of a slider."""
 
     def _check(self) -> None:
         super()._check()

@@ -16,6 +16,7 @@ from pydantic import (
     StrictBool,
     StringConstraints,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -37,7 +38,7 @@ from survey.questionnaire.kinds.base import (
 )
 from survey.questionnaire.limits import build_channel
 from survey.questionnaire.placeholders import PIPED_TEXTS
-from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
+from survey.questionnaire.texts import LINE, Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
 
 MAX_OPTIONS = 100
@@ -51,25 +52,54 @@ def _parse_exactly(value: Any, info: ValidationInfo) -> Fraction:
         raise ValueError(str(error)) from None
 
 
-ExactNumber = Annotated[Fraction, BeforeValidator(_parse_exactly)]
+ExactNumber = Annotated[
+    Fraction,
+    BeforeValidator(_parse_exactly),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "examples": ["3/4", "0.8"]}]}),
+]
 
 
 class CommonFields(Frozen):
     """The keys that questions of all types have."""
 
     id: Identifier
+    """Name of the question in results, downloads and conditions."""
+
     type: str
+    """Kind of answer."""
+
     text: Annotated[Text, StringConstraints(min_length=1, max_length=1_000)]
+    """What is asked; `{id|words}` shows the earlier answer to a question, or else the words."""
+
     help: Passage = ""
-    topic: Annotated[Text, StringConstraints(max_length=60, pattern=r"^[^\n]*$")] = ""
+    """Explanation below the question."""
+
+    topic: Annotated[Text, StringConstraints(max_length=60, pattern=LINE)] = ""
+    """What the question reveals something about, together with others of this topic."""
+
     prefer_not_to_say: StrictBool | Line = True
+    """Whether "Prefer not to say" is offered, or a label for it."""
+
     does_not_apply: StrictBool | Line = False
+    """Whether "Does not apply" is offered, or a label for it."""
+
     ask_if: AskIf | None = None
+    """Condition under which the question is asked; needs `allow_skip_logic`."""
+
     mechanism: str | None = None
+    """Design of the randomization; the standard one of the type if it is left out."""
+
     parameters: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of the mechanism."""
+
     truth_probability: ExactNumber | None = None
+    """Probability that the device reports the true answer."""
+
     keep_probability: ExactNumber | None = None
+    """Probability of reporting the true answer instead of drawing an option at random."""
+
     epsilon: ExactNumber | None = None
+    """Privacy loss: a report changes the odds of a guess by a factor of at most e^epsilon."""
 
 
 class UntypedQuestion(CommonFields):
@@ -272,7 +302,10 @@ class OptionsQuestion(BaseQuestion):
     """A question whose ordinary options are written out."""
 
     options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
+    """Answers to choose from."""
+
     shuffle_options: StrictBool = False
+    """Whether each device shows the options in its own random order."""
 
     @property
     def shuffled(self) -> bool:

@@ -77,10 +77,19 @@ class OrderedQuestion(BaseQuestion):
     """One of several options in order: written out, or the whole numbers from low to high."""
 
     options: tuple[Option, ...] = Field(default=(), max_length=MAX_OPTIONS)
+    """Answers in order, instead of whole numbers from `low` to `high`."""
+
     low: StrictInt | None = Field(default=None, ge=-LARGEST, le=LARGEST)
+    """Lowest number of the scale."""
+
     high: StrictInt | None = Field(default=None, ge=-LARGEST, le=LARGEST)
+    """Highest number of the scale."""
+
     low_label: Line | None = None
+    """Meaning of the lowest number."""
+
     high_label: Line | None = None
+    """Meaning of the highest number."""
 
     def _check(self) -> None:
         numbered = self.low is not None and self.high is not None

@@ -55,7 +55,7 @@ from survey.settings import Settings
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
 TEMPLATE = Path(__file__).with_name("new_survey.toml")
-"""The definition that `survey new` writes; braces of TOML are doubled."""
+"""The definition that `survey new` writes, with another name."""
 
 DAY = click.DateTime(["%Y-%m-%d"])
 LARGEST_LIMIT = 10**9
@@ -107,7 +107,8 @@ def new(name: str) -> None:
         raise DesignError(f"NAME: {sentence(error.errors()[0])}") from None
     file = Path(f"{slug}.toml")
     title = slug.replace("-", " ").capitalize()
-    content = TEMPLATE.read_text(encoding="utf-8").format(slug=slug, title=title, file=file)
+    content = TEMPLATE.read_text(encoding="utf-8")
+    content = content.replace("new-survey", slug).replace("New survey", title)
     with file.open("x", encoding="utf-8") as target:
         target.write(content)
     click.echo(f"{file}: a survey of three questions. Edit it, then run: survey check {file}")

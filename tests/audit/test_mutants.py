@@ -8,7 +8,7 @@ from survey.audit.enumeration import Auditor
 from survey.audit.node import Node
 from survey.audit.respondents import check_respondents
 from survey.audit.summary import run_checks, run_client
-from survey.respond.client import source_files
+from survey.respond.client import Client, source_files
 from tests import surveys
 from tests.audit.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 from tests.conftest import long_unless
@@ -196,7 +196,7 @@ def test_the_audit_enumerates_the_channels_that_the_device_has_read(node, mutant
 @pytest.mark.security
 def test_the_shipped_client_passes_with_the_surveys_made_for_mutants(node):
     for survey in surveys.SAMPLING.values():
-        for check in run_checks(FILES, surveys.publish(survey), 1_000, node):
+        for check in run_checks(Client.load().files, surveys.publish(survey), 1_000, node):
             assert check.ok, check
 
 

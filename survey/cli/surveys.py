@@ -6,9 +6,10 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -44,9 +45,10 @@ from survey.mechanism.composition import format_epsilon
 from survey.questionnaire import is_test_run
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.error_messages import sentence
+from survey.questionnaire.error_messages import printable, sentence
+from survey.questionnaire.imports import import_questionnaire
 from survey.questionnaire.ledger import ledger, lines
-from survey.questionnaire.loading import load_file
+from survey.questionnaire.loading import load_file, read_file
 from survey.questionnaire.privacy_loss import Questions, publication_warnings
 from survey.questionnaire.schema import definition_schema
 from survey.questionnaire.texts import Slug
@@ -112,6 +114,36 @@ def new(name: str) -> None:
     with file.open("x", encoding="utf-8") as target:
         target.write(content)
     click.echo(f"{file}: a survey of three questions. Edit it, then run: survey check {file}")
+
+
+@click.command("import")
+@click.argument("file", type=PATH)
+@click.option("--output", type=PATH, help="Write the definition to this file, which ends in .json.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--skip-logic", is_flag=True, help="Keep questions that depend on earlier answers.")
+def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool) -> None:
+    """Import a questionnaire FILE of SurveyJS (.json) and report on each of its elements.
+
+    The report says whether an element was kept, changed or dropped, how and why. Mistakes that
+    remain are listed last.
+    """
+    if output is not None and output.suffix != ".json":
+        raise DesignError(f"{output}: the definition is written as JSON; use a name with .json")
+    caps = configured_settings().caps
+    imported = import_questionnaire(read_file(file), file.name, skip_logic=skip_logic)
+    mistakes = [mistake.text for mistake in imported.check(caps).mistakes]
+    if output is not None:
+        text = json.dumps(imported.definition(caps), indent=2, ensure_ascii=False)
+        with output.open("x", encoding="utf-8") as target:
+            target.write(f"{text}\n")
+    if as_json:
+        elements = [asdict(element) for element in imported.elements]
+        click.echo(json.dumps({"elements": elements, "mistakes": mistakes}, indent=2))
+        return
+    for line in [*map(str, imported.elements), *(f"mistake  {text}" for text in mistakes)]:
+        click.echo(printable(line))
+    counts = Counter(element.outcome for element in imported.elements)
+    click.echo(f"{counts['kept']} kept, {counts['changed']} changed, {counts['dropped']} dropped")
 
 
 @click.command()

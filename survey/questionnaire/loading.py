@@ -42,12 +42,16 @@ DOTTED = re.compile(
 
 def load_file(path: Path, caps: Caps) -> Survey:
     """Read and check a definition file in TOML or JSON, by its file name extension."""
+    return load(read_file(path), path.name, caps)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file, or its beginning if the file is too large; `parse` says so."""
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+            return file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise refusal([(str(path), f"cannot be read: {error.strerror}")]) from None
-    return load(content, path.name, caps)
 
 
 def load(content: bytes, name: str, caps: Caps) -> Survey:

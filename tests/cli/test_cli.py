@@ -114,6 +114,28 @@ def test_a_new_definition_can_be_published_at_once_and_overwrites_nothing(
     assert names == {"small.toml", "working-hours.toml"}
 
 
+def test_a_questionnaire_of_another_tool_is_imported_with_a_report(run, tmp_path):
+    elements = [{"type": "boolean", "name": "tired"}, {"type": "comment", "name": "why"}]
+    file, output = tmp_path / "theirs.json", tmp_path / "ours.json"
+    file.write_text(json.dumps({"title": "Nights", "elements": elements}), encoding="utf-8")
+    printed = run("import", str(file), "--output", str(output))
+    assert printed.exit_code == 0, printed.output
+    assert printed.output.splitlines() == [
+        "kept  tired (boolean)",
+        "dropped  why (comment): free text cannot be randomized",
+        "1 kept, 0 changed, 1 dropped",
+    ]
+    assert run("check", str(output)).exit_code == 0
+    report = json.loads(run("import", str(file), "--json").output)
+    assert [element["outcome"] for element in report["elements"]] == ["kept", "dropped"]
+    assert report["mistakes"] == []
+    before = output.read_bytes()
+    for arguments in ((str(file), "--output", str(output)), (str(tmp_path / "small.toml"),)):
+        refused = run("import", *arguments)
+        assert (refused.exit_code, len(refused.stderr.splitlines())) == (1, 1)
+    assert output.read_bytes() == before
+
+
 def test_list_has_the_newest_version_of_each_survey_and_no_test_run(run, tmp_path):
     run("migrate")
     assert run("list").output == ""

@@ -1,0 +1,196 @@
+"""A survey during its import from another tool, and the report on each element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from survey.questionnaire.drafts.check import DraftCheck, check_draft
+from survey.questionnaire.drafts.conversion import definition_from, draft_from
+from survey.questionnaire.drafts.draft import (
+    AUTOMATIC,
+    DraftContent,
+    free_identifier,
+    identifier,
+    slug,
+)
+from survey.questionnaire.error_messages import refusal, shortened
+from survey.settings import Caps
+
+Outcome = Literal["kept", "changed", "dropped"]
+
+Text = str | dict[str, str]
+"""A text, or a table of languages."""
+
+Form = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Element:
+    """What became of an element: `how` it changed, or why it was dropped; "" if it was kept."""
+
+    name: str
+    kind: str
+    outcome: Outcome
+    how: str = ""
+
+    def __str__(self) -> str:
+        reason = f": {self.how}" if self.how else ""
+        return f"{self.outcome}  {self.name} ({self.kind}){reason}"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A draft with the report on each element of the file it was made from."""
+
+    content: DraftContent
+    elements: tuple[Element, ...]
+
+    def check(self, caps: Caps) -> DraftCheck:
+        """Check the draft; for what the draft would reveal and for mistakes that remain."""
+        return check_draft(self.content, caps)
+
+    def definition(self, caps: Caps) -> Form:
+        """Return the draft as a definition file, asking as many questions as privacy allows."""
+        draws = self.check(caps).draws
+        form = definition_from(self.content)
+        return form | ({"questions_per_person": draws} if draws else {})
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Ask a question only if an earlier one has one of these answers, as the file names them."""
+
+    source: str
+    accepts: Callable[[Any], bool]
+
+
+class Assembly:
+    """A survey during an import: pages, unique ids, and the report."""
+
+    def __init__(self, language: str, *, skip_logic: bool) -> None:
+        self.language, self.skip_logic = language, skip_logic
+        self.texts: dict[str, Text] = {}
+        self.elements: list[Element] = []
+        self.pages: list[tuple[Text, list[Form]]] = []
+        self._answers: dict[str, tuple[Form, dict[str, Any]]] = {}
+        self._conditions: dict[str, tuple[str, Condition]] = {}
+
+    def keep(self, name: str, kind: str) -> None:
+        """Report an element that arrives unchanged."""
+        self._report(name, kind, "kept")
+
+    def change(self, name: str, kind: str, how: str) -> None:
+        """Report an element that arrives in another form."""
+        self._report(name, kind, "changed", how)
+
+    def drop(self, name: str, kind: str, why: str) -> None:
+        """Report an element that does not arrive."""
+        self._report(name, kind, "dropped", why)
+
+    def _report(self, name: str, kind: str, outcome: Outcome, how: str = "") -> None:
+        self.elements.append(Element(shortened(name), shortened(kind), outcome, how))
+
+    def add_page(self, title: Text = "") -> None:
+        """Begin a page."""
+        self.pages.append((title, []))
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        question: Form,
+        *,
+        values: Mapping[str, Any] | None = None,
+        changes: Sequence[str] = (),
+        condition: Condition | None = None,
+    ) -> None:
+        """Add a question to the last page, and report it.
+
+        `name` is its name in the file, `values` are the values of its options in the file, by the
+        options' ids.
+        """
+        existing = {other["id"] for _, questions in self.pages for other in questions}
+        base = identifier(name) or "question"
+        added = {"id": free_identifier(base, existing), **question}
+        self.pages[-1][1].append(added)
+        self._answers[name] = added, dict(values or {})
+        if condition is not None:
+            if self.skip_logic:
+                self._conditions[added["id"]] = name, condition
+            else:
+                self.drop(
+                    name, "condition", "skip logic is not switched on; everybody is asked this"
+                )
+        if changes:
+            self.change(name, kind, "; ".join(changes))
+        else:
+            self.keep(name, kind)
+
+    def finish(self) -> Imported:
+        """Return the survey; raises DefinitionError if no question arrived."""
+        pages = [(title, questions) for title, questions in self.pages if questions]
+        if not pages:
+            raise refusal([("file", "has no question that can be randomized")])
+        pages = list(self._with_conditions(pages))
+        title = self.texts.get("title") or "Imported survey"
+        own = title if isinstance(title, str) else title[self.language]
+        definition: Form = {
+            "slug": slug(own),
+            "language": self.language,
+            **self.texts,
+            "title": title,
+            **({"allow_skip_logic": True} if self.skip_logic else {}),
+            "pages": [{"title": title, "questions": questions} for title, questions in pages],
+        }
+        content = draft_from(definition)
+        survey = {**content.survey, "questions_per_person": AUTOMATIC}
+        return Imported(replace(content, survey=survey), tuple(self.elements))
+
+    def _with_conditions(
+        self, pages: Iterable[tuple[Text, list[Form]]]
+    ) -> Iterable[tuple[Text, list[Form]]]:
+        """Yield the pages, divided where a question depends on another one of its page."""
+        done: set[str] = set()
+        for title, questions in pages:
+            current: list[Form] = []
+            for question in questions:
+                if self._ask_if(question, done, {other["id"] for other in current}):
+                    yield title, current
+                    done |= {other["id"] for other in current}
+                    current = []
+                current.append(question)
+            yield title, current
+            done |= {other["id"] for other in current}
+
+    def _ask_if(self, question: Form, done: set[str], current: set[str]) -> bool:
+        """Give a question its condition, or report why not; return whether it needs a new page."""
+        if question["id"] not in self._conditions:
+            return False
+        name, condition = self._conditions[question["id"]]
+        source, values = self._answers.get(condition.source, ({"id": ""}, {}))
+        options = [id_ for id_, value in values.items() if condition.accepts(value)]
+        if not options or source["id"] not in done | current:
+            why = "depends on something other than the options of one earlier question"
+            self.drop(name, "condition", f"{why}; everybody is asked this")
+            return False
+        question["ask_if"] = {"question": source["id"], "options": options}
+        if source["id"] in current:
+            self.change(name, "condition", "is on a page after the question it depends on")
+        return source["id"] in current
+
+
+def listed_options(labels: Iterable[tuple[Any, Text]]) -> tuple[list[Form], dict[str, Any]]:
+    """Return options with unique ids for values and labels, and the values by id.
+
+    >>> listed_options([("a b", "A"), (1, "One")])
+    ([{'id': 'a_b', 'label': 'A'}, {'id': 'o1', 'label': 'One'}], {'a_b': 'a b', 'o1': 1})
+    """
+    options: list[Form] = []
+    values: dict[str, Any] = {}
+    for value, label in labels:
+        name = free_identifier(identifier(str(value)) or "option", values)
+        options.append({"id": name, "label": label})
+        values[name] = value
+    return options, values

@@ -1,0 +1,505 @@
+"""SurveyJS: a JSON file with pages of elements.
+
+Source of the format: https://surveyjs.io/form-library/documentation/api-reference
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
+from survey.questionnaire.error_messages import refusal, shortened
+from survey.questionnaire.imports.assembly import (
+    Assembly,
+    Condition,
+    Form,
+    Imported,
+    Text,
+    listed_options,
+)
+from survey.questionnaire.kinds.matrix import MAX_ROWS
+from survey.questionnaire.loading import parse
+
+CONTENTS = ("pages", "elements", "questions")
+
+DROPPED: Mapping[str, str] = {
+    "comment": "free text cannot be randomized",
+    "multipletext": "free text cannot be randomized",
+    "file": "files cannot be randomized",
+    "signaturepad": "signatures cannot be randomized",
+    "html": "is no question",
+    "image": "is no question",
+    "expression": "calculated values would need the true answers",
+    "matrixdropdown": "a table of cells has no counterpart; use a matrix of scales",
+    "matrixdynamic": "rows that people add have no counterpart",
+    "paneldynamic": "panels that people add have no counterpart",
+}
+"""Why elements of these types cannot be imported."""
+
+MOST_POINTS = 100
+"""Maximum number of points of a rating."""
+
+END_LABELS = {"low_label": "minRateDescription", "high_label": "maxRateDescription"}
+
+Reader = Callable[["_Reader", str, Mapping[str, Any]], None]
+
+
+def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
+    """Import a questionnaire of SurveyJS; raises DefinitionError if it is none."""
+    form = parse(content, name)
+    if not any(key in form for key in CONTENTS):
+        raise refusal([(shortened(name), "is not a SurveyJS questionnaire: it has no pages")])
+    language = _tag(str(form.get("locale") or "en")) or "en"
+    reader = _Reader(Assembly(language, skip_logic=skip_logic))
+    return reader.read(form)
+
+
+class _Reader:
+    """Reads the elements of a questionnaire, each by the method of its type."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._to = assembly
+
+    def read(self, form: Mapping[str, Any]) -> Imported:
+        texts = {
+            "title": self._text(form.get("title")),
+            "introduction": self._text(form.get("description")),
+            "thanks": self._text(form.get("completedHtml")),
+        }
+        self._to.texts |= {key: text for key, text in texts.items() if text}
+        self._report_keys("survey", form, _SURVEY_KEYS)
+        pages = _objects(form.get("pages"))
+        for page in pages or [form]:
+            if pages:
+                self._report_keys(str(page.get("name") or "page"), page, {})
+            self._to.add_page(self._text(page.get("title")) if pages else "")
+            self._read_elements(page, ())
+        return self._to.finish()
+
+    def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
+        own = [str(holder["visibleIf"])] if holder.get("visibleIf") else []
+        for element in _objects(holder.get("elements") or holder.get("questions")):
+            self._read_element(element, (*conditions, *own))
+
+    def _read_element(self, element: Mapping[str, Any], conditions: Sequence[str]) -> None:
+        kind, name = str(element.get("type")), str(element.get("name") or element.get("type"))
+        if kind == "panel":
+            if element.get("title"):
+                self._to.change(name, kind, "its questions follow without the panel's title")
+            else:
+                self._to.keep(name, kind)
+            self._read_elements(element, conditions)
+            return
+        if kind in DROPPED:
+            self._to.drop(name, kind, DROPPED[kind])
+            return
+        reader = _READERS.get(kind)
+        if reader is None:
+            self._to.drop(name, shortened(kind), "is of a type that has no counterpart")
+            return
+        own = [str(element["visibleIf"])] if element.get("visibleIf") else []
+        reader(self, name, {**element, "conditions": [*conditions, *own]})
+
+    # -- one method for each type
+
+    def _boolean(self, name: str, element: Mapping[str, Any]) -> None:
+        labels = [self._text(element.get(key)) for key in ("labelTrue", "labelFalse")]
+        true, false = element.get("valueTrue", True), element.get("valueFalse", False)
+        options = (
+            {
+                "options": [
+                    {"id": id_, "label": label or usual}
+                    for id_, label, usual in zip(("yes", "no"), labels, ("Yes", "No"), strict=True)
+                ]
+            }
+            if any(labels)
+            else {}
+        )
+        self._add(name, element, {"type": "yes_no", **options}, {"yes": true, "no": false})
+
+    def _single(self, name: str, element: Mapping[str, Any]) -> None:
+        self._add_list(name, element, {"type": "single_choice"})
+
+    def _multiple(self, name: str, element: Mapping[str, Any]) -> None:
+        validators = _objects(element.get("validators"))
+        maxima = [one["maxCount"] for one in validators if _is_maximum(one)]
+        most = element.get("maxSelectedChoices") or min(maxima, default=None)
+        others = [one for one in validators if not _is_maximum(one)]
+        element = {**element, "validators": others}
+        none = self._text(element.get("noneText"))
+        self._add_list(
+            name,
+            element,
+            {
+                "type": "multiple_choice",
+                **({"max_ticks": most} if isinstance(most, int) and most > 0 else {}),
+                **({"none_of_these": none} if none else {}),
+            },
+            none_is_usual=True,
+        )
+
+    def _picker(self, name: str, element: Mapping[str, Any]) -> None:
+        read_list = self._multiple if element.get("multiSelect") else self._single
+        read_list(name, {**element, "pictures": True})
+
+    def _ranking(self, name: str, element: Mapping[str, Any]) -> None:
+        n = len(self._choices(element))
+        if not MIN_RANKED <= n <= MAX_RANKED:
+            why = f"has {n} options; {MIN_RANKED} to {MAX_RANKED} can be ranked"
+            self._to.drop(name, "ranking", why)
+            return
+        self._add_list(name, element, {"type": "ranking"})
+
+    def _rating(self, name: str, element: Mapping[str, Any]) -> None:
+        values = element.get("rateValues")
+        step = element.get("rateStep", 1)
+        low, high = element.get("rateMin", 1), element.get("rateMax", 5)
+        if isinstance(element.get("rateCount"), int) and "rateMax" not in element:
+            high = low + element["rateCount"] - 1
+        ends = {
+            key: text for key, own in END_LABELS.items() if (text := self._text(element.get(own)))
+        }
+        if isinstance(values, list) and values:
+            options, by_id = listed_options(self._choice(value) for value in values)
+            changes = ["the descriptions of its ends are left out"] if ends else []
+            self._add(name, element, {"type": "scale", "options": options}, by_id, changes)
+            return
+        if not all(isinstance(number, int) for number in (low, high, step)) or step < 1:
+            self._to.drop(name, "rating", "its points are no whole numbers")
+            return
+        points = range(low, high + 1, step)
+        if not 2 <= len(points) <= MOST_POINTS:
+            self._to.drop(
+                name, "rating", f"has {len(points)} points; a scale has 2 to {MOST_POINTS}"
+            )
+            return
+        if step == 1:
+            by_id = {f"value_{p}" if p >= 0 else f"value_minus_{-p}": p for p in points}
+            self._add(name, element, {"type": "scale", "low": low, "high": high, **ends}, by_id)
+            return
+        options, by_id = listed_options((point, str(point)) for point in points)
+        changes = ["the descriptions of its ends are left out"] if ends else []
+        self._add(name, element, {"type": "scale", "options": options}, by_id, changes)
+
+    def _matrix(self, name: str, element: Mapping[str, Any]) -> None:
+        rows = [self._choice(row) for row in _list(element.get("rows"))]
+        columns = [self._choice(column) for column in _list(element.get("columns"))]
+        if not rows or len(columns) < 2:
+            self._to.drop(name, "matrix", "has no rows, or fewer than two columns")
+            return
+        scale, _ = listed_options(columns)
+        row_forms, _ = listed_options(rows)
+        lines = [{"id": row["id"], "text": row["label"]} for row in row_forms]
+        parts = [lines[start : start + MAX_ROWS] for start in range(0, len(lines), MAX_ROWS)]
+        if len(parts) > 1 and len(parts[-1]) == 1:
+            parts[-1].insert(0, parts[-2].pop())
+        changes = [f"is divided into {len(parts)}, of at most {MAX_ROWS} rows"] if parts[1:] else []
+        for part in parts:
+            if len(part) == 1:
+                title = self._text(element.get("title")) or name
+                own = {"type": "scale", "options": scale, "text": _joined(title, part[0]["text"])}
+                self._add(name, element, own, {}, ["a matrix of one row is a scale"])
+            else:
+                self._add(
+                    name, element, {"type": "matrix", "options": scale, "rows": part}, {}, changes
+                )
+
+    def _entry(self, name: str, element: Mapping[str, Any]) -> None:
+        kind = str(element.get("inputType", "text"))
+        low, high = element.get("min"), element.get("max")
+        if kind not in ("number", "range", "date"):
+            self._to.drop(name, f"text, {shortened(kind)}", "free text cannot be randomized")
+        elif low in (None, "") or high in (None, ""):
+            why = "has no lowest and highest value, which a device needs to randomize it"
+            self._to.drop(name, f"text, {kind}", why)
+        elif kind == "date":
+            self._add(name, element, {"type": "date", "low": str(low), "high": str(high)})
+        else:
+            step = element.get("step", 1)
+            ends = {"low": str(low), "high": str(high), "step": str(step)}
+            slider = {"slider": True} if kind == "range" else {}
+            self._add(name, element, {"type": "number", **ends, **slider})
+
+    # -- parts
+
+    def _add_list(
+        self,
+        name: str,
+        element: Mapping[str, Any],
+        question: Form,
+        *,
+        none_is_usual: bool = False,
+    ) -> None:
+        """Add a question with a list of options."""
+        kind = str(element["type"])
+        for key in ("choicesByUrl", "choicesFromQuestion"):
+            if element.get(key):
+                self._to.drop(name, kind, "its options come from elsewhere")
+                return
+        choices, changes = self._choices(element), []
+        if _is_on(element, "showOtherItem", "hasOther"):
+            choices.append(("other", self._text(element.get("otherText")) or "Other"))
+            changes.append("the option for other answers has no field for text")
+        if _is_on(element, "showNoneItem", "hasNone") and not none_is_usual:
+            choices.append(("none", self._text(element.get("noneText")) or "None"))
+        if _is_on(element, "showDontKnowItem"):
+            label = self._text(element.get("dontKnowText")) or "Don't know"
+            choices.append(("dontknow", label))
+        if element.get("pictures"):
+            changes.append("its pictures are left out; upload them in the builder")
+        if len(choices) < 2:
+            self._to.drop(name, kind, "has fewer than two options")
+            return
+        options, values = listed_options(choices)
+        order = element.get("choicesOrder", "none")
+        if order in ("asc", "desc"):
+            options.sort(key=lambda option: str(option["label"]), reverse=order == "desc")
+        shuffled = {"shuffle_options": True} if order == "random" else {}
+        refuse = self._text(element.get("refuseText"))
+        opt_out = {"prefer_not_to_say": refuse} if refuse else {}
+        form = {**question, "options": options, **shuffled, **opt_out}
+        self._add(name, element, form, values, changes)
+
+    def _add(
+        self,
+        name: str,
+        element: Mapping[str, Any],
+        question: Form,
+        values: Mapping[str, Any] | None = None,
+        changes: Sequence[str] = (),
+    ) -> None:
+        """Add a question with the texts and properties that all types share."""
+        kind = str(element["type"])
+        texts = {"text": self._text(element.get("title")) or name}
+        if help_text := self._text(element.get("description")):
+            texts["help"] = help_text
+        condition, why = _condition(element["conditions"])
+        self._to.add(
+            name,
+            kind,
+            {**texts, **question},
+            values=values,
+            changes=changes,
+            condition=condition,
+        )
+        if why:
+            self._to.drop(name, "condition", f"{why}; everybody is asked this")
+        self._report_keys(name, element, _QUESTION_KEYS)
+
+    def _report_keys(
+        self, name: str, holder: Mapping[str, Any], reasons: Mapping[str, str]
+    ) -> None:
+        """Report the properties that are not imported, except those of the layout."""
+        for key, value in holder.items():
+            is_set = value is not None and value is not False and value not in ("", [], {})
+            if is_set and key not in IMPORTED | LAYOUT:
+                self._to.drop(name, shortened(key), reasons.get(key, "has no counterpart"))
+
+    def _choices(self, element: Mapping[str, Any]) -> list[tuple[Any, Text]]:
+        return [self._choice(choice) for choice in _list(element.get("choices"))]
+
+    def _choice(self, choice: Any) -> tuple[Any, Text]:
+        """Return the value and the label of an option, a row or a column."""
+        if isinstance(choice, Mapping):
+            value = choice.get("value", "")
+            return value, self._text(choice.get("text")) or str(value)
+        return choice, str(choice)
+
+    def _text(self, value: Any) -> Text:
+        """Return a text without markup, or a table of languages; "" if there is none."""
+        if isinstance(value, Mapping):
+            own = value.get("default") or value.get(self._to.language) or ""
+            texts = {self._to.language: _plain(own)} | {
+                tag: _plain(text)
+                for key, text in value.items()
+                if key != "default" and (tag := _tag(str(key))) and text
+            }
+            return texts if len(texts) > 1 and texts[self._to.language] else _plain(own)
+        return _plain(value) if isinstance(value, str) else ""
+
+
+_READERS: Mapping[str, Reader] = {
+    "boolean": _Reader._boolean,
+    **dict.fromkeys(("radiogroup", "dropdown", "buttongroup"), _Reader._single),
+    **dict.fromkeys(("checkbox", "tagbox"), _Reader._multiple),
+    "imagepicker": _Reader._picker,
+    "ranking": _Reader._ranking,
+    "rating": _Reader._rating,
+    "matrix": _Reader._matrix,
+    "text": _Reader._entry,
+}
+
+IMPORTED = frozenset(
+    (
+        *("name", "type", "title", "description", "locale", "pages", "elements", "questions"),
+        *("completedHtml", "visibleIf", "conditions", "pictures", "choices", "choicesOrder"),
+        *("labelTrue", "labelFalse", "valueTrue", "valueFalse", "maxSelectedChoices"),
+        *("multiSelect", "noneText", "refuseText", "dontKnowText", "otherText", "showOtherItem"),
+        *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
+        *("rateValues", "rateMin", "rateMax", "rateStep", "rateCount", *END_LABELS.values()),
+        *("rows", "columns", "inputType", "min", "max", "step"),
+    )
+)
+"""Properties that arrive with their element."""
+
+LAYOUT = frozenset(
+    (
+        *("colCount", "width", "minWidth", "maxWidth", "startWithNewLine", "titleLocation"),
+        *("state", "descriptionLocation", "indent", "placeholder", "cellHideMode", "imageHeight"),
+        *("imageWidth", "imageFit", "logoFit", "logoHeight", "logoPosition", "logoWidth"),
+        *("showProgressBar", "progressBarLocation", "progressBarType", "showQuestionNumbers"),
+        *("questionsOnPageMode", "widthMode", "headerView", "showNavigationButtons"),
+        *("showPrevButton", "completeText", "pageNextText", "pagePrevText", "startSurveyText"),
+        *("displayMode", "rateType", "itemSize", "rateDisplayMode", "rateColorMode"),
+        *("scaleColorMode", "renderAs", "alternateRows", "displayRateDescriptionsAsExtremeItems"),
+        *("hideNumber", "showLabel", "separateSpecialChoices", "themeVariables", "swapOrder"),
+        *("questionTitleLocation", "questionErrorLocation", "questionDescriptionLocation"),
+        *("fitToContainer", "showCompletedPage", "checkErrorsMode", "clearInvisibleValues"),
+        *(
+            "textUpdateMode",
+            "maxTextLength",
+            "otherPlaceholder",
+            "otherErrorText",
+            "focusFirstQuestionAutomatic",
+        ),
+    )
+)
+"""Properties that only affect the look or the handling of the page."""
+
+_QUESTION_KEYS: Mapping[str, str] = {
+    "isRequired": "no question can be required: everybody may decline to answer",
+    "requiredIf": "no question can be required: everybody may decline to answer",
+    "enableIf": "questions can only be asked or skipped",
+    "defaultValue": "an answer that is given in advance would be reported",
+    "correctAnswer": "answers are not marked",
+    "showCommentArea": "free text cannot be randomized",
+    "hasComment": "free text cannot be randomized",
+    "validators": "only ranges and numbers of ticks are checked",
+    "isAllRowRequired": "no question can be required: everybody may decline to answer",
+    "eachRowRequired": "no question can be required: everybody may decline to answer",
+    "readOnly": "questions can only be asked or skipped",
+    "showSelectAllItem": "nobody can tick everything at once",
+    "hasSelectAll": "nobody can tick everything at once",
+    "minSelectedChoices": "a minimum of ticks cannot be required",
+}
+"""Why these properties of questions are not imported."""
+
+_SURVEY_KEYS: Mapping[str, str] = {
+    "calculatedValues": "calculated values would need the true answers",
+    "triggers": "actions would need the true answers",
+    "completedHtmlOnCondition": "a text that depends on answers would reveal them",
+    "navigateToUrl": "the page stays open after sending",
+    "logo": "upload the logo for the team",
+    "timeLimit": "time is not measured, because it can reveal answers",
+    "maxTimeToFinish": "time is not measured, because it can reveal answers",
+}
+"""Why these properties of a survey are not imported."""
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects of a list, whatever else it contains."""
+    return [part for part in _list(value) if isinstance(part, Mapping)]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_maximum(validator: Mapping[str, Any]) -> bool:
+    """Return whether a validator only limits the number of ticks."""
+    is_count = validator.get("type") == "answercount" and "minCount" not in validator
+    return is_count and isinstance(validator.get("maxCount"), int)
+
+
+def _is_on(element: Mapping[str, Any], *keys: str) -> bool:
+    return any(element.get(key) is True for key in keys)
+
+
+def _plain(text: Any) -> str:
+    """Return a text without HTML and without the values of other questions.
+
+    >>> _plain("<b>Thanks</b>,<br>{name}!")
+    'Thanks, …!'
+    """
+    words = re.sub(r"<(?:br|/p|/div|/li)\b[^<>]{0,500}>", " ", str(text))
+    words = re.sub(r"<[^<>]{1,500}>", "", words)
+    words = re.sub(r"\{[^{}]{0,200}\}", "…", words)
+    return re.sub(r"[ \t\r\n]+", " ", words).strip()
+
+
+def _tag(locale: str) -> str:
+    """Return a locale as a language tag; "" if it is none.
+
+    >>> _tag("pt-br"), _tag("zh_CN"), _tag("de"), _tag("default")
+    ('pt-BR', 'zh-CN', 'de', '')
+    """
+    match = re.fullmatch(r"([a-zA-Z]{2,3})(?:[-_]([a-zA-Z]{2}))?", locale)
+    if match is None:
+        return ""
+    return match[1].lower() + (f"-{match[2].upper()}" if match[2] else "")
+
+
+def _joined(text: Text, row: Text) -> Text:
+    return f"{text}: {row}" if isinstance(text, str) and isinstance(row, str) else row
+
+
+MAX_CONDITION = 1_000
+"""Maximum length of a condition: reading it takes time that grows with the square of its length."""
+
+PART = re.compile(
+    r"""\{([^{}]+)\}\s*(==|=|equal|contains|anyof|<=|>=|<>|!=|<|>)\s*
+    (\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s]+)""",
+    re.VERBOSE,
+)
+VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""")
+
+
+def _condition(expressions: Sequence[str]) -> tuple[Condition | None, str]:
+    """Return the condition that expressions mean, and why they have no counterpart, or ""."""
+    if not expressions:
+        return None, ""
+    if len(expressions) > 1:
+        return None, "depends on several conditions"
+    if len(expressions[0]) > MAX_CONDITION:
+        return None, "depends on more than the answer to one question"
+    parts = [PART.fullmatch(part.strip()) for part in re.split(r"\s+or\s+|\|\|", expressions[0])]
+    matches = [part for part in parts if part]
+    if len(matches) < len(parts) or len({match[1].strip() for match in matches}) > 1:
+        return None, "depends on more than the answer to one question"
+    tests = [_test(match[2], list(_values(match[3]))) for match in matches]
+    source = matches[0][1].strip()
+    return Condition(source, lambda answer: any(test(answer) for test in tests)), ""
+
+
+def _values(text: str) -> Iterator[str]:
+    for single, double, bare in VALUE.findall(text):
+        yield single or double or bare
+
+
+def _test(operator: str, values: list[str]) -> Callable[[Any], bool]:
+    """Return whether an answer fulfils a comparison with these values."""
+    if operator in ("==", "=", "equal", "contains", "anyof"):
+        return lambda answer: _word(answer) in values
+    if operator in ("<>", "!="):
+        return lambda answer: _word(answer) not in values
+    return lambda answer: _is_ordered(operator, answer, values[0])
+
+
+def _is_ordered(operator: str, answer: Any, limit: str) -> bool:
+    try:
+        number, bound = float(answer), float(limit)
+    except (TypeError, ValueError):
+        return False
+    return {
+        "<=": number <= bound,
+        ">=": number >= bound,
+        "<": number < bound,
+        ">": number > bound,
+    }[operator]
+
+
+def _word(answer: Any) -> str:
+    """Return an answer as expressions write it: true, 5, item1."""
+    return str(answer).lower() if isinstance(answer, bool) else str(answer)

@@ -1,0 +1,228 @@
+"""Imports from SurveyJS: what can be randomized arrives, and the rest is named with its reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from survey.errors import DefinitionError
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.imports import import_questionnaire
+from survey.questionnaire.validation import check
+from survey.settings import Caps
+from tests.conftest import REFERENCE_DATA
+
+
+def imported(*elements, skip_logic=False, **survey):
+    form = {"title": "Work", "elements": elements, **survey}
+    return import_questionnaire(json.dumps(form).encode(), "s.json", skip_logic=skip_logic)
+
+
+def questions(found):
+    """Return the questions of the definition, which must have no mistakes."""
+    assert found.check(Caps()).mistakes == ()
+    definition = found.definition(Caps())
+    assert freeze(check(definition, Caps()), 1).questions
+    return [question for page in definition["pages"] for question in page["questions"]]
+
+
+def outcomes(found):
+    return {(element.name, element.outcome): element.how for element in found.elements}
+
+
+CHOICES = ["item1", {"value": 2, "text": "Two"}, {"value": "item 3", "text": "Three"}]
+TYPES = {
+    "boolean": ({"type": "boolean"}, {"type": "yes_no"}),
+    "radiogroup": ({"type": "radiogroup", "choices": CHOICES}, {"type": "single_choice"}),
+    "dropdown": (
+        {"type": "dropdown", "choices": CHOICES, "choicesOrder": "random"},
+        {"type": "single_choice", "shuffle_options": True},
+    ),
+    "checkbox": (
+        {"type": "checkbox", "choices": CHOICES, "maxSelectedChoices": 2},
+        {"type": "multiple_choice", "max_ticks": 2},
+    ),
+    "tagbox": (
+        {
+            "type": "tagbox",
+            "choices": CHOICES,
+            "validators": [{"type": "answercount", "maxCount": 1, "text": "No."}],
+        },
+        {"type": "multiple_choice", "max_ticks": 1},
+    ),
+    "rating": (
+        {"type": "rating", "rateMin": 0, "rateMax": 10, "minRateDescription": "No"},
+        {"type": "scale", "low": 0, "high": 10, "low_label": "No"},
+    ),
+    "ranking": ({"type": "ranking", "choices": CHOICES}, {"type": "ranking"}),
+    "number": (
+        {"type": "text", "inputType": "number", "min": 0, "max": 80, "step": 0.5},
+        {"type": "number", "low": "0", "high": "80", "step": "0.5"},
+    ),
+    "range": (
+        {"type": "text", "inputType": "range", "min": 0, "max": 10},
+        {"type": "number", "slider": True},
+    ),
+    "date": (
+        {"type": "text", "inputType": "date", "min": "2020-01-01", "max": "2020-03-01"},
+        {"type": "date", "low": "2020-01-01", "high": "2020-03-01"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_an_element_that_can_be_randomized_arrives_whole(name):
+    element, expected = TYPES[name]
+    found = imported({"name": "My question", "title": "What?", **element})
+    (question,) = questions(found)
+    assert expected.items() <= question.items()
+    assert (question["id"], question["text"]) == ("my_question", "What?")
+    assert outcomes(found) == {("My question", "kept"): ""}
+    if "choices" in element:
+        labels = [option["label"] for option in question["options"]]
+        assert labels == ["item1", "Two", "Three"]
+        assert [option["id"] for option in question["options"]] == ["item1", "o2", "item_3"]
+
+
+def test_a_matrix_is_divided_at_its_maximum_of_rows():
+    rows = [f"Row {i}" for i in range(25)]
+    element = {"type": "matrix", "name": "m", "title": "How?", "columns": ["Bad", "Good"]}
+    found = imported({**element, "rows": rows})
+    parts = questions(found)
+    assert [len(part["rows"]) for part in parts] == [12, 11, 2]
+    assert [row["text"] for part in parts for row in part["rows"]] == rows
+    assert all("divided into 3" in how for how in outcomes(found).values())
+    (single,) = questions(imported({**element, "rows": ["Pay"]}))
+    assert (single["type"], single["text"]) == ("scale", "How?: Pay")
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        ({"type": "comment"}, "free text"),
+        ({"type": "text"}, "free text"),
+        ({"type": "text", "inputType": "email"}, "free text"),
+        ({"type": "text", "inputType": "number", "min": 0}, "lowest and highest"),
+        ({"type": "file"}, "files"),
+        ({"type": "expression"}, "calculated"),
+        ({"type": "paneldynamic"}, "panels"),
+        ({"type": "something"}, "no counterpart"),
+        ({"type": "radiogroup", "choicesByUrl": {"url": "https://x.org"}}, "elsewhere"),
+        ({"type": "radiogroup", "choices": ["one"]}, "fewer than two"),
+        ({"type": "ranking", "choices": list("abcdefg")}, "3 to 6"),
+        ({"type": "rating", "rateMax": 5000}, "points"),
+        ({"type": "matrix", "columns": ["a"], "rows": ["b"]}, "columns"),
+    ],
+    ids=str,
+)
+def test_an_element_that_cannot_be_randomized_is_dropped_with_its_reason(element, words):
+    found = imported({"type": "boolean", "name": "kept"}, {"name": "gone", **element})
+    assert len(questions(found)) == 1
+    assert words in outcomes(found)["gone", "dropped"]
+
+
+def test_no_property_is_lost_silently():
+    element = {"type": "boolean", "name": "q", "isRequired": True, "newThing": [1], "width": "9px"}
+    found = imported(element, triggers=[{"type": "complete"}], newSetting="x")
+    dropped = {element.kind: element.how for element in found.elements if element.how}
+    assert dropped == {
+        "triggers": "actions would need the true answers",
+        "newSetting": "has no counterpart",
+        "isRequired": "no question can be required: everybody may decline to answer",
+        "newThing": "has no counterpart",
+    }
+
+
+def test_texts_arrive_in_all_languages_without_markup_and_placeholders():
+    title = {"default": "How is <b>{job}</b>?", "pt-br": "Como é?", "zz-top": "?"}
+    found = imported(
+        {"type": "boolean", "name": "q", "title": title, "labelTrue": "Good", "labelFalse": "Bad"},
+        locale="de",
+    )
+    (question,) = questions(found)
+    assert question["text"] == {"de": "How is …?", "pt-BR": "Como é?"}
+    labels = [option["label"] for option in question["options"]]
+    assert [label.get("de", label) if isinstance(label, dict) else label for label in labels] == [
+        "Good",
+        "Bad",
+    ]
+
+
+@pytest.mark.reference
+def test_a_published_example_arrives_except_its_free_texts():
+    content = (REFERENCE_DATA / "forms" / "surveyjs_frameworks.json").read_bytes()
+    found = import_questionnaire(content, "surveyjs_frameworks.json", skip_logic=True)
+    types = [question["type"] for question in questions(found)]
+    assert types == ["scale", "multiple_choice", "yes_no", "single_choice"]
+    dropped = {name for name, outcome in outcomes(found) if outcome == "dropped"}
+    assert {"disappointing-experience", "improvements-required", "email"} <= dropped
+    assert all(set(question["text"]) == {"en", "fr"} for question in questions(found))
+
+
+FIRST = {"type": "radiogroup", "name": "job", "choices": ["yes", "no", "old"]}
+RATING = {"type": "rating", "name": "score", "rateMax": 5}
+
+
+@pytest.mark.parametrize(
+    ("source", "condition", "options"),
+    [
+        (FIRST, "{job} = 'yes'", ["yes"]),
+        (FIRST, "{job} <> 'yes'", ["no", "old"]),
+        (FIRST, "{job} anyof ['yes', 'old']", ["yes", "old"]),
+        (FIRST, "{job} = 'no' or {job} = 'old'", ["no", "old"]),
+        (RATING, "{score} >= 4", ["value_4", "value_5"]),
+        ({"type": "boolean", "name": "job"}, "{job} = true", ["yes"]),
+    ],
+    ids=str,
+)
+def test_a_condition_on_the_options_of_one_question_is_kept_on_a_later_page(
+    source, condition, options
+):
+    asked = {"type": "boolean", "name": "then", "visibleIf": condition}
+    found = imported(source, asked, skip_logic=True)
+    first, second = questions(found)
+    assert second["ask_if"] == {"question": first["id"], "options": options}
+    assert len(found.definition(Caps())["pages"]) == 2
+    without = questions(imported(source, asked))
+    assert "ask_if" not in without[1]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "{job} = 'yes' and {x} = 1",
+        "{later} = 'a'",
+        "age({job}) > 3",
+        "{job} > 'a'",
+        f"{{job}} = 'yes'{' ' * 900_000}x",
+    ],
+    ids=lambda condition: condition[:30],
+)
+def test_a_condition_without_a_counterpart_is_dropped_and_everybody_is_asked(condition):
+    asked = {"type": "boolean", "name": "then", "visibleIf": condition}
+    found = imported(FIRST, asked, skip_logic=True)
+    assert "ask_if" not in questions(found)[1]
+    assert "everybody is asked this" in outcomes(found)["then", "dropped"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[]",
+        b"{}",
+        b'{"pages": 7}',
+        b'{"pages": [{"elements": [7, {"type": "comment"}]}]}',
+        b'{"elements": [{"type": "radiogroup", "choices": 7}]}',
+        b'{"elements": [{"type": "rating", "rateMin": {}, "rateValues": 7}]}',
+        b'{"elements": [{"type": ["a"], "name": {"x": 1}, "visibleIf": 7}]}',
+        b'{"pages": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"elements": [' * 400 + b'{"type": "panel"}' + b"]}" * 400,
+        b'{"type": "panel", "elements": [' * 450 + b"]}" * 450,
+        b"x" * 1_000_001,
+    ],
+    ids=lambda content: str(content[:60]),
+)
+def test_a_file_without_a_questionnaire_is_refused(content):
+    with pytest.raises(DefinitionError):
+        import_questionnaire(content, "s.json")

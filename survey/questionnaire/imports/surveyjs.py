@@ -19,6 +19,7 @@ from survey.questionnaire.imports.assembly import (
     Text,
     listed_options,
 )
+from survey.questionnaire.kinds.base import LARGEST
 from survey.questionnaire.kinds.matrix import MAX_ROWS
 from survey.questionnaire.loading import parse
 
@@ -155,9 +156,7 @@ class _Reader:
     def _rating(self, name: str, element: Mapping[str, Any]) -> None:
         values = element.get("rateValues")
         step = element.get("rateStep", 1)
-        low, high = element.get("rateMin", 1), element.get("rateMax", 5)
-        if isinstance(element.get("rateCount"), int) and "rateMax" not in element:
-            high = low + element["rateCount"] - 1
+        low, n = element.get("rateMin", 1), element.get("rateCount", 5)
         ends = {
             key: text for key, own in END_LABELS.items() if (text := self._text(element.get(own)))
         }
@@ -166,9 +165,11 @@ class _Reader:
             changes = ["the descriptions of its ends are left out"] if ends else []
             self._add(name, element, {"type": "scale", "options": options}, by_id, changes)
             return
-        if not all(isinstance(number, int) for number in (low, high, step)) or step < 1:
-            self._to.drop(name, "rating", "its points are no whole numbers")
+        numbers = [low, n, step, element.get("rateMax", 0)]
+        if not all(type(one) is int and abs(one) <= LARGEST for one in numbers) or step < 1:
+            self._to.drop(name, "rating", "its points are no whole numbers of a usual size")
             return
+        high = element.get("rateMax", low + (n - 1) * step)
         points = range(low, high + 1, step)
         if not 2 <= len(points) <= MOST_POINTS:
             self._to.drop(

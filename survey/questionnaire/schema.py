@@ -46,14 +46,14 @@ def definition_schema() -> Schema:
     """
     schema = Survey.model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")
-    page = definitions["Page"]["properties"]["questions"]
+    page_questions = definitions["Page"]["properties"]["questions"]
     shared = CommonFields.model_json_schema(schema_generator=_Generator)["properties"]
     # A yes_no question has its options already.
     definitions["ChoiceQuestion"]["required"].remove("options")
     schema["properties"] |= {
         "$schema": {"type": "string", "description": "Address of this schema, for editors."},
         # The short forms, which `validation.expand` accepts.
-        "questions": page,
+        "questions": page_questions,
         **{name: shared[name] for name in (*PRIVACY, *INHERITED)},
     }
     schema["required"].remove("pages")

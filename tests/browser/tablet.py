@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
+from survey.respond.views import HASH_BYTES
 from survey.store import FieldKeys, PublishedSurvey
 from survey.store.field_boxes import open_box
 from tests.browser.respondent import SINGLE_TAPS, answer_and_send, heading, press
@@ -95,9 +96,6 @@ class Network:
             client.shutdown(socket.SHUT_WR)
 
 
-HASH_BYTES = 32
-
-
 class Tablet:
     """A browser with one page; `restart` closes the browser and opens it again."""
 
@@ -166,6 +164,10 @@ class Tablet:
         """Answer as one person and pass the tablet on."""
         answer_and_send(self.page)
         heading(self.page, "Stored. Thank you.")
+        # Until then, the next person could read the lines on the screen.
+        expect(
+            self.page.get_by_text("Press the button before you pass this device on.")
+        ).to_be_visible()
         self.bodies.append((self.page.locator("pre").text_content() or "").encode())
         press(self.page, "Start for the next person")
         heading(self.page, "A small survey")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
 from survey.errors import DefinitionError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.imports import import_questionnaire
+from survey.questionnaire.imports.surveyjs import IMPORTED
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.conftest import REFERENCE_DATA
@@ -59,6 +61,7 @@ TYPES = {
         {"type": "rating", "rateCount": 7},
         {"type": "scale", "low": 1, "high": 7},
     ),
+    "rating from 0": ({"type": "rating", "rateMin": 0}, {"type": "scale", "low": 0, "high": 5}),
     "ranking": ({"type": "ranking", "choices": CHOICES}, {"type": "ranking"}),
     "number": (
         {"type": "text", "inputType": "number", "min": 0, "max": 80, "step": 0.5},
@@ -98,7 +101,7 @@ def test_a_matrix_is_divided_at_its_maximum_of_rows():
     assert [row["text"] for part in parts for row in part["rows"]] == rows
     assert all("divided into 3" in how for how in outcomes(found).values())
     (single,) = questions(imported({**element, "rows": ["Pay"]}))
-    assert (single["type"], single["text"]) == ("scale", "How?: Pay")
+    assert (single["type"], single["text"]) == ("scale", "How? Pay")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +143,52 @@ def test_no_property_is_lost_silently():
     }
 
 
+def test_texts_of_panels_and_pages_and_properties_of_options_are_not_lost_silently():
+    choices = [{"value": "a", "visibleIf": "{x} = 1"}, {"value": "b", "imageLink": "b.png"}]
+    question = {"type": "radiogroup", "name": "q", "choices": choices}
+    panel = {"type": "panel", "name": "p", "title": "T", "description": "D", "elements": [question]}
+    page = {"name": "first", "title": "Kept", "description": "D", "elements": [panel]}
+    found = import_questionnaire(json.dumps({"pages": [page]}).encode(), "s.json")
+    assert found.definition(Caps())["pages"][0]["title"] == "Kept"
+    lost = sorted((element.name, element.kind) for element in found.elements if element.how)
+    panel_texts = [("p", "description"), ("p", "title")]
+    assert lost == [("first", "description"), *panel_texts, ("q", "radiogroup")]
+    changed = outcomes(found)["q", "changed"]
+    assert "visibleIf" in changed
+    assert "pictures" in changed
+
+
+def test_a_text_that_lacks_the_own_language_is_not_lost():
+    (question,) = questions(imported({"type": "boolean", "name": "q", "title": {"fr": "Ça va ?"}}))
+    assert question["text"] == {"en": "Ça va ?", "fr": "Ça va ?"}
+
+
+PARTS = [
+    *("", "a", "{q} = 'a'", "<b>é</b>", "x" * 400, "random", "number", "2020-01-01", "\u202e"),
+    *(0, 1, -1, 5, 10**30, 0.5, True, False, None, [], {}, ["a", "b", "c"], [{"value": 1}]),
+    *({"default": "A", "de": "B"}, [[1]], {"text": {"x": 2}}),
+]
+KEYS = sorted(IMPORTED | {"isRequired", "validators", "unknown"})
+
+
+def test_random_files_are_imported_or_refused_with_a_reason():
+    rng = random.Random(7)
+    types = [element["type"] for element, _ in TYPES.values()] + ["matrix", "panel", "comment"]
+    for _ in range(1_500):
+        elements = [
+            {
+                **{key: rng.choice(PARTS) for key in rng.sample(KEYS, 8)},
+                "type": rng.choice(types),
+            }
+            for _ in range(3)
+        ]
+        try:
+            found = imported(*elements, skip_logic=True)
+        except DefinitionError:
+            continue
+        assert found.check(Caps()).mistakes or questions(found)
+
+
 def test_texts_arrive_in_all_languages_without_markup_and_placeholders():
     title = {"default": "How is <b>{job}</b>?", "pt-br": "Como é?", "zz-top": "?"}
     found = imported(
@@ -148,6 +197,7 @@ def test_texts_arrive_in_all_languages_without_markup_and_placeholders():
     )
     (question,) = questions(found)
     assert question["text"] == {"de": "How is …?", "pt-BR": "Como é?"}
+    assert outcomes(found)["zz-top", "dropped"] == "is no language tag"
     labels = [option["label"] for option in question["options"]]
     assert [label.get("de", label) if isinstance(label, dict) else label for label in labels] == [
         "Good",

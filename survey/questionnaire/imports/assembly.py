@@ -48,7 +48,7 @@ class Imported:
     elements: tuple[Element, ...]
 
     def check(self, caps: Caps) -> DraftCheck:
-        """Check the draft; for what the draft would reveal and for mistakes that remain."""
+        """Return the draft's mistakes and privacy loss."""
         return check_draft(self.content, caps)
 
     def definition(self, caps: Caps) -> Form:
@@ -132,7 +132,7 @@ class Assembly:
         """Return the survey; raises DefinitionError if no question arrived."""
         pages = [(title, questions) for title, questions in self.pages if questions]
         if not pages:
-            raise refusal([("file", "has no question that can be randomized")])
+            raise refusal([("", "the file has no question that can be randomized")])
         pages = list(self._with_conditions(pages))
         title = self.texts.get("title") or "Imported survey"
         own = title if isinstance(title, str) else title[self.language]

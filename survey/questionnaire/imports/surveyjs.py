@@ -20,7 +20,8 @@ from survey.questionnaire.imports.assembly import (
     listed_options,
 )
 from survey.questionnaire.kinds.base import LARGEST
-from survey.questionnaire.kinds.matrix import MAX_ROWS
+from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
+from survey.questionnaire.kinds.scale import point_id
 from survey.questionnaire.loading import parse
 
 CONTENTS = ("pages", "elements", "questions")
@@ -62,6 +63,7 @@ class _Reader:
 
     def __init__(self, assembly: Assembly) -> None:
         self._to = assembly
+        self._unknown_locales: set[str] = set()
 
     def read(self, form: Mapping[str, Any]) -> Imported:
         texts = {
@@ -73,24 +75,31 @@ class _Reader:
         self._report_keys("survey", form, _SURVEY_KEYS)
         pages = _objects(form.get("pages"))
         for page in pages or [form]:
-            if pages:
-                self._report_keys(str(page.get("name") or "page"), page, {})
             self._to.add_page(self._text(page.get("title")) if pages else "")
+            if pages:
+                self._report_texts(str(page.get("name") or "page"), page, ("description",))
             self._read_elements(page, ())
+        for locale in sorted(self._unknown_locales):
+            self._to.drop(locale, "language", "is no language tag")
         return self._to.finish()
 
+    def _report_texts(self, name: str, holder: Mapping[str, Any], dropped: Sequence[str]) -> None:
+        """Report texts of a page or panel that have no place, and its other properties."""
+        for key in dropped:
+            if self._text(holder.get(key)):
+                self._to.drop(name, key, "only questions and pages have texts; pages have a title")
+        self._report_keys(name, holder, _QUESTION_KEYS)
+
     def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
-        own = [str(holder["visibleIf"])] if holder.get("visibleIf") else []
+        own = _conditions_of(holder)
         for element in _objects(holder.get("elements") or holder.get("questions")):
             self._read_element(element, (*conditions, *own))
 
     def _read_element(self, element: Mapping[str, Any], conditions: Sequence[str]) -> None:
         kind, name = str(element.get("type")), str(element.get("name") or element.get("type"))
         if kind == "panel":
-            if element.get("title"):
-                self._to.change(name, kind, "its questions follow without the panel's title")
-            else:
-                self._to.keep(name, kind)
+            self._to.keep(name, kind)
+            self._report_texts(name, element, ("title", "description"))
             self._read_elements(element, conditions)
             return
         if kind in DROPPED:
@@ -100,7 +109,7 @@ class _Reader:
         if reader is None:
             self._to.drop(name, shortened(kind), "is of a type that has no counterpart")
             return
-        own = [str(element["visibleIf"])] if element.get("visibleIf") else []
+        own = _conditions_of(element)
         reader(self, name, {**element, "conditions": [*conditions, *own]})
 
     # -- one method for each type
@@ -142,8 +151,7 @@ class _Reader:
         )
 
     def _picker(self, name: str, element: Mapping[str, Any]) -> None:
-        read_list = self._multiple if element.get("multiSelect") else self._single
-        read_list(name, {**element, "pictures": True})
+        (self._multiple if element.get("multiSelect") else self._single)(name, element)
 
     def _ranking(self, name: str, element: Mapping[str, Any]) -> None:
         n = len(self._choices(element))
@@ -156,33 +164,39 @@ class _Reader:
     def _rating(self, name: str, element: Mapping[str, Any]) -> None:
         values = element.get("rateValues")
         step = element.get("rateStep", 1)
-        low, n = element.get("rateMin", 1), element.get("rateCount", 5)
+        low, n = element.get("rateMin", 1), element.get("rateCount", 0)
         ends = {
             key: text for key, own in END_LABELS.items() if (text := self._text(element.get(own)))
         }
         if isinstance(values, list) and values:
-            options, by_id = listed_options(self._choice(value) for value in values)
-            changes = ["the descriptions of its ends are left out"] if ends else []
-            self._add(name, element, {"type": "scale", "options": options}, by_id, changes)
+            self._add_points(name, element, [self._choice(value) for value in values], ends)
             return
         numbers = [low, n, step, element.get("rateMax", 0)]
         if not all(type(one) is int and abs(one) <= LARGEST for one in numbers) or step < 1:
             self._to.drop(name, "rating", "its points are no whole numbers of a usual size")
             return
-        high = element.get("rateMax", low + (n - 1) * step)
+        high = element.get("rateMax", low + (n - 1) * step if n else 5)
         points = range(low, high + 1, step)
         if not 2 <= len(points) <= MOST_POINTS:
-            self._to.drop(
-                name, "rating", f"has {len(points)} points; a scale has 2 to {MOST_POINTS}"
-            )
-            return
-        if step == 1:
-            by_id = {f"value_{p}" if p >= 0 else f"value_minus_{-p}": p for p in points}
+            why = f"has {len(points)} points; a scale has 2 to {MOST_POINTS}"
+            self._to.drop(name, "rating", why)
+        elif step == 1:
+            by_id = {point_id(point): point for point in points}
             self._add(name, element, {"type": "scale", "low": low, "high": high, **ends}, by_id)
-            return
-        options, by_id = listed_options((point, str(point)) for point in points)
+        else:
+            self._add_points(name, element, [(point, str(point)) for point in points], ends)
+
+    def _add_points(
+        self,
+        name: str,
+        element: Mapping[str, Any],
+        points: Sequence[tuple[Any, Text]],
+        ends: Mapping[str, Text],
+    ) -> None:
+        """Add a scale whose points are written out, which has no labels of its ends."""
+        options, values = listed_options(points)
         changes = ["the descriptions of its ends are left out"] if ends else []
-        self._add(name, element, {"type": "scale", "options": options}, by_id, changes)
+        self._add(name, element, {"type": "scale", "options": options}, values, changes)
 
     def _matrix(self, name: str, element: Mapping[str, Any]) -> None:
         rows = [self._choice(row) for row in _list(element.get("rows"))]
@@ -200,7 +214,8 @@ class _Reader:
         for part in parts:
             if len(part) == 1:
                 title = self._text(element.get("title")) or name
-                own = {"type": "scale", "options": scale, "text": _joined(title, part[0]["text"])}
+                text = self._joined(title, part[0]["text"])
+                own = {"type": "scale", "options": scale, "text": text}
                 self._add(name, element, own, {}, ["a matrix of one row is a scale"])
             else:
                 self._add(
@@ -239,7 +254,7 @@ class _Reader:
             if element.get(key):
                 self._to.drop(name, kind, "its options come from elsewhere")
                 return
-        choices, changes = self._choices(element), []
+        choices, changes = self._choices(element), _choice_changes(element)
         if _is_on(element, "showOtherItem", "hasOther"):
             choices.append(("other", self._text(element.get("otherText")) or "Other"))
             changes.append("the option for other answers has no field for text")
@@ -248,7 +263,7 @@ class _Reader:
         if _is_on(element, "showDontKnowItem"):
             label = self._text(element.get("dontKnowText")) or "Don't know"
             choices.append(("dontknow", label))
-        if element.get("pictures"):
+        if any(choice.get("imageLink") for choice in _objects(element.get("choices"))):
             changes.append("its pictures are left out; upload them in the builder")
         if len(choices) < 2:
             self._to.drop(name, kind, "has fewer than two options")
@@ -311,14 +326,26 @@ class _Reader:
     def _text(self, value: Any) -> Text:
         """Return a text without markup, or a table of languages; "" if there is none."""
         if isinstance(value, Mapping):
-            own = value.get("default") or value.get(self._to.language) or ""
-            texts = {self._to.language: _plain(own)} | {
-                tag: _plain(text)
-                for key, text in value.items()
-                if key != "default" and (tag := _tag(str(key))) and text
-            }
-            return texts if len(texts) > 1 and texts[self._to.language] else _plain(own)
+            texts = {str(key): _plain(text) for key, text in value.items() if text}
+            # A text that lacks the survey's own language has the first of the others instead.
+            own = texts.pop("default", "") or texts.get(self._to.language, "")
+            own = own or next(iter(texts.values()), "")
+            self._unknown_locales |= {key for key in texts if not _tag(key)}
+            tagged = {_tag(key): text for key, text in texts.items() if _tag(key) and text}
+            in_languages = {self._to.language: own} | tagged
+            return in_languages if own and len(in_languages) > 1 else own
         return _plain(value) if isinstance(value, str) else ""
+
+    def _joined(self, text: Text, row: Text) -> Text:
+        """Return the text of a matrix and that of a row as one text, in all their languages."""
+        own = self._to.language
+        tables = [{own: each} if isinstance(each, str) else each for each in (text, row)]
+        first, second = tables
+        joined = {
+            tag: joined_text(first.get(tag) or first[own], second.get(tag) or second[own])
+            for tag in {**first, **second}
+        }
+        return joined if len(joined) > 1 else joined[own]
 
 
 _READERS: Mapping[str, Reader] = {
@@ -335,7 +362,7 @@ _READERS: Mapping[str, Reader] = {
 IMPORTED = frozenset(
     (
         *("name", "type", "title", "description", "locale", "pages", "elements", "questions"),
-        *("completedHtml", "visibleIf", "conditions", "pictures", "choices", "choicesOrder"),
+        *("completedHtml", "visibleIf", "conditions", "choices", "choicesOrder"),
         *("labelTrue", "labelFalse", "valueTrue", "valueFalse", "maxSelectedChoices"),
         *("multiSelect", "noneText", "refuseText", "dontKnowText", "otherText", "showOtherItem"),
         *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
@@ -404,8 +431,24 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [part for part in _list(value) if isinstance(part, Mapping)]
 
 
+def _conditions_of(holder: Mapping[str, Any]) -> list[str]:
+    return [str(holder["visibleIf"])] if holder.get("visibleIf") else []
+
+
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+CHOICE_KEYS = {"value", "text", "imageLink"}
+"""Properties of options that arrive, or whose loss is reported with the question."""
+
+
+def _choice_changes(element: Mapping[str, Any]) -> list[str]:
+    """Return what is said about properties of options that have no counterpart."""
+    choices = _objects(element.get("choices"))
+    keys = {str(key) for choice in choices for key in choice.keys() - CHOICE_KEYS}
+    listed = ", ".join(map(shortened, sorted(keys)))
+    return [f"properties of its options are left out: {shortened(listed)}"] if keys else []
 
 
 def _is_maximum(validator: Mapping[str, Any]) -> bool:
@@ -440,10 +483,6 @@ def _tag(locale: str) -> str:
     if match is None:
         return ""
     return match[1].lower() + (f"-{match[2].upper()}" if match[2] else "")
-
-
-def _joined(text: Text, row: Text) -> Text:
-    return f"{text}: {row}" if isinstance(text, str) and isinstance(row, str) else row
 
 
 MAX_CONDITION = 1_000

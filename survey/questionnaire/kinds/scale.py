@@ -143,6 +143,14 @@ class ScaleQuestion(OrderedQuestion):
     type: Literal["scale"]
 
 
+def point_id(value: int) -> str:
+    """Return the id of a point of a numbered scale.
+
+    >>> point_id(3), point_id(-3)
+    ('value_3', 'value_minus_3')
+    """
+    return f"value_{value}" if value >= 0 else f"value_minus_{-value}"
+
+
 def _point(value: int, label: str | None) -> Option:
-    name = f"value_{value}" if value >= 0 else f"value_minus_{-value}"
-    return Option(id=name, label=f"{value} ({label})" if label else str(value))
+    return Option(id=point_id(value), label=f"{value} ({label})" if label else str(value))

@@ -289,13 +289,19 @@ class Throttle:
         return self._count_attempt([account, _of_network(network), pair], now)
 
     def succeeded(self, address: str, email: str) -> None:
-        """Forget the failed attempts of this address and account."""
-        self._store.forget_attempts(self._hash(_pair(network_of(address), email)))
+        """Forget this attempt, and the failed ones of this address and account.
+
+        Otherwise, fifty colleagues who sign in within 15 minutes would lock the others out.
+        """
+        network = network_of(address)
+        self._store.forget_attempts(self._hash(_pair(network, email)))
+        self._store.forget_attempt(self._hash(_of_network(network)[0]))
 
     def reset_code_attempts(self, address: str, email: str) -> None:
-        """Forget the failed authentication codes of this account, in all and from this address."""
+        """Forget this attempt, and the failed codes of this account from every address."""
         for network in (network_of(address), ""):
             self._store.forget_attempts(self._hash(_pair(network, f"code\n{email}")))
+        self._store.forget_attempt(self._hash(_of_network(network_of(address))[0]))
 
     def _count_attempt(self, limits: Sequence[tuple[str, int]], now: float) -> bool:
         hashes = [(self._hash(text), limit) for text, limit in limits]

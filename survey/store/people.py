@@ -254,6 +254,12 @@ class People(Transactions):
         """Forget the attempts of a hash."""
         self._execute("DELETE FROM sign_in_try WHERE hash = ?", [hashed])
 
+    def forget_attempt(self, hashed: bytes) -> None:
+        """Forget one attempt of a hash."""
+        self._execute(
+            "UPDATE sign_in_try SET tries = tries - 1 WHERE hash = ? AND tries > 0", [hashed]
+        )
+
 
 def _researcher(row: Row) -> Researcher:
     key, email, password_hash, is_admin = row

@@ -196,6 +196,21 @@ def test_rejected_attempts_are_not_stored(store):
 
 
 @pytest.mark.security
+def test_right_passwords_and_codes_do_not_lock_a_network_out(store):
+    """An office shares one address; only its failed attempts count."""
+    throttle = Throttle(store, SECRET)
+    office = "203.0.113.9"
+    for n in range(200):
+        email = f"{n}@example.org"
+        assert throttle.admits(office, email, 1e9)
+        throttle.succeeded(office, email)
+        assert throttle.admits_code(office, email, 1e9)
+        throttle.reset_code_attempts(office, email)
+    admitted = [throttle.admits(office, f"{n}@example.com", 1e9) for n in range(60)]
+    assert admitted == [True] * 50 + [False] * 10
+
+
+@pytest.mark.security
 def test_logins_must_enter_the_code_within_five_minutes(signed_in, app, monkeypatch):
     with_two_factor(signed_in)
     client = app.test_client()

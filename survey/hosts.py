@@ -43,7 +43,7 @@ HOSTS: Mapping[str, frozenset[Host]] = {
     **dict.fromkeys(("accounts", "account", "tokens", "team", "people"), _RESEARCHERS),
     **dict.fromkeys(("research", "drafts", "collection", "lifecycle", "versions"), _RESEARCHERS),
     **dict.fromkeys(("share", "readers", "looks"), _RESEARCHERS),
-    **dict.fromkeys(("results", "microdata", "reports", "api"), _RESEARCHERS),
+    **dict.fromkeys(("results", "microdata", "reports", "handbook", "api"), _RESEARCHERS),
     "home": _BOTH,
     # Load balancers and the server itself use an internal address.
     "healthz": _BOTH | {Host.UNKNOWN},

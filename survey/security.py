@@ -131,7 +131,7 @@ def headers(
     address, Tor Browser offers to open the same path there.
     """
     # Only researchers' pages contain forms.
-    has_forms = path.startswith("/research") and not for_respondents
+    has_forms = path.startswith(("/research", "/handbook")) and not for_respondents
     form_action = "'self'" if has_forms else "'none'"
     workers = "'self'" if in_field_mode else "'none'"
     values = {

@@ -158,12 +158,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable: the field it sets, its meaning, and the limits of a number."""
+    """An environment variable: the field it sets, its meaning, and the limits of a number.
+
+    The handbook shows the meaning, and `unset`: what it means that a text is empty by default.
+    """
 
     field: str
     meaning: str
     limits: tuple[int, int] | tuple[Decimal, Decimal] | None = None
     of_caps: bool = False
+    unset: str = ""
 
     def parse(self, name: str, text: str) -> Any:
         """Return a text as the number that it means, or unchanged if it is none."""
@@ -196,64 +200,84 @@ SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
 MIN_CAP = Decimal("0.1")
 
 VARIABLES: Mapping[str, Variable] = {
-    "SURVEY_SECRET": Variable("secret", "signs researchers' sessions; 32 characters or more"),
-    SECRET_FILE: Variable("secret", "a file that holds the secret, instead of SURVEY_SECRET"),
+    "SURVEY_SECRET": Variable(
+        "secret",
+        "Signs researchers' sessions; at least 32 random characters.",
+        unset="none: must be set to serve",
+    ),
+    SECRET_FILE: Variable(
+        "secret",
+        "File that contains the secret, instead of `SURVEY_SECRET`.",
+        unset="none: must be set to serve",
+    ),
     "SURVEY_DATABASE": Variable(
         "database",
-        "where reports are stored: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE",
+        "Database of the instance: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`.",
     ),
     "SURVEY_PUBLIC_URL": Variable(
-        "public_url",
-        "the address that people open: https, or http for loopback and onion addresses",
+        "public_url", "Public address: https, or http for loopback and onion addresses."
     ),
     "SURVEY_RESEARCH_URL": Variable(
         "research_url",
-        "a separate address for researchers' pages and the API; the other then serves respondents",
+        "Separate address for researchers' pages and the API, which are then available only there. "
+        "The public address then serves only respondents, and requests for other hosts get 404.",
+        unset="none: one address for everybody",
     ),
     "SURVEY_ONION_URL": Variable(
-        "onion_url", "the onion address of respondents' pages, http://....onion"
+        "onion_url",
+        "Onion address of respondents' pages (`http://`, 56 characters, `.onion`). Tor Browser "
+        "offers it to visitors of the public address.",
+        unset="none: no onion address",
     ),
     "SURVEY_EPSILON_PER_QUESTION": Variable(
-        "question", "largest epsilon of one question", (MIN_CAP, Decimal(12)), of_caps=True
+        "question", "Maximum epsilon of a question.", (MIN_CAP, Decimal(12)), of_caps=True
     ),
     "SURVEY_EPSILON_PER_SURVEY": Variable(
-        "survey", "largest total epsilon of a survey", (MIN_CAP, Decimal(20)), of_caps=True
+        "survey", "Maximum total epsilon of a survey.", (MIN_CAP, Decimal(20)), of_caps=True
     ),
     "SURVEY_EPSILON_WARNING": Variable(
         "warning",
-        "total epsilon above which researchers are warned, at most ln 20",
+        "Total epsilon above which researchers are warned. It can only lower the threshold, which "
+        "is an odds factor of 20.",
         (MIN_CAP, Decimal(20)),
         of_caps=True,
     ),
     "SURVEY_KEYS": Variable(
-        "keys", "directory of the private keys of pending reports; no backup may cover it"
+        "keys",
+        "Directory of the private keys of pending reports. No backup or snapshot may cover it.",
     ),
     "SURVEY_RELEASE_EVERY": Variable(
         "release_every",
-        f"seconds between release times; below {MIN_RELEASE_SECONDS} on loopback only",
+        f"Seconds between release times, from {MIN_RELEASE_SECONDS} (on loopback, from 1) to "
+        "604800. 3600 means every full hour in UTC.",
         (1, 7 * 86_400),
     ),
     "SURVEY_TRUSTED_PROXIES": Variable(
-        "trusted_proxies", "number of proxies in front that add X-Forwarded-* headers", (0, 10)
+        "trusted_proxies", "Number of proxies in front that add `X-Forwarded-*` headers.", (0, 10)
     ),
     "SURVEY_PASSWORD_COST": Variable(
-        "password_cost", "argon2id passes over memory for a researcher's password", (1, 20)
+        "password_cost", "Passes of argon2id over memory for a researcher's password.", (1, 20)
     ),
     "SURVEY_INTERNAL": Variable(
         "internal",
-        "HOST:PORT on loopback or a private network, for /healthz, /readyz and /metrics",
+        "HOST:PORT, on loopback or a private network, that serves `/healthz`, `/readyz` and "
+        "`/metrics`.",
+        unset="none: nothing answers there",
     ),
     "SURVEY_DISK_MINIMUM": Variable(
-        "disk_minimum", "megabytes of free disk below which the server is not ready", (0, 1_000_000)
+        "disk_minimum",
+        "Megabytes of free disk (of an SQLite file) below which `/readyz` fails.",
+        (0, 1_000_000),
     ),
     "SURVEY_CLIENT_ORIGINS": Variable(
         "client_origins",
-        "origins of other hosts whose copies of the respondents' page may send reports here, "
-        "separated by spaces",
+        "Origins, separated by spaces, of other hosts whose copies of the respondents' page "
+        "(`survey bundle`) may load definitions and send reports.",
+        unset="none: this server only",
     ),
     "SURVEY_RETENTION_DAYS": Variable(
         "retention_days",
-        "days after its close until `survey retention` deletes a survey; 0 keeps it",
+        "Days after closing until `survey retention` deletes a survey; 0 keeps it.",
         (0, 36_500),
     ),
 }

@@ -234,7 +234,7 @@ OPENAPI_VERSION = "3.1.1"
 
 ABOUT = """The published surveys of this server, and the estimates from their released reports: the
 same rows as on the results page and in its CSV. The server stores randomized answers only. The
-`flag` of a row says whether it is suppressed; the README of the project explains all columns.
+`flag` of a row says whether it is suppressed; the handbook (/handbook) explains all columns.
 
 Researchers create tokens on their account page under API tokens. A token can read what its
 researcher can read. Every response has an ETag; send it in If-None-Match to get 304 until the next

@@ -255,11 +255,13 @@ class Gauges(Collector):
         """Yield all current values, except those that cannot be read."""
         yield InfoMetricFamily(
             "survey",
-            "Version of the server and hash of the page code it serves.",
+            "Version of the server, and hash of the client it serves (`survey_info`).",
             value={"version": __version__, "client_sha256": self._client_sha256},
         )
         ready = GaugeMetricFamily(
-            "survey_ready", "Whether it can take reports, by what that needs.", labels=["check"]
+            "survey_ready",
+            "Readiness to accept reports, by `check`: migrated, writable, whole, disk, workers.",
+            labels=["check"],
         )
         checks = self._checks()
         for name, check in checks.items():
@@ -280,6 +282,7 @@ class Gauges(Collector):
         served = [times.get(survey.key, 0) for survey in surveys if survey.state != "closed"]
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
-            "Latest release time for which all open surveys were processed, 0 if none.",
+            "Latest release time for which the keeper has processed all open surveys, 0 if none. "
+            "If it is more than two periods old, the keeper is not working.",
             min(filter(None, served), default=0),
         )

@@ -13,6 +13,7 @@ from survey.research import (
     analyses,
     builder,
     downloads,
+    handbook,
     look,
     share,
     surveys,
@@ -46,6 +47,6 @@ def init_app(
     workspace = Workspace(store, results, settings, preview_page)
     parts = (
         *(accounts, team, builder, surveys, analyses, version_changes, downloads),
-        *(share, look),
+        *(share, look, handbook),
     )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])

@@ -75,7 +75,7 @@ def sections(workspace: Workspace) -> list[Section]:
 class _SignInPages(Pages):
     def page_head(self) -> dict[str, Any]:
         """Return the template variables of the page head: the researcher, if signed in."""
-        for_researchers = request.path.startswith("/research")
+        for_researchers = request.path.startswith(("/research", "/handbook"))
         researcher = self._sessions.researcher() if for_researchers else None
         form = forms.SignOutForm(formdata=None) if researcher else None
         return {"researcher": researcher, "sign_out_form": form}

@@ -21,7 +21,7 @@ from survey.respond.client import Client
 from tests.conftest import ROOT
 from tests.deploy.test_image import pinned
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+CHANGES = (ROOT / "survey/handbook/changelog.md").read_text(encoding="utf-8")
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "survey", "client_js", "deploy", "tests")
 WITHOUT = shutil.ignore_patterns("node_modules", "__pycache__")
 
@@ -59,9 +59,8 @@ def test_two_wheels_of_the_same_sources_are_identical(tmp_path):
     assert not any("test" in name.split("/")[0] for name in names)
 
 
-def test_the_readme_lists_the_changes_of_the_current_version_first():
-    changes = README.split("\n## Changes\n")[1]
-    versions = re.findall(r"^### (\S+)$", changes, re.M)
+def test_the_changes_begin_with_the_current_version():
+    versions = re.findall(r"^## \[(\S+)\] - ", CHANGES, re.M)
     assert versions[0] == __version__
 
 
@@ -114,5 +113,5 @@ def test_a_release_has_hashes_a_bill_of_materials_and_the_client_with_its_manife
         contents = {name.removeprefix("client/"): file.read() for name, file in files.items()}
     assert contents == {**client.served, "client-manifest.json": client.manifest_bytes}
     assert "survey bundle client" in notes
-    changes = README.split(f"\n### {__version__}\n")[1].split("\n### ")[0]
+    changes = re.split(r"^## .*\n", CHANGES, flags=re.M)[1]
     assert changes.strip() in notes

@@ -24,7 +24,12 @@ FILES = {
     for name, text in vars(surveys).items()
     if name.isupper() and name[0] != "_" and isinstance(text, str) and "slug = " in text
 }
-EXAMPLES = re.findall(r"```toml\n(slug = .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "survey/handbook").rglob("*.md"))]
+EXAMPLES = [
+    example
+    for page in PAGES
+    for example in re.findall(r"```toml\n(slug = .*?)```", page.read_text(), re.DOTALL)
+]
 
 
 def as_json(value):

@@ -147,7 +147,10 @@ class Routes:
             "kind": "svg",
             "over": "links",
             "look": "light",
-            "name": "main.js",
+            "name": {
+                "handbook.page": "reference/settings",
+                "handbook.picture": "reports.svg",
+            }.get(rule.endpoint, "main.js"),
             "accent": ACCENT[1:],
             "number": 1,
         }

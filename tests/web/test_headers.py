@@ -102,7 +102,9 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
     path = response.request.path
     expected = {**ALWAYS, "Cache-Control": "no-store"}
     expected["Content-Security-Policy"] = POLICY.format(
-        "'self'" if path.startswith("/research") and not for_respondents else "'none'"
+        "'self'"
+        if path.startswith(("/research", "/handbook")) and not for_respondents
+        else "'none'"
     )
     if FIELD.fullmatch(path) and response.status_code == 200:
         policy = POLICY.format("'none'").replace("worker-src 'none'", "worker-src 'self'")
@@ -127,7 +129,7 @@ def check_headers(response: Any, *, https: bool = False, for_respondents: bool =
 
 
 PARTS = [
-    ("", "respond", "accounts", "account", "tokens"),
+    ("", "respond", "accounts", "account", "tokens", "handbook"),
     ("team", "looks", "people", "collection", "lifecycle", "microdata"),
     ("share", "readers"),
     ("drafts",),

@@ -1,0 +1,287 @@
+"""The handbook: Markdown pages, readable in the repository, with their HTML and a search.
+
+`README.md` is the table of contents: its second-level headings are the parts, and its lists name
+each page with its title and a summary. A page begins with its title as first-level heading.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from survey.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+FOLDER = Path(__file__).parent
+ADDRESS = "/handbook"
+"""Address of the table of contents; pages and pictures are below it."""
+
+CONTENTS = "README.md"
+PART = re.compile(r"^## (.+)\n", re.M)
+ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\): (.+?)$", re.M)
+GENERATED = re.compile(r"^<!-- .*? -->\n", re.M)
+"""The marks of generated parts, which readers of a page do not need."""
+
+PICTURE_TYPES: Mapping[str, str] = {".svg": "image/svg+xml", ".webp": "image/webp"}
+
+MAX_MATCHES = 20
+"""Number of sections that a search shows."""
+
+MAX_QUERY = 200
+"""Characters of a query; the search ignores the rest."""
+
+EXCERPT = 160
+"""Characters of an excerpt."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading of a page and its text, to search in; `anchor` is "" before the first heading."""
+
+    title: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the handbook.
+
+    name      path below the handbook's address, such as "how-to/invitations"
+    part      title of its part
+    html      its content, with its title
+    sections  what the search finds, in order
+    """
+
+    name: str
+    title: str
+    summary: str
+    part: str
+    html: Markup
+    sections: tuple[Section, ...]
+
+    @property
+    def address(self) -> str:
+        """The page's address on the researchers' origin."""
+        return f"{ADDRESS}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Match:
+    """A section that contains all words of a query, with an excerpt that marks them."""
+
+    page: Page
+    section: Section
+    excerpt: Markup
+
+    @property
+    def address(self) -> str:
+        """The section's address."""
+        anchor = self.section.anchor
+        return f"{self.page.address}#{anchor}" if anchor else self.page.address
+
+
+@cache
+def parts() -> Mapping[str, tuple[Page, ...]]:
+    """Return the pages of each part, both in the order of the table of contents."""
+    titles_and_texts = PART.split(_read(CONTENTS))[1:]
+    return {
+        title: tuple(_page(title, *entry) for entry in ENTRY.findall(text.replace("'", "’")))
+        for title, text in zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True)
+    }
+
+
+@cache
+def pages() -> Mapping[str, Page]:
+    """Return all pages by name, in the order of the table of contents."""
+    return {page.name: page for pages in parts().values() for page in pages}
+
+
+def page(name: str) -> Page:
+    """Return a page; raises NotFoundError if the handbook has none of this name."""
+    if name not in pages():
+        raise NotFoundError("the handbook has no page at this address")
+    return pages()[name]
+
+
+def picture(name: str) -> tuple[bytes, str]:
+    """Return a picture and its media type; raises NotFoundError if there is none of this name."""
+    file = FOLDER / "pictures" / name
+    # A name without a folder: addresses must not reach other files.
+    if file.name != name or file.suffix not in PICTURE_TYPES or not file.is_file():
+        raise NotFoundError("the handbook has no picture at this address")
+    return file.read_bytes(), PICTURE_TYPES[file.suffix]
+
+
+def search(query: str) -> list[Match]:
+    """Return the sections that contain the beginnings of all words of a query, the best first.
+
+    A word counts most in a page's title, less in a heading and least in the text.
+    """
+    words = re.findall(r"\w+", query[:MAX_QUERY].lower())
+    if not words:
+        return []
+    patterns = [re.compile(rf"\b{re.escape(word)}\w*", re.I) for word in words]
+    scored = [
+        (_score(patterns, page, section), page, section)
+        for page in pages().values()
+        for section in page.sections
+    ]
+    scored = [entry for entry in scored if entry[0]]
+    scored.sort(key=lambda entry: -entry[0])
+    return [
+        Match(page, section, _excerpt(section.text, patterns))
+        for _, page, section in scored[:MAX_MATCHES]
+    ]
+
+
+def _score(patterns: Sequence[re.Pattern[str]], page: Page, section: Section) -> float:
+    """Return how well a section answers a query; 0 if a word is missing."""
+    score = 0.0
+    for pattern in patterns:
+        in_text = len(pattern.findall(section.text))
+        word = (
+            16 * bool(pattern.search(page.title)) * (2 if section.anchor == "" else 1)
+            + 12 * bool(pattern.search(section.title))
+            + min(in_text, 5)
+        )
+        if not word:
+            return 0.0
+        score += word
+    return score
+
+
+def _excerpt(text: str, patterns: Iterable[re.Pattern[str]]) -> Markup:
+    """Return the beginning of a text, or the part around the first word, with marked words."""
+    places = [match.start() for pattern in patterns if (match := pattern.search(text))]
+    start = max(min(places, default=0) - EXCERPT // 3, 0)
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    end = text.find(" ", start + EXCERPT)
+    excerpt = text[start : end if end >= 0 else None]
+    marked = re.sub(
+        "|".join(f"({pattern.pattern})" for pattern in patterns),
+        lambda match: f"\0{match[0]}\1",
+        excerpt,
+        flags=re.I,
+    )
+    html = str(escape(marked)).replace("\0", "<mark>").replace("\1", "</mark>")
+    return Markup(("… " if start else "") + html + (" …" if end >= 0 else ""))  # noqa: S704
+
+
+def _page(part: str, title: str, file: str, summary: str) -> Page:
+    tokens = _parse(_read(file), file)
+    name = file.removesuffix(".md")
+    return Page(name, title, summary, part, _html(tokens), tuple(_sections(title, tokens)))
+
+
+def render(markdown: str, file: str) -> Markup:
+    """Return the Markdown of a file of the handbook as HTML; HTML in it is shown as text."""
+    return _html(_parse(markdown, file))
+
+
+def _parse(markdown: str, file: str) -> Sequence[Token]:
+    return _parser().parse(GENERATED.sub("", markdown), {"file": file})
+
+
+def _html(tokens: Sequence[Token]) -> Markup:
+    return Markup(_parser().renderer.render(tokens, _parser().options, {}))  # noqa: S704
+
+
+def _sections(title: str, tokens: Sequence[Token]) -> Iterator[Section]:
+    """Yield the page's sections, with the text before its first heading as one of them."""
+    heading, anchor, texts = title, "", [""]
+    for i, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag != "h1":
+            yield Section(heading, anchor, " ".join(texts[1:]))
+            heading, anchor, texts = _plain(tokens[i + 1]), str(token.attrs["id"]), [""]
+        elif token.type == "inline" and tokens[i - 1].type != "heading_open":
+            texts.append(_plain(token))
+        elif token.type == "fence":
+            texts.append(token.content)
+    yield Section(heading, anchor, " ".join(texts[1:]))
+
+
+def _plain(token: Token) -> str:
+    """Return the text of an inline token without its marks."""
+    children = token.children or ()
+    return "".join(child.content or " " * (child.type == "softbreak") for child in children)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": True})
+    parser.enable(["table", "smartquotes"])
+    parser.core.ruler.push("anchors", _add_anchors)
+    parser.core.ruler.push("addresses", _rewrite_addresses)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    parser.add_render_rule("fence", _render_code)
+    return parser
+
+
+def _add_anchors(state: Any) -> None:
+    """Give headings the anchors that they have in the repository, and tables their number."""
+    n_tables = 0
+    for i, token in enumerate(state.tokens):
+        if token.type == "heading_open":
+            token.attrs["id"] = anchor(_plain(state.tokens[i + 1]))
+        if token.type == "table_open":
+            n_tables += 1
+            token.meta["number"] = n_tables
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor of a heading, by the rule of GitHub.
+
+    >>> anchor("Two-factor authentication, `SURVEY_KEYS`")
+    'two-factor-authentication-survey_keys'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _rewrite_addresses(state: Any) -> None:
+    """Turn links between files into addresses of the application."""
+    for token in state.tokens:
+        for child in token.children or ():
+            for name in ("href", "src"):
+                if name in child.attrs:
+                    child.attrs[name] = _address(str(child.attrs[name]), state.env["file"])
+
+
+def _address(target: str, file: str) -> str:
+    """Return the address of a link in a file of the handbook.
+
+    >>> _address("../reference/csv.md#columns", "how-to/a.md"), _address("#columns", "how-to/a.md")
+    ('/handbook/reference/csv#columns', '#columns')
+    """
+    if re.match(r"[a-z]+:|[/#]", target):
+        return target
+    path, separator, fragment = target.partition("#")
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(file), path)).removesuffix(".md")
+    return f"{ADDRESS}/{path}{separator}{fragment}"
+
+
+def _open_table(_renderer: Any, tokens: Sequence[Token], i: int, *_: Any) -> str:
+    # A table that is wider than a phone scrolls, and a keyboard must be able to scroll it.
+    label = f"Table {tokens[i].meta['number']}"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">\n<table>\n'
+
+
+def _render_code(_renderer: Any, tokens: Sequence[Token], i: int, *_: Any) -> str:
+    return f'<pre tabindex="0"><code>{escape(tokens[i].content)}</code></pre>\n'
+
+
+def _read(file: str) -> str:
+    return (FOLDER / file).read_text(encoding="utf-8")

@@ -1,0 +1,152 @@
+"""The handbook: complete, generated where it repeats code, linked, searchable and open to all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from survey import handbook
+from survey.errors import NotFoundError
+from survey.questionnaire.designs import DESIGNS
+from survey.questionnaire.kinds import WRITTEN_KINDS
+from survey.research.handbook import HELP
+from tests.conftest import ROOT
+from tests.handbook import write
+from tests.handbook.drawings import DRAWINGS
+from tests.web.researchers import sign_in
+
+FILES = sorted(
+    file for file in handbook.FOLDER.rglob("*.md") if file.parent.name not in ("handbook", "r")
+)
+LINKING = [
+    *handbook.FOLDER.rglob("*.md"),
+    *(ROOT / name for name in ("README.md", "deploy/README.md", "client_js/README.md")),
+    *(ROOT / ".github").glob("*.md"),
+]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`|^    .*$", "", text, flags=re.S | re.M)
+
+
+def test_the_table_of_contents_names_every_page():
+    names = {str(file.relative_to(handbook.FOLDER).with_suffix("")) for file in FILES}
+    assert set(handbook.pages()) == names | {"changelog"}
+
+
+def test_every_page_begins_with_the_title_that_the_table_of_contents_gives():
+    for name, page in handbook.pages().items():
+        text = (handbook.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        assert text.replace("'", "’").startswith(f"# {page.title}\n"), name
+
+
+def test_generated_parts_and_drawings_are_up_to_date():
+    for file in handbook.FOLDER.rglob("*.md"):
+        text = file.read_text(encoding="utf-8")
+        assert write.written(text) == text, f"{file}: run python -m tests.handbook.write"
+    for name, drawing in DRAWINGS.items():
+        committed = (handbook.FOLDER / "pictures" / name).read_text(encoding="utf-8")
+        assert committed == drawing, f"{name}: run python -m tests.handbook.write"
+
+
+def test_every_generated_part_is_on_a_page():
+    texts = "".join(file.read_text(encoding="utf-8") for file in FILES)
+    assert {name for _, name, _ in write.MARKED.findall(texts)} == set(write.PARTS)
+
+
+def test_the_reference_explains_every_question_type_and_mechanism():
+    text = (handbook.FOLDER / "reference/question-types.md").read_text(encoding="utf-8")
+    for heading, expected in (("", set(WRITTEN_KINDS)), ("## Mechanisms", set(DESIGNS))):
+        section = text.split(heading)[-1] if heading else text
+        rows = re.search(r"^\|---.*?\n(.*?)\n\n", f"{section}\n", re.S | re.M)[1].splitlines()
+        documented = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+        assert documented == expected
+
+
+def anchors(file: Path) -> set[str]:
+    text = re.sub(r"```.*?```", "", file.read_text(encoding="utf-8"), flags=re.S)
+    headings = re.findall(r"^#+ (.+?)\s*$", text, re.M)
+    return {handbook.anchor(heading.replace("`", "").replace("*", "")) for heading in headings}
+
+
+def test_every_link_between_documents_leads_somewhere():
+    n_links = 0
+    for file in LINKING:
+        for target in LINK.findall(without_code(file.read_text(encoding="utf-8"))):
+            path, _, fragment = target.partition("#")
+            if re.match(r"[a-z]+:", target):
+                assert target.startswith("https://"), f"{file}: {target}"
+                continue
+            linked = (file.parent / path).resolve() if path else file
+            assert linked.exists(), f"{file.relative_to(ROOT)} links to {target}"
+            if fragment:
+                assert fragment in anchors(linked), f"{file.relative_to(ROOT)} links to {target}"
+            n_links += 1
+    assert n_links > 50
+
+
+def test_links_become_addresses_of_the_application_and_html_becomes_text():
+    for page in handbook.pages().values():
+        assert not re.search(r'(href|src)="(?!/handbook/|https://|#)', page.html), page.name
+    assert 'href="/handbook/explanation/trust"' in handbook.page("how-to/data-protection").html
+    assert "<script>" not in handbook.render("A <script>alert()</script>.", "x.md")
+
+
+def test_every_page_and_picture_opens_without_an_account(app):
+    client = app.test_client()
+    for page in handbook.pages().values():
+        response = client.get(page.address)
+        assert response.status_code == 200, page.address
+        html = response.get_data(as_text=True)
+        for source in re.findall(r'<img src="(/handbook[^"]+)"', html):
+            assert client.get(source).status_code == 200, source
+    contents = client.get("/handbook").get_data(as_text=True)
+    assert all(f'href="{page.address}"' in contents for page in handbook.pages().values())
+
+
+def test_missing_pages_and_pictures_are_not_found(app):
+    client = app.test_client()
+    for address in ("/handbook/how-to/nothing", "/handbook/README", "/handbook/pictures/no.svg"):
+        assert client.get(address).status_code == 404
+    for name in ("../README.md", "..", "../pictures/reports.svg", "reports.md"):
+        with pytest.raises(NotFoundError):
+            handbook.picture(name)
+
+
+def test_the_search_ranks_titles_before_headings_before_text():
+    invitations = handbook.search("invitations")
+    assert invitations[0].page.name == "how-to/invitations"
+    assert handbook.search("metrics")[0].page.name == "reference/settings"
+    found = handbook.search("survey_release_every")
+    assert {match.page.name for match in found} >= {"reference/settings"}
+
+
+def test_the_search_finds_sections_with_all_words_by_their_beginnings():
+    for match in handbook.search("remind every"):
+        text = f"{match.page.title} {match.section.title} {match.section.text}".lower()
+        assert "remind" in text
+        assert "every" in text
+    assert handbook.search("zzz remind") == []
+    assert handbook.search("  ") == handbook.search("?!") == []
+
+
+def test_the_search_shows_a_query_as_text(app):
+    client = app.test_client()
+    html = client.get("/handbook?q=<script>x").get_data(as_text=True)
+    assert "<script>x" not in html
+    assert "<mark>" in handbook.search("helpline")[0].excerpt
+    assert client.get("/handbook?q=" + "a" * 5000).status_code == 200
+
+
+def test_pages_link_to_the_handbook_where_it_explains_them(app, client, researcher):
+    assert sign_in(client).status_code == 302
+    endpoints = {rule.endpoint for rule in app.url_map.iter_rules()}
+    blueprints = {endpoint.partition(".")[0] for endpoint in endpoints}
+    for name, pages in HELP.items():
+        assert name in endpoints | blueprints, name
+        assert all(handbook.page(page) for page in pages)
+    html = client.get("/research/account").get_data(as_text=True)
+    assert 'href="/handbook/reference/workspace"' in html

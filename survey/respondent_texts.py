@@ -43,7 +43,7 @@ MACHINE_MADE = "footer.machine"
 TRADITIONAL = re.compile(r"zh-(hant|tw|hk|mo)\b", re.IGNORECASE)
 """Tags of Chinese in traditional characters, which readers of simplified ones may not know."""
 
-SERVER_SECTIONS = ("option", "shell")
+SERVER_SECTIONS = ("option", "poster", "shell")
 """Sections of the catalogue that only the server uses; devices get the others."""
 
 Text = str | tuple[str, ...]

@@ -278,6 +278,14 @@ class Definition:
         return {"survey": form["title"], "contact": form["contact"], "language": form["language"]}
 
     @property
+    def titles(self) -> dict[str, str]:
+        """The title in each language of the survey, its own first."""
+        form = json.loads(self.canonical)
+        translated = form.get("translations", {})
+        others = {language: translated[language]["title"] for language in self.languages[1:]}
+        return {form["language"]: form["title"], **others}
+
+    @property
     def field_until(self) -> date | None:
         """The last day on which tablets may upload reports, or None without field mode."""
         return self.field.until if self.field else None

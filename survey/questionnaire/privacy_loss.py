@@ -38,6 +38,7 @@ from survey.questionnaire.similar_texts import (
     similar_sets,
     similar_to_others,
 )
+from survey.respondent_texts import SOURCE, say
 from survey.settings import Caps
 
 # The privacy label
@@ -100,9 +101,15 @@ class Bounds:
         return f"A suspicion of 10% {becomes(self.from10)}, one of 50% {becomes(self.from50)}."
 
 
-def becomes(percent: int) -> str:
-    """Describe what a suspicion becomes; the bound is rounded up, so 100 would overstate it."""
-    return "can become more than 99%" if percent > 99 else f"becomes at most {percent}%"
+def becomes(percent: int, language: str = SOURCE) -> str:
+    """Describe what a suspicion becomes, in a language of the interface.
+
+    >>> becomes(50), becomes(100), becomes(50, "de")
+    ('becomes at most 50%', 'can become more than 99%', 'steigt auf höchstens 50\\xa0%')
+    """
+    # The bound is rounded up, so 100 would overstate it.
+    key = "label.becomesNearly" if percent > 99 else "label.becomes"
+    return say(language, key).format(percent=percent)
 
 
 def report_heading(questions: Definition | Questions) -> str:
@@ -124,17 +131,15 @@ A suspicion of 10% becomes at most 50%, one of 50% becomes at most 90%.'
     )
 
 
-def invitation_sentence(ratio: Fraction) -> str:
+def invitation_sentence(ratio: Fraction, language: str = SOURCE) -> str:
     """Return the protection of a whole report in one sentence for people who are invited.
 
     >>> invitation_sentence(Fraction(9))
     'Your device rolls dice before it sends each answer: with all your answers together, a \
 suspicion of 10% about you becomes at most 50%.'
     """
-    return (
-        "Your device rolls dice before it sends each answer: with all your answers together, "
-        f"a suspicion of 10% about you {becomes(Bounds.of(ratio).from10)}."
-    )
+    from10 = becomes(Bounds.of(ratio).from10, language)
+    return say(language, "poster.protection").format(from10=from10)
 
 
 def topic_bounds(definition: Definition) -> dict[str, Bounds]:

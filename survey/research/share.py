@@ -30,6 +30,7 @@ from survey.research.forms import (
     RevokeResultLinkForm,
     whole_number,
 )
+from survey.respondent_texts import SOURCE, closest_language, say
 from survey.results.analyses import ESTIMATES
 from survey.results.charts import FORMATS, FigureOptions
 from survey.results.estimates.chart import PART_CHARTS, file_chart, has_chart
@@ -49,6 +50,11 @@ NOT_SHARED = "No results are shared at this address. The link may have expired o
 
 RESULTS = replace(ESTIMATES, template="research/shared_results.html")
 
+PUBLIC_FORMATS = ("svg", "png")
+"""Formats of public figures, both for web pages."""
+
+POSTER_SIZES = ("a4", "a3")
+
 EMBEDDED = FigureOptions(size="small")
 """The only size of public figures: readers must not choose what the server draws."""
 
@@ -62,7 +68,7 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("GET", "/assets/<version>/share.js", "anybody", script, "script"),
         Route("GET", survey, "editor", pages.page),
         Route("GET", f"{survey}/link.<kind>", "editor", pages.qr_code),
-        Route("GET", f"{survey}/poster.pdf", "editor", pages.poster),
+        Route("GET", f"{survey}/poster-<size>.pdf", "editor", pages.poster),
         Route("POST", f"{survey}/links", "owner", pages.create_link),
         Route("POST", f"{survey}/links/end", "owner", pages.revoke_link),
         Route("POST", f"{survey}/public", "owner", pages.set_public),
@@ -77,7 +83,7 @@ def sections(workspace: Workspace) -> list[Section]:
             Route("GET", "/public/<slug>", "anybody", readers.public),
             Route(
                 "GET",
-                "/public/<slug>/<int:version>/figures/<question>-<part>.svg",
+                "/public/<slug>/<int:version>/figures/<question>-<part>.<kind>",
                 "anybody",
                 readers.public_figure,
                 "figure",
@@ -94,6 +100,17 @@ class Embed(NamedTuple):
     part: str
     text: str
     code: str
+
+
+class PosterText(NamedTuple):
+    """What a poster says in one language of the survey; `until` is "" without a last day."""
+
+    language: str
+    title: str
+    take_part: str
+    scan: str
+    until: str
+    protection: str
 
 
 class _SharePages(Pages):
@@ -113,6 +130,7 @@ class _SharePages(Pages):
             subject=survey.definition.title,
             message=_message(survey, link),
             qr_formats=list(QR_FORMATS),
+            poster_sizes=POSTER_SIZES,
             result_links=self._store.result_links(slug, int(time.time())),
             last_day=_last_day,
             new_link=new_link,
@@ -135,19 +153,22 @@ class _SharePages(Pages):
         image = qr_code(self._link(find_survey(self._store, slug)), kind)
         return download(image, FORMATS[kind], f"{slug}-link.{kind}")
 
-    def poster(self, slug: str) -> Response:
-        """Return a poster with the open link as PDF on A4."""
+    def poster(self, slug: str, size: str) -> Response:
+        """Return a poster with the open link as PDF."""
+        if size not in POSTER_SIZES:
+            raise NotFoundError(f"there is no poster {size}: choose {' or '.join(POSTER_SIZES)}")
         survey = find_survey(self._store, slug)
         link = self._link(survey)
         page = render_template(
             "research/poster.html",
             survey=survey,
+            size=size,
             code=Markup(qr_code(link, inline=True).decode()),  # noqa: S704
             address=link.partition("#")[0].partition("://")[2],
-            protection=invitation_sentence(survey.definition.ratio),
+            texts=_poster_texts(survey),
         )
         style = (STATIC / "poster.css").read_text(encoding="utf-8")
-        return download(to_pdf(page, style), PDF, file_name(survey, "poster.pdf"))
+        return download(to_pdf(page, style), PDF, file_name(survey, f"poster-{size}.pdf"))
 
     def create_link(self, slug: str) -> Any:
         """Create a link to the results and show it once; only its hash is stored."""
@@ -217,6 +238,7 @@ class _SharePages(Pages):
                             version=survey.version,
                             question=question.question.id,
                             part=part,
+                            kind="svg",
                         ),
                     )
                 ),
@@ -229,6 +251,28 @@ class _SharePages(Pages):
 
 def _has_link(survey: PublishedSurvey) -> bool:
     return survey.state != "closed" and survey.definition.access == "open"
+
+
+def _poster_texts(survey: PublishedSurvey) -> list[PosterText]:
+    """Return what a poster says in each language of the survey, its own first.
+
+    In a language that the interface lacks, only the title is in that language.
+    """
+    definition, closes = survey.definition, survey.schedule.closes
+    texts = []
+    for language, title in definition.titles.items():
+        spoken = closest_language(language) or SOURCE
+        texts.append(
+            PosterText(
+                language,
+                title,
+                say(spoken, "poster.takePart"),
+                say(spoken, "poster.scan"),
+                say(spoken, "poster.until").format(day=closes) if closes else "",
+                invitation_sentence(definition.ratio, spoken),
+            )
+        )
+    return texts
 
 
 def _message(survey: PublishedSurvey, link: str) -> str:
@@ -276,13 +320,19 @@ class _ReaderPages(AnalysisPages):
         self._check_public(slug)
         return self._results(slug)
 
-    def public_figure(self, slug: str, version: int, question: str, part: str) -> Response:
+    def public_figure(
+        self, slug: str, version: int, question: str, part: str, kind: str
+    ) -> Response:
         """Return a figure of public results, for other sites."""
         self._check_public(slug)
+        if kind not in PUBLIC_FORMATS:
+            raise NotFoundError(
+                f"there is no public figure .{kind}: choose {' or '.join(PUBLIC_FORMATS)}"
+            )
         path = {"question": question, "part": part}
         view = self._view(find_survey(self._store, slug, version), path)
-        _, content = self.figure_file(view, "svg", EMBEDDED)
-        return Response(content, content_type=FORMATS["svg"])
+        _, content = self.figure_file(view, kind, EMBEDDED)
+        return Response(content, content_type=FORMATS[kind])
 
     def _check_public(self, slug: str) -> None:
         if not self._store.has_public_results(slug):

@@ -153,6 +153,7 @@ class Routes:
             }.get(rule.endpoint, "main.js"),
             "accent": ACCENT[1:],
             "number": 1,
+            "size": "a4",
         }
         if "sha256" in expected:
             values["sha256"] = self.picture()

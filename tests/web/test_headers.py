@@ -60,7 +60,7 @@ FRAMES = re.compile(r"/research/drafts/[^/]+/(preview|questions/\d+)")
 FRAMED = re.compile(r"/research/drafts/[^/]+/preview/page")
 """The only pages that show a frame, and the only one that can be shown in one."""
 
-PUBLIC_FIGURE = re.compile(r"/research/public/[^/]+/\d+/figures/[^/]+\.svg")
+PUBLIC_FIGURE = re.compile(r"/research/public/[^/]+/\d+/figures/[^/]+\.(svg|png)")
 """The only address whose content other sites can show."""
 
 LOGO = re.compile(r"/research/assets/[^/]+/[^/]+/logo")

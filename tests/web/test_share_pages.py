@@ -16,6 +16,7 @@ from pypdf import PdfReader
 from survey.collect.publication import close, publish
 from survey.collect.release import utc_today
 from survey.questionnaire.loading import load
+from survey.respondent_texts import LANGUAGES
 from survey.security import hash_of
 from survey.settings import Caps
 from survey.store import Schedule, find_survey
@@ -102,13 +103,36 @@ def test_a_poster_is_one_page_with_the_address_and_the_protection(owner, store):
         toml = SMALL.replace("A small survey", title).encode()
         survey = publish(store, load(toml, "s.toml", Caps()), TODAY)
         store.set_schedule(survey.key, Schedule(None, LATER, 0))
-        pages = PdfReader(io.BytesIO(owner.get(f"{SHARE}/poster.pdf").data)).pages
+        pages = PdfReader(io.BytesIO(owner.get(f"{SHARE}/poster-a4.pdf").data)).pages
         assert len(pages) == 1
         text = " ".join(pages[0].extract_text().split())
         protection = "a suspicion of 10% about you becomes at most 80%."
         for part in (survey.definition.title, ":8000/s/small", f"until {LATER}", protection):
             assert part.strip() in text
         assert "#d=" not in text
+
+
+def box(page) -> tuple[int, int]:
+    """Return the size of a page in millimetres."""
+    return tuple(round(float(side) / 72 * 25.4) for side in page.mediabox[2:])
+
+
+def test_a_poster_speaks_the_surveys_languages_on_one_page_of_either_size(owner, store):
+    titles = {"en": "Night work", "de": "Nachtarbeit", "eo": "Nokta laboro"}
+    long = "Ñandú " * 20
+    cases = ({}, dict.fromkeys(("es", "fr", "uk"), long), dict.fromkeys(LANGUAGES[1:], long))
+    for others in cases:
+        written = ", ".join(f'{name} = "{text}"' for name, text in {**titles, **others}.items())
+        toml = SMALL.replace('title = "A small survey"', f"title = {{ {written} }}").encode()
+        publish(store, load(toml, "s.toml", Caps()), TODAY)
+        for size, millimetres in (("a4", (210, 297)), ("a3", (297, 420))):
+            pages = PdfReader(io.BytesIO(owner.get(f"{SHARE}/poster-{size}.pdf").data)).pages
+            assert [box(page) for page in pages] == [millimetres], (others, size)
+            text = " ".join(pages[0].extract_text().split())
+            assert "Take part in a survey" in text
+            assert text.count("würfelt") == 1
+            assert "Nokta laboro" in text
+    assert owner.get(f"{SHARE}/poster-a5.pdf").status_code == 404
 
 
 def test_only_an_open_survey_for_everybody_has_a_link_to_share(owner, store):
@@ -121,11 +145,11 @@ def test_only_an_open_survey_for_everybody_has_a_link_to_share(owner, store):
     )
     invited = "/research/surveys/invited/share"
     assert "by invitation only" in owner.get(invited).text
-    for file in ("link.svg", "poster.pdf"):
+    for file in ("link.svg", "poster-a4.pdf"):
         assert owner.get(f"{invited}/{file}").status_code == 404
     close(store, "small", TODAY)
     assert "#d=" not in owner.get(SHARE).text
-    for file in ("link.svg", "poster.pdf"):
+    for file in ("link.svg", "poster-a4.pdf"):
         assert owner.get(f"{SHARE}/{file}").status_code == 410
 
 
@@ -234,6 +258,11 @@ def test_results_are_public_only_while_an_owner_says_so(owner, store, small, str
     assert embed in owner.get("/research/surveys/small/1").text
     assert embed not in stranger.get(PUBLIC).text
     assert stranger.get(FIGURE).data.startswith(b"<svg")
+    assert "randomized on respondents’ devices" in stranger.get(FIGURE).text
+    png = stranger.get(FIGURE.replace(".svg", ".png"))
+    assert (png.mimetype, png.data[:4]) == ("image/png", b"\x89PNG")
+    for other in ("pdf", "json", "gif"):
+        assert stranger.get(FIGURE.replace("svg", other)).status_code == 404
     assert do(owner, "public", public="").status_code == 302
     for path in (PUBLIC, FIGURE):
         assert stranger.get(path).status_code == 404

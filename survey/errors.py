@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from http import HTTPStatus
+
+# PyPI's package `survey` has nothing to do with this one, but installs into the same folder.
+if not hasattr(sys.modules["survey"], "__version__"):
+    raise ImportError(
+        "the unrelated package `survey` has overwritten parts of ldp-survey. Run: "
+        "pip uninstall survey; pip install --force-reinstall --no-deps ldp-survey"
+    )
 
 
 class SurveyError(Exception):

@@ -15,6 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from readme_renderer import markdown
 
 from survey import __version__
 from survey.respond.client import Client
@@ -46,6 +47,55 @@ def build_wheel(directory: Path, timestamp: int) -> Path:
     )
     (wheel,) = (directory / "out").glob("*.whl")
     return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"), 1_600_000_000)
+
+
+def test_a_wheel_contains_exactly_the_package_the_client_and_its_metadata(wheel):
+    listed = subprocess.run(
+        ["git", "ls-files", "survey", "client_js/src"], cwd=ROOT, capture_output=True, text=True
+    )
+    expected = {
+        re.sub("^client_js/src", "survey/static/client", name)
+        for name in listed.stdout.splitlines()
+    }
+    metadata = f"ldp_survey-{__version__}.dist-info"
+    names = ("METADATA", "WHEEL", "entry_points.txt", "licenses/LICENSE", "RECORD")
+    with ZipFile(wheel) as archive:
+        assert set(archive.namelist()) == expected | {f"{metadata}/{name}" for name in names}
+
+
+def test_the_readme_renders_on_pypi_with_links_that_leave_it(wheel):
+    with ZipFile(wheel) as archive:
+        metadata = archive.read(f"ldp_survey-{__version__}.dist-info/METADATA").decode()
+    html = markdown.render(metadata.partition("\n\n")[2], variant="GFM")
+    assert html is not None
+    targets = re.findall(r'(?:href|src)="([^"]+)"', html)
+    assert len(targets) > 15
+    assert all(target.startswith(("https://", "#")) for target in targets), targets
+    for extra in ("parquet", "postgresql", "scale"):
+        assert f"Provides-Extra: {extra}\n" in metadata
+    for version in ("3.11", "3.12", "3.13"):
+        assert f"Classifier: Programming Language :: Python :: {version}\n" in metadata
+
+
+def test_a_package_of_the_same_name_is_reported(wheel, tmp_path):
+    with ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "survey/__init__.py").write_text("__all__ = ()\n", encoding="utf-8")
+    for command in (["-c", "import survey.mechanism"], ["-m", "survey.cli", "--version"]):
+        process = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert process.returncode == 1
+        assert "pip uninstall survey; pip install --force-reinstall" in process.stderr
 
 
 def test_two_wheels_of_the_same_sources_are_identical(tmp_path):

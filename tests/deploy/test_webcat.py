@@ -21,7 +21,7 @@ from tests.faults.reports import JSON, new_report
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
 CLIENT = Client.load()
-CONFIG = CLIENT.webcat_config("https://github.com/OWNER/ldp-survey/tree/v1")
+CONFIG = CLIENT.webcat_config("https://github.com/ldp-survey/ldp-survey/tree/v1")
 FILES = {f"/{path}": hashlib.sha256(content).hexdigest() for path, content in CLIENT.served.items()}
 POLICY: str = CONFIG["default_csp"]
 

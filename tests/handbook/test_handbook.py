@@ -25,7 +25,11 @@ LINKING = [
     *(ROOT / name for name in ("README.md", "deploy/README.md", "client_js/README.md")),
     *(ROOT / ".github").glob("*.md"),
 ]
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.M)
+OWN = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/ldp-survey/ldp-survey/(?:blob/)?main/"
+)
+"""Addresses of this repository: the README's links also work on PyPI."""
 
 
 def without_code(text: str) -> str:
@@ -75,7 +79,8 @@ def anchors(file: Path) -> set[str]:
 def test_every_link_between_documents_leads_somewhere():
     n_links = 0
     for file in LINKING:
-        for target in LINK.findall(without_code(file.read_text(encoding="utf-8"))):
+        for link in LINK.findall(without_code(file.read_text(encoding="utf-8"))):
+            target = OWN.sub(f"{ROOT}/", "".join(link))
             path, _, fragment = target.partition("#")
             if re.match(r"[a-z]+:", target):
                 assert target.startswith("https://"), f"{file}: {target}"

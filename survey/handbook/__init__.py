@@ -32,6 +32,9 @@ ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\): (.+?)$", re.M)
 GENERATED = re.compile(r"^<!-- .*? -->\n", re.M)
 """The marks of generated parts, which readers of a page do not need."""
 
+CONDITION = re.compile(r"^> IF ([A-Z ]+): (.*?)(?=^>?$|\Z)", re.M | re.S)
+"""A quoted paragraph of a text that is filled in, and when it applies."""
+
 PICTURE_TYPES: Mapping[str, str] = {".svg": "image/svg+xml", ".webp": "image/webp"}
 
 MAX_MATCHES = 20
@@ -112,6 +115,30 @@ def page(name: str) -> Page:
     if name not in pages():
         raise NotFoundError("the handbook has no page at this address")
     return pages()[name]
+
+
+def filled(name: str, values: Mapping[str, str], conditions: Mapping[str, bool]) -> Markup:
+    """Return a page as HTML, with values instead of words in capitals.
+
+    Quoted paragraphs that begin with "IF", a condition and a colon are left out unless the
+    condition is true. Values are shown as text, whatever they contain.
+    """
+    text = CONDITION.sub(
+        lambda match: f"> {match[2]}" if conditions[match[1]] else "", _read(f"{name}.md")
+    )
+    words = sorted(values, key=len, reverse=True)
+    pattern = rf"\b({'|'.join(map(re.escape, words))})\b"
+    text = re.sub(pattern, lambda match: f"**{_as_text(values[match[1]])}**", text)
+    return render(text, f"{name}.md")
+
+
+def _as_text(value: str) -> str:
+    """Return one line of Markdown that shows a text as it is.
+
+    >>> _as_text("[a](b) *c*")
+    '\\\\[a\\\\]\\\\(b\\\\) \\\\*c\\\\*'
+    """
+    return re.sub(r"([^\w\s])", r"\\\1", " ".join(value.split()))
 
 
 def picture(name: str) -> tuple[bytes, str]:

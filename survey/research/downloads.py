@@ -21,6 +21,8 @@ from survey.methods import interval_anchor, mechanism_anchor, references, symbol
 from survey.parquet import export_reports
 from survey.questionnaire.privacy_loss import report_strength
 from survey.research.access import Pages, Route, Section, Workspace, static_file
+from survey.research.builder.plan import DEFAULT_N
+from survey.research.handbook import application_page
 from survey.research.look import embedded_logo, shown_look
 from survey.results.accents import accent_stylesheet, leading_color
 from survey.results.charts import has_intervals
@@ -161,6 +163,7 @@ def _report_section(workspace: Workspace) -> Section:
         Route("GET", f"{survey}/methods", "viewer", views.survey_methods),
         Route("GET", f"{survey}/report", "viewer", views.report),
         Route("GET", f"{survey}/report.pdf", "viewer", views.report_pdf),
+        Route("GET", f"{survey}/application/<name>", "viewer", views.application),
         Route("GET", "/assets/<version>/report.css", "anybody", views.stylesheet, "stylesheet"),
     ]
     section = Section("reports", "/research", routes)
@@ -217,6 +220,19 @@ class _ReportPages(Pages):
         accent = shown_look(self._store, slug).accent
         style = self._style + (accent_stylesheet(accent) if accent else "")
         return download(to_pdf(page, style), PDF, file_name(result.survey, "report.pdf"))
+
+    def application(self, slug: str, version: int, name: str) -> str:
+        """Show texts for an ethics or data-protection application, with the survey's figures."""
+        survey = find_survey(self._store, slug, version)
+        n = self._store.plan(survey.key).n or DEFAULT_N
+        return application_page(
+            name,
+            survey.definition,
+            n,
+            self._settings,
+            survey=survey,
+            endpoint="reports.application",
+        )
 
     def _report(self, result: SurveyResult, *, for_screen: bool) -> str:
         look = shown_look(self._store, result.survey.slug)

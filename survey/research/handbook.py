@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from flask import Response, render_template, request
 
 from survey import handbook
+from survey.errors import NotFoundError
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.privacy_loss import Bounds, becomes
 from survey.research.access import Pages, Route, Section, Workspace
+from survey.results.plan.compute import planned_margin, plans_mean
+from survey.results.plan.sentences import Responses
+from survey.settings import Settings
 
 HELP: Mapping[str, tuple[str, ...]] = {
     "research": ("tutorial/first-survey",),
@@ -50,6 +58,70 @@ def help_pages(endpoint: str) -> list[handbook.Page]:
     """Return the handbook's pages that explain an endpoint."""
     names = HELP.get(endpoint) or HELP.get(endpoint.partition(".")[0], ())
     return [handbook.page(name) for name in names]
+
+
+APPLICATIONS: Mapping[str, str] = {
+    "ethics": "how-to/ethics",
+    "data-protection": "how-to/data-protection",
+}
+"""Pages with texts that a survey's own figures complete, by their name in an address."""
+
+
+def application_page(
+    name: str, definition: Definition, n: int, settings: Settings, **variables: Any
+) -> str:
+    """Show the texts for an application with the figures of a survey and n expected responses.
+
+    Raises NotFoundError if there are no texts of this name.
+    """
+    if name not in APPLICATIONS:
+        raise NotFoundError(f"there are no texts {name}: choose {' or '.join(APPLICATIONS)}")
+    page = handbook.page(APPLICATIONS[name])
+    declinable = all(question.opt_out for question in definition.questions)
+    conditions = {
+        "EVERY QUESTION CAN BE DECLINED": declinable,
+        "SOME QUESTIONS CANNOT BE DECLINED": not declinable,
+        "YOU USE INVITATIONS": definition.access == "invitation",
+        "THE LINK IS OPEN": definition.access == "open",
+        "YOU STORE DATES": definition.bucket != "none",
+        "YOU ASK SOME QUESTIONS": definition.is_sampled,
+    }
+    html = handbook.filled(page.name, application_values(definition, n, settings), conditions)
+    return render_template(
+        "research/application.html", page=page, html=html, names=APPLICATIONS, **variables
+    )
+
+
+def application_values(definition: Definition, n: int, settings: Settings) -> dict[str, str]:
+    """Return the figures of a survey by the words in capitals that they replace.
+
+    The margins are those of a share near 50%, of the question with the widest one.
+    """
+    bounds = Bounds.of(definition.ratio)
+    values = {
+        "TITLE OF THE SURVEY": definition.title,
+        "FACTOR": bounds.odds,
+        "BECOMES AT MOST SO MUCH": becomes(bounds.from10),
+        "SHA-256": definition.sha256,
+        "PERIOD": f"{settings.release_every / 3600:g} hours",
+        "NUMBER OF QUESTIONS": str(len(definition.groups)),
+        "QUESTIONS PER PERSON": str(definition.drawn),
+    }
+    if settings.retention_days:
+        values["RETENTION"] = f"{settings.retention_days} days"
+    share_asked = Fraction(definition.drawn, len(definition.groups))
+    to_question = Responses(n, share_asked).to_question
+    shares = [question for question in definition.questions if not plans_mean(question)]
+    if shares:
+        widest = max(planned_margin(question, to_question) for question in shares)
+        # Wald: z sqrt(0.5 * 0.5 / n), with z = 1.96 for 95%.
+        plain = 1.96 * math.sqrt(0.25 / to_question)
+        values |= {
+            "NUMBER OF RESPONSES": f"{n:,}",
+            "MARGIN": f"{100 * widest:.1f}",
+            "PLAIN MARGIN": f"{100 * plain:.1f}",
+        }
+    return values
 
 
 class _HandbookPages(Pages):

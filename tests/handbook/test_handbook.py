@@ -112,6 +112,23 @@ def test_every_page_and_picture_opens_without_an_account(app):
     assert all(f'href="{page.address}"' in contents for page in handbook.pages().values())
 
 
+def test_texts_are_filled_in_and_nothing_in_a_value_becomes_markup():
+    values = {
+        "FACTOR": "9",
+        "BECOMES AT MOST SO MUCH": "[x](https://evil.example) <b>*50*</b>\n# %",
+    }
+    text = (handbook.FOLDER / "how-to/ethics.md").read_text(encoding="utf-8")
+    conditions = dict.fromkeys(re.findall(r"^> IF ([A-Z ]+):", text, re.M), False)
+    conditions["YOU USE INVITATIONS"] = True
+    html = handbook.filled("how-to/ethics", values, conditions)
+    assert "most <strong>9</strong>" in " ".join(html.split())
+    assert "<strong>[x](https://evil.example) &lt;b&gt;*50*&lt;/b&gt; # %</strong>" in html
+    assert "list of invitations can find out" in html
+    assert "Anybody who has the link" not in html
+    assert " IF " not in html
+    assert "FACTOR" not in html
+
+
 def test_missing_pages_and_pictures_are_not_found(app):
     client = app.test_client()
     for address in ("/handbook/how-to/nothing", "/handbook/README", "/handbook/pictures/no.svg"):

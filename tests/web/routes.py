@@ -150,6 +150,8 @@ class Routes:
             "name": {
                 "handbook.page": "reference/settings",
                 "handbook.picture": "reports.svg",
+                "drafts.application": "ethics",
+                "reports.application": "data-protection",
             }.get(rule.endpoint, "main.js"),
             "accent": ACCENT[1:],
             "number": 1,

@@ -39,6 +39,8 @@ MINIMUM_ROLES = {
     "reports.methods": "researcher",
     "reports.survey_methods": "viewer",
     "reports.report": "viewer",
+    "reports.application": "viewer",
+    "drafts.application": "viewer",
     "reports.report_pdf": "viewer",
     "results.question": "viewer",
     "results.small_groups_csv": "viewer",

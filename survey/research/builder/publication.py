@@ -51,6 +51,7 @@ from survey.research.builder.forms import (
 from survey.research.builder.outline import remove_draft
 from survey.research.builder.plan import DraftPlan, parse_plan
 from survey.research.forms import whole_number
+from survey.research.handbook import application_page
 from survey.research.version_changes import changes_page
 from survey.results.charts import PALETTES, convert
 from survey.results.plan.chart import design_chart, survey_design_chart, tradeoff_chart
@@ -76,6 +77,7 @@ def routes(workspace: Workspace) -> list[Route]:
         Route("GET", "/<slug>/design.svg", "viewer", pages.design),
         Route("GET POST", "/<slug>/publish", "editor", publication.publish),
         Route("GET", "/<slug>/changes", "viewer", publication.changes),
+        Route("GET", "/<slug>/application/<name>", "viewer", publication.application),
     ]
 
 
@@ -131,6 +133,21 @@ class _PublicationPages(DraftPages):
                 field_key = old.field.key if old and old.field else b"draft"
                 new = freeze(survey, versions[0].version + 1, field_key)
         return changes_page(opened.draft, old, new)
+
+    def application(self, slug: str, name: str) -> str:
+        """Show texts for an ethics or data-protection application, with the draft's figures.
+
+        Raises ConflictError while the draft has mistakes: its figures are unknown.
+        """
+        opened = self._drafts.open(slug)
+        survey = check_draft(opened.content, self._caps).survey
+        if survey is None:
+            raise ConflictError("this draft has mistakes; fix those on its page Publish first")
+        definition = freeze(survey, 1, b"draft")
+        n = parse_plan(opened.content.plan).n
+        return application_page(
+            name, definition, n, self._settings, survey=opened.draft, endpoint="drafts.application"
+        )
 
     def _obstacles(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
         """Return the points that prevent publishing."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.conversion import definition_from, draft_from
 from survey.questionnaire.drafts.draft import (
@@ -16,6 +18,8 @@ from survey.questionnaire.drafts.draft import (
     slug,
 )
 from survey.questionnaire.error_messages import refusal, shortened
+from survey.questionnaire.kinds.matrix import MAX_ROWS
+from survey.questionnaire.texts import Identifier
 from survey.settings import Caps
 
 Outcome = Literal["kept", "changed", "dropped"]
@@ -105,14 +109,14 @@ class Assembly:
         values: Mapping[str, Any] | None = None,
         changes: Sequence[str] = (),
         condition: Condition | None = None,
-    ) -> None:
-        """Add a question to the last page, and report it.
+    ) -> str:
+        """Add a question to the last page, report it, and return its id.
 
         `name` is its name in the file, `values` are the values of its options in the file, by the
         options' ids.
         """
         existing = {other["id"] for _, questions in self.pages for other in questions}
-        base = identifier(name) or "question"
+        base = own_identifier(name) or "question"
         added = {"id": free_identifier(base, existing), **question}
         self.pages[-1][1].append(added)
         self._answers[name] = added, dict(values or {})
@@ -127,12 +131,14 @@ class Assembly:
             self.change(name, kind, "; ".join(changes))
         else:
             self.keep(name, kind)
+        return str(added["id"])
 
     def finish(self) -> Imported:
         """Return the survey; raises DefinitionError if no question arrived."""
         pages = [(title, questions) for title, questions in self.pages if questions]
         if not pages:
-            raise refusal([("", "the file has no question that can be randomized")])
+            reasons = [(element.name, f"{element.kind}: {element.how}") for element in self.elements]
+            raise refusal([("", "the file has no question that can be randomized"), *reasons])
         pages = list(self._with_conditions(pages))
         title = self.texts.get("title") or "Imported survey"
         own = title if isinstance(title, str) else title[self.language]
@@ -190,7 +196,35 @@ def listed_options(labels: Iterable[tuple[Any, Text]]) -> tuple[list[Form], dict
     options: list[Form] = []
     values: dict[str, Any] = {}
     for value, label in labels:
-        name = free_identifier(identifier(str(value)) or "option", values)
+        name = free_identifier(own_identifier(str(value)) or "option", values)
         options.append({"id": name, "label": label})
         values[name] = value
     return options, values
+
+
+_IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
+
+
+def own_identifier(name: str) -> str:
+    """Return a name unchanged if it can be an id, else an id made from it; "" if none can be.
+
+    >>> own_identifier("at_work_"), own_identifier("At work?")
+    ('at_work_', 'at_work')
+    """
+    try:
+        return _IDENTIFIER.validate_python(name)
+    except ValidationError:
+        return identifier(name)
+
+
+def divided(rows: Sequence[Form]) -> list[list[Form]]:
+    """Return the rows of as many matrices as they need, none with a single row if possible."""
+    parts = [list(rows[start : start + MAX_ROWS]) for start in range(0, len(rows), MAX_ROWS)]
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-1].insert(0, parts[-2].pop())
+    return parts
+
+
+def division(parts: Sequence[object]) -> list[str]:
+    """Return what the report says about a matrix in several parts."""
+    return [f"is divided into {len(parts)}, of at most {MAX_ROWS} rows"] if parts[1:] else []

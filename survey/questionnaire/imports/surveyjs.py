@@ -17,10 +17,12 @@ from survey.questionnaire.imports.assembly import (
     Form,
     Imported,
     Text,
+    divided,
+    division,
     listed_options,
 )
 from survey.questionnaire.kinds.base import LARGEST
-from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
+from survey.questionnaire.kinds.matrix import joined_text
 from survey.questionnaire.kinds.scale import point_id
 from survey.questionnaire.loading import parse
 
@@ -207,10 +209,8 @@ class _Reader:
         scale, _ = listed_options(columns)
         row_forms, _ = listed_options(rows)
         lines = [{"id": row["id"], "text": row["label"]} for row in row_forms]
-        parts = [lines[start : start + MAX_ROWS] for start in range(0, len(lines), MAX_ROWS)]
-        if len(parts) > 1 and len(parts[-1]) == 1:
-            parts[-1].insert(0, parts[-2].pop())
-        changes = [f"is divided into {len(parts)}, of at most {MAX_ROWS} rows"] if parts[1:] else []
+        parts = divided(lines)
+        changes = division(parts)
         for part in parts:
             if len(part) == 1:
                 title = self._text(element.get("title")) or name
@@ -498,13 +498,16 @@ VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""")
 
 def _condition(expressions: Sequence[str]) -> tuple[Condition | None, str]:
     """Return the condition that expressions mean, and why they have no counterpart, or ""."""
-    if not expressions:
-        return None, ""
     if len(expressions) > 1:
         return None, "depends on several conditions"
-    if len(expressions[0]) > MAX_CONDITION:
+    return condition(expressions[0]) if expressions else (None, "")
+
+
+def condition(expression: str) -> tuple[Condition | None, str]:
+    """Return the condition that an expression means, and why it has no counterpart, or ""."""
+    if len(expression) > MAX_CONDITION:
         return None, "depends on more than the answer to one question"
-    parts = [PART.fullmatch(part.strip()) for part in re.split(r"\s+or\s+|\|\|", expressions[0])]
+    parts = [PART.fullmatch(part.strip()) for part in re.split(r"\s+or\s+|\|\|", expression)]
     matches = [part for part in parts if part]
     if len(matches) < len(parts) or len({match[1].strip() for match in matches}) > 1:
         return None, "depends on more than the answer to one question"

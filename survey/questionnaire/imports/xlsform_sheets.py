@@ -1,0 +1,196 @@
+"""Sheets of an XLSForm as rows of named cells, whatever names and languages its headers have.
+
+Source of the names: https://xlsform.org/en/ref-table/ and the header aliases of pyxform 4.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from survey.questionnaire.error_messages import shortened
+from survey.questionnaire.imports.assembly import Assembly, Text
+from survey.questionnaire.imports.workbook import Rows
+from survey.questionnaire.language_names import language_name, language_tag
+from survey.respondent_texts import SOURCE
+
+ALIASES: Mapping[str, str] = {
+    **dict.fromkeys(("caption",), "label"),
+    **dict.fromkeys(("command",), "type"),
+    **dict.fromkeys(("tag", "value"), "name"),
+    **dict.fromkeys(("list name",), "list_name"),
+    **dict.fromkeys(("relevance", "bind::relevant"), "relevant"),
+    **dict.fromkeys(("bind::constraint",), "constraint"),
+    **dict.fromkeys(("bind::required",), "required"),
+    **dict.fromkeys(("readonly", "bind::readonly"), "read_only"),
+    **dict.fromkeys(("calculate", "bind::calculate"), "calculation"),
+    **dict.fromkeys(("control::appearance", "body::appearance"), "appearance"),
+    **dict.fromkeys(("constraining_message", "bind::jr:constraintmsg"), "constraint_message"),
+    **dict.fromkeys(("requiredmsg", "bind::jr:requiredmsg"), "required_message"),
+    **dict.fromkeys(("count", "jr:count", "control::jr:count"), "repeat_count"),
+    **dict.fromkeys(("set_form_title",), "form_title"),
+    **dict.fromkeys(("set_form_id",), "form_id"),
+    **{name: f"media::{name}" for name in ("image", "big-image", "audio", "video")},
+}
+"""Other names of columns, in lower case and with underscores."""
+
+OWN_TEXTS = ("survey_unit", "survey_low_label", "survey_high_label")
+"""Columns that only this project writes and reads: other tools ignore them."""
+
+OWN_STEP = "survey_step"
+
+TRANSLATED = frozenset(
+    (
+        *("label", "hint", "guidance_hint", "constraint_message", "required_message"),
+        *("media::image", "media::big-image", "media::audio", "media::video", *OWN_TEXTS),
+    )
+)
+"""Columns whose header may name a language."""
+
+
+class Column(NamedTuple):
+    """A column by its usual name, its language as the header writes it, and the whole header."""
+
+    name: str
+    language: str
+    header: str
+
+
+def parse_header(header: str) -> Column:
+    """Return the column that a header names.
+
+    >>> parse_header("Label :: English (en)")[:2], parse_header("list name")[:2]
+    (('label', 'English (en)'), ('list_name', ''))
+    >>> parse_header("image::French")[:2], parse_header("bind:relevant")[:2]
+    (('media::image', 'French'), ('relevant', ''))
+    """
+    between = "::" if "::" in header else ":"
+    parts = [" ".join(part.split()) for part in header.split(between)]
+    names = [part.lower().replace(" ", "_") for part in parts]
+    for n in range(len(parts), 0, -1):
+        name = "::".join(names[:n])
+        name = ALIASES.get(name, name)
+        if name in TRANSLATED:
+            return Column(name, between.join(parts[n:]), header)
+    whole = "::".join(names)
+    return Column(ALIASES.get(whole, whole), "", header)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row with content: its number in the sheet, and its cells by column."""
+
+    number: int
+    cells: Mapping[Column, str]
+    _by_name: Mapping[str, str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        by_name = {column.name: text for column, text in reversed(self.cells.items())}
+        object.__setattr__(self, "_by_name", by_name)
+
+    def get(self, name: str) -> str:
+        """Return the text of a column, "" if it is empty."""
+        return self._by_name.get(name, "")
+
+    def is_on(self, name: str) -> bool:
+        """Return whether a column says yes, as far as a form can know it in advance."""
+        return self.get(name).lower() in ("yes", "true", "true()")
+
+    @property
+    def name(self) -> str:
+        """The element's name, or where it is."""
+        return self.get("name") or f"row {self.number}"
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the appearance."""
+        return self.get("appearance").lower().split()
+
+
+def read_rows(rows: Rows, sheet: str, to: Assembly) -> list[Row]:
+    """Return the rows below the headers; cells without a header of their own are reported."""
+    if not rows:
+        return []
+    (_, headers), *others = rows
+    columns: list[Column | None] = []
+    for header in headers:
+        column = parse_header(header) if header else None
+        known = {(other.name, other.language.casefold()) for other in columns if other}
+        if column and (column.name, column.language.casefold()) in known:
+            to.drop(sheet, header, "the sheet has another column of this name")
+            column = None
+        columns.append(column)
+    found = [Row(number, _cells(columns, cells)) for number, cells in others]
+    for row, (_, cells) in zip(found, others, strict=True):
+        for i, text in enumerate(cells):
+            if text and (i >= len(headers) or not headers[i]):
+                to.drop(row.name, f"column {i + 1}", "the column has no header")
+    return [row for row in found if row.cells]
+
+
+def _cells(columns: Sequence[Column | None], cells: Sequence[str]) -> dict[Column, str]:
+    pairs = zip(columns, cells, strict=False)
+    return {column: text for column, text in pairs if column and text}
+
+
+class Languages:
+    """The languages of a form: its own, and the tag of each language that its headers name."""
+
+    def __init__(self, rows: Iterable[Row], default: str) -> None:
+        columns = dict.fromkeys(column for row in rows for column in row.cells)
+        names = dict.fromkeys(column.language for column in columns if column.language)
+        untranslated = any(c.name == "label" and not c.language for c in columns)
+        self._own_name = default or ("" if untranslated else next(iter(names), ""))
+        self.own = language_tag(self._own_name) or SOURCE
+        tags = {name.casefold(): language_tag(name) for name in names}
+        self._tags = {**tags, "": self.own, self._own_name.casefold(): self.own}
+        self._unknown = [name for name in names if not self._tags[name.casefold()]]
+
+    def report(self, to: Assembly) -> None:
+        """Report the languages that cannot be recognized."""
+        if self._own_name and not language_tag(self._own_name):
+            to.change(self._own_name, "language", f"is taken as {language_name(self.own)}")
+        for name in self._unknown:
+            why = "is no known language; write its tag behind it, such as French (fr)"
+            to.drop(name, "language", why)
+
+    def text(self, row: Row, name: str) -> tuple[Text, list[Column]]:
+        """Return a text in all languages, and the columns that repeat another one's language.
+
+        A text that lacks the form's own language has the first of the others instead.
+        """
+        texts: dict[str, str] = {}
+        repeated: list[Column] = []
+        columns = [column for column in row.cells if column.name == name]
+        # A column that names the own language comes before one that names none.
+        for column in sorted(columns, key=lambda column: not column.language):
+            tag, text = self._tags[column.language.casefold()], plain(row.cells[column])
+            if tag and texts.setdefault(tag, text) != text:
+                repeated.append(column)
+        own = texts.pop(self.own, "") or next(iter(texts.values()), "")
+        in_languages = {self.own: own} | {tag: text for tag, text in texts.items() if text}
+        return (in_languages if len(in_languages) > 1 else own), repeated
+
+
+def plain(text: str) -> str:
+    """Return a text without HTML.
+
+    >>> plain("<span style='color:red'>Age</span><br>if <5 or >60")
+    'Age\\nif <5 or >60'
+    """
+    text = re.sub(r"<(?:br|/p|/div|/li)\b[^<>]{0,500}>", "\n", text)
+    text = re.sub(r"</?[a-zA-Z][^<>]{0,500}>", "", text)
+    return "\n".join(" ".join(line.split()) for line in text.splitlines()).strip()
+
+
+def parse_parameters(text: str) -> dict[str, str]:
+    """Return the parameters of a question.
+
+    >>> parse_parameters("start=0; end = 10,step=2 seed")
+    {'start': '0', 'end': '10', 'step': '2', 'seed': ''}
+    """
+    words = re.sub(r"\s*=\s*", "=", text[:1_000]).replace(";", " ").replace(",", " ").split()
+    pairs = (word.partition("=") for word in words)
+    return {shortened(name.lower()): value for name, _, value in pairs}

@@ -6,9 +6,35 @@ with their reason, and nothing is lost without a word.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Protocol
+
 from survey.questionnaire.error_messages import refusal, shortened
-from survey.questionnaire.imports import surveyjs
+from survey.questionnaire.imports import surveyjs, xlsform
 from survey.questionnaire.imports.assembly import Element, Imported
+
+
+class Reader(Protocol):
+    """Imports a file of one format; raises DefinitionError if it is none."""
+
+    def __call__(self, content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
+        """Import a file."""
+
+
+READERS: Mapping[str, tuple[str, Reader]] = {
+    ".json": ("SurveyJS", surveyjs.read),
+    ".xlsx": ("XLSForm", xlsform.read),
+}
+"""The format of each ending of a file's name, and its reader."""
+
+REFUSED: Mapping[str, str] = {
+    ".xls": "is in the old format of Excel; save it as .xlsx",
+    ".xlsm": "may contain macros; save it as .xlsx",
+    ".xlsb": "is in a binary format of Excel; save it as .xlsx",
+    ".ods": "is a spreadsheet of another format; save it as .xlsx",
+}
+"""What to do about files of formats that are not read, by the ending of their name."""
 
 
 def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
@@ -16,12 +42,15 @@ def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False)
 
     Raises DefinitionError if the file is not a questionnaire.
     """
-    if name.lower().endswith(".json"):
-        try:
-            return surveyjs.read(content, name, skip_logic=skip_logic)
-        except RecursionError:
-            raise refusal([(shortened(name), "is nested too deeply")]) from None
-    raise refusal([(shortened(name), "is not a SurveyJS questionnaire, whose name ends in .json")])
+    ending = PurePath(name.lower()).suffix
+    if ending not in READERS:
+        formats = ", ".join(f"{tool} ({suffix})" for suffix, (tool, _) in READERS.items())
+        why = REFUSED.get(ending, f"is not a questionnaire of a known tool: {formats}")
+        raise refusal([(shortened(name), why)])
+    try:
+        return READERS[ending][1](content, name, skip_logic=skip_logic)
+    except RecursionError:
+        raise refusal([(shortened(name), "is nested too deeply")]) from None
 
 
 __all__ = ["Element", "Imported", "import_questionnaire"]

@@ -137,7 +137,9 @@ class Assembly:
         """Return the survey; raises DefinitionError if no question arrived."""
         pages = [(title, questions) for title, questions in self.pages if questions]
         if not pages:
-            reasons = [(element.name, f"{element.kind}: {element.how}") for element in self.elements]
+            reasons = [
+                (element.name, f"{element.kind}: {element.how}") for element in self.elements
+            ]
             raise refusal([("", "the file has no question that can be randomized"), *reasons])
         pages = list(self._with_conditions(pages))
         title = self.texts.get("title") or "Imported survey"

@@ -6,7 +6,7 @@ Source of the syntax: https://docs.getodk.org/form-operators-functions/
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -230,3 +230,26 @@ def _closes_at_end(text: str) -> bool:
         if not depth:
             return i == len(text) - 1
     return False
+
+
+def without_references(text: str) -> str:
+    """Return a text with "…" instead of answers.
+
+    >>> without_references("At ${job}?")
+    'At …?'
+    """
+    return _REFERENCE.sub("…", text)
+
+
+def with_placeholders(text: str, ids: Mapping[str, str]) -> str:
+    """Return a text that shows earlier answers, or "…" if there are none.
+
+    >>> with_placeholders("At ${Job} {now}?", {"Job": "job"}), with_placeholders("{now}", {})
+    ('At {job|…} {{now}}?', '{now}')
+    """
+    if not references(text):
+        return text
+    parts = _REFERENCE.split(text)
+    escaped = [part.replace("{", "{{").replace("}", "}}") for part in parts[::2]]
+    shown = [f"{{{ids[name]}|…}}" for name in parts[1::2]]
+    return "".join(part for pair in zip(escaped, [*shown, ""], strict=True) for part in pair)

@@ -36,10 +36,11 @@ ALIASES: Mapping[str, str] = {
 }
 """Other names of columns, in lower case and with underscores."""
 
-OWN_TEXTS = ("survey_unit", "survey_low_label", "survey_high_label")
-"""Columns that only this project writes and reads: other tools ignore them."""
+OWN = "survey_"
+"""Beginning of the columns that only this project writes and reads: other tools ignore them."""
 
-OWN_STEP = "survey_step"
+OWN_TEXTS = (f"{OWN}unit", f"{OWN}low_label", f"{OWN}high_label")
+OWN_STEP = f"{OWN}step"
 
 TRANSLATED = frozenset(
     (
@@ -87,7 +88,7 @@ class Row:
     _by_name: Mapping[str, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        by_name = {column.name: text for column, text in reversed(self.cells.items())}
+        by_name = {column.name: text for column, text in [*self.cells.items()][::-1]}
         object.__setattr__(self, "_by_name", by_name)
 
     def get(self, name: str) -> str:

@@ -1,0 +1,505 @@
+"""XLSForm: an Excel file with the sheets survey, choices and settings.
+
+Sources of the format: https://xlsform.org/en/ref-table/, and the type aliases of pyxform 4.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from survey.questionnaire.drafts.draft import slug
+from survey.questionnaire.error_messages import refusal, shortened
+from survey.questionnaire.imports.assembly import (
+    Assembly,
+    Condition,
+    Imported,
+    Text,
+    divided,
+    division,
+    listed_options,
+)
+from survey.questionnaire.imports.workbook import read_sheets
+from survey.questionnaire.imports.xlsform_expressions import (
+    condition,
+    excludes_answers,
+    references,
+    with_placeholders,
+    without_references,
+)
+from survey.questionnaire.imports.xlsform_sheets import (
+    OWN,
+    OWN_TEXTS,
+    Column,
+    Languages,
+    Row,
+    read_rows,
+)
+from survey.questionnaire.imports.xlsform_types import (
+    DEVICE_DATA,
+    DROPPED,
+    NUMBERS,
+    ONE,
+    Answers,
+    OptionList,
+    date_answers,
+    number_answers,
+    parse_select,
+    range_answers,
+    scale_answers,
+    select_answers,
+    usual_type,
+)
+from survey.questionnaire.kinds import WRITTEN_KINDS
+from survey.questionnaire.kinds.base import SPECIAL
+from survey.questionnaire.kinds.question import MAX_OPTIONS
+from survey.questionnaire.texts import SURVEY_TEXTS
+
+SURVEY, CHOICES, SETTINGS = "survey", "choices", "settings"
+
+NOT_REQUIRED = "no question can be required: everybody may decline to answer"
+MEDIA = "its pictures and recordings are left out; upload pictures in the builder"
+
+REASONS: Mapping[str, str] = {
+    "required": NOT_REQUIRED,
+    "required_message": NOT_REQUIRED,
+    "default": "an answer that is given in advance would be reported",
+    "read_only": "questions can only be asked or skipped",
+    "calculation": "calculated values would need the true answers",
+    "choice_filter": "all options are offered to everybody",
+    "constraint": "only ranges and numbers of ticks are checked",
+    "constraint_message": "the page itself says which answers are possible",
+    "guidance_hint": "nobody reads the questions aloud",
+    "appearance": "only affects the look",
+    "repeat_count": "is asked once",
+    **{f"media::{name}": MEDIA for name in ("image", "big-image", "audio", "video")},
+    "parameters": "has no counterpart",
+}
+"""Why these columns are not imported, where an element does not use them."""
+
+BASIC = frozenset(("type", "name", "label", "hint", "relevant", "disabled"))
+"""Columns that arrive with every question, or are reported with it."""
+
+
+def read(
+    content: bytes, name: str, *, skip_logic: bool = False, today: date | None = None
+) -> Imported:
+    """Import an XLSForm; raises DefinitionError if it is none.
+
+    `today` is the day that `today()` means in constraints.
+    """
+    sheets = read_sheets(content, name, (SURVEY, CHOICES, SETTINGS))
+    by_name = {sheet.strip().casefold(): rows for sheet, rows in sheets.items()}
+    if not by_name.get(SURVEY):
+        raise refusal([(shortened(name), 'is no XLSForm: it has no sheet "survey" with content')])
+    to = Assembly("", skip_logic=skip_logic)
+    for sheet, rows in sheets.items():
+        if rows is None:
+            to.drop(sheet, "sheet", "only survey, choices and settings are imported")
+    survey, choices, settings = (
+        read_rows(by_name.get(part) or (), part, to) for part in (SURVEY, CHOICES, SETTINGS)
+    )
+    if not any(row.get("type") for row in survey):
+        raise refusal([(shortened(name), 'its sheet "survey" has no column "type"')])
+    reader = _Reader(to, survey, choices, settings, today or datetime.now(UTC).date())
+    return reader.read()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A group of elements that has begun, after `questions` others."""
+
+    row: Row
+    kind: str
+    title: Text
+    condition: str
+    questions: int
+    is_repeated: bool
+
+
+@dataclass(frozen=True)
+class _Note:
+    """A note that waits for the next question."""
+
+    row: Row
+    kind: str
+    text: Text
+    conditions: tuple[str, ...]
+
+
+class _Reader:
+    """Reads the rows of a form, each by the method of its type."""
+
+    def __init__(
+        self,
+        to: Assembly,
+        survey: Sequence[Row],
+        choices: Sequence[Row],
+        settings: Sequence[Row],
+        today: date,
+    ) -> None:
+        self._to, self._survey, self._today = to, survey, today
+        self._settings = settings[0] if settings else Row(0, {})
+        default = self._settings.get("default_language")
+        self._languages = Languages([*survey, *choices], default)
+        to.language = self._languages.own
+        self._lists: dict[str, OptionList] = {}
+        self._read_choices(choices)
+        self._groups: list[_Group] = []
+        self._notes: list[_Note] = []
+        self._questions = 0
+        self._several: set[str] = set()
+        self._sources: dict[str, tuple[str, int]] = {}
+        """The id and the page of each question with one answer, by its name."""
+
+        for row in settings[1:]:
+            to.drop(row.name, "settings", "only the first row of settings counts")
+
+    def read(self) -> Imported:
+        """Read all rows."""
+        self._read_settings()
+        self._to.add_page()
+        rows = iter(enumerate(self._survey))
+        skipped = 0
+        for i, row in rows:
+            if i >= skipped:
+                skipped = i + self._read_row(row, self._survey[i + 1 :])
+        while self._groups:
+            self._end_group()
+        self._end_notes()
+        for name, options in self._lists.items():
+            if not options.is_used:
+                self._to.drop(name, "list of options", "no question that arrives uses it")
+        self._languages.report(self._to)
+        return self._to.finish()
+
+    def _read_settings(self) -> None:
+        title, form_id = self._text(self._settings, "form_title"), self._settings.get("form_id")
+        self._to.texts |= {"title": title or form_id} if title or form_id else {}
+        self._to.texts |= {"slug": slug(form_id)} if form_id else {}
+        used = {"form_title", "form_id", "default_language"}
+        self._report_cells(self._settings, used, "settings")
+
+    def _read_choices(self, rows: Iterable[Row]) -> None:
+        lost: dict[tuple[str, Column], int] = {}
+        for row in rows:
+            list_name, value = row.get("list_name"), row.get("name")
+            if not list_name or not value:
+                self._to.drop(row.name, "choice", "has no list or no name")
+                continue
+            options = self._lists.setdefault(list_name, OptionList())
+            label = self._line(row, "label") or value
+            if value in SPECIAL:
+                options.special[value] = label
+            else:
+                options.choices.append((value, label))
+            for column in self._lost_columns(row, {"list_name", "name", "label"}):
+                lost[list_name, column] = lost.get((list_name, column), 0) + 1
+        for (list_name, column), n in lost.items():
+            why = f"{self._reason(column)} (options: {n})"
+            self._to.drop(list_name, f"{column.header} of options", why)
+
+    def _read_row(self, row: Row, following: Sequence[Row]) -> int:
+        """Read a row, and return how many rows this has finished."""
+        kind = " ".join(row.get("type").split())
+        words = kind.lower().replace("_", " ")
+        if not kind:
+            self._to.drop(row.name, "row", "has no type")
+        elif row.is_on("disabled"):
+            self._to.drop(row.name, kind, "is disabled")
+        elif match := re.fullmatch(r"begin (l?group|repeat|loop|looped group)(?: over .*)?", words):
+            return self._begin_group(row, kind, match[1], following)
+        elif re.fullmatch(r"end (l?group|repeat|loop|looped group)", words):
+            if self._groups:
+                self._report_end(row, self._groups[-1].row)
+                self._end_group()
+            else:
+                self._to.drop(row.name, kind, "no group has begun")
+        else:
+            self._read_element(row, kind)
+        return 1
+
+    # -- groups
+
+    def _begin_group(self, row: Row, kind: str, word: str, following: Sequence[Row]) -> int:
+        is_repeated = word not in ("group", "lgroup")
+        inner = [] if is_repeated else _until_end(following)
+        if inner and self._add_matrix(row, kind, inner):
+            self._report_end(following[len(inner)], row)
+            return len(inner) + 2
+        title = self._text(row, "label")
+        group = _Group(row, kind, title, row.get("relevant"), self._questions, is_repeated)
+        self._groups.append(group)
+        self._to.add_page(self._title())
+        return 1
+
+    def _report_end(self, row: Row, begin: Row) -> None:
+        """Report what the end of a group says beyond its beginning."""
+        for column, cell in row.cells.items():
+            if column.name != "type" and cell != begin.cells.get(column):
+                self._to.drop(row.name, column.header, "the end of a group needs only its type")
+
+    def _title(self) -> Text:
+        """Return the title of a page: that of its group, after those of the groups around it."""
+        titles = [group.title for group in self._groups if group.title]
+        return self._joined(titles, ": ") if titles else ""
+
+    def _end_group(self) -> None:
+        group = self._groups.pop()
+        row, kind = group.row, group.kind
+        if self._questions == group.questions:
+            self._to.drop(row.name, kind, "none of its elements arrives")
+        elif group.is_repeated:
+            self._to.change(row.name, kind, "is asked once")
+        else:
+            self._to.keep(row.name, kind)
+        if self._questions > group.questions:
+            used = {"type", "name", "label", "relevant"}
+            pages = {"appearance"} if row.words == ["field-list"] else set()
+            self._report_cells(row, used | pages, row.name)
+        self._to.add_page(self._title())
+
+    def _add_matrix(self, row: Row, kind: str, inner: Sequence[Row]) -> bool:
+        """Add a group whose questions share one list of options, if it is shown as a table."""
+        header, rows = _table_rows(row, inner)
+        selects = {parse_select(part.get("type")) for part in rows}
+        if len(rows) < 2 or len(selects) > 1 or any(part.get("relevant") for part in rows):
+            return False
+        select = selects.pop()
+        options = self._lists.get(select.list_name)
+        if select.method != ONE or select.has_other or options is None:
+            return False
+        if not 2 <= len(options.choices) <= MAX_OPTIONS:
+            return False
+        prefix, options.is_used = f"{row.name}_", True
+        labels = [
+            (part.name.removeprefix(prefix), self._line(part, "label") or part.name)
+            for part in rows
+        ]
+        lines = [{"id": line["id"], "text": line["label"]} for line in listed_options(labels)[0]]
+        parts, scale = divided(lines), scale_answers(options)
+        for matrix in parts:
+            form = {**scale.form, "type": "matrix", "rows": matrix}
+            self._add(row, kind, Answers(form, {}, division(parts), {"appearance"}))
+        for part in header:
+            self._to.drop(part.name, part.get("type"), "only shows the labels of the table")
+        for part in rows:
+            self._to.keep(part.name, part.get("type"))
+            words = {"appearance"} if part.words == ["list-nolabel"] else set()
+            self._report_cells(part, BASIC - {"hint"} | words, part.name)
+        return True
+
+    # -- one method for each type
+
+    def _read_element(self, row: Row, kind: str) -> None:
+        select, words = parse_select(kind), usual_type(kind)
+        answers: Answers | str
+        if select.method:
+            answers = select_answers(row, select, self._lists.get(select.list_name))
+        elif words == "note":
+            self._note(row, kind)
+            return
+        elif words in ("acknowledge", "trigger"):
+            changes = ["asks for yes or no instead of an OK"]
+            answers = Answers({"type": "yes_no"}, {}, changes)
+        elif words in NUMBERS:
+            answers = number_answers(row, words)
+        elif words == "range":
+            answers = range_answers(row)
+        elif words == "date":
+            answers = date_answers(row, self._today)
+        else:
+            unknown = "is of a type that has no counterpart"
+            answers = DEVICE_DATA if words.startswith("uri:") else DROPPED.get(words, unknown)
+        if isinstance(answers, str):
+            self._to.drop(row.name, kind, answers)
+        else:
+            self._add(row, kind, answers)
+
+    def _note(self, row: Row, kind: str) -> None:
+        conditions = self._conditions(row)
+        text = self._joined([self._text(row, "label"), self._text(row, "hint")], "\n\n")
+        if not text:
+            self._to.drop(row.name, kind, "has no text")
+        elif references(str(text)):
+            self._to.drop(row.name, kind, "shows answers or calculated values")
+        else:
+            self._notes.append(_Note(row, kind, text, conditions))
+
+    # -- parts
+
+    def _add(self, row: Row, kind: str, answers: Answers) -> None:
+        """Add a question with the texts and columns that all types share."""
+        conditions, question = self._conditions(row), WRITTEN_KINDS[answers.form["type"]]
+        own_texts = OWN_TEXTS if question.is_numeric else ()
+        helps = [*self._introduce(conditions), self._text(row, "hint")]
+        texts = {
+            "text": self._text(row, "label") or row.name,
+            "help": self._joined(helps, "\n\n"),
+            **{name.removeprefix(OWN): self._line(row, name) for name in own_texts},
+        }
+        shown = {name: self._with_answers(text, question.is_matrix) for name, text in texts.items()}
+        piped = ["shows “…” where there is no earlier answer"] if shown != texts else []
+        found, why = self._condition(conditions)
+        id_ = self._to.add(
+            row.name,
+            kind,
+            {**{name: text for name, text in shown.items() if text}, **answers.form},
+            values=answers.values,
+            changes=(*answers.changes, *piped),
+            condition=found,
+        )
+        self._questions += 1
+        if question.is_multiple:
+            self._several.add(row.name)
+        elif not question.is_matrix:
+            self._sources[row.name] = id_, len(self._to.pages)
+        if why:
+            self._to.drop(row.name, "condition", f"{why}; everybody is asked this")
+        self._report_cells(row, {*BASIC, *answers.used, *own_texts}, row.name)
+
+    def _conditions(self, row: Row) -> tuple[str, ...]:
+        """Return the conditions of a row and of the groups around it."""
+        conditions = (*(group.condition for group in self._groups), row.get("relevant"))
+        return tuple(filter(None, conditions))
+
+    def _condition(self, conditions: Sequence[str]) -> tuple[Condition | None, str]:
+        if not conditions:
+            return None, ""
+        if len(conditions) > 1:
+            return None, "depends on several conditions"
+        found, why = condition(conditions[0])
+        if found and found.source in self._several and excludes_answers(conditions[0]):
+            return None, "depends on options that are not ticked"
+        return found, why
+
+    def _introduce(self, conditions: tuple[str, ...]) -> list[Text]:
+        """Return the notes that explain the next question; the first ones introduce the survey."""
+        helps: list[Text] = []
+        for note in self._notes:
+            if note.conditions and note.conditions != conditions:
+                self._drop_conditional(note)
+            elif self._questions or note.conditions:
+                helps.append(note.text)
+                self._to.change(note.row.name, note.kind, "explains the next question")
+                self._report_cells(note.row, BASIC, note.row.name)
+            else:
+                place = note.row.name if note.row.name in SURVEY_TEXTS else "introduction"
+                self._add_survey_text(place, note)
+        self._notes.clear()
+        return helps
+
+    def _end_notes(self) -> None:
+        """Show the notes behind the last question after sending."""
+        for note in self._notes:
+            if note.conditions:
+                self._drop_conditional(note)
+            else:
+                self._add_survey_text("thanks", note)
+        self._notes.clear()
+
+    def _drop_conditional(self, note: _Note) -> None:
+        why = "a text that depends on answers would reveal them"
+        self._to.drop(note.row.name, note.kind, why)
+
+    def _add_survey_text(self, place: str, note: _Note) -> None:
+        """Add a note to a text of the survey, which is on the start page or after sending."""
+        existing = self._to.texts.get(place, "")
+        self._to.texts[place] = self._joined([existing, note.text], "\n\n")
+        if note.row.name == place:
+            self._to.keep(note.row.name, note.kind)
+        else:
+            shown = "after sending" if place == "thanks" else "on the start page"
+            self._to.change(note.row.name, note.kind, f"is shown {shown}")
+        self._report_cells(note.row, BASIC, note.row.name)
+
+    def _report_cells(self, row: Row, used: Collection[str], name: str) -> None:
+        """Report the cells of a row that do not arrive with it."""
+        for column in self._lost_columns(row, used):
+            self._to.drop(name, column.header, self._reason(column))
+
+    def _lost_columns(self, row: Row, used: Collection[str]) -> list[Column]:
+        """Return the columns of a row's cells that do not arrive with it."""
+        lost = [
+            column
+            for column, cell in row.cells.items()
+            if column.name not in used
+            and not (column.name in ("required", "read_only") and cell.lower() in OFF)
+        ]
+        names = {column.name for column in row.cells if column.language} & {*used}
+        repeated = (self._languages.text(row, name)[1] for name in names)
+        return [*lost, *(column for columns in repeated for column in columns)]
+
+    def _reason(self, column: Column) -> str:
+        """Return why a column does not arrive."""
+        if column.language and column.name in ("label", "hint", *OWN_TEXTS):
+            return "another column has a text in this language"
+        return REASONS.get(column.name, "has no counterpart")
+
+    def _text(self, row: Row, name: str) -> Text:
+        return self._languages.text(row, name)[0]
+
+    def _line(self, row: Row, name: str) -> Text:
+        return self._as_line(self._text(row, name))
+
+    def _as_line(self, text: Text) -> Text:
+        """Return a text without line breaks and without earlier answers."""
+
+        def line(text: str) -> str:
+            return " ".join(without_references(text).split())
+
+        return self._map(text, line)
+
+    def _map(self, text: Text, change: Callable[[str], str]) -> Text:
+        if isinstance(text, str):
+            return change(text)
+        return {tag: change(own) for tag, own in text.items()}
+
+    def _with_answers(self, text: Text, is_matrix: bool) -> Text:
+        """Return a text with placeholders for earlier answers, or "…" where none can be shown."""
+        texts = [text] if isinstance(text, str) else [*text.values()]
+        names = [set(references(own)) for own in texts]
+        page = len(self._to.pages)
+        ids = {name: id_ for name, (id_, shown_on) in self._sources.items() if shown_on < page}
+        is_possible = self._to.skip_logic and not is_matrix and not names[0] - ids.keys()
+        if not is_possible or any(others != names[0] for others in names):
+            return self._map(text, without_references)
+        return self._map(text, lambda own: with_placeholders(own, ids))
+
+    def _joined(self, texts: Iterable[Text], between: str) -> Text:
+        """Return several texts as one, in all their languages."""
+        own = self._languages.own
+        tables = [{own: text} if isinstance(text, str) else text for text in texts if text]
+        tags = dict.fromkeys([own, *(tag for table in tables for tag in table)])
+        joined = {
+            tag: between.join(table.get(tag) or table[own] for table in tables) for tag in tags
+        }
+        return joined if len(joined) > 1 else joined[own]
+
+
+OFF = ("no", "false", "false()", "0")
+
+
+def _until_end(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a group without inner groups; none if it has some, or no end."""
+    inner: list[Row] = []
+    for row in rows:
+        words = row.get("type").lower().replace("_", " ")
+        if words.startswith("end "):
+            return inner
+        if words.startswith("begin ") or len(inner) == MAX_OPTIONS:
+            return []
+        inner.append(row)
+    return []
+
+
+def _table_rows(group: Row, inner: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Return the rows of a table that are no questions, and its questions; none if it is none."""
+    if "table-list" in group.words:
+        return (), inner
+    first, *others = inner
+    if "label" in first.words and all("list-nolabel" in row.words for row in others):
+        return (first,), others
+    return (), ()

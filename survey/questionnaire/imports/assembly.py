@@ -78,6 +78,7 @@ class Assembly:
         self.texts: dict[str, Text] = {}
         self.elements: list[Element] = []
         self.pages: list[tuple[Text, list[Form]]] = []
+        self.together: list[set[str]] = []
         self._answers: dict[str, tuple[Form, dict[str, Any]]] = {}
         self._conditions: dict[str, tuple[str, Condition]] = {}
 
@@ -133,6 +134,14 @@ class Assembly:
             self.keep(name, kind)
         return str(added["id"])
 
+    def ask_together(self, ids: Iterable[str]) -> None:
+        """Ask each respondent all of these questions or none."""
+        joined = set(ids)
+        for group in [group for group in self.together if group & joined]:
+            self.together.remove(group)
+            joined |= group
+        self.together.append(joined)
+
     def finish(self) -> Imported:
         """Return the survey; raises DefinitionError if no question arrived."""
         pages = [(title, questions) for title, questions in self.pages if questions]
@@ -150,6 +159,7 @@ class Assembly:
             **self.texts,
             "title": title,
             **({"allow_skip_logic": True} if self.skip_logic else {}),
+            "together": [{"questions": sorted(ids)} for ids in self.together],
             "pages": [{"title": title, "questions": questions} for title, questions in pages],
         }
         content = draft_from(definition)

@@ -32,6 +32,7 @@ from survey.questionnaire.imports.xlsform_expressions import (
 from survey.questionnaire.imports.xlsform_sheets import (
     OWN,
     OWN_TEXTS,
+    OWN_TITLE,
     Column,
     Languages,
     Row,
@@ -55,6 +56,7 @@ from survey.questionnaire.imports.xlsform_types import (
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.base import SPECIAL
 from survey.questionnaire.kinds.question import MAX_OPTIONS
+from survey.questionnaire.placeholders import sources_of
 from survey.questionnaire.texts import SURVEY_TEXTS
 
 SURVEY, CHOICES, SETTINGS = "survey", "choices", "settings"
@@ -176,10 +178,11 @@ class _Reader:
         return self._to.finish()
 
     def _read_settings(self) -> None:
-        title, form_id = self._text(self._settings, "form_title"), self._settings.get("form_id")
+        form_id = self._settings.get("form_id")
+        title = self._line(self._settings, OWN_TITLE) or self._line(self._settings, "form_title")
         self._to.texts |= {"title": title or form_id} if title or form_id else {}
         self._to.texts |= {"slug": slug(form_id)} if form_id else {}
-        used = {"form_title", "form_id", "default_language"}
+        used = {OWN_TITLE, "form_title", "form_id", "default_language"}
         self._report_cells(self._settings, used, "settings")
 
     def _read_choices(self, rows: Iterable[Row]) -> None:
@@ -352,6 +355,8 @@ class _Reader:
             condition=found,
         )
         self._questions += 1
+        if sources := sources_of("".join(_texts_of(shown["text"]) + _texts_of(shown["help"]))):
+            self._to.ask_together([id_, *sources])
         if question.is_multiple:
             self._several.add(row.name)
         elif not question.is_matrix:
@@ -459,8 +464,7 @@ class _Reader:
 
     def _with_answers(self, text: Text, is_matrix: bool) -> Text:
         """Return a text with placeholders for earlier answers, or "…" where none can be shown."""
-        texts = [text] if isinstance(text, str) else [*text.values()]
-        names = [set(references(own)) for own in texts]
+        names = [set(references(own)) for own in _texts_of(text)]
         page = len(self._to.pages)
         ids = {name: id_ for name, (id_, shown_on) in self._sources.items() if shown_on < page}
         is_possible = self._to.skip_logic and not is_matrix and not names[0] - ids.keys()
@@ -477,6 +481,11 @@ class _Reader:
             tag: between.join(table.get(tag) or table[own] for table in tables) for tag in tags
         }
         return joined if len(joined) > 1 else joined[own]
+
+
+def _texts_of(text: Text) -> list[str]:
+    """Return a text in each of its languages."""
+    return [text] if isinstance(text, str) else [*text.values()]
 
 
 OFF = ("no", "false", "false()", "0")

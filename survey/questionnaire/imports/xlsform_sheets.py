@@ -41,10 +41,12 @@ OWN = "survey_"
 
 OWN_TEXTS = (f"{OWN}unit", f"{OWN}low_label", f"{OWN}high_label")
 OWN_STEP = f"{OWN}step"
+OWN_TITLE = f"{OWN}title"
 
 TRANSLATED = frozenset(
     (
         *("label", "hint", "guidance_hint", "constraint_message", "required_message"),
+        OWN_TITLE,
         *("media::image", "media::big-image", "media::audio", "media::video", *OWN_TEXTS),
     )
 )

@@ -38,6 +38,8 @@ MAX_ROWS = 5_000
 
 CHUNK = 65_536
 
+DECLARES = "has XML with a document type, whose entities could be endless or name other files"
+
 PARTS = (".xml", ".rels")
 """Endings of the parts that are read: pictures and macros are left out."""
 
@@ -105,7 +107,7 @@ def _bounded_copy(content: bytes, name: str) -> io.BytesIO:
         detail = shortened(str(error)) or type(error).__name__
         raise _refused(name, f"is no .xlsx file, which is a zip archive: {detail}") from None
     except (ValueError, OSError, OverflowError) as error:
-        raise _refused(name, f"is a damaged file: {shortened(str(error))}") from None
+        raise _refused(name, f"is a damaged file: {error}") from None
     return copy
 
 
@@ -135,6 +137,8 @@ def _parts(archive: zipfile.ZipFile, name: str) -> Mapping[str, bytes]:
             raise _refused(
                 name, "has too much content or formatting; delete unused rows and styles"
             )
+        if b"<!DOCTYPE" in unpacked:
+            raise _refused(name, DECLARES)
         if is_small:
             _refuse_types(unpacked)
         parts[member.filename] = unpacked
@@ -142,7 +146,7 @@ def _parts(archive: zipfile.ZipFile, name: str) -> Mapping[str, bytes]:
 
 
 def _refuse_types(content: bytes) -> None:
-    """Raise ValueError for a document type, whose entities can be endless or name other files.
+    """Raise ValueError for a document type in any encoding, and for broken XML.
 
     openpyxl reads sheets and their texts with defusedxml, but other parts with lxml if it exists.
     """
@@ -152,7 +156,7 @@ def _refuse_types(content: bytes) -> None:
     try:
         fromstring(content, forbid_dtd=True)
     except DefusedXmlException:
-        raise ValueError("its XML declares a document type or entities") from None
+        raise ValueError(DECLARES) from None
     except ParseError as error:
         raise ValueError(f"its XML has a mistake, {error}") from None
 

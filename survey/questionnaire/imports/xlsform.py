@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.drafts.draft import slug
 from survey.questionnaire.error_messages import refusal, shortened
 from survey.questionnaire.imports.assembly import (
@@ -61,6 +62,9 @@ from survey.questionnaire.texts import SURVEY_TEXTS
 
 SURVEY, CHOICES, SETTINGS = "survey", "choices", "settings"
 
+OLD_CHOICES = "choices and columns"
+"""Name of the sheet of choices in old forms."""
+
 NOT_REQUIRED = "no question can be required: everybody may decline to answer"
 MEDIA = "its pictures and recordings are left out; upload pictures in the builder"
 
@@ -81,6 +85,11 @@ REASONS: Mapping[str, str] = {
 }
 """Why these columns are not imported, where an element does not use them."""
 
+TOO_MANY = f"a survey has at most {MAX_QUESTIONS} questions"
+
+MAX_DEPTH = 20
+"""Maximum number of groups within each other."""
+
 BASIC = frozenset(("type", "name", "label", "hint", "relevant", "disabled"))
 """Columns that arrive with every question, or are reported with it."""
 
@@ -92,8 +101,9 @@ def read(
 
     `today` is the day that `today()` means in constraints.
     """
-    sheets = read_sheets(content, name, (SURVEY, CHOICES, SETTINGS))
+    sheets = read_sheets(content, name, (SURVEY, CHOICES, OLD_CHOICES, SETTINGS))
     by_name = {sheet.strip().casefold(): rows for sheet, rows in sheets.items()}
+    by_name.setdefault(CHOICES, by_name.get(OLD_CHOICES))
     if not by_name.get(SURVEY):
         raise refusal([(shortened(name), 'is no XLSForm: it has no sheet "survey" with content')])
     to = Assembly("", skip_logic=skip_logic)
@@ -145,7 +155,7 @@ class _Reader:
         self._to, self._survey, self._today = to, survey, today
         self._settings = settings[0] if settings else Row(0, {})
         default = self._settings.get("default_language")
-        self._languages = Languages([*survey, *choices], default)
+        self._languages = Languages([*survey, *choices, *settings], default)
         to.language = self._languages.own
         self._lists: dict[str, OptionList] = {}
         self._read_choices(choices)
@@ -186,7 +196,7 @@ class _Reader:
         self._report_cells(self._settings, used, "settings")
 
     def _read_choices(self, rows: Iterable[Row]) -> None:
-        lost: dict[tuple[str, Column], int] = {}
+        lost: dict[tuple[str, str, str], int] = {}
         for row in rows:
             list_name, value = row.get("list_name"), row.get("name")
             if not list_name or not value:
@@ -198,11 +208,13 @@ class _Reader:
                 options.special[value] = label
             else:
                 options.choices.append((value, label))
-            for column in self._lost_columns(row, {"list_name", "name", "label"}):
-                lost[list_name, column] = lost.get((list_name, column), 0) + 1
-        for (list_name, column), n in lost.items():
-            why = f"{self._reason(column)} (options: {n})"
-            self._to.drop(list_name, f"{column.header} of options", why)
+            used = {"list_name", "name", "label"}
+            for column, why in self._lost_columns(row, used).items():
+                lost[list_name, column.header, why] = (
+                    lost.get((list_name, column.header, why), 0) + 1
+                )
+        for (list_name, header, why), n in lost.items():
+            self._to.drop(list_name, f"{header} of options", f"{why} (options: {n})")
 
     def _read_row(self, row: Row, following: Sequence[Row]) -> int:
         """Read a row, and return how many rows this has finished."""
@@ -232,7 +244,9 @@ class _Reader:
         if inner and self._add_matrix(row, kind, inner):
             self._report_end(following[len(inner)], row)
             return len(inner) + 2
-        title = self._text(row, "label")
+        if len(self._groups) >= MAX_DEPTH:
+            raise refusal([(shortened(row.name), "is in too many groups")])
+        title = self._line(row, "label")
         group = _Group(row, kind, title, row.get("relevant"), self._questions, is_repeated)
         self._groups.append(group)
         self._to.add_page(self._title())
@@ -267,6 +281,8 @@ class _Reader:
     def _add_matrix(self, row: Row, kind: str, inner: Sequence[Row]) -> bool:
         """Add a group whose questions share one list of options, if it is shown as a table."""
         header, rows = _table_rows(row, inner)
+        if self._questions + len(rows) > MAX_QUESTIONS:
+            return False
         selects = {parse_select(part.get("type")) for part in rows}
         if len(rows) < 2 or len(selects) > 1 or any(part.get("relevant") for part in rows):
             return False
@@ -274,7 +290,7 @@ class _Reader:
         options = self._lists.get(select.list_name)
         if select.method != ONE or select.has_other or options is None:
             return False
-        if not 2 <= len(options.choices) <= MAX_OPTIONS:
+        if not 2 <= len(options.choices) <= options.most(ONE):
             return False
         prefix, options.is_used = f"{row.name}_", True
         labels = [
@@ -299,7 +315,9 @@ class _Reader:
     def _read_element(self, row: Row, kind: str) -> None:
         select, words = parse_select(kind), usual_type(kind)
         answers: Answers | str
-        if select.method:
+        if self._questions >= MAX_QUESTIONS:
+            answers = TOO_MANY
+        elif select.method:
             answers = select_answers(row, select, self._lists.get(select.list_name))
         elif words == "note":
             self._note(row, kind)
@@ -354,7 +372,7 @@ class _Reader:
             changes=(*answers.changes, *piped),
             condition=found,
         )
-        self._questions += 1
+        self._questions += len(answers.form.get("rows", [""]))
         if sources := sources_of("".join(_texts_of(shown["text"]) + _texts_of(shown["help"]))):
             self._to.ask_together([id_, *sources])
         if question.is_multiple:
@@ -368,7 +386,7 @@ class _Reader:
     def _conditions(self, row: Row) -> tuple[str, ...]:
         """Return the conditions of a row and of the groups around it."""
         conditions = (*(group.condition for group in self._groups), row.get("relevant"))
-        return tuple(filter(None, conditions))
+        return tuple(dict.fromkeys(filter(None, conditions)))
 
     def _condition(self, conditions: Sequence[str]) -> tuple[Condition | None, str]:
         if not conditions:
@@ -422,26 +440,20 @@ class _Reader:
 
     def _report_cells(self, row: Row, used: Collection[str], name: str) -> None:
         """Report the cells of a row that do not arrive with it."""
-        for column in self._lost_columns(row, used):
-            self._to.drop(name, column.header, self._reason(column))
+        for column, why in self._lost_columns(row, used).items():
+            self._to.drop(name, column.header, why)
 
-    def _lost_columns(self, row: Row, used: Collection[str]) -> list[Column]:
-        """Return the columns of a row's cells that do not arrive with it."""
-        lost = [
-            column
-            for column, cell in row.cells.items()
-            if column.name not in used
-            and not (column.name in ("required", "read_only") and cell.lower() in OFF)
-        ]
-        names = {column.name for column in row.cells if column.language} & {*used}
-        repeated = (self._languages.text(row, name)[1] for name in names)
-        return [*lost, *(column for columns in repeated for column in columns)]
-
-    def _reason(self, column: Column) -> str:
-        """Return why a column does not arrive."""
-        if column.language and column.name in ("label", "hint", *OWN_TEXTS):
-            return "another column has a text in this language"
-        return REASONS.get(column.name, "has no counterpart")
+    def _lost_columns(self, row: Row, used: Collection[str]) -> dict[Column, str]:
+        """Return the columns of a row's cells that do not arrive with it, and why."""
+        lost: dict[Column, str] = {}
+        for column, cell in row.cells.items():
+            is_off = column.name in ("required", "read_only") and cell.lower() in OFF
+            if column.name not in used and not is_off:
+                lost[column] = REASONS.get(column.name, "has no counterpart")
+        for name in {column.name for column in row.cells if column.language} & {*used}:
+            repeated = self._languages.text(row, name)[1]
+            lost |= dict.fromkeys(repeated, "another column has a text in this language")
+        return lost
 
     def _text(self, row: Row, name: str) -> Text:
         return self._languages.text(row, name)[0]

@@ -158,7 +158,8 @@ def ticks(expression: str) -> Ticks:
 
 _SELECTED = re.compile(r"selected\(\s*\$\{([^{}]+)\}\s*,\s*('[^']*'|\"[^\"]*\")\s*\)")
 _NOT_SELECTED = re.compile(rf"not\(\s*{_SELECTED.pattern}\s*\)")
-_REFERENCE = re.compile(r"\$\{\s*([^{}]+?)\s*\}")
+_NOT_EQUAL = re.compile(r"not\(\s*\$\{([^{}]+)\}\s*=\s*('[^']*'|\"[^\"]*\")\s*\)")
+_REFERENCE = re.compile(r"\$\{ ?([^{}]{1,200}?) ?\}")
 
 
 def condition(expression: str) -> tuple[Condition | None, str]:
@@ -176,6 +177,7 @@ def condition(expression: str) -> tuple[Condition | None, str]:
 def _in_surveyjs(part: str) -> str:
     """Return a comparison as SurveyJS writes it, whose reader knows what it means."""
     part = _NOT_SELECTED.sub(r"{\1} <> \2", part)
+    part = _NOT_EQUAL.sub(r"{\1} <> \2", part)
     part = _SELECTED.sub(r"{\1} contains \2", part)
     return _REFERENCE.sub(r"{\1}", part)
 
@@ -200,8 +202,10 @@ def _parts(expression: str, word: str) -> list[str]:
     >>> _parts("(. > 0) and not(. = 1 and . = 2)", "and"), _parts("(. > 0 and . < 9)", "and")
     (['. > 0', 'not(. = 1 and . = 2)'], ['. > 0', '. < 9'])
     """
+    if len(expression) > MAX_EXPRESSION:
+        return [f"{expression[:MAX_EXPRESSION]}…"]
     parts, depth, start, quote = [], 0, 0, ""
-    expression = _without_brackets(" ".join(expression[: MAX_EXPRESSION + 1].split()))
+    expression = _without_brackets(" ".join(expression.split()))
     for i, character in enumerate(expression):
         if quote:
             quote = "" if character == quote else quote

@@ -26,7 +26,7 @@ from survey.questionnaire.imports.xlsform_expressions import (
 )
 from survey.questionnaire.imports.xlsform_sheets import OWN_STEP, Row, parse_parameters
 from survey.questionnaire.kinds import WRITTEN_KINDS
-from survey.questionnaire.kinds.base import NONE_ID, SPECIAL
+from survey.questionnaire.kinds.base import NONE_ID, OPT_OUT_ID, SPECIAL
 from survey.questionnaire.kinds.number import MAX_SLIDER
 from survey.questionnaire.kinds.question import MAX_OPTIONS
 from survey.questionnaire.kinds.scale import point_id
@@ -120,6 +120,11 @@ class OptionList:
     special: dict[str, Text] = field(default_factory=dict)
     is_used: bool = False
 
+    def most(self, method: str) -> int:
+        """Return the maximum number of choices beside the options that are added automatically."""
+        automatic = {OPT_OUT_ID, *self.special, *((NONE_ID,) if method == SEVERAL else ())}
+        return MAX_OPTIONS - len(automatic)
+
 
 class Select(NamedTuple):
     """How options are chosen, the name of their list, and whether there are other answers."""
@@ -164,7 +169,7 @@ def select_answers(row: Row, select: Select, options: OptionList | None) -> Answ
     if options is None:
         return f'the sheet "choices" has no list {shortened(select.list_name)}'
     n, is_ranking = len(options.choices) + select.has_other, select.method == RANK
-    low, high = (MIN_RANKED, MAX_RANKED) if is_ranking else (2, MAX_OPTIONS)
+    low, high = (MIN_RANKED, MAX_RANKED) if is_ranking else (2, options.most(select.method))
     options.is_used = True
     if not low <= n <= high:
         return f"has {n} options; {low} to {high} are possible"

@@ -32,18 +32,37 @@ def _tags() -> dict[str, str]:
     return tags | {_names()[code].casefold(): code for code in reversed(codes)}
 
 
+@lru_cache(maxsize=1)
+def _regions() -> dict[str, str]:
+    """Return the code of each region by its code and its English name, in lower case."""
+    from babel import Locale
+
+    regions = {str(code): str(name) for code, name in Locale("en").territories.items()}
+    by_name = {name.casefold(): code for code, name in regions.items()}
+    return by_name | {code.casefold(): code for code in regions}
+
+
 def language_tag(name: str) -> str:
     """Return the tag of a language that a person wrote, or "" if there is none.
 
     >>> [language_tag(name) for name in ("English (en)", "french", "pt_br", "Deutsch", "Elvish")]
     ['en', 'fr', 'pt-BR', 'de', '']
-    >>> language_tag("Spanish (Latin America)"), language_tag("eng"), language_tag("fr (CD)")
-    ('es', 'en', 'fr')
+    >>> [language_tag(name) for name in ("French (CA)", "Portuguese (Brazil)", "English (old)")]
+    ['fr-CA', 'pt-BR', 'en']
     """
     plain = " ".join(name.split())
-    if match := _WITH_BRACKETS.fullmatch(plain):
-        return _known_tag(match[2].strip()) or language_tag(match[1])
-    return _known_tag(plain) or _canonical(_tags().get(plain.casefold(), ""))
+    match = _WITH_BRACKETS.fullmatch(plain)
+    if match is None:
+        return _known_tag(plain) or _canonical(_tags().get(plain.casefold(), ""))
+    words, inside = match[1].strip(), match[2].strip()
+    tag, named = _known_tag(inside), language_tag(words)
+    if words == inside:  # as `language_name` writes languages without a name
+        return _canonical(inside)
+    # Upper case means a region: French (CA) is not Catalan.
+    if tag and (not named or tag == named or not inside.isupper()):
+        return tag
+    region = _regions().get(inside.casefold(), "")
+    return f"{named}-{region}" if named and region and "-" not in named else named
 
 
 def _known_tag(text: str) -> str:
@@ -69,11 +88,11 @@ def _canonical(tag: str) -> str:
 
 
 def language_name(tag: str) -> str:
-    """Return a language with its tag, as forms name it; the tag alone if it has no name.
+    """Return a language with its tag, as forms name it.
 
     >>> language_name("en"), language_name("pt-BR"), language_name("fr-CD"), language_name("qaa")
-    ('English (en)', 'Brazilian Portuguese (pt-BR)', 'French (fr-CD)', 'qaa')
+    ('English (en)', 'Brazilian Portuguese (pt-BR)', 'French (fr-CD)', 'qaa (qaa)')
     """
     names = _names()
     name = names.get(tag.lower()) or names.get(tag.partition("-")[0], "")
-    return f"{name} ({tag})" if name else tag
+    return f"{name or tag} ({tag})"

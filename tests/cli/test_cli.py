@@ -136,6 +136,20 @@ def test_a_questionnaire_of_another_tool_is_imported_with_a_report(run, tmp_path
     assert output.read_bytes() == before
 
 
+def test_a_definition_is_converted_to_an_xlsform_with_notes_on_the_rest(run, tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
+    source, output = str(tmp_path / "small.toml"), tmp_path / "theirs.xlsx"
+    converted = run("convert", source, "--to", "xlsform", "--output", str(output))
+    assert converted.exit_code == 0, converted.output
+    assert "nothing is randomized" in converted.output
+    assert ", 0 dropped" in run("import", str(output)).output.splitlines()[-1]
+    before = output.read_bytes()
+    for name in ("theirs.xlsx", "theirs.json"):
+        refused = run("convert", source, "--to", "xlsform", "--output", str(tmp_path / name))
+        assert (refused.exit_code, len(refused.stderr.splitlines())) == (1, 1)
+    assert output.read_bytes() == before
+
+
 def test_list_has_the_newest_version_of_each_survey_and_no_test_run(run, tmp_path):
     run("migrate")
     assert run("list").output == ""

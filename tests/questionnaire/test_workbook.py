@@ -101,6 +101,12 @@ def test_files_of_other_formats_are_refused_by_name():
             import_questionnaire(CONTENT, name)
 
 
+def test_nothing_is_read_without_the_protection_from_hostile_xml(monkeypatch):
+    monkeypatch.setattr("openpyxl.DEFUSEDXML", False)
+    with pytest.raises(DefinitionError, match="cannot be read safely"):
+        import_questionnaire(CONTENT, "form.xlsx")
+
+
 def test_formulas_have_their_saved_values_and_pictures_are_left_out():
     formula = b'<row><c t="str"><f>1+1</f><v>type</v></c><c><f>1+1</f><v>2</v></c></row>'
     content = with_parts(CONTENT, sheet1=sheet(formula))

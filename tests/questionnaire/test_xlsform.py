@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 
 from survey.errors import DefinitionError
-from survey.questionnaire.canonical import freeze
 from survey.questionnaire.imports import import_questionnaire, xlsform
 from survey.questionnaire.imports.workbook import cell_text
 from survey.questionnaire.imports.xlsform_sheets import parse_header
-from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.conftest import REFERENCE_DATA
+from tests.questionnaire.test_surveyjs import questions
 from tests.questionnaire.xlsforms import CHOICES, form, workbook
 
 YES_NO = {"type": "select_one yn", "name": "kept", "label": "Kept?"}
@@ -25,14 +24,6 @@ YES_NO = {"type": "select_one yn", "name": "kept", "label": "Kept?"}
 def imported(*rows, skip_logic=False, choices=None, **settings):
     content = form(*rows, choices=choices, **settings)
     return import_questionnaire(content, "form.xlsx", skip_logic=skip_logic)
-
-
-def questions(found):
-    """Return the questions of the definition, which must have no mistakes."""
-    assert found.check(Caps()).mistakes == ()
-    definition = found.definition(Caps())
-    assert freeze(check(definition, Caps()), 1).questions
-    return [question for page in definition["pages"] for question in page["questions"]]
 
 
 def report(found):
@@ -219,6 +210,11 @@ def test_a_group_whose_questions_share_a_list_is_a_matrix():
     (question,) = questions(found)
     assert len(question["rows"]) == 3
     assert "labels of the table" in report(found)["head", "select_one points"]
+
+    after = {**YES_NO, "relevant": "${m_1} >= 4"}
+    found = imported(matrix, *rows, {"type": "end group"}, after, skip_logic=True)
+    condition = {"question": "m_o1", "options": ["value_4", "value_5"]}
+    assert questions(found)[1]["ask_if"] == condition
 
     mixed = imported(matrix, rows[0], YES_NO, {"type": "end group"})
     assert [question["type"] for question in questions(mixed)] == ["scale", "yes_no"]

@@ -134,6 +134,11 @@ class Assembly:
             self.keep(name, kind)
         return str(added["id"])
 
+    def add_rows(self, matrix: str, rows: Mapping[str, str], values: Mapping[str, Any]) -> None:
+        """Let conditions depend on the rows of a matrix: their ids by their names in the file."""
+        for name, row in rows.items():
+            self._answers[name] = {"id": f"{matrix}_{row}"}, dict(values)
+
     def ask_together(self, ids: Iterable[str]) -> None:
         """Ask each respondent all of these questions or none."""
         joined = set(ids)
@@ -174,13 +179,13 @@ class Assembly:
         for title, questions in pages:
             current: list[Form] = []
             for question in questions:
-                if self._ask_if(question, done, {other["id"] for other in current}):
+                if self._ask_if(question, done, _ids(current)):
                     yield title, current
-                    done |= {other["id"] for other in current}
+                    done |= _ids(current)
                     current = []
                 current.append(question)
             yield title, current
-            done |= {other["id"] for other in current}
+            done |= _ids(current)
 
     def _ask_if(self, question: Form, done: set[str], current: set[str]) -> bool:
         """Give a question its condition, or report why not; return whether it needs a new page."""
@@ -197,6 +202,16 @@ class Assembly:
         if source["id"] in current:
             self.change(name, "condition", "is on a page after the question it depends on")
         return source["id"] in current
+
+
+def _ids(questions: Sequence[Form]) -> set[str]:
+    """Return the ids of questions, and of the rows of matrices."""
+    rows = (
+        f"{question['id']}_{row['id']}"
+        for question in questions
+        for row in question.get("rows", ())
+    )
+    return {question["id"] for question in questions} | set(rows)
 
 
 def listed_options(labels: Iterable[tuple[Any, Text]]) -> tuple[list[Form], dict[str, Any]]:

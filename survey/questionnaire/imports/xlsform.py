@@ -38,6 +38,8 @@ from survey.questionnaire.imports.xlsform_sheets import (
     Languages,
     Row,
     read_rows,
+    rows_until_end,
+    table_rows,
 )
 from survey.questionnaire.imports.xlsform_types import (
     DEVICE_DATA,
@@ -56,7 +58,6 @@ from survey.questionnaire.imports.xlsform_types import (
 )
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.base import SPECIAL
-from survey.questionnaire.kinds.question import MAX_OPTIONS
 from survey.questionnaire.placeholders import sources_of
 from survey.questionnaire.texts import SURVEY_TEXTS
 
@@ -240,7 +241,7 @@ class _Reader:
 
     def _begin_group(self, row: Row, kind: str, word: str, following: Sequence[Row]) -> int:
         is_repeated = word not in ("group", "lgroup")
-        inner = [] if is_repeated else _until_end(following)
+        inner = [] if is_repeated else rows_until_end(following)
         if inner and self._add_matrix(row, kind, inner):
             self._report_end(following[len(inner)], row)
             return len(inner) + 2
@@ -280,17 +281,9 @@ class _Reader:
 
     def _add_matrix(self, row: Row, kind: str, inner: Sequence[Row]) -> bool:
         """Add a group whose questions share one list of options, if it is shown as a table."""
-        header, rows = _table_rows(row, inner)
-        if self._questions + len(rows) > MAX_QUESTIONS:
-            return False
-        selects = {parse_select(part.get("type")) for part in rows}
-        if len(rows) < 2 or len(selects) > 1 or any(part.get("relevant") for part in rows):
-            return False
-        select = selects.pop()
-        options = self._lists.get(select.list_name)
-        if select.method != ONE or select.has_other or options is None:
-            return False
-        if not 2 <= len(options.choices) <= options.most(ONE):
+        header, rows = table_rows(row, inner)
+        options = self._shared_options(rows)
+        if options is None or self._questions + len(rows) > MAX_QUESTIONS:
             return False
         prefix, options.is_used = f"{row.name}_", True
         labels = [
@@ -298,10 +291,12 @@ class _Reader:
             for part in rows
         ]
         lines = [{"id": line["id"], "text": line["label"]} for line in listed_options(labels)[0]]
+        names = {line["id"]: part.name for line, part in zip(lines, rows, strict=True)}
         parts, scale = divided(lines), scale_answers(options)
         for matrix in parts:
             form = {**scale.form, "type": "matrix", "rows": matrix}
-            self._add(row, kind, Answers(form, {}, division(parts), {"appearance"}))
+            id_ = self._add(row, kind, Answers(form, {}, division(parts), {"appearance"}))
+            self._to.add_rows(id_, {names[line["id"]]: line["id"] for line in matrix}, scale.values)
         for part in header:
             self._to.drop(part.name, part.get("type"), "only shows the labels of the table")
         for part in rows:
@@ -309,6 +304,17 @@ class _Reader:
             words = {"appearance"} if part.words == ["list-nolabel"] else set()
             self._report_cells(part, BASIC - {"hint"} | words, part.name)
         return True
+
+    def _shared_options(self, rows: Sequence[Row]) -> OptionList | None:
+        """Return the list of options that all rows of a table share, or None if it is no matrix."""
+        selects = {parse_select(row.get("type")) for row in rows}
+        if len(rows) < 2 or len(selects) > 1 or any(row.get("relevant") for row in rows):
+            return None
+        select = selects.pop()
+        options = self._lists.get(select.list_name)
+        if select.method != ONE or select.has_other or options is None:
+            return None
+        return options if 2 <= len(options.choices) <= options.most(ONE) else None
 
     # -- one method for each type
 
@@ -351,8 +357,8 @@ class _Reader:
 
     # -- parts
 
-    def _add(self, row: Row, kind: str, answers: Answers) -> None:
-        """Add a question with the texts and columns that all types share."""
+    def _add(self, row: Row, kind: str, answers: Answers) -> str:
+        """Add a question with the texts and columns that all types share, and return its id."""
         conditions, question = self._conditions(row), WRITTEN_KINDS[answers.form["type"]]
         own_texts = OWN_TEXTS if question.is_numeric else ()
         helps = [*self._introduce(conditions), self._text(row, "hint")]
@@ -382,6 +388,7 @@ class _Reader:
         if why:
             self._to.drop(row.name, "condition", f"{why}; everybody is asked this")
         self._report_cells(row, {*BASIC, *answers.used, *own_texts}, row.name)
+        return id_
 
     def _conditions(self, row: Row) -> tuple[str, ...]:
         """Return the conditions of a row and of the groups around it."""
@@ -501,26 +508,3 @@ def _texts_of(text: Text) -> list[str]:
 
 
 OFF = ("no", "false", "false()", "0")
-
-
-def _until_end(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of a group without inner groups; none if it has some, or no end."""
-    inner: list[Row] = []
-    for row in rows:
-        words = row.get("type").lower().replace("_", " ")
-        if words.startswith("end "):
-            return inner
-        if words.startswith("begin ") or len(inner) == MAX_OPTIONS:
-            return []
-        inner.append(row)
-    return []
-
-
-def _table_rows(group: Row, inner: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Return the rows of a table that are no questions, and its questions; none if it is none."""
-    if "table-list" in group.words:
-        return (), inner
-    first, *others = inner
-    if "label" in first.words and all("list-nolabel" in row.words for row in others):
-        return (first,), others
-    return (), ()

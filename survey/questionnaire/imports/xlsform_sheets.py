@@ -138,6 +138,33 @@ def _cells(columns: Sequence[Column | None], cells: Sequence[str]) -> dict[Colum
     return {column: text for column, text in pairs if column and text}
 
 
+MAX_TABLE = 100
+"""Maximum number of rows of a table."""
+
+
+def rows_until_end(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a group without inner groups; none if it has some, or no end."""
+    inner: list[Row] = []
+    for row in rows:
+        words = row.get("type").lower().replace("_", " ")
+        if words.startswith("end "):
+            return inner
+        if words.startswith("begin ") or len(inner) == MAX_TABLE:
+            return []
+        inner.append(row)
+    return []
+
+
+def table_rows(group: Row, inner: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Return the rows of a table that are no questions, and its questions; none if it is none."""
+    if "table-list" in group.words:
+        return (), inner
+    first, *others = inner
+    if "label" in first.words and all("list-nolabel" in row.words for row in others):
+        return (first,), others
+    return (), ()
+
+
 class Languages:
     """The languages of a form: its own, and the tag of each language that its headers name."""
 

@@ -18,6 +18,8 @@ from survey.questionnaire.imports.workbook import (
 )
 from tests.questionnaire.xlsforms import with_parts, workbook
 
+pytestmark = pytest.mark.slow
+
 CONTENT = workbook(survey=[["type", "name"], ["note", "x"]])
 MAIN = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha">' + b"".join(

@@ -357,6 +357,7 @@ ARRIVING = {"type", "name", "label", "hint", "relevant"}
 TRUE_ANYWAY = {"field-list", "no"}
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_a_published_form_without_a_usable_question_is_refused_with_a_reason_for_each_element():
     path = REFERENCE_DATA / "forms" / "group.xlsx"  # texts, and a number without bounds
@@ -366,6 +367,7 @@ def test_a_published_form_without_a_usable_question_is_refused_with_a_reason_for
     assert {row["name"] for row in survey_cells(path) if row["type"] != "end group"} <= names
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.parametrize("name", FORMS)
 def test_published_forms_arrive_except_what_cannot_be_randomized(name):
@@ -393,7 +395,9 @@ def test_published_forms_arrive_except_what_cannot_be_randomized(name):
 
 def survey_cells(path):
     """Return the nonempty cells of each row of the sheet survey, by header."""
-    header, *rows = load_workbook(path, data_only=True)["survey"].iter_rows(values_only=True)
+    header, *rows = load_workbook(path, read_only=True, data_only=True)["survey"].iter_rows(
+        values_only=True
+    )
     pairs = [zip(map(cell_text, header), map(cell_text, row), strict=True) for row in rows]
     cells = [{name: text for name, text in row if text} for row in pairs]
     return [{"name": f"row {i}", **row} for i, row in enumerate(cells, 2) if row]
@@ -437,7 +441,8 @@ TABLES = st.lists(HEADERS, min_size=1, max_size=8, unique=True).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
 @given(TABLES, TABLES, TABLES, st.booleans())
 def test_arbitrary_cells_are_imported_or_refused_with_a_reason(survey, choices, values, skip_logic):
     survey = [["type", "name", *survey[0]], *([*row[:2], *row] for row in survey[1:])]

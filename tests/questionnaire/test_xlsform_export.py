@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from openpyxl import load_workbook
 from pyxform.xls2xform import convert
 
@@ -16,6 +17,8 @@ from survey.questionnaire.texts import SURVEY_TEXTS
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests import surveys
+
+pytestmark = pytest.mark.slow
 
 RARE = """
 slug = "rare"

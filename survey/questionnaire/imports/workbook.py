@@ -33,7 +33,7 @@ MAX_CELLS = 3_000_000
 MAX_SHEET_ROWS = 1_048_576
 """Maximum number of rows of a sheet, with empty ones: Excel has as many."""
 
-MAX_ROWS = 5_000
+MAX_ROWS = 20_000
 """Maximum number of rows with content in a sheet."""
 
 CHUNK = 65_536

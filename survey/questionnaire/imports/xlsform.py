@@ -31,6 +31,7 @@ from survey.questionnaire.imports.xlsform_expressions import (
     without_references,
 )
 from survey.questionnaire.imports.xlsform_sheets import (
+    MAX_TABLE,
     OWN,
     OWN_TEXTS,
     OWN_TITLE,
@@ -178,7 +179,7 @@ class _Reader:
         skipped = 0
         for i, row in rows:
             if i >= skipped:
-                skipped = i + self._read_row(row, self._survey[i + 1 :])
+                skipped = i + self._read_row(row, self._survey[i + 1 : i + 2 + MAX_TABLE])
         while self._groups:
             self._end_group()
         self._end_notes()

@@ -15,8 +15,11 @@ from typing import Generic, TypeVar
 from survey.questionnaire.imports import surveyjs
 from survey.questionnaire.imports.assembly import Condition
 
-MAX_EXPRESSION = 1_000
-"""Maximum length of an expression: reading it takes time that grows with the square of it."""
+MAX_CONDITION, MAX_CONSTRAINT = 1_000, 300
+"""Maximum lengths of expressions: a form has thousands of constraints, and reading takes time."""
+
+MAX_BRACKETS = 3
+"""Maximum number of brackets around an expression."""
 
 End = TypeVar("End", Decimal, date)
 
@@ -169,7 +172,7 @@ def condition(expression: str) -> tuple[Condition | None, str]:
     >>> found.source, [value for value in "abc" if found.accepts(value)]
     ('job', ['a', 'b'])
     """
-    if len(expression) > MAX_EXPRESSION:
+    if len(expression) > MAX_CONDITION:
         return None, "depends on more than the answer to one question"
     return surveyjs.condition(" or ".join(map(_in_surveyjs, _parts(expression, "or"))))
 
@@ -202,8 +205,8 @@ def _parts(expression: str, word: str) -> list[str]:
     >>> _parts("(. > 0) and not(. = 1 and . = 2)", "and"), _parts("(. > 0 and . < 9)", "and")
     (['. > 0', 'not(. = 1 and . = 2)'], ['. > 0', '. < 9'])
     """
-    if len(expression) > MAX_EXPRESSION:
-        return [f"{expression[:MAX_EXPRESSION]}…"]
+    if len(expression) > (MAX_CONSTRAINT if word == "and" else MAX_CONDITION):
+        return [f"{expression[:MAX_CONSTRAINT]}…"]
     parts, depth, start, quote = [], 0, 0, ""
     expression = _without_brackets(" ".join(expression.split()))
     for i, character in enumerate(expression):
@@ -222,8 +225,9 @@ def _parts(expression: str, word: str) -> list[str]:
 def _without_brackets(text: str) -> str:
     """Return a text without brackets around all of it."""
     text = text.strip()
-    while text.startswith("(") and text.endswith(")") and _closes_at_end(text):
-        text = text[1:-1].strip()
+    for _ in range(MAX_BRACKETS):
+        if text.startswith("(") and text.endswith(")") and _closes_at_end(text):
+            text = text[1:-1].strip()
     return text
 
 

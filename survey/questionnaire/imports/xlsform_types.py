@@ -288,11 +288,12 @@ def number_answers(row: Row, words: str) -> Answers | str:
         ends = low.value, high.value
         if low.is_strict or high.is_strict:
             changes.append("its lowest and highest value are possible answers, too")
-    step = row.get(OWN_STEP) or _written(_step(*ends, is_whole=is_whole))
-    if not row.get(OWN_STEP) and step != "1":
+    own_step = row.get(OWN_STEP) if _NUMBER.fullmatch(row.get(OWN_STEP)) else ""
+    step = own_step or _written(_step(*ends, is_whole=is_whole))
+    if not own_step and step != "1":
         changes.append(f"is rounded to steps of {step}")
     form = {"type": "number", "low": _written(ends[0]), "high": _written(ends[1]), "step": step}
-    return Answers(form, {}, changes, {"constraint", OWN_STEP})
+    return Answers(form, {}, changes, {"constraint", *((OWN_STEP,) if own_step else ())})
 
 
 def range_answers(row: Row) -> Answers | str:
@@ -324,10 +325,11 @@ def date_answers(row: Row, today: date) -> Answers | str:
     changes = _unchecked(demanded)
     if demanded.is_relative:
         changes.append("today() is the day of the import")
+    own_step = row.get(OWN_STEP) if re.fullmatch("[1-9][0-9]{0,5}", row.get(OWN_STEP)) else ""
+    step = int(own_step or 0)
     try:
         low = demanded.low.value + timedelta(demanded.low.is_strict)
         high = demanded.high.value - timedelta(demanded.high.is_strict)
-        step = int(row.get(OWN_STEP) or 0)
         if not step and (days := (high - low).days) >= MAX_GRID:
             step = -(-days // (MAX_GRID - 1))
             low -= timedelta(-days % step)
@@ -335,7 +337,7 @@ def date_answers(row: Row, today: date) -> Answers | str:
     except (ValueError, OverflowError):
         return "has days outside of the calendar"
     form = {"type": "date", "low": str(low), "high": str(high), "step": step or 1}
-    return Answers(form, {}, changes, {"constraint", OWN_STEP})
+    return Answers(form, {}, changes, {"constraint", *((OWN_STEP,) if own_step else ())})
 
 
 def _without_bounds(row: Row) -> str:

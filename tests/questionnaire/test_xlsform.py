@@ -250,6 +250,7 @@ def test_notes_introduce_the_survey_explain_the_next_question_or_thank():
         ("select_multiple job", "selected(${q}, 'b')", ["b"]),
         ("select_one points", "${q} >= 4", ["value_4", "value_5"]),
         ("select_one yn", "${q} = 'yes'", ["yes"]),
+        ("acknowledge", "${q} = 'OK'", ["yes"]),
     ],
 )
 def test_a_condition_on_the_options_of_one_question_is_kept_on_a_later_page(
@@ -308,7 +309,11 @@ def test_earlier_answers_are_shown_on_later_pages_with_skip_logic_only():
     found = imported(*rows, skip_logic=True)
     assert questions(found)[1]["text"] == "At {q|…} {{now}}?"
     assert questions(found)[1]["help"] == "…"
-    assert questions(imported(*rows))[1]["text"] == "At … {now}?"
+    kind = "select_one yn"
+    assert report(found)["then", kind] == "shows “…” where an earlier answer is missing"
+    without = imported(*rows)
+    assert questions(without)[1]["text"] == "At … {now}?"
+    assert report(without)["then", kind] == "shows “…” instead of earlier answers"
 
 
 LOST = {

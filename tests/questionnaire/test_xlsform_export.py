@@ -130,7 +130,7 @@ def test_importing_an_export_loses_nothing_that_fits():
 def test_an_import_of_an_export_reports_nothing_but_missing_fallback_words():
     for name, survey in every_survey():
         lost = {element.how for element in reimported(survey).elements if element.how}
-        assert lost <= {"shows “…” where there is no earlier answer"}, name
+        assert lost <= {"shows “…” where an earlier answer is missing"}, name
 
 
 def test_pyxform_accepts_every_export_and_warns_of_language_tags_with_regions_only():

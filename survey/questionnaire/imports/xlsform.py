@@ -165,9 +165,8 @@ class _Reader:
         self._notes: list[_Note] = []
         self._questions = 0
         self._several: set[str] = set()
+        # The id and the page of each question with one answer, by its name.
         self._sources: dict[str, tuple[str, int]] = {}
-        """The id and the page of each question with one answer, by its name."""
-
         for row in settings[1:]:
             to.drop(row.name, "settings", "only the first row of settings counts")
 
@@ -175,11 +174,10 @@ class _Reader:
         """Read all rows."""
         self._read_settings()
         self._to.add_page()
-        rows = iter(enumerate(self._survey))
-        skipped = 0
-        for i, row in rows:
-            if i >= skipped:
-                skipped = i + self._read_row(row, self._survey[i + 1 : i + 2 + MAX_TABLE])
+        finished = 0
+        for i, row in enumerate(self._survey):
+            if i >= finished:
+                finished = i + self._read_row(row, self._survey[i + 1 : i + 2 + MAX_TABLE])
         while self._groups:
             self._end_group()
         self._end_notes()
@@ -331,7 +329,7 @@ class _Reader:
             return
         elif words in ("acknowledge", "trigger"):
             changes = ["asks for yes or no instead of an OK"]
-            answers = Answers({"type": "yes_no"}, {}, changes)
+            answers = Answers({"type": "yes_no"}, {"yes": "OK", "no": ""}, changes)
         elif words in NUMBERS:
             answers = number_answers(row, words)
         elif words == "range":
@@ -369,7 +367,9 @@ class _Reader:
             **{name.removeprefix(OWN): self._line(row, name) for name in own_texts},
         }
         shown = {name: self._with_answers(text, question.is_matrix) for name, text in texts.items()}
-        piped = ["shows “…” where there is no earlier answer"] if shown != texts else []
+        sources = sources_of("".join(_texts_of(shown["text"]) + _texts_of(shown["help"])))
+        place = "where an earlier answer is missing" if sources else "instead of earlier answers"
+        piped = [f"shows “…” {place}"] if shown != texts else []
         found, why = self._condition(conditions)
         id_ = self._to.add(
             row.name,
@@ -380,7 +380,7 @@ class _Reader:
             condition=found,
         )
         self._questions += len(answers.form.get("rows", [""]))
-        if sources := sources_of("".join(_texts_of(shown["text"]) + _texts_of(shown["help"]))):
+        if sources:
             self._to.ask_together([id_, *sources])
         if question.is_multiple:
             self._several.add(row.name)

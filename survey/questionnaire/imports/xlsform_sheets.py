@@ -205,14 +205,18 @@ class Languages:
 
 
 def plain(text: str) -> str:
-    """Return a text without HTML.
+    """Return a text without HTML, and without the emphasis and headings of Markdown.
 
     >>> plain("<span style='color:red'>Age</span><br>if <5 or >60")
     'Age\\nif <5 or >60'
+    >>> plain("# Do you *really* mean **2*3*4**? *")
+    'Do you really mean 2*3*4? *'
     """
     text = re.sub(r"<(?:br|/p|/div|/li)\b[^<>]{0,500}>", "\n", text)
     text = re.sub(r"</?[a-zA-Z][^<>]{0,500}>", "", text)
-    return "\n".join(" ".join(line.split()) for line in text.splitlines()).strip()
+    text = re.sub(r"(?<![\w*])(\*\*?)([^\s*](?:.{0,200}?[^\s*])?)\1(?![\w*])", r"\2", text)
+    lines = (re.sub(r"^#{1,6} ", "", line.strip()) for line in text.splitlines())
+    return "\n".join(" ".join(line.split()) for line in lines).strip()
 
 
 def parse_parameters(text: str) -> dict[str, str]:

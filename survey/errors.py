@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from http import HTTPStatus
 
@@ -161,7 +162,7 @@ class QueryError(SurveyError):
 
 
 class MissingPartError(SurveyError):
-    """A request that needs a system library this server lacks."""
+    """A request that needs a system library, or an optional package, that is not installed."""
 
 
 class StoreBusyError(SurveyError):
@@ -199,3 +200,14 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """HTTP status of each error; any other SurveyError is a defect of the server (500)."""
+
+
+@contextmanager
+def require_extra(extra: str) -> Iterator[None]:
+    """Replace an ImportError by a MissingPartError that names the extra to install."""
+    try:
+        yield
+    except ImportError as missing:
+        raise MissingPartError(
+            f"this needs packages that are not installed: pip install 'ldp-survey[{extra}]'"
+        ) from missing

@@ -73,8 +73,32 @@ def in_code_order(values: NDArray[Any], labels: Any, axis: int, name: str) -> ND
         pass
     raise CountsError(
         f"{name} is labelled {excerpt(labels)}: labels must be the codes 0 to {size - 1}, each "
-        "once; use reindex(range(k), fill_value=0), or pass an array in the order of the options"
+        "once; use reindex(range(k), fill_value=0), or pass an array in the order of the options; "
+        "proportions, crosstab and difference also take the names of the options as labels=[...]"
     )
+
+
+def codes_of_labels(names: list[Any], order: list[str], argument: str) -> list[int]:
+    """Return the code of each label, its position in `order`.
+
+    Raises CountsError for a label that is unknown, missing or repeated.
+
+    >>> codes_of_labels(["no", "yes"], ["yes", "no"], "counts")
+    [1, 0]
+    """
+    unknown = [name for name in names if name not in order]
+    missing = [label for label in order if label not in names]
+    for wrong, problem in (
+        (unknown, "an unknown label"),
+        (missing, "no entry for the label"),
+        ([name for name in names if names.count(name) > 1], "several entries for the label"),
+    ):
+        if wrong:
+            hint = "; use reindex(labels, fill_value=0)" if wrong is missing else ""
+            raise CountsError(
+                f"{argument} has {problem} {wrong[0]!r}: the labels are {excerpt(order)}{hint}"
+            )
+    return [order.index(name) for name in names]
 
 
 def excerpt(labels: Any) -> str:

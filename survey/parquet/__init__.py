@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survey.errors import SettingsError
+from survey.errors import SettingsError, require_extra
 from survey.parquet.engines import ENGINES, load_engine
 from survey.store import PublishedSurvey, Store
 
@@ -27,10 +27,10 @@ def export_reports(
     """Write the released reports of a survey version into a directory.
 
     Calls `progress` after each block with its number of reports. Raises ConflictError for a
-    directory that contains anything but an earlier export of the same version, and SettingsError
+    directory that contains anything but an earlier export of the same version, and MissingPartError
     without the extra.
     """
-    with _require_extra("parquet"):
+    with require_extra("parquet"):
         from survey.parquet.export import write_reports
     return write_reports(store, survey, directory, progress)
 
@@ -39,27 +39,16 @@ def export_reports(
 def open_reports(directory: Path, engine: str) -> Iterator[Reports]:
     """Open the reports of an export for counting by one of `ENGINES`.
 
-    Raises NotFoundError if there is no export, StoreError if the export is incomplete, and
-    SettingsError for an engine that is unknown or not installed.
+    Raises NotFoundError if there is no export, StoreError if the export is incomplete,
+    SettingsError for an unknown engine, and MissingPartError for one that is not installed.
     """
     if engine not in ENGINES:
         raise SettingsError(f"engine = {engine!r} must be one of {', '.join(ENGINES)}")
-    with _require_extra("parquet"):
+    with require_extra("parquet"):
         from survey.parquet.counting import Reports
         from survey.parquet.export import read_export
-    with _require_extra(ENGINES[engine]):
+    with require_extra(ENGINES[engine]):
         open_table = load_engine(engine)
     export = read_export(directory)
     with open_table(export.parts) as table:
         yield Reports(export.survey, export.manifest, table)
-
-
-@contextmanager
-def _require_extra(extra: str) -> Iterator[None]:
-    """Replace an ImportError by a SettingsError that names the extra to install."""
-    try:
-        yield
-    except ImportError as missing:
-        raise SettingsError(
-            f"this needs packages that are not installed: pip install 'ldp-survey[{extra}]'"
-        ) from missing

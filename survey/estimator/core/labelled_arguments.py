@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from survey.errors import CountsError, DesignError, SurveyError
 from survey.mechanism.labelled_arrays import (
     axis_labels,
+    codes_of_labels,
     excerpt,
     in_code_order,
     is_labelled,
@@ -77,14 +78,47 @@ class _Rows(NamedTuple):
 
 
 def arranged_arguments(function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without labels, in the order of their codes; rows must agree."""
+    """Return the arguments without labels, in the order of their codes; rows must agree.
+
+    An argument `labels` states the labels of the codes, in order; then a labelled array may have
+    these labels instead of the codes. It is one list, or one list per axis of a table.
+    """
     rows: list[_Rows] = []
+    labels = arguments.get("labels")
     arranged = {
-        name: _arranged(value, name, AXES_OF_TABLES.get((function, name), AXES.get(name)), rows)
+        name: _arranged(
+            _with_codes(value, name, labels) if name in LABELLED and labels is not None else value,
+            name,
+            AXES_OF_TABLES.get((function, name), AXES.get(name)),
+            rows,
+        )
         for name, value in arguments.items()
     }
     _check_rows(rows)
     return arranged
+
+
+LABELLED = ("a", "b", "counts", "joint_counts")
+"""The arguments to which an argument `labels` applies."""
+
+
+def _with_codes(value: Any, name: str, labels: Any) -> Any:
+    """Return a labelled array with codes instead of the stated labels along each of its axes.
+
+    Codes stay as they are. Raises CountsError for a label that is unknown or missing.
+    """
+    if not is_labelled(value):
+        return value
+    present = axis_labels(value)
+    stated = [labels] if len(present) == 1 else labels
+    if len(stated) != len(present) or isinstance(stated, str):
+        raise CountsError(f"labels must be {len(present)} lists, one for each axis of {name}")
+    coded = value.copy()
+    for axis, (found, order) in enumerate(zip(present, stated, strict=True)):
+        if any(isinstance(label, str) for label in found):
+            codes = codes_of_labels([*found], [*map(str, order)], name)
+            coded = coded.set_axis(codes, axis=axis)
+    return coded
 
 
 def _arranged(value: Any, name: str, axes: Axes | None, rows: list[_Rows]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -214,6 +215,7 @@ def proportions(
     interval: str = DEFAULT_INTERVAL,
     simultaneous: bool = False,
     target: str = "population",
+    labels: Sequence[str] | None = None,
 ) -> Proportions:
     """Estimate the share of each true answer from counts of reports.
 
@@ -226,6 +228,8 @@ def proportions(
     WeightTable       one count per report; the shares include those of "no answer" truths
     `n`, the number of reports, is needed only if the counts do not determine it. Labelled counts,
     such as `value_counts()` of pandas, must be labelled by code; they are put in this order.
+    `labels` are the names of the true answers in the order of the codes: then a Series may be
+    labelled by them, and they are the index of the result.
 
     `level` is the coverage of each interval, or of all k together if `simultaneous`
     (Bonferroni: each at 1 - (1-level)/k; for the two options of a question both at `level`, because
@@ -256,6 +260,13 @@ def proportions(
          1    0.8000  0.8000     0.0213    0.7577     0.8417     351.6484     2000
     """
     interval_options = IntervalOptions.of(target, interval, level, simultaneous)
+    shares = _shares(counts, channel, n, interval_options)
+    return shares if labels is None else shares.with_labels(labels)
+
+
+def _shares(
+    counts: ArrayLike, channel: AnyChannel, n: int | None, interval_options: IntervalOptions
+) -> Proportions:
     if isinstance(channel, TickChannel):
         ones, reports, n = bit_counts(counts, channel, n)
         p, q = np.full(channel.m, channel.p), np.full(channel.m, channel.q)

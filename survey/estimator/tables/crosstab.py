@@ -284,6 +284,7 @@ def crosstab(
     *,
     level: float = 0.95,
     method: Literal["linear", "em"] = "linear",
+    labels: Sequence[Sequence[str]] | None = None,
 ) -> Crosstab:
     """Estimate the joint shares of the true answers to two and more questions.
 
@@ -291,7 +292,9 @@ def crosstab(
     `survey.estimator.joint_counts`), one axis per question; `channels` are those of the questions.
     If a question reports sets (subset selection with d > 1), a report counts once for each option
     in its set. Questions randomized jointly have consecutive axes and one channel over their
-    combinations (`survey.mechanism.joint_response`).
+    combinations (`survey.mechanism.joint_response`). `labels` are the names of the answers of each
+    question, in the order of the codes: then a DataFrame may be labelled by them, such as one from
+    `pandas.crosstab`, and they are the index of the result.
 
     "linear" applies each channel's inverse along its axis, P = A^-T F B^-1. It is unbiased: use it
     for sums, comparisons and exports. Var(P_ab) = (sum_gh (a_g b_h)^2 lambda_gh - P_ab^2)/n. Tables
@@ -325,7 +328,16 @@ def crosstab(
     checked_level(level)
     if method not in ("linear", "em"):
         raise ValueError(f"unknown method {method!r}; the methods are 'linear' and 'em'")
-    questions = tuple(channels)
+    table = _table(joint_counts, tuple(channels), level, method)
+    return table if labels is None else table.with_labels(*labels)
+
+
+def _table(
+    joint_counts: ArrayLike,
+    questions: tuple[CodeChannel, ...],
+    level: float,
+    method: Literal["linear", "em"],
+) -> Crosstab:
     if not questions:
         raise ChannelError("a cross-tab needs the channels of its questions")
     shape = np.shape(joint_counts)

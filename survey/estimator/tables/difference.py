@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -248,6 +248,7 @@ def difference(
     n_b: int | None = None,
     level: float = 0.95,
     interval: str = DEFAULT_DIFFERENCE,
+    labels: Sequence[str] | None = None,
 ) -> Difference:
     """Estimate the difference of each option's share between group a and group b, a minus b.
 
@@ -255,7 +256,8 @@ def difference(
     `channel_b` that of group b's, by default the same. None means that the group answered without
     randomization; then pass one count per option. `n_a` and `n_b` are needed if counts do not
     determine the number of reports (bit vectors, and multiple choice without randomization). The
-    groups must consist of different people, sampled independently.
+    groups must consist of different people, sampled independently. `labels` are as in
+    `proportions`.
 
     `interval` is "score" (`score_difference`) or "mover-wilson" (`mover_wilson`). Both lie in [-1,
     1], unlike some estimates, and never have zero width. Coverage at .95 by enumeration of
@@ -289,7 +291,7 @@ def difference(
     estimate = first.share - second.share
     low, high = difference_interval(first, second, level, interval)
     z = equality_score(first, second, level)
-    return Difference(
+    result = Difference(
         estimate=estimate,
         std_error=np.hypot(first.error, second.error),
         conf_low=low,
@@ -304,6 +306,7 @@ def difference(
         level=level,
         method=interval,
     )
+    return result if labels is None else result.with_labels(labels)
 
 
 def _group(counts: ArrayLike, channel: AnyChannel | None, n: int | None, name: str) -> Group:

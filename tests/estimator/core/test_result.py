@@ -108,7 +108,7 @@ def test_every_result_shows_its_estimates_and_their_errors(name):
         expected = np.atleast_1d(getattr(result, column)).ravel().tolist()
         assert [row[column] for row in rows] == expected
         assert column in repr(result) or name == "Mean"
-        assert f"<th>{column}</th>" in result._repr_html_()
+        assert f'<th scope="col">{column}</th>' in result._repr_html_()
     assert not any(place.startswith("index_") for place in rows[0])
 
 

@@ -165,6 +165,10 @@ class MissingPartError(SurveyError):
     """A request that needs a system library, or an optional package, that is not installed."""
 
 
+class RemoteError(SurveyError):
+    """A server that does not answer, or not as its API should."""
+
+
 class StoreBusyError(SurveyError):
     """A store that is busy; the client should try again later."""
 

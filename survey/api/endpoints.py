@@ -82,6 +82,10 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Shares of the population, or of these respondents only, without sampling error",
         {"type": "string", "enum": list(TARGETS), "default": TARGETS[0]},
     ),
+    "after": Parameter(
+        "Slug after which the list begins: the last one of the page before",
+        {"type": "string", "maxLength": 60},
+    ),
     "first": Parameter("Id of the question in the rows", QUESTION, required=True),
     "second": Parameter(
         "Id of the question in the columns, different from the first", QUESTION, required=True
@@ -101,8 +105,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "surveys": Operation(
         "/surveys",
         "surveys",
-        "The newest version of each survey that you may read, sorted by slug",
+        f"The newest version of each survey that you may read, sorted by slug, {MAX_LISTED} a page",
         {JSON: Surveys},
+        ("after",),
     ),
     "survey": Operation(
         "/surveys/<slug>",
@@ -280,10 +285,12 @@ class _Views:
         body = json.dumps(definition_schema()).encode("utf-8")
         return respond(hashlib.sha256(body).hexdigest(), media_type, lambda: body)
 
-    def surveys(self, *_: object) -> Response:
+    def surveys(self, _: str, query: Query) -> Response:
         groups = groupby(self._gate.surveys(), key=attrgetter("slug"))
-        newest = [next(versions) for _, versions in groups]
-        return respond_json(Surveys(len(newest), self._describe(newest[:MAX_LISTED])))
+        # Sorted here, because a database may ignore hyphens when it sorts.
+        newest = sorted((next(versions) for _, versions in groups), key=attrgetter("slug"))
+        page = [survey for survey in newest if survey.slug > query.get("after", "")]
+        return respond_json(Surveys(len(newest), self._describe(page[:MAX_LISTED])))
 
     def survey(self, *_: object, slug: str) -> Response:
         return respond_json(Versions(slug, self._describe(self._gate.versions(slug))))

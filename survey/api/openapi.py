@@ -37,7 +37,7 @@ from survey.store import SCOPES, PublishedSurvey, Release, State
 from survey.version import __version__
 
 MAX_LISTED = 500
-"""Surveys in one list; others are still available at their own addresses."""
+"""Surveys on one page of the list."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Version:
 class Surveys:
     """The surveys that the researcher of the token may read.
 
-    total    number of surveys; if more than are listed, use the address of each survey
-    surveys  newest version of each survey, sorted by slug
+    total    number of surveys on all pages
+    surveys  newest version of each survey, sorted by slug; the parameter `after` gets the next page
     """
 
     total: int
@@ -238,8 +238,8 @@ same rows as on the results page and in its CSV. The server stores randomized an
 
 Researchers create tokens on their account page under API tokens. A token can read what its
 researcher can read. Every response has an ETag; send it in If-None-Match to get 304 until the next
-release. Errors are problem+json (RFC 9457). There is no paging: the number of estimates is the
-number of CSV rows, and the schemas give the limits of lists and tables.
+release. Errors are problem+json (RFC 9457). Only the list of surveys has pages: the number of
+estimates is the number of CSV rows, and the schemas give the limits of lists and tables.
 """
 
 ERRORS: dict[type[SurveyError], str] = {

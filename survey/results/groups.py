@@ -13,7 +13,7 @@ import numpy as np
 
 from survey.errors import NotFoundError
 from survey.results.question_statistics import defines_groups, truth_labels
-from survey.store import PublishedSurvey, Store, Tally
+from survey.store import PublishedSurvey, ReleasedReports, Store, Tally
 
 GroupKind = Literal["everyone", "link", "period", "version", "answer"]
 LINK: GroupKind = "link"
@@ -95,7 +95,7 @@ def find_group(store: Store, survey: PublishedSurvey, group_id: str) -> Group:
     raise NotFoundError(f'{survey.slug} has no group "{group_id[:80]}"')
 
 
-def tallies_by_link(store: Store, survey: PublishedSurvey) -> dict[str, Tally]:
+def tallies_by_link(store: ReleasedReports, survey: PublishedSurvey) -> dict[str, Tally]:
     """Return the released counts of each collection link, the largest first."""
     tallies = store.tallies(survey.key)
     names = stratum_names(tallies)

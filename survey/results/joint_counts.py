@@ -26,7 +26,7 @@ from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.texts import Option
 from survey.results.groups import stratum_names
 from survey.results.number_format import not_enough
-from survey.store import BlockColumn, PublishedSurvey, Store
+from survey.store import BlockColumn, PublishedSurvey, ReleasedReports
 
 TICKED = (Option(id="ticked", label="Ticked"), Option(id="not_ticked", label="Not ticked"))
 
@@ -149,7 +149,9 @@ MAX_COMBINATIONS = 20_000
 """Largest number of combinations that are counted; a fit to more would take minutes."""
 
 
-def joint_counts(store: Store, survey: PublishedSurvey, first: int, second: int) -> Integers:
+def joint_counts(
+    store: ReleasedReports, survey: PublishedSurvey, first: int, second: int
+) -> Integers:
     """Return the counts that `survey.estimator.crosstab` takes, shape (counted, counted).
 
     `first` and `second` are positions of questions. Only reports that include both questions count;
@@ -163,7 +165,7 @@ def joint_counts(store: Store, survey: PublishedSurvey, first: int, second: int)
 
 
 def joint_variable_counts(
-    store: Store, survey: PublishedSurvey, first: Variable, second: Variable
+    store: ReleasedReports, survey: PublishedSurvey, first: Variable, second: Variable
 ) -> Integers:
     """Return joint counts as `joint_counts` does, also for one option of a multiple choice."""
     questions = [first.question, second.question]
@@ -203,7 +205,7 @@ class CombinationCounts(NamedTuple):
 
 
 def count_combinations(
-    store: Store, survey: PublishedSurvey, places: Sequence[int]
+    store: ReleasedReports, survey: PublishedSurvey, places: Sequence[int]
 ) -> CombinationCounts:
     """Count the combinations of codes in the reports that include all these questions.
 
@@ -234,7 +236,7 @@ def count_combinations(
 
 
 def _code_pairs(
-    store: Store, survey: PublishedSurvey, first: Variable, second: Variable
+    store: ReleasedReports, survey: PublishedSurvey, first: Variable, second: Variable
 ) -> Iterator[tuple[Codes, Codes]]:
     """Yield block by block the codes of the reports that include both variables."""
     for columns in store.block_columns(survey.key, [first.place, second.place]):

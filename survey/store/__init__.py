@@ -36,6 +36,7 @@ from survey.store.releases import (
     LastBlock,
     Release,
     ReleaseContent,
+    ReleasedReports,
     Tally,
 )
 from survey.store.schema import TABLES, Table
@@ -82,6 +83,7 @@ __all__ = [
     "PublishedSurvey",
     "Release",
     "ReleaseContent",
+    "ReleasedReports",
     "Researcher",
     "ResultLink",
     "Role",

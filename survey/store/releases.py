@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from survey.disclosure import Cell, is_question_shown
 from survey.errors import ConflictError, NotFoundError
@@ -91,6 +91,22 @@ class Tally:
     n: int
     n_asked: Sequence[int]
     counts: Sequence[Sequence[int]]
+
+
+class ReleasedReports(Protocol):
+    """Released reports by survey: those of a store, or of a file that was exported from one."""
+
+    def tally(self, survey: int) -> Tally:
+        """Return the counts over all strata and buckets."""
+        ...
+
+    def tallies(self, survey: int) -> dict[Cell, Tally]:
+        """Return the counts of each stratum and bucket."""
+        ...
+
+    def block_columns(self, survey: int, questions: Sequence[int]) -> Iterator[list[BlockColumn]]:
+        """Yield the columns of several questions, block by block."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def interval_chart(
     scale = alt.Scale(zero=True) if limits is None else alt.Scale(domain=[*limits], nice=False)
     # The columns have fixed names: a dot or bracket in a name would mean a path in Vega-Lite.
     values = [_mark(row, names) for row in rows]
-    y = alt.Y("label:N", sort=None, title=names[-1] if names else None)
+    y = alt.Y("label:N", sort=None, title=names[0] if len(names) == 1 else None)
     x = alt.X("conf_low:Q", scale=scale, title="estimate and interval")
     tooltip = [f"{name}:{'Q' if name in NUMBERS else 'N'}" for name in values[0]]
     base = alt.Chart(width=CHART_WIDTH).encode(y=y, tooltip=tooltip)
@@ -79,7 +79,7 @@ def interval_chart(
     chart = alt.layer(*layers, data=alt.Data(values=values))
     if len(names) < 2:
         return chart.properties(title=title)
-    panels = alt.Row("panel:N", sort=None, title=names[0])
+    panels = alt.Row("panel:N", sort=None, title=" × ".join(names))
     return chart.facet(row=panels).properties(title=title)
 
 

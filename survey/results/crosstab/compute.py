@@ -38,7 +38,7 @@ from survey.results.joint_counts import find_variable, joint_channel, joint_vari
 from survey.results.number_format import not_enough
 from survey.results.question_statistics import question_index, truth_labels
 from survey.results.request import IntervalOptions, Request
-from survey.store import PublishedSurvey, Store
+from survey.store import PublishedSurvey, ReleasedReports
 
 Method = Literal["linear", "em"]
 METHODS: Mapping[Method, str] = {
@@ -89,7 +89,10 @@ MAX_PERCENT_CELLS = 1_000
 
 
 def compute_crosstab(
-    store: Store, survey: PublishedSurvey, request: CrosstabRequest, options: IntervalOptions
+    store: ReleasedReports,
+    survey: PublishedSurvey,
+    request: CrosstabRequest,
+    options: IntervalOptions,
 ) -> CrosstabResult:
     """Cross-tabulate two variables over the released reports of a store.
 

@@ -62,14 +62,14 @@ def estimate_question(
     if not n_asked:
         return no_estimates(question)
     share_counts = question.kind.share_counts(question, c)
-    shares = _shares(question, n_asked, share_counts, options) if question.options else None
+    shares = question_shares(question, n_asked, share_counts, options) if question.options else None
     has_base = shares is not None and bool(substantive_options(question))
     spread, median_estimate, has_distribution = _distribution(question, c, options)
     return QuestionEstimates(
         supports=_supports(question, share_counts),
         base=_base(question),
         shares=shares,
-        answered=_answered(question, n_asked, share_counts, options) if has_base else None,
+        answered=shares_of_answered(question, n_asked, share_counts, options) if has_base else None,
         spread=spread,
         mean=question_mean(question, c, options),
         mean_ranks=_mean_ranks(question, c, options),
@@ -163,7 +163,7 @@ def _histogram(
     return estimator.histogram(counts, channel, truth_values(question), bounds, level=level)
 
 
-def _shares(
+def question_shares(
     question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
 ) -> estimator.Proportions | None:
     """Return one share per option; None if different shares give the same reports."""
@@ -196,7 +196,7 @@ def shares_estimator(question: PublishedQuestion) -> Callable[..., estimator.Pro
     return estimator.proportions
 
 
-def _answered(
+def shares_of_answered(
     question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
 ) -> estimator.AnsweredShares | None:
     """Return shares among those who answered; None if hardly anybody clearly answered."""

@@ -29,6 +29,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         *("link", "invite", "import-tablet"),
     ),
     "results": ("estimate", "export", "simulate"),
+    "debias": ("debias",),
     "plan": ("plan",),
     "client": ("bundle", "verify"),
     "server": (

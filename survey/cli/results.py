@@ -44,8 +44,7 @@ DEFAULT_ENGINE = next(iter(ENGINES))
 
 DEFAULTS = IntervalOptions()
 
-estimate_options = combine(
-    click.option("--version", type=VERSION, help="Version of the survey; default: newest."),
+interval_options = combine(
     click.option("--level", default=DEFAULTS.level, show_default=True, help="Confidence level."),
     click.option(
         "--interval",
@@ -63,7 +62,13 @@ estimate_options = combine(
         help=f"Population of the shares: {', '.join(TARGETS)}.",
     ),
 )
-"""The fields of `IntervalOptions` and the version of the survey as options."""
+"""The fields of `IntervalOptions` as options."""
+
+estimate_options = combine(
+    click.option("--version", type=VERSION, help="Version of the survey; default: newest."),
+    interval_options,
+)
+"""The options of the estimates of a survey."""
 
 format_options = combine(
     click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV."),

@@ -31,6 +31,7 @@ from survey.notebook.microdata import Microdata
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.results.exports.csv import safe_cell
+from survey.results.exports.microdata import encode_cell
 from survey.store import PublishedSurvey
 from survey.store.releases import BUCKET, STRATUM
 
@@ -191,19 +192,11 @@ def _stacked(question: PublishedQuestion, distinct: Sequence[bytes]) -> Codes:
 
 def _encode(question: PublishedQuestion, cell: str) -> bytes:
     """Return the stored bytes of a cell; ChannelError for anything but a code of the channel."""
-    channel = question.channel
-    prefix = ASKED_PREFIX if question.nullable else b""
-    if not cell and question.nullable:
-        return bytes(1 + channel.code_bytes)
-    if not channel.report_bits:
-        if not (cell.isascii() and cell.isdecimal()):
-            raise ChannelError(f"must be an integer from 0 to {channel.counted - 1}")
-        return prefix + channel.encode(int(cell))
-    bits = cell.split(" ")
-    if len(bits) != channel.report_bits or not set(bits) <= {"0", "1"}:
-        raise ChannelError(f"must be {channel.report_bits} bits, separated by spaces")
-    members = [place for place, bit in enumerate(bits) if bit == "1"]
-    return prefix + channel.encode(pack_bits(members, channel.report_bits))
+    if not question.nullable:
+        return encode_cell(question.channel, cell)
+    if not cell:
+        return bytes(1 + question.channel.code_bytes)
+    return ASKED_PREFIX + encode_cell(question.channel, cell)
 
 
 def _unsafe(cell: str) -> str:

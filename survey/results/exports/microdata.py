@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.disclosure import MINIMUM_REPORTS, secure_permutation
-from survey.mechanism import BitVector, WeightTable
-from survey.mechanism.channel import Codes
+from survey.errors import ChannelError
+from survey.mechanism import AnyChannel, BitVector, WeightTable
+from survey.mechanism.channel import Codes, pack_bits
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
@@ -42,6 +43,9 @@ README_WIDTH = 96
 
 MAX_LISTED_ANSWERS = 40
 """Questions with more answers, such as fine grids, refer to channels.json instead."""
+
+MAX_DIGITS = 10
+"""Maximum number of digits of an integer code in a cell."""
 
 NO_PROOF = "A report never proves an answer: every report can result from every answer."
 WEAK = "Weak protection: a row can make an observer almost certain of an answer."
@@ -190,6 +194,27 @@ def _format_code(question: PublishedQuestion, code: Codes) -> str:
     if bits:
         return " ".join(map(str, np.unpackbits(code)[:bits].tolist()))
     return str(int.from_bytes(code.tobytes(), "big"))
+
+
+def encode_cell(channel: AnyChannel, cell: str) -> bytes:
+    """Return the stored bytes of a cell, the inverse of `report_cells`.
+
+    Raises ChannelError for anything but a code of the channel.
+
+    >>> from survey.mechanism import grr
+    >>> encode_cell(grr(3, "3/4"), "2")
+    b'\\x02'
+    """
+    if not channel.report_bits:
+        # More digits than any code: int() would take long for a million of them.
+        if not (cell.isascii() and cell.isdecimal() and len(cell) <= MAX_DIGITS):
+            raise ChannelError(f"must be an integer from 0 to {channel.counted - 1}")
+        return channel.encode(int(cell))
+    bits = cell.split(" ")
+    if len(bits) != channel.report_bits or not set(bits) <= {"0", "1"}:
+        raise ChannelError(f"must be {channel.report_bits} bits, separated by spaces")
+    members = [place for place, bit in enumerate(bits) if bit == "1"]
+    return channel.encode(pack_bits(members, channel.report_bits))
 
 
 def _describe_channel(question: PublishedQuestion) -> dict[str, Any]:

@@ -1,0 +1,105 @@
+"""The command that estimates from a table of another system: debias."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from survey.cli import PATH, quantity
+from survey.cli.results import format_options, interval_options, output_format, print_csv
+from survey.errors import DesignError
+from survey.results.exports.csv import to_csv, to_json
+from survey.results.plain_table import (
+    Column,
+    DebiasedRow,
+    parse_channel,
+    read_channels,
+    read_table,
+    terminal_lines,
+)
+from survey.results.request import IntervalOptions
+
+
+@click.command()
+@click.argument("file", type=PATH)
+@click.option(
+    "--channel",
+    required=True,
+    metavar="CHANNEL",
+    help="Mechanism, such as grr:k=4,p=0.5, grr:k=4,epsilon=1 or warner:p=0.7; or a JSON file: "
+    "a channel, or the channels.json of an export.",
+)
+@click.option(
+    "--column", "names", multiple=True, help="Column of a question; default: the only one."
+)
+@click.option("--labels", default="", help="Answers in the order of the channel: A,B,C.")
+@click.option("--by", default="", help="Column whose values divide the reports into groups.")
+@click.option("--delimiter", default=",", show_default=True, help="Character between cells.")
+@click.option("--skip-empty", is_flag=True, help="Leave out empty cells and print their number.")
+@interval_options
+@format_options
+def debias(
+    file: Path,
+    channel: str,
+    names: Sequence[str],
+    labels: str,
+    by: str,
+    delimiter: str,
+    skip_empty: bool,
+    as_json: bool,
+    as_csv: bool,
+    **fields: Any,
+) -> None:
+    """Estimate shares from FILE, a CSV table of randomized reports of another system.
+
+    The table has one row per respondent and one column per question. A cell is the reported
+    answer: one of --labels, or its position from 0; for several bits, bits separated by spaces. If
+    the devices used another mechanism, the estimates are wrong, and nothing shows it.
+    """
+    form = output_format(as_json=as_json, as_csv=as_csv)
+    options = IntervalOptions(**fields)
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise click.UsageError("--delimiter must be one character, such as ;")
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        table = read_table(
+            text,
+            lambda header: _columns(header, channel, names, labels, by),
+            by=by,
+            delimiter=delimiter,
+            skip_empty=skip_empty,
+        )
+    if table.n_empty:
+        click.echo(f"left out {quantity(table.n_empty, 'empty cell')}", err=True)
+    if form == "text":
+        click.echo("\n".join(terminal_lines(table, options)))
+    elif form == "csv":
+        print_csv(to_csv(table.rows(options), DebiasedRow))
+    else:
+        click.echo(to_json(table.rows(options)))
+
+
+def _columns(
+    header: Sequence[str], channel: str, names: Sequence[str], labels: str, by: str
+) -> dict[str, Column]:
+    """Return the columns to estimate, with their channels and labels."""
+    path = Path(channel)
+    form = read_channels(path) if path.suffix == ".json" or path.is_file() else channel
+    if isinstance(form, dict):
+        if labels:
+            raise click.UsageError(f"--labels: {channel} already names the answers")
+        chosen = names or [name for name in header if name in form]
+        if unknown := [name for name in chosen if name not in form]:
+            raise DesignError(f"{channel} has no question {unknown[0]!r}: it has {', '.join(form)}")
+        if not chosen:
+            raise DesignError(f"no column is a question of {channel}: {', '.join(form)}")
+        return {name: form[name] for name in chosen}
+    parsed = parse_channel(form) if isinstance(form, str) else form
+    candidates = names or [name for name in header if name != by]
+    if not names and len(candidates) != 1:
+        raise click.UsageError(f"name a column with --column: {', '.join(candidates)}")
+    answers = tuple(next(csv.reader([labels]), [])) if labels else ()
+    return {name: Column(parsed, answers, bool(answers)) for name in candidates}

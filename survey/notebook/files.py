@@ -46,7 +46,7 @@ MAX_SHOWN = 60
 
 
 def read_microdata(path: str | Path | IO[bytes]) -> Microdata:
-    """Read the ZIP of `survey export SLUG --microdata FILE`, or of the page *Downloads*.
+    """Read the ZIP of `survey export SLUG --microdata FILE`, or of the page *Responses*.
 
     Checks the definition's hash, the columns, and every code. Raises NotFoundError for a missing
     file, StoreError that names an invalid member, row and value.

@@ -18,10 +18,11 @@ import numpy as np
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import Proportions, proportions
-from survey.mechanism import AnyChannel, WeightTable, channel_from_json, from_epsilon, grr
+from survey.mechanism import AnyChannel, channel_from_json, from_epsilon, grr
 from survey.mechanism.channel import Integers
 from survey.mechanism.composition import format_epsilon
 from survey.mechanism.randomized_response import two_coins, unrelated_question, warner
+from survey.results.estimates.compute import interval_arguments
 from survey.results.estimates.table import ESTIMATED
 from survey.results.exports.microdata import encode_cell
 from survey.results.number_format import describe_share
@@ -210,14 +211,7 @@ def _number(value: float) -> Any:
 
 def _shares(column: Column, reports: _Reports, options: IntervalOptions) -> Proportions:
     channel = column.channel
-    arguments: dict[str, Any] = {
-        "level": options.level,
-        "simultaneous": options.simultaneous,
-        "target": options.target,
-    }
-    # Tables of more than two options have one interval method only.
-    if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
-        arguments["interval"] = options.interval
+    arguments = interval_arguments(channel, options)
     shares = proportions(reports.counts(channel), channel, n=reports.n, **arguments)
     return shares.with_labels(column.names)
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 
+from survey import read_microdata
+from survey.collect.publication import publish
 from survey.errors import SurveyError
 from survey.estimator import crosstab, difference, proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, grr
 from survey.mechanism.numeric import geometric
 from survey.mechanism.randomized_response import forced_response, two_coins, warner
-from tests.conftest import ROOT
+from survey.questionnaire.loading import load
+from survey.results.exports.microdata import write_microdata
+from survey.settings import Caps
+from tests.browser.research import add_released
+from tests.conftest import ROOT, TODAY
 
 pytestmark = pytest.mark.web
 
@@ -263,6 +272,76 @@ def test_degenerate_inputs_are_errors_in_both_languages(tmp_path):
     for case, numbers in zip(cases, printed, strict=True):
         assert case.expected is None, f"Python accepts {case.call}"
         assert numbers is None, f"R accepts {case.call}"
+
+
+SURVEY = """
+slug = "sleep"
+title = "Sleep"
+introduction = "Three questions."
+
+[[pages]]
+[[pages.questions]]
+id = "slept"
+type = "yes_no"
+text = "Did you sleep badly?"
+truth_probability = "0.88"
+prefer_not_to_say = false
+[[pages.questions]]
+id = "tired"
+type = "yes_no"
+text = "Are you tired?"
+truth_probability = "0.88"
+prefer_not_to_say = false
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours did you sleep?"
+low = 4
+high = 10
+epsilon = 3
+mechanism = "geometric"
+prefer_not_to_say = false
+"""
+
+
+def test_the_examples_of_the_readme_read_an_export(store, tmp_path):
+    survey = publish(store, load(SURVEY.encode(), "sleep.toml", Caps()), TODAY)
+    for stratum in ("north", "south"):
+        add_released(store, survey, 400, stratum=stratum)
+    file = io.BytesIO()
+    write_microdata(file, store, survey)
+    with ZipFile(file) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "ldp.R").write_text(SCRIPT.read_text(encoding="utf-8"), encoding="utf-8")
+    readme = SCRIPT.with_name("README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```r\n(.*?)```", readme, re.S)
+    assert len(blocks) == 4
+    # R prints the last expression of a block; the test prints its estimates with all digits.
+    code = "\n".join(
+        re.sub(r"^(ldp_.*)$", r'cat(sprintf("%.17g", (\1)$estimate), "\\n")', block, flags=re.M)
+        for block in blocks
+    )
+    output = subprocess.run(
+        ["Rscript", "--vanilla", "-e", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    shares, hours, cells, differences = (
+        np.array(line.split(), dtype=float) for line in output.splitlines()
+    )
+    data = read_microdata(io.BytesIO(file.getvalue()))
+    north, south = (data.tallies(0)[name, ""].counts[0] for name in ("north", "south"))
+    channel = data.channels["slept"]
+    expected_hours = proportions(data.tally(0).counts[2], data.channels["hours"]).estimate
+    for numbers, expected in (
+        (shares, data.proportions("slept").estimate),
+        (hours, expected_hours),
+        (cells, data.crosstab("slept", "tired").estimate.ravel()),
+        (differences, difference(north, south, channel).estimate),
+    ):
+        assert np.allclose(numbers, expected, rtol=RELATIVE)
 
 
 ALTERATIONS = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from survey import estimator
 from survey.errors import ChannelError, NoBaseError
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -168,14 +168,7 @@ def question_shares(
 ) -> estimator.Proportions | None:
     """Return one share per option; None if different shares give the same reports."""
     channel = question.kind.share_channel(question)
-    arguments: dict[str, Any] = {
-        "level": options.level,
-        "simultaneous": options.simultaneous,
-        "target": options.target,
-    }
-    # Tables of more than two options have one interval method only.
-    if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
-        arguments["interval"] = options.interval
+    arguments = interval_arguments(channel, options)
     estimate = shares_estimator(question)
     if estimate is estimator.subset_shares:
         return estimate(counts, channel, question.patterns, len(question.options), **arguments)
@@ -185,6 +178,19 @@ def question_shares(
         return estimate(counts, channel, **arguments)
     except ChannelError:
         return None
+
+
+def interval_arguments(channel: AnyChannel, options: IntervalOptions) -> dict[str, Any]:
+    """Return the options as arguments of the estimators of shares."""
+    arguments: dict[str, Any] = {
+        "level": options.level,
+        "simultaneous": options.simultaneous,
+        "target": options.target,
+    }
+    # Tables of more than two options have one interval method only.
+    if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
+        arguments["interval"] = options.interval
+    return arguments
 
 
 def shares_estimator(question: PublishedQuestion) -> Callable[..., estimator.Proportions]:

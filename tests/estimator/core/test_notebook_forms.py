@@ -73,6 +73,7 @@ def test_a_frame_and_an_arrow_table_hold_labels_intervals_and_the_head():
     assert single["estimate"].tolist() == [mean([400, 600], COIN, [0, 1]).estimate]
 
 
+@pytest.mark.slow
 def test_a_chart_draws_every_interval_and_includes_zero():
     chart = shares().plot().to_dict()
     (values,) = (chart["data"]["values"],)
@@ -85,6 +86,7 @@ def test_a_chart_draws_every_interval_and_includes_zero():
     assert panels == ["yes"] * 3 + ["no"] * 3
 
 
+@pytest.mark.slow
 def test_the_chart_of_a_mean_shows_the_range_of_the_values():
     chart = mean([400, 600], COIN, [10, 20]).plot().to_dict()
     assert [layer["encoding"]["x"]["scale"]["domain"] for layer in chart["layer"]] == [[10, 20]] * 2

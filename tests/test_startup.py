@@ -5,7 +5,18 @@ from __future__ import annotations
 from tests.startup import imported_by, serve_respondents
 
 HEAVY = {
-    *("argon2", "granian", "ibis", "openpyxl", "pandas", "pyarrow", "pyotp", "scipy", "segno"),
+    *(
+        "altair",
+        "argon2",
+        "granian",
+        "ibis",
+        "openpyxl",
+        "pandas",
+        "pyarrow",
+        "pyotp",
+        "scipy",
+        "segno",
+    ),
     *("sqlite_utils", "vl_convert", "weasyprint", "xlsxwriter"),
 }
 """Libraries that respondents' requests never need."""
@@ -34,6 +45,11 @@ def test_the_version_is_printed_without_numpy_flask_or_pydantic():
 def test_the_mechanisms_need_numpy_and_no_other_library():
     modules = packages(imported_by("import survey.mechanism"))
     assert modules & {*HEAVY, "click", "flask", "pydantic", "sqlite3"} == set()
+
+
+def test_the_estimators_load_the_libraries_of_notebooks_only_when_they_use_them():
+    modules = packages(imported_by("import survey.estimator"))
+    assert modules & {"altair", "flask", "pandas", "pyarrow"} == set()
 
 
 def test_a_worker_that_serves_respondents_loads_no_heavy_library(tmp_path):

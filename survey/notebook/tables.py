@@ -128,8 +128,9 @@ class GroupResults(Mapping[str, R], Generic[R]):
 
     def plot(self) -> altair.LayerChart | altair.FacetChart:
         """Return an Altair chart with a panel per group, or one line per group for means."""
-        first = next(iter(self._results.values()))
-        return interval_chart(self.to_rows(), (self.by, *self._axes), first.description)
+        names = (self.by, *self._axes)
+        title = f"{self._first.description} By {self.by}."
+        return interval_chart(self.to_rows(), names, title, self._first.limits)
 
     def __repr__(self) -> str:
         return "\n".join(f"{self.by} {group}: {result!r}" for group, result in self.items())
@@ -143,9 +144,11 @@ class GroupResults(Mapping[str, R], Generic[R]):
 
     @property
     def _axes(self) -> tuple[str, ...]:
-        frame_axes = next(iter(self._results.values())).axis_labels
-        first = next(iter(self._results.values()))
-        return first.axis_names or first.index_names[: len(frame_axes)]
+        return self._first.axis_names or self._first.index_names[: len(self._first.axis_labels)]
+
+    @property
+    def _first(self) -> R:
+        return next(iter(self._results.values()))
 
 
 def _text(value: object) -> str:

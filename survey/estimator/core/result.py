@@ -126,10 +126,14 @@ class Result:
                 f"{type(self).__name__} has no chart: plot() draws estimates with intervals along "
                 "one or two axes; to_pandas() returns all numbers"
             )
-        low, high = (getattr(self, name, None) for name in ("low", "high"))
-        limits = None if low is None or high is None else (float(low), float(high))
         marks = [{name: row[name] for name in (*names, *NUMBERS)} for row in rows]
-        return interval_chart(marks, names, self.description, limits)
+        return interval_chart(marks, names, self.description, self.limits)
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The ends of a chart's scale: the range of the values of a mean, otherwise none."""
+        low, high = (getattr(self, name, None) for name in ("low", "high"))
+        return None if low is None or high is None else (float(low), float(high))
 
     @property
     def description(self) -> str:

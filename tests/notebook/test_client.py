@@ -75,7 +75,7 @@ def test_results_and_reports_of_a_survey_are_those_of_the_page(store, small, con
 
 def test_all_pages_of_the_list_are_read(store, small, connection, monkeypatch):
     monkeypatch.setattr("survey.api.endpoints.MAX_LISTED", 2)
-    slugs = ["a-b", "ab", "another", "small", "z"]
+    slugs = ["a-z", "ab", "another", "small", "z"]
     for slug in slugs:
         if slug != "small":
             text = SMALL.replace('"small"', f'"{slug}"').encode()

@@ -30,7 +30,7 @@ from survey.mechanism.channel import AnyIntegers, Codes, pack_bits
 from survey.notebook.microdata import Microdata
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
-from survey.results.exports.csv import safe_cell
+from survey.results.exports.csv import bounded_lines, safe_cell
 from survey.results.exports.microdata import encode_cell
 from survey.store import PublishedSurvey
 from survey.store.releases import BUCKET, STRATUM
@@ -126,7 +126,7 @@ def _read_document(archive: ZipFile, member: str, name: str) -> bytes:
 
 def _read_reports(text: IO[str], survey: PublishedSurvey, name: str) -> Microdata:
     questions = survey.definition.questions
-    rows = csv.reader(text)
+    rows = csv.reader(bounded_lines(text))
     expected = [STRATUM, BUCKET, *(question.id for question in questions)]
     if (header := next(rows, [])) != expected:
         raise StoreError(

@@ -24,6 +24,7 @@ from survey.mechanism.composition import format_epsilon
 from survey.mechanism.randomized_response import two_coins, unrelated_question, warner
 from survey.results.estimates.compute import interval_arguments
 from survey.results.estimates.table import ESTIMATED
+from survey.results.exports.csv import bounded_lines
 from survey.results.exports.microdata import encode_cell
 from survey.results.number_format import describe_share
 from survey.results.request import IntervalOptions
@@ -241,7 +242,7 @@ def read_table(
     the value of any other cell, also of an empty one unless `skip_empty`; DesignError for a column
     that does not exist, or twice.
     """
-    rows = csv.reader(file, delimiter=delimiter, strict=True)
+    rows = csv.reader(bounded_lines(file), delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
         columns = choose_columns(header)

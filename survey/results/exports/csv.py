@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from _csv import Writer
 
     from _typeshed import DataclassInstance
+
+MAX_LINE = 2**20
+"""Maximum number of characters of a line that is read."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\x00", "＝", "＋", "－", "＠")
 
@@ -42,6 +45,16 @@ def to_json(rows: Iterable[DataclassInstance]) -> str:
 def csv_writer(file: IO[str]) -> Writer:
     """Return a writer whose lines end as RFC 4180 requires."""
     return csv.writer(file, lineterminator="\r\n")
+
+
+def bounded_lines(file: IO[str]) -> Iterator[str]:
+    """Yield the lines of a file; one of more than `MAX_LINE` characters in parts.
+
+    `csv.reader` takes a part for a row, which then has too few cells: a file without line ends
+    cannot fill the memory.
+    """
+    while line := file.readline(MAX_LINE):
+        yield line
 
 
 def column_names(row_type: type[DataclassInstance] = EstimateRow) -> tuple[str, ...]:

@@ -345,16 +345,21 @@ def _columns(pd: Any, question: PublishedQuestion, numbers: Integers) -> dict[st
     """Return the columns of one question in a DataFrame."""
     if numbers.ndim == 2:
         names = [option.id for option in question.options]
-        names = names if len(names) == numbers.shape[1] else [*map(str, range(numbers.shape[1]))]
+        # Sampled options have two bits each, and questions of a half-space one bit for all options.
+        if len(names) != numbers.shape[1]:
+            names = [f"bit_{place}" for place in range(numbers.shape[1])]
         return {
-            f"{question.id}.{name}": pd.array(bits, dtype="Int8").copy()
-            if (bits >= 0).all()
-            else pd.array([None if bit < 0 else bit for bit in bits.tolist()], dtype="Int8")
+            f"{question.id}.{name}": _with_missing(pd, bits)
             for name, bits in zip(names, numbers.T, strict=True)
         }
     labels = labels_of(question)
     if len(labels) == question.channel.counted and not question.by_patterns:
         return {question.id: pd.Categorical.from_codes(numbers, categories=[*labels])}
+    return {question.id: _with_missing(pd, numbers)}
+
+
+def _with_missing(pd: Any, numbers: Integers) -> Any:
+    """Return integers in which `UNASKED` is a missing value."""
     values = pd.array(numbers, dtype="Int64")
-    values[numbers < 0] = pd.NA
-    return {question.id: values}
+    values[numbers == UNASKED] = pd.NA
+    return values

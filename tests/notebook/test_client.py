@@ -30,7 +30,8 @@ from tests.conftest import SMALL, TODAY, hashed_password
 
 @contextmanager
 def running(server) -> Iterator[str]:
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # A short interval: `shutdown` waits for the next poll.
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

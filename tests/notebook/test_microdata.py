@@ -170,6 +170,21 @@ def test_reports_as_a_frame_name_answers_and_bits(store, small, read):
     assert by_hand.estimate.tolist() == data.proportions("pressure").estimate.tolist()
 
 
+def test_each_bit_of_a_multiple_choice_is_a_column_of_the_frame(every_type, read):
+    for data in read(every_type):
+        frame = data.to_pandas()
+        bits = [name for name in frame if name.startswith("reasons.")]
+        assert frame[bits].sum().tolist() == data.tally(0).counts[0]
+
+
+def test_a_question_that_was_not_asked_is_missing_in_the_frame(store, read):
+    survey = publish_text(store, SAMPLED)
+    fill(store, survey, 200, drawn=0.5)
+    (data, _) = read(survey)
+    missing = data.to_pandas()["pressure"].isna().sum()
+    assert missing == (data.reports["pressure"] == -1).sum() > 0
+
+
 def test_unknown_files_are_ignored_and_wrong_ones_are_named(store, small, tmp_path):
     add_released(store, small, 50)
     path = write(store, small, tmp_path)

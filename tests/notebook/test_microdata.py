@@ -170,11 +170,14 @@ def test_reports_as_a_frame_name_answers_and_bits(store, small, read):
     assert by_hand.estimate.tolist() == data.proportions("pressure").estimate.tolist()
 
 
-def test_each_bit_of_a_multiple_choice_is_a_column_of_the_frame(every_type, read):
-    for data in read(every_type):
+def test_each_bit_of_a_multiple_choice_is_a_column_of_the_frame(store, read):
+    survey = publish_text(store, EVERY_TYPE)
+    add_released(store, survey, 100)
+    for data in read(survey):
         frame = data.to_pandas()
         bits = [name for name in frame if name.startswith("reasons.")]
         assert frame[bits].sum().tolist() == data.tally(0).counts[0]
+        assert len(bits) == data.channels["reasons"].report_bits > 0
 
 
 def test_a_question_that_was_not_asked_is_missing_in_the_frame(store, read):

@@ -114,9 +114,9 @@ def _with_codes(value: Any, name: str, labels: Any) -> Any:
     if len(stated) != len(present) or isinstance(stated, str):
         raise CountsError(f"labels must be {len(present)} lists, one for each axis of {name}")
     coded = value.copy()
-    for axis, (found, order) in enumerate(zip(present, stated, strict=True)):
-        if any(isinstance(label, str) for label in found):
-            codes = codes_of_labels([*found], [*map(str, order)], name)
+    for axis, (names, order) in enumerate(zip(present, stated, strict=True)):
+        if any(isinstance(label, str) for label in names):
+            codes = codes_of_labels([*names], [*map(str, order)], name)
             coded = coded.set_axis(codes, axis=axis)
     return coded
 

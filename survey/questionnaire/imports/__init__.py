@@ -6,9 +6,21 @@ with their reason, and nothing is lost without a word.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+
 from survey.questionnaire.error_messages import refusal, shortened
-from survey.questionnaire.imports import surveyjs
+from survey.questionnaire.imports import limesurvey, surveyjs
 from survey.questionnaire.imports.assembly import Element, Imported
+
+READERS: Mapping[str, Callable[..., Imported]] = {
+    ".json": surveyjs.read,
+    **dict.fromkeys((".lss", ".txt", ".tsv"), limesurvey.read),
+}
+"""The reader of each format, by the ending of the file's name."""
+
+TOOLS = "SurveyJS (.json) or LimeSurvey (.lss, .txt, .tsv)"
+"""The formats, for people."""
 
 
 def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
@@ -16,12 +28,13 @@ def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False)
 
     Raises DefinitionError if the file is not a questionnaire.
     """
-    if name.lower().endswith(".json"):
-        try:
-            return surveyjs.read(content, name, skip_logic=skip_logic)
-        except RecursionError:
-            raise refusal([(shortened(name), "is nested too deeply")]) from None
-    raise refusal([(shortened(name), "is not a SurveyJS questionnaire, whose name ends in .json")])
+    reader = READERS.get(PurePath(name.lower()).suffix)
+    if reader is None:
+        raise refusal([(shortened(name), f"is not a questionnaire of {TOOLS}")])
+    try:
+        return reader(content, name, skip_logic=skip_logic)
+    except RecursionError:
+        raise refusal([(shortened(name), "is nested too deeply")]) from None
 
 
-__all__ = ["Element", "Imported", "import_questionnaire"]
+__all__ = ["READERS", "TOOLS", "Element", "Imported", "import_questionnaire"]

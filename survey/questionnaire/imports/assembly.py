@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from survey.questionnaire.drafts.draft import (
     slug,
 )
 from survey.questionnaire.error_messages import refusal, shortened
+from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
 from survey.settings import Caps
 
 Outcome = Literal["kept", "changed", "dropped"]
@@ -24,6 +26,9 @@ Text = str | dict[str, str]
 """A text, or a table of languages."""
 
 Form = dict[str, Any]
+
+REQUIRED = "no question can be required: everybody may decline to answer"
+UNBOUNDED = "has no lowest and highest value, which a device needs to randomize it"
 
 
 @dataclass(frozen=True)
@@ -194,3 +199,77 @@ def listed_options(labels: Iterable[tuple[Any, Text]]) -> tuple[list[Form], dict
         options.append({"id": name, "label": label})
         values[name] = value
     return options, values
+
+
+def matrix_forms(
+    text: Text, rows: Sequence[Form], scale: Form, language: str
+) -> Iterator[tuple[Form, list[str]]]:
+    """Yield the matrices of rows with ids and labels, and what changed: long ones are divided.
+
+    A single row becomes a scale with the joined text of both.
+    """
+    lines = [{"id": row["id"], "text": row["label"]} for row in rows]
+    parts = [lines[start : start + MAX_ROWS] for start in range(0, len(lines), MAX_ROWS)]
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-1].insert(0, parts[-2].pop())
+    changes = [f"is divided into {len(parts)}, of at most {MAX_ROWS} rows"] if parts[1:] else []
+    for part in parts:
+        if len(part) == 1:
+            joined = joined_texts(text, part[0]["text"], language)
+            yield {"type": "scale", "text": joined, **scale}, ["a matrix of one row is a scale"]
+        else:
+            yield {"type": "matrix", "text": text, **scale, "rows": part}, changes
+
+
+def joined_texts(
+    text: Text, part: Text, language: str, join: Callable[[str, str], str] = joined_text
+) -> Text:
+    """Return two texts as one, in all their languages; `language` is the survey's own."""
+    tables = [{language: value} if isinstance(value, str) else value for value in (text, part)]
+    first, second = tables
+    joined = {
+        tag: join(first.get(tag) or first[language], second.get(tag) or second[language])
+        for tag in {**first, **second}
+    }
+    return joined if len(joined) > 1 else joined[language]
+
+
+def language_tag(locale: str) -> str:
+    """Return a locale as a language tag; "" if it is none.
+
+    >>> language_tag("pt-br"), language_tag("zh_CN"), language_tag("zh-hant"), language_tag("x")
+    ('pt-BR', 'zh-CN', 'zh-Hant', '')
+    """
+    pattern = r"([a-zA-Z]{2,3})(?:[-_]([a-zA-Z]{4}))?(?:[-_]([a-zA-Z]{2}|[0-9]{3}))?"
+    match = re.fullmatch(pattern, locale)
+    if match is None:
+        return ""
+    script, region = (match[2] or "").capitalize(), (match[3] or "").upper()
+    return "-".join(filter(None, (match[1].lower(), script, region)))
+
+
+def comparison(operator: str, values: Sequence[str]) -> Callable[[Any], bool]:
+    """Return whether an answer fulfils a comparison with these values."""
+    if operator in ("==", "=", "equal", "contains", "anyof"):
+        return lambda answer: _word(answer) in values
+    if operator in ("<>", "!="):
+        return lambda answer: _word(answer) not in values
+    return lambda answer: _is_ordered(operator, answer, values[0])
+
+
+def _is_ordered(operator: str, answer: Any, limit: str) -> bool:
+    try:
+        number, bound = float(answer), float(limit)
+    except (TypeError, ValueError):
+        return False
+    return {
+        "<=": number <= bound,
+        ">=": number >= bound,
+        "<": number < bound,
+        ">": number > bound,
+    }[operator]
+
+
+def _word(answer: Any) -> str:
+    """Return an answer as conditions write it: true, 5, item1."""
+    return str(answer).lower() if isinstance(answer, bool) else str(answer)

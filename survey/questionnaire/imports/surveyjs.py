@@ -12,15 +12,20 @@ from typing import Any
 from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
 from survey.questionnaire.error_messages import refusal, shortened
 from survey.questionnaire.imports.assembly import (
+    REQUIRED,
+    UNBOUNDED,
     Assembly,
     Condition,
     Form,
     Imported,
     Text,
+    comparison,
+    language_tag,
     listed_options,
+    matrix_forms,
 )
+from survey.questionnaire.imports.markup import one_line, plain_text
 from survey.questionnaire.kinds.base import LARGEST
-from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
 from survey.questionnaire.kinds.scale import point_id
 from survey.questionnaire.loading import parse
 
@@ -53,7 +58,7 @@ def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     form = parse(content, name)
     if not any(key in form for key in CONTENTS):
         raise refusal([(shortened(name), "is not a SurveyJS questionnaire: it has no pages")])
-    language = _tag(str(form.get("locale") or "en")) or "en"
+    language = language_tag(str(form.get("locale") or "en")) or "en"
     reader = _Reader(Assembly(language, skip_logic=skip_logic))
     return reader.read(form)
 
@@ -205,22 +210,10 @@ class _Reader:
             self._to.drop(name, "matrix", "has no rows, or fewer than two columns")
             return
         scale, _ = listed_options(columns)
-        row_forms, _ = listed_options(rows)
-        lines = [{"id": row["id"], "text": row["label"]} for row in row_forms]
-        parts = [lines[start : start + MAX_ROWS] for start in range(0, len(lines), MAX_ROWS)]
-        if len(parts) > 1 and len(parts[-1]) == 1:
-            parts[-1].insert(0, parts[-2].pop())
-        changes = [f"is divided into {len(parts)}, of at most {MAX_ROWS} rows"] if parts[1:] else []
-        for part in parts:
-            if len(part) == 1:
-                title = self._text(element.get("title")) or name
-                text = self._joined(title, part[0]["text"])
-                own = {"type": "scale", "options": scale, "text": text}
-                self._add(name, element, own, {}, ["a matrix of one row is a scale"])
-            else:
-                self._add(
-                    name, element, {"type": "matrix", "options": scale, "rows": part}, {}, changes
-                )
+        lines, _ = listed_options(rows)
+        title = self._text(element.get("title")) or name
+        for form, changes in matrix_forms(title, lines, {"options": scale}, self._to.language):
+            self._add(name, element, form, {}, changes)
 
     def _entry(self, name: str, element: Mapping[str, Any]) -> None:
         kind = str(element.get("inputType", "text"))
@@ -228,8 +221,7 @@ class _Reader:
         if kind not in ("number", "range", "date"):
             self._to.drop(name, f"text, {shortened(kind)}", "free text cannot be randomized")
         elif low in (None, "") or high in (None, ""):
-            why = "has no lowest and highest value, which a device needs to randomize it"
-            self._to.drop(name, f"text, {kind}", why)
+            self._to.drop(name, f"text, {kind}", UNBOUNDED)
         elif kind == "date":
             self._add(name, element, {"type": "date", "low": str(low), "high": str(high)})
         else:
@@ -330,22 +322,13 @@ class _Reader:
             # A text that lacks the survey's own language has the first of the others instead.
             own = texts.pop("default", "") or texts.get(self._to.language, "")
             own = own or next(iter(texts.values()), "")
-            self._unknown_locales |= {key for key in texts if not _tag(key)}
-            tagged = {_tag(key): text for key, text in texts.items() if _tag(key) and text}
+            self._unknown_locales |= {key for key in texts if not language_tag(key)}
+            tagged = {
+                language_tag(key): text for key, text in texts.items() if language_tag(key) and text
+            }
             in_languages = {self._to.language: own} | tagged
             return in_languages if own and len(in_languages) > 1 else own
         return _plain(value) if isinstance(value, str) else ""
-
-    def _joined(self, text: Text, row: Text) -> Text:
-        """Return the text of a matrix and that of a row as one text, in all their languages."""
-        own = self._to.language
-        tables = [{own: each} if isinstance(each, str) else each for each in (text, row)]
-        first, second = tables
-        joined = {
-            tag: joined_text(first.get(tag) or first[own], second.get(tag) or second[own])
-            for tag in {**first, **second}
-        }
-        return joined if len(joined) > 1 else joined[own]
 
 
 _READERS: Mapping[str, Reader] = {
@@ -397,16 +380,16 @@ LAYOUT = frozenset(
 """Properties that only affect the look or the handling of the page."""
 
 _QUESTION_KEYS: Mapping[str, str] = {
-    "isRequired": "no question can be required: everybody may decline to answer",
-    "requiredIf": "no question can be required: everybody may decline to answer",
+    "isRequired": REQUIRED,
+    "requiredIf": REQUIRED,
     "enableIf": "questions can only be asked or skipped",
     "defaultValue": "an answer that is given in advance would be reported",
     "correctAnswer": "answers are not marked",
     "showCommentArea": "free text cannot be randomized",
     "hasComment": "free text cannot be randomized",
     "validators": "only ranges and numbers of ticks are checked",
-    "isAllRowRequired": "no question can be required: everybody may decline to answer",
-    "eachRowRequired": "no question can be required: everybody may decline to answer",
+    "isAllRowRequired": REQUIRED,
+    "eachRowRequired": REQUIRED,
     "readOnly": "questions can only be asked or skipped",
     "showSelectAllItem": "nobody can tick everything at once",
     "hasSelectAll": "nobody can tick everything at once",
@@ -461,28 +444,14 @@ def _is_on(element: Mapping[str, Any], *keys: str) -> bool:
     return any(element.get(key) is True for key in keys)
 
 
-def _plain(text: Any) -> str:
+def _plain(text: Any, *, line: bool = True) -> str:
     """Return a text without HTML and without the values of other questions.
 
     >>> _plain("<b>Thanks</b>,<br>{name}!")
     'Thanks, …!'
     """
-    words = re.sub(r"<(?:br|/p|/div|/li)\b[^<>]{0,500}>", " ", str(text))
-    words = re.sub(r"<[^<>]{1,500}>", "", words)
-    words = re.sub(r"\{[^{}]{0,200}\}", "…", words)
-    return re.sub(r"[ \t\r\n]+", " ", words).strip()
-
-
-def _tag(locale: str) -> str:
-    """Return a locale as a language tag; "" if it is none.
-
-    >>> _tag("pt-br"), _tag("zh_CN"), _tag("de"), _tag("default")
-    ('pt-BR', 'zh-CN', 'de', '')
-    """
-    match = re.fullmatch(r"([a-zA-Z]{2,3})(?:[-_]([a-zA-Z]{2}))?", locale)
-    if match is None:
-        return ""
-    return match[1].lower() + (f"-{match[2].upper()}" if match[2] else "")
+    words = re.sub(r"\{[^{}]{0,200}\}", "…", plain_text(str(text)).text)
+    return one_line(words) if line else words
 
 
 MAX_CONDITION = 1_000
@@ -508,7 +477,7 @@ def _condition(expressions: Sequence[str]) -> tuple[Condition | None, str]:
     matches = [part for part in parts if part]
     if len(matches) < len(parts) or len({match[1].strip() for match in matches}) > 1:
         return None, "depends on more than the answer to one question"
-    tests = [_test(match[2], list(_values(match[3]))) for match in matches]
+    tests = [comparison(match[2], list(_values(match[3]))) for match in matches]
     source = matches[0][1].strip()
     return Condition(source, lambda answer: any(test(answer) for test in tests)), ""
 
@@ -516,30 +485,3 @@ def _condition(expressions: Sequence[str]) -> tuple[Condition | None, str]:
 def _values(text: str) -> Iterator[str]:
     for single, double, bare in VALUE.findall(text):
         yield single or double or bare
-
-
-def _test(operator: str, values: list[str]) -> Callable[[Any], bool]:
-    """Return whether an answer fulfils a comparison with these values."""
-    if operator in ("==", "=", "equal", "contains", "anyof"):
-        return lambda answer: _word(answer) in values
-    if operator in ("<>", "!="):
-        return lambda answer: _word(answer) not in values
-    return lambda answer: _is_ordered(operator, answer, values[0])
-
-
-def _is_ordered(operator: str, answer: Any, limit: str) -> bool:
-    try:
-        number, bound = float(answer), float(limit)
-    except (TypeError, ValueError):
-        return False
-    return {
-        "<=": number <= bound,
-        ">=": number >= bound,
-        "<": number < bound,
-        ">": number > bound,
-    }[operator]
-
-
-def _word(answer: Any) -> str:
-    """Return an answer as expressions write it: true, 5, item1."""
-    return str(answer).lower() if isinstance(answer, bool) else str(answer)

@@ -77,6 +77,7 @@ class Assembly:
     def __init__(self, language: str, *, skip_logic: bool) -> None:
         self.language, self.skip_logic = language, skip_logic
         self.texts: dict[str, Text] = {}
+        self.settings: Form = {}
         self.elements: list[Element] = []
         self.pages: list[tuple[Text, list[Form]]] = []
         self._answers: dict[str, tuple[Form, dict[str, Any]]] = {}
@@ -145,6 +146,7 @@ class Assembly:
             "slug": slug(own),
             "language": self.language,
             **self.texts,
+            **self.settings,
             "title": title,
             **({"allow_skip_logic": True} if self.skip_logic else {}),
             "pages": [{"title": title, "questions": questions} for title, questions in pages],

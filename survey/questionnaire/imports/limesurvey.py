@@ -6,7 +6,6 @@ Source of the types and attributes: https://www.limesurvey.org/manual/Question_t
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
@@ -20,12 +19,12 @@ from survey.questionnaire.imports.assembly import (
     Form,
     Imported,
     Text,
-    comparison,
     joined_texts,
     language_tag,
     listed_options,
     matrix_forms,
 )
+from survey.questionnaire.imports.limesurvey_conditions import Conditions, is_condition
 from survey.questionnaire.imports.limesurvey_files import (
     Entry,
     LimeQuestion,
@@ -33,196 +32,30 @@ from survey.questionnaire.imports.limesurvey_files import (
     Localized,
     parse_file,
 )
+from survey.questionnaire.imports.limesurvey_terms import (
+    DROPPED,
+    EMAIL,
+    ENGLISH_WORDS,
+    IGNORED_REASONS,
+    IMPORTED_TEXTS,
+    KINDS,
+    LAYOUT,
+    MAX_CELLS,
+    NO_COMMENT,
+    NO_TIME,
+    OTHER,
+    REASONS,
+    SCALES,
+    SETTING_REASONS,
+    SURVEY_TEXTS,
+    UNSET,
+    WORDS,
+)
 from survey.questionnaire.imports.markup import one_line, plain_text
 from survey.questionnaire.kinds.scale import point_id
 
-KINDS: Mapping[str, str] = {
-    "5": "5 point choice",
-    "A": "array, 5 points",
-    "B": "array, 10 points",
-    "C": "array, yes, no or uncertain",
-    "E": "array, increase, same or decrease",
-    "F": "array",
-    "H": "array by column",
-    "1": "array with two scales",
-    ":": "array of numbers",
-    ";": "array of texts",
-    "D": "date",
-    "G": "gender",
-    "I": "language switch",
-    "K": "multiple numbers",
-    "L": "list, radio",
-    "!": "list, dropdown",
-    "O": "list with comment",
-    "M": "multiple choice",
-    "P": "multiple choice with comments",
-    "N": "number",
-    "Q": "multiple short texts",
-    "R": "ranking",
-    "S": "short free text",
-    "T": "long free text",
-    "U": "huge free text",
-    "X": "text display",
-    "Y": "yes or no",
-    "|": "file upload",
-    "*": "equation",
-}
-"""The names of the question types."""
-
-FREE_TEXT = "free text cannot be randomized"
-
-DROPPED: Mapping[str, str] = {
-    **dict.fromkeys(("Q", "S", "T", "U", ";"), FREE_TEXT),
-    "|": "files cannot be randomized",
-    "*": "calculated values would need the true answers",
-}
-"""Why questions of these types cannot be imported."""
-
-SCALES: Mapping[str, tuple[int, int]] = {"5": (1, 5), "A": (1, 5), "B": (1, 10)}
-"""The ends of the numbered scales, by type of question."""
-
-WORDS: Mapping[str, Sequence[tuple[str, str]]] = {
-    "C": (("Y", "Yes"), ("U", "Uncertain"), ("N", "No")),
-    "E": (("I", "Increase"), ("S", "Same"), ("D", "Decrease")),
-    "G": (("F", "Female"), ("M", "Male")),
-}
-"""Codes and labels of the answers that LimeSurvey provides, by type of question."""
-
-ENGLISH_WORDS = "the answers that LimeSurvey provides arrive in English; translate them"
-
-OTHER = "-oth-"
-"""LimeSurvey's code of the answer "Other"."""
-
-MAX_CELLS = 60
-"""Maximum number of questions made from one array."""
-
-NO_COMMENT = "the fields for comments are left out: free text cannot be randomized"
-
-REASONS: Mapping[str, str] = {
-    "preg": "answers are not checked with patterns",
-    **dict.fromkeys(
-        ("array_filter", "array_filter_exclude"), "options cannot depend on earlier answers"
-    ),
-    **dict.fromkeys(
-        ("em_validation_q", "em_validation_sq"), "answers are not checked by equations"
-    ),
-    **dict.fromkeys(("min_answers",), "a minimum of answers cannot be required"),
-    "exclude_all_others": "only one option can exclude all others",
-    "exclude_all_others_auto": "only one option can exclude all others",
-    **dict.fromkeys(
-        ("random_group", "randomization_group"), "the order of questions cannot be random"
-    ),
-    **dict.fromkeys(("random_order", "subquestion_order", "answer_order"), "its order is fixed"),
-    **dict.fromkeys(
-        ("equals_num_value", "min_num_value", "max_num_value"), "sums of answers are not checked"
-    ),
-    "other_comment_mandatory": FREE_TEXT,
-    "prefix": "only a unit after the number is shown",
-}
-"""Why these attributes are not imported; all that begin with `time_limit` have one reason."""
-
-NO_TIME = "time is not measured, because it can reveal answers"
-
-LAYOUT = frozenset(
-    (
-        *("alphasort", "answer_width", "answer_width_bycolumn", "array_filter_style"),
-        *("category_separator", "choice_input_columns", "cssclass", "date_format"),
-        *("display_columns", "display_rows", "display_type", "dropdown_dates"),
-        *("dropdown_dates_minute_step", "dropdown_dates_month_style", "dropdown_prefix"),
-        *("dropdown_prepostfix", "dropdown_separators", "dropdown_size", "em_validation_q_tip"),
-        *(
-            "em_validation_sq_tip",
-            "hide_tip",
-            "input_size",
-            "keep_codes_order",
-            "label_input_columns",
-        ),
-        *("maximum_chars", "numbers_only", "other_numbers_only", "page_break"),
-        *("parent_order", "placeholder", "printable_help", "public_statistics"),
-        *(
-            "question_template",
-            "question_theme_name",
-            "repeat_headings",
-            "reverse",
-            "samechoiceheight",
-        ),
-        *("samelistheight", "save_as_default", "scale_export", "showpopups", "slider_handle"),
-        *("slider_orientation", "slider_middlestart", "slider_reset", "slider_showminmax"),
-        *("slider_custom_handle", "slider_rating", "statistics_graphtype", "statistics_showgraph"),
-        *("statistics_showmap", "suffix_position", "text_input_columns", "text_input_width"),
-        *(
-            "use_dropdown",
-            "value_range_allows_missing",
-            "image_height",
-            "button_size",
-            "max_buttons",
-        ),
-        *("choice_title", "rank_title", "showgrandtotal", "showtotals", "allowed_filetypes"),
-        *("commented_checkbox", "commented_checkbox_auto", "slider_separator"),
-        *("other_position", "other_position_code", "input_boxes", "multiflexible_checkbox"),
-    )
-)
-"""Attributes that only affect the look or the handling of the page."""
-
-UNSET = frozenset(("", "0", "N", "no", "none", "normal", "default", "inherit", "I", "-1"))
-"""Values of attributes and settings that change nothing."""
-
-IGNORED_REASONS: Mapping[str, str] = {
-    "assessments": "answers are not marked",
-    **dict.fromkeys(
-        ("quota", "quota_members", "quota_languagesettings"),
-        "quotas would need the true answers",
-    ),
-    "survey_url_parameters": "no answer comes from the address",
-}
-"""Why other tables of a file are not imported."""
-
-SURVEY_TEXTS: Mapping[str, str] = {
-    "url": "the page stays open after sending",
-    "urldescription": "the page stays open after sending",
-    "policy_notice": "write it into the consent",
-    "policy_notice_label": "write it into the consent",
-    "policy_error": "write it into the consent",
-    "legal_notice": "write it into the contact or the consent",
-}
-"""Why these texts of a survey are not imported; texts of e-mails have their own reason."""
-
-EMAIL = "no e-mails are sent to respondents"
-
-IMPORTED_TEXTS = ("survey_id", "language", "title", "description", "welcometext", "endtext")
-
-SETTING_REASONS: Mapping[str, str] = {
-    "assessments": "answers are not marked",
-    "savetimings": NO_TIME,
-    "datestamp": "the time of an answer is not stored",
-    "ipaddr": "no network address is stored",
-    "refurl": "the page before the survey is not stored",
-    "startdate": "set the schedule when you publish",
-    "expires": "set the schedule when you publish",
-    "allowregister": "respondents do not register",
-    "usecaptcha": "there is no captcha",
-}
-"""Why these settings of a survey are not imported."""
-
 PLACEHOLDER = re.compile(r"\{(?=[^\s{}])[^{}]{1,1000}\}")
 """An equation in a text: LimeSurvey ignores braces that are followed by a space."""
-
-TERM = re.compile(
-    r"""[(\s]*(?P<name>[0-9A-Za-z_]+)(?:\.(?:NAOK|shown|value|valueNAOK|code))?\s*
-    (?P<operator>==|=|!=|<>|<=|>=|<|>|\b(?:eq|ne|le|ge|lt|gt)\b)\s*
-    (?P<value>"[^"]*"|'[^']*'|-?[0-9]+(?:\.[0-9]+)?)[)\s]*""",
-    re.VERBOSE,
-)
-"""A comparison of one answer with one value."""
-
-OPERATORS = {"eq": "=", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
-"""The words for operators in equations."""
-
-SGQA = re.compile(r"\+?[0-9]+X[0-9]+X([0-9]+)([0-9A-Za-z_]*)")
-"""The old name of an answer: the ids of survey, group and question, and a subquestion's code."""
-
-MAX_CONDITION = 1_000
-SEVERAL = "depends on more than the answer to one question"
 
 Reader = Callable[["_Reader", LimeQuestion], None]
 
@@ -243,6 +76,7 @@ class _Reader:
 
     def __init__(self, survey: LimeSurvey, assembly: Assembly) -> None:
         self._survey, self._to = survey, assembly
+        self._conditions = Conditions(survey)
         self._losses: set[str] = set()
         self._used: set[str] = set()
         self._condition: Condition | None = None
@@ -277,10 +111,9 @@ class _Reader:
         self._report_losses("survey", "texts")
         self._to.texts |= {key: text for key, text in survey_texts.items() if text}
         for key, own in texts.items():
-            if key.startswith(("email_", "attributecaptions")) and any(own.values()):
-                self._to.drop("survey", shortened(key), EMAIL)
-            elif key in SURVEY_TEXTS and any(own.values()):
-                self._to.drop("survey", key, SURVEY_TEXTS[key])
+            if key not in IMPORTED_TEXTS and any(own.values()):
+                why = EMAIL if key.startswith("email_") else "has no counterpart"
+                self._to.drop("survey", shortened(key), SURVEY_TEXTS.get(key, why))
 
     def _read_settings(self) -> None:
         """Report the settings and tables that have no counterpart."""
@@ -289,7 +122,7 @@ class _Reader:
             for key, value in self._survey.settings.items()
             if value not in UNSET and key not in ("sid", "gsid", "language", "additional_languages")
         }
-        for key in settings.keys() & SETTING_REASONS.keys():
+        for key in sorted(settings.keys() & SETTING_REASONS.keys()):
             self._to.drop("survey", key, SETTING_REASONS[key])
         rest = sorted(settings.keys() - SETTING_REASONS.keys())
         if rest:
@@ -310,7 +143,7 @@ class _Reader:
         elif reader is None:
             self._to.drop(name, kind, "is of a type that has no counterpart")
         else:
-            self._condition, why = self._condition_of(question, group_relevance)
+            self._condition, why = self._conditions.of(question, group_relevance)
             n_before = len(self._to.elements)
             reader(self, question)
             if any(element.outcome != "dropped" for element in self._to.elements[n_before:]):
@@ -331,7 +164,7 @@ class _Reader:
         if question.has_default:
             why = "an answer that is given in advance would be reported"
             self._to.drop(name, "default answer", why)
-        if any(_is_condition(part.relevance) for part in question.subquestions):
+        if any(is_condition(part.relevance) for part in question.subquestions):
             why = "rows and options cannot depend on earlier answers"
             self._to.drop(name, "relevance of subquestions", why)
         for key, values in question.attributes.items():
@@ -510,7 +343,7 @@ class _Reader:
         kind = self._kind(question)
         text = self._text(question.texts, line=False)
         is_first = not any(questions for _, questions in self._to.pages)
-        if not text or not is_first or _is_condition(question.settings.get("relevance", "")):
+        if not text or not is_first or is_condition(question.settings.get("relevance", "")):
             self._to.drop(question.code, kind, "is no question; only an introduction has a place")
             return
         introduction = self._to.texts.get("introduction", "")
@@ -661,78 +494,6 @@ class _Reader:
             self._to.drop(name, kind, loss)
         self._losses = set()
 
-    # -- conditions
-
-    def _condition_of(
-        self, question: LimeQuestion, group_relevance: str
-    ) -> tuple[Condition | None, str]:
-        """Return a question's condition, and why it has no counterpart, or ""."""
-        own = question.settings.get("relevance", "")
-        equations = list(dict.fromkeys(filter(_is_condition, (group_relevance, own))))
-        if len(equations) > 1:
-            return None, "depends on several conditions"
-        if equations:
-            condition, why = self._from_equation(equations[0])
-            if condition or not question.conditions:
-                return condition, why
-        if question.conditions:
-            return self._from_rows(question)
-        return None, ""
-
-    def _from_equation(self, equation: str) -> tuple[Condition | None, str]:
-        if len(equation) > MAX_CONDITION:
-            return None, SEVERAL
-        parts = [TERM.fullmatch(part) for part in re.split(r"\bor\b|\|\|", equation.strip("{} "))]
-        terms = [
-            (match["name"], match["operator"], match["value"].strip("\"'"))
-            for match in parts
-            if match
-        ]
-        return self._from_terms(terms) if len(terms) == len(parts) else (None, SEVERAL)
-
-    def _from_rows(self, question: LimeQuestion) -> tuple[Condition | None, str]:
-        """Return the condition of an old file: rows on one question are alternatives."""
-        rows = question.conditions
-        terms = [
-            (row.get("cfieldname", ""), row.get("method", "=="), row.get("value", ""))
-            for row in rows
-        ]
-        return self._from_terms(terms)
-
-    def _from_terms(self, terms: Sequence[tuple[str, str, str]]) -> tuple[Condition | None, str]:
-        sources: Counter[str] = Counter()
-        tests: list[Callable[[object], bool]] = []
-        for name, operator, value in terms:
-            source, part = self._source(name.strip())
-            operator = OPERATORS.get(operator.strip(), operator.strip())
-            if not source or operator not in ("==", "=", "!=", "<>", "<=", ">=", "<", ">"):
-                return None, SEVERAL
-            if part and (value, operator.strip("=")) != ("Y", ""):
-                return None, SEVERAL
-            sources[source] += 1
-            tests.append(comparison("=" if part else operator, [part or value]))
-        if len(sources) != 1:
-            return None, SEVERAL
-        return Condition(
-            next(iter(sources)), lambda answer: any(test(answer) for test in tests)
-        ), ""
-
-    def _source(self, name: str) -> tuple[str, str]:
-        """Return the question that a name in an equation means, and its option; "" if unknown."""
-        codes = set(self._survey.codes.values()) | {
-            question.code for group in self._survey.groups for question in group.questions
-        }
-        if old := SGQA.fullmatch(name):
-            digits, rest = old[1], old[2]
-            for end in range(len(digits), 0, -1):
-                if code := self._survey.codes.get(digits[:end]):
-                    return code, digits[end:] + rest
-            return "", ""
-        if name in codes:
-            return name, ""
-        code, _, part = name.partition("_")
-        return (code, part) if code in codes and part else ("", "")
-
 
 _READERS: Mapping[str, Reader] = {
     **dict.fromkeys(("L", "!", "O"), _Reader._list),
@@ -771,10 +532,6 @@ def _stacked(parts: Sequence[Localized]) -> Localized:
 
 def _in_tag(parts: Sequence[Localized], tag: str) -> Iterator[str]:
     return (part.get(tag, "") for part in parts)
-
-
-def _is_condition(relevance: str) -> bool:
-    return relevance.strip("() ") not in ("", "1")
 
 
 def _is_number(text: str) -> bool:

@@ -25,7 +25,7 @@ from survey.questionnaire.imports.assembly import (
     matrix_forms,
 )
 from survey.questionnaire.imports.markup import one_line, plain_text
-from survey.questionnaire.kinds.base import LARGEST
+from survey.questionnaire.kinds.base import LARGEST, NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.kinds.scale import point_id
 from survey.questionnaire.loading import parse
 
@@ -45,8 +45,17 @@ DROPPED: Mapping[str, str] = {
 }
 """Why elements of these types cannot be imported."""
 
+DEFAULT_LOCALE = "en"
+"""The language of texts under "default", unless they are the only ones in the own language."""
+
+PLACEHOLDER = re.compile(r"\{[^{}]{1,200}\}")
+"""The value of a question or a variable in a text."""
+
 MOST_POINTS = 100
 """Maximum number of points of a rating."""
+
+ONE_QUESTION_MODES = ("questionPerPage", "questionOnPage")
+"""The names for one question at a time, the second one before version 2."""
 
 END_LABELS = {"low_label": "minRateDescription", "high_label": "maxRateDescription"}
 
@@ -58,35 +67,48 @@ def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     form = parse(content, name)
     if not any(key in form for key in CONTENTS):
         raise refusal([(shortened(name), "is not a SurveyJS questionnaire: it has no pages")])
-    language = language_tag(str(form.get("locale") or "en")) or "en"
-    reader = _Reader(Assembly(language, skip_logic=skip_logic))
+    locale = str(form.get("locale") or DEFAULT_LOCALE)
+    language = language_tag(locale) or DEFAULT_LOCALE
+    reader = _Reader(Assembly(language, skip_logic=skip_logic), locale)
     return reader.read(form)
 
 
 class _Reader:
     """Reads the elements of a questionnaire, each by the method of its type."""
 
-    def __init__(self, assembly: Assembly) -> None:
-        self._to = assembly
+    def __init__(self, assembly: Assembly, locale: str) -> None:
+        self._to, self._locale = assembly, locale
         self._unknown_locales: set[str] = set()
+        self._losses: set[str] = set()
+        """What the texts of the current element contained beside text."""
 
     def read(self, form: Mapping[str, Any]) -> Imported:
         texts = {
             "title": self._text(form.get("title")),
-            "introduction": self._text(form.get("description")),
-            "thanks": self._text(form.get("completedHtml")),
+            "introduction": self._text(form.get("description"), line=False),
+            "thanks": self._text(form.get("completedHtml"), line=False),
         }
         self._to.texts |= {key: text for key, text in texts.items() if text}
+        if form.get("questionsOnPageMode") in ONE_QUESTION_MODES:
+            self._to.settings["layout"] = "questions"
+        self._report_losses("survey")
         self._report_keys("survey", form, _SURVEY_KEYS)
         pages = _objects(form.get("pages"))
         for page in pages or [form]:
             self._to.add_page(self._text(page.get("title")) if pages else "")
+            self._report_losses(str(page.get("name") or "page"))
             if pages:
                 self._report_texts(str(page.get("name") or "page"), page, ("description",))
             self._read_elements(page, ())
         for locale in sorted(self._unknown_locales):
             self._to.drop(locale, "language", "is no language tag")
         return self._to.finish()
+
+    def _report_losses(self, name: str) -> None:
+        """Report what the texts of the survey or of a page contained beside text."""
+        for loss in sorted(self._losses):
+            self._to.drop(name, "texts", loss)
+        self._losses = set()
 
     def _report_texts(self, name: str, holder: Mapping[str, Any], dropped: Sequence[str]) -> None:
         """Report texts of a page or panel that have no place, and its other properties."""
@@ -114,7 +136,7 @@ class _Reader:
         if reader is None:
             self._to.drop(name, shortened(kind), "is of a type that has no counterpart")
             return
-        own = _conditions_of(element)
+        own, self._losses = _conditions_of(element), set()
         reader(self, name, {**element, "conditions": [*conditions, *own]})
 
     # -- one method for each type
@@ -209,10 +231,10 @@ class _Reader:
         if not rows or len(columns) < 2:
             self._to.drop(name, "matrix", "has no rows, or fewer than two columns")
             return
-        scale, _ = listed_options(columns)
+        scale = numbered_scale(columns) or {"options": listed_options(columns)[0]}
         lines, _ = listed_options(rows)
         title = self._text(element.get("title")) or name
-        for form, changes in matrix_forms(title, lines, {"options": scale}, self._to.language):
+        for form, changes in matrix_forms(title, lines, scale, self._to.language):
             self._add(name, element, form, {}, changes)
 
     def _entry(self, name: str, element: Mapping[str, Any]) -> None:
@@ -223,7 +245,9 @@ class _Reader:
         elif low in (None, "") or high in (None, ""):
             self._to.drop(name, f"text, {kind}", UNBOUNDED)
         elif kind == "date":
-            self._add(name, element, {"type": "date", "low": str(low), "high": str(high)})
+            step = element.get("step", 1)
+            days = {"step": step} if type(step) is int and step > 1 else {}
+            self._add(name, element, {"type": "date", "low": str(low), "high": str(high), **days})
         else:
             step = element.get("step", 1)
             ends = {"low": str(low), "high": str(high), "step": str(step)}
@@ -246,6 +270,24 @@ class _Reader:
             if element.get(key):
                 self._to.drop(name, kind, "its options come from elsewhere")
                 return
+        choices, changes = self._listed(element, none_is_usual=none_is_usual)
+        special, special_values = self._special(element, choices, none_is_usual=none_is_usual)
+        choices = [choice for choice in choices if choice[0] != NOT_APPLICABLE_ID]
+        if len(choices) < 2:
+            self._to.drop(name, kind, "has fewer than two options")
+            return
+        options, values = listed_options(choices)
+        order = element.get("choicesOrder", "none")
+        if order in ("asc", "desc"):
+            options.sort(key=lambda option: str(option["label"]), reverse=order == "desc")
+        shuffled = {"shuffle_options": True} if order == "random" else {}
+        form = {**question, "options": options, **shuffled, **special}
+        self._add(name, element, form, values | special_values, changes)
+
+    def _listed(
+        self, element: Mapping[str, Any], *, none_is_usual: bool
+    ) -> tuple[list[tuple[Any, Text]], list[str]]:
+        """Return the options of a list, with those that SurveyJS adds, and what changed."""
         choices, changes = self._choices(element), _choice_changes(element)
         if _is_on(element, "showOtherItem", "hasOther"):
             choices.append(("other", self._text(element.get("otherText")) or "Other"))
@@ -257,18 +299,26 @@ class _Reader:
             choices.append(("dontknow", label))
         if any(choice.get("imageLink") for choice in _objects(element.get("choices"))):
             changes.append("its pictures are left out; upload them in the builder")
-        if len(choices) < 2:
-            self._to.drop(name, kind, "has fewer than two options")
-            return
-        options, values = listed_options(choices)
-        order = element.get("choicesOrder", "none")
-        if order in ("asc", "desc"):
-            options.sort(key=lambda option: str(option["label"]), reverse=order == "desc")
-        shuffled = {"shuffle_options": True} if order == "random" else {}
-        refuse = self._text(element.get("refuseText"))
-        opt_out = {"prefer_not_to_say": refuse} if refuse else {}
-        form = {**question, "options": options, **shuffled, **opt_out}
-        self._add(name, element, form, values, changes)
+        return choices, changes
+
+    def _special(
+        self,
+        element: Mapping[str, Any],
+        choices: Sequence[tuple[Any, Text]],
+        *,
+        none_is_usual: bool,
+    ) -> tuple[Form, dict[str, Any]]:
+        """Return the options that this project adds itself, and their answers in SurveyJS."""
+        special: Form = {}
+        values: dict[str, Any] = {NONE_ID: "none"} if none_is_usual else {}
+        if _is_on(element, "showRefuseItem") or element.get("refuseText"):
+            special[OPT_OUT_ID] = self._text(element.get("refuseText")) or True
+            values[OPT_OUT_ID] = "refused"
+        labels = [label for value, label in choices if value == NOT_APPLICABLE_ID]
+        if labels:
+            special[NOT_APPLICABLE_ID] = labels[0]
+            values[NOT_APPLICABLE_ID] = NOT_APPLICABLE_ID
+        return special, values
 
     def _add(
         self,
@@ -280,8 +330,8 @@ class _Reader:
     ) -> None:
         """Add a question with the texts and properties that all types share."""
         kind = str(element["type"])
-        texts = {"text": self._text(element.get("title")) or name}
-        if help_text := self._text(element.get("description")):
+        texts = {"text": self._text(element.get("title"), line=False) or name}
+        if help_text := self._text(element.get("description"), line=False):
             texts["help"] = help_text
         condition, why = _condition(element["conditions"])
         self._to.add(
@@ -289,7 +339,7 @@ class _Reader:
             kind,
             {**texts, **question},
             values=values,
-            changes=changes,
+            changes=[*changes, *sorted(self._losses)],
             condition=condition,
         )
         if why:
@@ -315,20 +365,32 @@ class _Reader:
             return value, self._text(choice.get("text")) or str(value)
         return choice, str(choice)
 
-    def _text(self, value: Any) -> Text:
+    def _text(self, value: Any, *, line: bool = True) -> Text:
         """Return a text without markup, or a table of languages; "" if there is none."""
         if isinstance(value, Mapping):
-            texts = {str(key): _plain(text) for key, text in value.items() if text}
+            texts = {str(key): self._clean(text, line) for key, text in value.items() if text}
+            default, own = texts.pop("default", ""), texts.pop(self._locale, "")
+            if default and own:
+                texts.setdefault(DEFAULT_LOCALE, default)
             # A text that lacks the survey's own language has the first of the others instead.
-            own = texts.pop("default", "") or texts.get(self._to.language, "")
-            own = own or next(iter(texts.values()), "")
+            own = own or default or next(iter(texts.values()), "")
             self._unknown_locales |= {key for key in texts if not language_tag(key)}
             tagged = {
                 language_tag(key): text for key, text in texts.items() if language_tag(key) and text
             }
-            in_languages = {self._to.language: own} | tagged
-            return in_languages if own and len(in_languages) > 1 else own
-        return _plain(value) if isinstance(value, str) else ""
+            in_languages = tagged | {self._to.language: own}
+            ordered = {self._to.language: own} | in_languages
+            return ordered if own and len(ordered) > 1 else own
+        return self._clean(value, line) if isinstance(value, str) else ""
+
+    def _clean(self, markup: Any, line: bool) -> str:
+        """Return a text without HTML and without the values of other questions."""
+        text, losses = plain_text(str(markup))
+        self._losses |= {f"its {loss} are left out" for loss in losses}
+        for match in PLACEHOLDER.finditer(text):
+            self._losses.add(f"{shortened(match[0])} is left out of its texts")
+        text = PLACEHOLDER.sub("…", text)
+        return one_line(text) if line else text
 
 
 _READERS: Mapping[str, Reader] = {
@@ -345,7 +407,14 @@ _READERS: Mapping[str, Reader] = {
 IMPORTED = frozenset(
     (
         *("name", "type", "title", "description", "locale", "pages", "elements", "questions"),
-        *("completedHtml", "visibleIf", "conditions", "choices", "choicesOrder"),
+        *(
+            "completedHtml",
+            "questionsOnPageMode",
+            "visibleIf",
+            "conditions",
+            "choices",
+            "choicesOrder",
+        ),
         *("labelTrue", "labelFalse", "valueTrue", "valueFalse", "maxSelectedChoices"),
         *("multiSelect", "noneText", "refuseText", "dontKnowText", "otherText", "showOtherItem"),
         *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
@@ -361,7 +430,7 @@ LAYOUT = frozenset(
         *("state", "descriptionLocation", "indent", "placeholder", "cellHideMode", "imageHeight"),
         *("imageWidth", "imageFit", "logoFit", "logoHeight", "logoPosition", "logoWidth"),
         *("showProgressBar", "progressBarLocation", "progressBarType", "showQuestionNumbers"),
-        *("questionsOnPageMode", "widthMode", "headerView", "showNavigationButtons"),
+        *("widthMode", "headerView", "showNavigationButtons"),
         *("showPrevButton", "completeText", "pageNextText", "pagePrevText", "startSurveyText"),
         *("displayMode", "rateType", "itemSize", "rateDisplayMode", "rateColorMode"),
         *("scaleColorMode", "renderAs", "alternateRows", "displayRateDescriptionsAsExtremeItems"),
@@ -429,9 +498,42 @@ CHOICE_KEYS = {"value", "text", "imageLink"}
 def _choice_changes(element: Mapping[str, Any]) -> list[str]:
     """Return what is said about properties of options that have no counterpart."""
     choices = _objects(element.get("choices"))
-    keys = {str(key) for choice in choices for key in choice.keys() - CHOICE_KEYS}
+    ordinary = (choice for choice in choices if choice.get("value") != NOT_APPLICABLE_ID)
+    keys = {str(key) for choice in ordinary for key in choice.keys() - CHOICE_KEYS}
     listed = ", ".join(map(shortened, sorted(keys)))
     return [f"properties of its options are left out: {shortened(listed)}"] if keys else []
+
+
+def numbered_scale(points: Sequence[tuple[Any, Text]]) -> Form | None:
+    """Return the ends of a scale whose points are whole numbers in order, with their labels.
+
+    >>> numbered_scale([(1, "1 (No)"), (2, "2")])
+    {'low': 1, 'high': 2, 'low_label': 'No'}
+    >>> numbered_scale([(1, "No"), (2, "Yes")])
+    """
+    values = [value for value, _ in points]
+    if not all(type(value) is int for value in values) or len(values) < 2:
+        return None
+    low, high = values[0], values[-1]
+    if values != list(range(low, low + len(values))) or abs(low) > LARGEST:
+        return None
+    labels = [_number_label(value, text) for value, text in points]
+    if any(label is None for label in labels) or any(labels[1:-1]):
+        return None
+    ends = {"low_label": labels[0], "high_label": labels[-1]}
+    return {"low": low, "high": high, **{key: label for key, label in ends.items() if label}}
+
+
+def _number_label(value: int, text: Text) -> Text | None:
+    """Return the words in brackets after a number, "" for the number alone, or None."""
+    if isinstance(text, Mapping):
+        labels = {tag: _number_label(value, own) for tag, own in text.items()}
+        texts = {tag: label for tag, label in labels.items() if isinstance(label, str)}
+        if len(texts) < len(labels):
+            return None
+        return texts if any(texts.values()) else ""
+    match = re.fullmatch(rf"{value}(?: \((.+)\))?", text)
+    return (match[1] or "") if match else None
 
 
 def _is_maximum(validator: Mapping[str, Any]) -> bool:
@@ -442,16 +544,6 @@ def _is_maximum(validator: Mapping[str, Any]) -> bool:
 
 def _is_on(element: Mapping[str, Any], *keys: str) -> bool:
     return any(element.get(key) is True for key in keys)
-
-
-def _plain(text: Any, *, line: bool = True) -> str:
-    """Return a text without HTML and without the values of other questions.
-
-    >>> _plain("<b>Thanks</b>,<br>{name}!")
-    'Thanks, …!'
-    """
-    words = re.sub(r"\{[^{}]{0,200}\}", "…", plain_text(str(text)).text)
-    return one_line(words) if line else words
 
 
 MAX_CONDITION = 1_000

@@ -1,0 +1,20 @@
+"""Definitions in the formats of other tools, with notes on what each format cannot express."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from survey.questionnaire.definition import Survey
+from survey.questionnaire.exports import surveyjs
+from survey.questionnaire.exports.assembly import Exported
+
+WRITERS: Mapping[str, Callable[[Survey], Exported]] = {"surveyjs": surveyjs.write}
+"""The writer of each format, by the format's name."""
+
+
+def export_questionnaire(survey: Survey, form: str) -> Exported:
+    """Return a survey in the format of another tool; raises KeyError for an unknown format."""
+    return WRITERS[form](survey)
+
+
+__all__ = ["WRITERS", "Exported", "export_questionnaire"]

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from survey.questionnaire.error_messages import refusal, shortened
 from survey.questionnaire.imports import limesurvey, surveyjs
 from survey.questionnaire.imports.assembly import Element, Imported
+from survey.questionnaire.loading import parse
 
 READERS: Mapping[str, Callable[..., Imported]] = {
     ".json": surveyjs.read,
@@ -21,6 +22,17 @@ READERS: Mapping[str, Callable[..., Imported]] = {
 
 TOOLS = "SurveyJS (.json) or LimeSurvey (.lss, .txt, .tsv)"
 """The formats, for people."""
+
+
+def is_definition(content: bytes, name: str) -> bool:
+    """Return whether a file is a definition of this project, by its ending or its keys.
+
+    Raises DefinitionError if a JSON file cannot be parsed.
+    """
+    ending = PurePath(name.lower()).suffix
+    return ending == ".toml" or (
+        ending == ".json" and not surveyjs.is_surveyjs(parse(content, name))
+    )
 
 
 def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
@@ -37,4 +49,4 @@ def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False)
         raise refusal([(shortened(name), "is nested too deeply")]) from None
 
 
-__all__ = ["READERS", "TOOLS", "Element", "Imported", "import_questionnaire"]
+__all__ = ["READERS", "TOOLS", "Element", "Imported", "import_questionnaire", "is_definition"]

@@ -62,6 +62,17 @@ END_LABELS = {"low_label": "minRateDescription", "high_label": "maxRateDescripti
 Reader = Callable[["_Reader", str, Mapping[str, Any]], None]
 
 
+def is_surveyjs(form: Mapping[str, Any]) -> bool:
+    """Return whether a JSON file is a questionnaire of SurveyJS and not a definition.
+
+    >>> is_surveyjs({"pages": [{"elements": []}]}), is_surveyjs({"pages": [{"questions": []}]})
+    (True, False)
+    """
+    return "slug" not in form and any(
+        "elements" in part for part in (form, *_objects(form.get("pages")))
+    )
+
+
 def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     """Import a questionnaire of SurveyJS; raises DefinitionError if it is none."""
     form = parse(content, name)

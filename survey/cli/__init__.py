@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MODULES: Mapping[str, tuple[str, ...]] = {
     "surveys": (
-        *("new", "import", "schema", "check", "publish", "list", "schedule", "close"),
+        *("new", "import", "convert", "schema", "check", "publish", "list", "schedule", "close"),
         *("link", "invite", "import-tablet"),
     ),
     "results": ("estimate", "export", "simulate"),

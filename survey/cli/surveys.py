@@ -46,6 +46,7 @@ from survey.questionnaire import is_test_run
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.error_messages import printable, sentence
+from survey.questionnaire.exports import WRITERS, export_questionnaire
 from survey.questionnaire.imports import import_questionnaire
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file, read_file
@@ -122,7 +123,10 @@ def new(name: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--skip-logic", is_flag=True, help="Keep questions that depend on earlier answers.")
 def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool) -> None:
-    """Import a questionnaire FILE of SurveyJS (.json) and report on each of its elements.
+    """Import a questionnaire FILE of SurveyJS or LimeSurvey and report on each of its elements.
+
+    The name of a file from SurveyJS ends in .json, that of one from LimeSurvey in .lss, .txt or
+    .tsv.
 
     The report says whether an element was kept, changed or dropped, how and why. Mistakes that
     remain are listed last.
@@ -144,6 +148,27 @@ def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool
         click.echo(printable(line))
     counts = Counter(element.outcome for element in imported.elements)
     click.echo(f"{counts['kept']} kept, {counts['changed']} changed, {counts['dropped']} dropped")
+
+
+@click.command()
+@click.argument("definition", type=PATH)
+@click.option("--to", "form", type=click.Choice(sorted(WRITERS)), required=True, help="The format.")
+@click.option(
+    "--output", type=PATH, required=True, help="Write the questionnaire to this new file."
+)
+def convert(definition: Path, form: str, output: Path) -> None:
+    """Write a DEFINITION file in the format of another tool.
+
+    The command prints a note on everything that the format cannot express.
+    """
+    exported = export_questionnaire(load_file(definition, configured_settings().caps), form)
+    if output.suffix.lower() != exported.ending:
+        raise DesignError(f"--output {output}: the file name must end in {exported.ending}")
+    with output.open("xb") as target:
+        target.write(exported.content)
+    for note in exported.notes:
+        click.echo(printable(f"note  {note}"))
+    click.echo(f"wrote {output}: {quantity(len(exported.notes), 'note')}")
 
 
 @click.command()

@@ -295,7 +295,6 @@ def test_convert_writes_the_format_of_another_tool_and_notes_what_it_lacks(run, 
     assert not (tmp_path / "small.txt").exists()
 
 
-
 def test_commands_print_the_address_of_their_readers(run, monkeypatch, tmp_path):
     monkeypatch.setenv("SURVEY_PUBLIC_URL", "https://survey.example.org/")
     monkeypatch.setenv("SURVEY_RESEARCH_URL", "https://research.example.org/")

@@ -150,6 +150,7 @@ class Routes:
             "name": "main.js",
             "accent": ACCENT[1:],
             "number": 1,
+            "form": "surveyjs",
         }
         if "sha256" in expected:
             values["sha256"] = self.picture()

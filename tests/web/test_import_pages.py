@@ -8,9 +8,13 @@ import re
 
 import pytest
 
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import load
+from survey.settings import Caps
 from tests.conftest import SMALL
 from tests.questionnaire.limesurvey_files import Item, every_format
+from tests.surveys import EVERY_TYPE
 from tests.web.researchers import sign_in, token
 
 DRAFTS = "/research/drafts"
@@ -115,3 +119,26 @@ def test_an_upload_without_a_token_or_a_file_changes_nothing(ada, store):
     assert missing.status_code == 422
     assert "Choose a file" in missing.text
     assert store.drafts() == []
+
+
+def test_a_draft_can_be_downloaded_as_definition_and_for_surveyjs(ada, store):
+    location = upload(ada, EVERY_TYPE.encode(), "s.toml").location
+    page = ada.get(f"{location}/download")
+    assert "contact: the contact has no counterpart" in page.text
+    files = [ada.get(link) for link in re.findall(r'href="([^"]+/download/\w+)"', page.text)]
+    assert [file.status_code for file in files] == [200, 200]
+    definition, surveyjs = files
+    assert freeze(load(definition.data, "s.json", Caps()), 1).questions
+    assert surveyjs.json["title"] == "Work and health"
+    assert 'filename="trial-1-surveyjs.json"' in surveyjs.headers["Content-Disposition"]
+    assert ada.get(f"{location}/download/docx").status_code == 404
+    assert ada.get(location).text.count("/download") == 1
+
+
+def test_a_draft_with_mistakes_cannot_be_downloaded(ada, store):
+    questions = [{"type": "ranking", "name": "r", "choices": ["a", "b", "c"], "title": "x" * 2_000}]
+    upload(ada, json.dumps({"title": "T", "elements": questions}).encode(), "s.json")
+    (draft,) = store.drafts()
+    page = ada.get(f"{DRAFTS}/{draft.slug}/download")
+    assert "Correct them" in page.text
+    assert ada.get(f"{DRAFTS}/{draft.slug}/download/surveyjs").status_code == 302

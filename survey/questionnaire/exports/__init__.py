@@ -11,10 +11,13 @@ from survey.questionnaire.exports.assembly import Exported
 WRITERS: Mapping[str, Callable[[Survey], Exported]] = {"surveyjs": surveyjs.write}
 """The writer of each format, by the format's name."""
 
+NAMES: Mapping[str, str] = {"surveyjs": "SurveyJS"}
+"""The tools, for people, by the name of their format."""
+
 
 def export_questionnaire(survey: Survey, form: str) -> Exported:
     """Return a survey in the format of another tool; raises KeyError for an unknown format."""
     return WRITERS[form](survey)
 
 
-__all__ = ["WRITERS", "Exported", "export_questionnaire"]
+__all__ = ["NAMES", "WRITERS", "Exported", "export_questionnaire"]

@@ -19,6 +19,7 @@ class Exported:
     content: bytes
     ending: str
     notes: tuple[str, ...]
+    media_type: str = "application/octet-stream"
 
 
 @dataclass(frozen=True)

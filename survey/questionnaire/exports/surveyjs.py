@@ -61,7 +61,8 @@ def write(survey: Survey) -> Exported:
     """Return a survey as the JSON of SurveyJS."""
     writer = _Writer(survey)
     text = json.dumps(writer.form(), indent=2, ensure_ascii=False)
-    return Exported(f"{text}\n".encode(), ".json", tuple(writer.notes))
+    media_type = "application/json; charset=utf-8"
+    return Exported(f"{text}\n".encode(), ".json", tuple(writer.notes), media_type)
 
 
 class _Writer:

@@ -9,6 +9,7 @@ import pytest
 
 from survey.errors import DefinitionError
 from survey.questionnaire.canonical import freeze
+from survey.questionnaire.error_messages import shortened
 from survey.questionnaire.imports import import_questionnaire
 from survey.questionnaire.validation import check
 from survey.settings import Caps
@@ -215,7 +216,7 @@ def test_tables_and_settings_without_a_counterpart_are_named():
     made["defaultvalues"] = [{"qid": made["questions"][0]["qid"], "defaultvalue": "Y"}]
     result = import_questionnaire(xml(made), "s.lss")
     reasons = dropped(result)
-    assert {"ipaddr", "assessments", "email_invite", "quota, 2 rows", "new_table, 1 rows"} <= set(
+    assert {"ipaddr", "assessments", "e-mails", "quota, 2 rows", "new_table, 1 rows"} <= set(
         reasons
     )
     assert "default answer" in reasons
@@ -414,3 +415,6 @@ def test_random_attributes_and_relations_are_imported_or_reported():
             except DefinitionError:
                 continue
             assert result.check(Caps()).mistakes or questions(result)
+            reported = " ".join(element.name for element in result.elements)
+            silent = [item for item in items if shortened(item.code) not in reported]
+            assert silent == [], name

@@ -49,6 +49,7 @@ from survey.questionnaire.imports.limesurvey_terms import (
     SETTING_REASONS,
     SURVEY_TEXTS,
     UNSET,
+    USUAL_VALUES,
     WORDS,
 )
 from survey.questionnaire.imports.markup import one_line, plain_text
@@ -110,10 +111,14 @@ class _Reader:
         survey_texts["thanks"] = self._text(texts.get("endtext", {}), line=False)
         self._report_losses("survey", "texts")
         self._to.texts |= {key: text for key, text in survey_texts.items() if text}
-        for key, own in texts.items():
-            if key not in IMPORTED_TEXTS and any(own.values()):
-                why = EMAIL if key.startswith("email_") else "has no counterpart"
-                self._to.drop("survey", shortened(key), SURVEY_TEXTS.get(key, why))
+        others = sorted(
+            key for key, own in texts.items() if key not in IMPORTED_TEXTS and any(own.values())
+        )
+        if emails := [shortened(key) for key in others if key.startswith("email_")]:
+            self._to.drop("survey", "e-mails", f"{EMAIL}: {', '.join(emails)}")
+        for key in others:
+            if not key.startswith("email_"):
+                self._to.drop("survey", shortened(key), SURVEY_TEXTS.get(key, "has no counterpart"))
 
     def _read_settings(self) -> None:
         """Report the settings and tables that have no counterpart."""
@@ -168,7 +173,8 @@ class _Reader:
             why = "rows and options cannot depend on earlier answers"
             self._to.drop(name, "relevance of subquestions", why)
         for key, values in question.attributes.items():
-            is_set = any(value not in UNSET for value in values.values())
+            usual = UNSET | {USUAL_VALUES.get(key, "")}
+            is_set = any(value not in usual for value in values.values())
             if is_set and key not in self._used | LAYOUT:
                 why = NO_TIME if key.startswith("time_limit") else "has no counterpart"
                 self._to.drop(name, shortened(key), REASONS.get(key, why))
@@ -310,6 +316,9 @@ class _Reader:
         """Read a table: a matrix for each column of numbers, a list for each row of ticks."""
         columns = [entry for entry in question.subquestions if entry.scale]
         rows = [entry for entry in question.subquestions if not entry.scale]
+        if not columns or not rows:
+            self._to.drop(question.code, self._kind(question), "has no rows or no columns")
+            return
         if self._attribute(question, "multiflexible_checkbox") == "1":
             for row in rows[:MAX_CELLS]:
                 text, name = (

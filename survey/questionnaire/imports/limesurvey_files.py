@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import ParseError
 
@@ -344,64 +344,86 @@ IGNORED_CLASSES = {
 """Rows that describe no question, by their class."""
 
 
-def _from_rows(rows: Iterable[Row], name: str) -> LimeSurvey:
-    settings = {row.get("name", ""): row.get("text", "") for row in _of_class(rows, "S")}
+def _from_rows(rows: Sequence[Row], name: str) -> LimeSurvey:
+    settings = {row.get("name", ""): row.get("text", "") for row in rows if row.get("class") == "S"}
     first = next((row["language"] for row in rows if row.get("language")), "en")
-    language = settings.get("language") or first
-    survey = LimeSurvey(language, settings, {}, [])
-    groups: dict[int, LimeGroup] = {}
-    n_groups: Counter[str] = Counter()
-    questions: dict[str, LimeQuestion] = {}
-    entries: dict[tuple[str, str, str, str], Entry] = {}
-    first_group = group = LimeGroup()
-    question = LimeQuestion("", "", {})
+    reader = _RowReader(LimeSurvey(settings.get("language") or first, settings, {}, []))
     for row in rows:
-        class_, code = row.get("class", ""), row.get("name", "")
-        tag, scale = row.get("language", language), row.get("type/scale", "")
-        if class_ == "SL":
-            own = survey.texts.setdefault(code.removeprefix("surveyls_"), {})
-            own.setdefault(tag, row.get("text", ""))
-        elif class_ == "G":
-            # A group is the same in all languages if its place is: there, it has no other name.
-            group = groups.setdefault(n_groups[tag], LimeGroup(relevance=row.get("relevance", "")))
-            n_groups[tag] += 1
-            group.names.setdefault(tag, code)
-            group.descriptions.setdefault(tag, row.get("text", ""))
-        elif class_ == "Q":
-            if code not in questions:
-                questions[code] = _question_of(row)
-                group.questions.append(questions[code])
-            question = questions[code]
-            _add_texts(question, row, tag)
-        elif class_ in ("SQ", "A"):
-            key = question.code, class_, scale, code
-            if key not in entries:
-                entries[key] = Entry(code, _whole(scale), relevance=row.get("relevance", ""))
-                part = question.answers if class_ == "A" else question.subquestions
-                part.append(entries[key])
-            question.has_default |= "default" in row
-            entries[key].texts.setdefault(tag, row.get("text", ""))
-        elif class_ not in ("S", "C"):  # the equations in the rows of questions contain conditions
-            survey.ignored[IGNORED_CLASSES.get(class_, f"rows of class {shortened(class_)}")] += 1
-    survey.groups = [*([first_group] if first_group.questions else []), *groups.values()]
-    if not questions:
+        reader.add(row)
+    if not reader.questions:
         raise refusal([(shortened(name), "is not a survey of LimeSurvey: it has no questions")])
-    return survey
+    return reader.survey
 
 
-def _of_class(rows: Iterable[Row], class_: str) -> Iterator[Row]:
-    return (row for row in rows if row.get("class") == class_)
+class _RowReader:
+    """Reads rows in their order: each belongs to the group or the question before it.
 
+    Rows are repeated for each language. A group is the same in two languages if its place is, a
+    question if its code is. The same code again in one language is another question.
+    """
 
-def _question_of(row: Row) -> LimeQuestion:
-    settings = {**row, "preg": row.get("validation", "")}
-    question = LimeQuestion(row.get("name", "question"), row.get("type/scale", ""), settings)
-    question.has_default = "default" in row
-    return question
+    def __init__(self, survey: LimeSurvey) -> None:
+        self.survey = survey
+        self.questions: dict[tuple[str, int], LimeQuestion] = {}
+        self._n_groups: Counter[str] = Counter()
+        self._n_questions: Counter[tuple[str, str]] = Counter()
+        self._entries: dict[tuple[int, str, str, str], Entry] = {}
+        self._group: LimeGroup | None = None
+        self._question: LimeQuestion | None = None
+
+    def add(self, row: Row) -> None:
+        """Add a row by its class."""
+        class_, tag = row.get("class", ""), row.get("language", self.survey.language)
+        if class_ == "SL":
+            texts = self.survey.texts.setdefault(row.get("name", "").removeprefix("surveyls_"), {})
+            texts.setdefault(tag, row.get("text", ""))
+        elif class_ == "G":
+            self._add_group(row, tag)
+        elif class_ == "Q":
+            self._add_question(row, tag)
+        elif class_ in ("SQ", "A") and self._question:
+            self._add_entry(self._question, row, tag)
+        elif class_ not in ("S", "C"):  # the equations in the rows of questions contain conditions
+            self.survey.ignored[IGNORED_CLASSES.get(class_, f"class {shortened(class_)}")] += 1
+
+    def _add_group(self, row: Row, tag: str) -> None:
+        place = self._n_groups[tag]
+        self._n_groups[tag] += 1
+        if place == len(self.survey.groups):
+            self.survey.groups.append(LimeGroup(relevance=row.get("relevance", "")))
+        self._group = self.survey.groups[place]
+        self._group.names.setdefault(tag, row.get("name", ""))
+        self._group.descriptions.setdefault(tag, row.get("text", ""))
+
+    def _add_question(self, row: Row, tag: str) -> None:
+        code = row.get("name", "question")
+        self._n_questions[tag, code] += 1
+        key = code, self._n_questions[tag, code]
+        if key not in self.questions:
+            if self._group is None:
+                self._add_group({}, tag)
+            settings = {**row, "preg": row.get("validation", "")}
+            question = LimeQuestion(code, row.get("type/scale", ""), settings)
+            self.questions[key] = question
+            (self._group or self.survey.groups[-1]).questions.append(question)
+        self._question = self.questions[key]
+        _add_texts(self._question, row, tag)
+
+    def _add_entry(self, question: LimeQuestion, row: Row, tag: str) -> None:
+        """Add a subquestion or an answer."""
+        class_, code, scale = row["class"], row.get("name", ""), row.get("type/scale", "")
+        key = id(question), class_, scale, code
+        if key not in self._entries:
+            self._entries[key] = Entry(code, _whole(scale), relevance=row.get("relevance", ""))
+            part = question.answers if class_ == "A" else question.subquestions
+            part.append(self._entries[key])
+        question.has_default |= "default" in row
+        self._entries[key].texts.setdefault(tag, row.get("text", ""))
 
 
 def _add_texts(question: LimeQuestion, row: Row, tag: str) -> None:
     """Add the texts and attributes of a question in one language."""
+    question.has_default |= "default" in row
     question.texts.setdefault(tag, row.get("text", ""))
     question.help.setdefault(tag, row.get("help", ""))
     for column, value in row.items():

@@ -89,6 +89,7 @@ REASONS: Mapping[str, str] = {
         ("equals_num_value", "min_num_value", "max_num_value"), "sums of answers are not checked"
     ),
     "other_comment_mandatory": FREE_TEXT,
+    "assessment_value": "answers are not marked",
     "prefix": "only a unit after the number is shown",
 }
 """Why these attributes are not imported; all that begin with `time_limit` have one reason."""
@@ -138,6 +139,9 @@ LAYOUT = frozenset(
 
 UNSET = frozenset(("", "0", "N", "no", "none", "normal", "default", "inherit", "I", "-1"))
 """Values of attributes and settings that change nothing."""
+
+USUAL_VALUES: Mapping[str, str] = {"assessment_value": "1", "time_limit_action": "1"}
+"""Values that LimeSurvey writes for these attributes although they change nothing alone."""
 
 IGNORED_REASONS: Mapping[str, str] = {
     "assessments": "answers are not marked",

@@ -316,6 +316,18 @@ def test_a_hostile_file_is_refused_quickly():
         assert time.process_time() - start < 3, name
 
 
+def test_a_file_with_too_many_questions_or_options_is_read_in_time():
+    head = b"class\ttype/scale\tname\ttext\nQ\tY\tfirst\tFine?\n"
+    start = time.process_time()
+    many = head + b"".join(b"Q\tY\tq%d\tWhat?\n" % i for i in range(40_000))
+    with pytest.raises(DefinitionError, match="more than 1,000 questions"):
+        import_questionnaire(many, "s.txt")
+    options = head + b"Q\tL\tjob\tWhat?\n" + b"".join(b"A\t0\t%d\tx\n" % i for i in range(40_000))
+    result = import_questionnaire(options, "s.txt")
+    assert "40,000 options" in outcomes(result)["job", "dropped", "list, radio"]
+    assert time.process_time() - start < 5
+
+
 def test_long_texts_full_of_markup_are_read_in_time():
     for text in ("<a " * 120_000, "{x" * 300_000, "&lt;" * 90_000, "<script>" * 60_000):
         item = Item("q", "Y", "Fine?", help=text)

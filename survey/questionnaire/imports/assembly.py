@@ -27,6 +27,12 @@ Text = str | dict[str, str]
 
 Form = dict[str, Any]
 
+MAX_IMPORTED = 1_000
+"""Maximum number of questions of a file, and of options or rows of a question.
+
+It is above what can be published, so that a draft can show what is too much.
+"""
+
 REQUIRED = "no question can be required: everybody may decline to answer"
 UNBOUNDED = "has no lowest and highest value, which a device needs to randomize it"
 
@@ -80,8 +86,18 @@ class Assembly:
         self.settings: Form = {}
         self.elements: list[Element] = []
         self.pages: list[tuple[Text, list[Form]]] = []
+        self._ids: set[str] = set()
         self._answers: dict[str, tuple[Form, dict[str, Any]]] = {}
         self._conditions: dict[str, tuple[str, Condition]] = {}
+
+    def drop_if_too_long(self, name: str, kind: str, *numbers: int) -> bool:
+        """Report and return whether a question has too many options or rows."""
+        if max(numbers) <= MAX_IMPORTED:
+            return False
+        self.drop(
+            name, kind, f"has {max(numbers):,} options; at most {MAX_IMPORTED:,} are imported"
+        )
+        return True
 
     def keep(self, name: str, kind: str) -> None:
         """Report an element that arrives unchanged."""
@@ -117,9 +133,11 @@ class Assembly:
         `name` is its name in the file, `values` are the values of its options in the file, by the
         options' ids.
         """
-        existing = {other["id"] for _, questions in self.pages for other in questions}
         base = identifier(name) or "question"
-        added = {"id": free_identifier(base, existing), **question}
+        added = {"id": free_identifier(base, self._ids), **question}
+        self._ids.add(added["id"])
+        if len(self._ids) > MAX_IMPORTED:
+            raise refusal([("", f"the file has more than {MAX_IMPORTED:,} questions")])
         self.pages[-1][1].append(added)
         self._answers[name] = added, dict(values or {})
         if condition is not None:

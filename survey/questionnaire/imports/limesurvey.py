@@ -140,19 +140,23 @@ class _Reader:
     def _read_question(self, question: LimeQuestion, group_relevance: str) -> None:
         name, kind = question.code, self._kind(question)
         self._losses, self._used = set(), set()
-        reader = _READERS.get(question.type)
-        if question.attributes.get("hidden") and self._attribute(question, "hidden") == "1":
-            self._to.drop(name, kind, "is hidden: respondents do not see it")
-        elif question.type in DROPPED:
-            self._to.drop(name, kind, DROPPED[question.type])
-        elif reader is None:
-            self._to.drop(name, kind, "is of a type that has no counterpart")
-        else:
-            self._condition, why = self._conditions.of(question, group_relevance)
+        sizes = len(question.subquestions), len(question.answers)
+        if why := self._why_not(question):
+            self._to.drop(name, kind, why)
+        elif not self._to.drop_if_too_long(name, kind, *sizes):
+            self._condition, why_no_condition = self._conditions.of(question, group_relevance)
             n_before = len(self._to.elements)
-            reader(self, question)
+            _READERS[question.type](self, question)
             if any(element.outcome != "dropped" for element in self._to.elements[n_before:]):
-                self._report_rest(question, why)
+                self._report_rest(question, why_no_condition)
+
+    def _why_not(self, question: LimeQuestion) -> str:
+        """Return why a question cannot be imported, or ""."""
+        if self._attribute(question, "hidden") == "1":
+            return "is hidden: respondents do not see it"
+        if question.type in _READERS:
+            return ""
+        return DROPPED.get(question.type, "is of a type that has no counterpart")
 
     def _kind(self, question: LimeQuestion) -> str:
         return KINDS.get(question.type, f"type {shortened(question.type)}")

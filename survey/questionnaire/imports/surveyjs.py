@@ -207,6 +207,8 @@ class _Reader:
             key: text for key, own in END_LABELS.items() if (text := self._text(element.get(own)))
         }
         if isinstance(values, list) and values:
+            if self._to.drop_if_too_long(name, "rating", len(values)):
+                return
             self._add_points(name, element, [self._choice(value) for value in values], ends)
             return
         numbers = [low, n, step, element.get("rateMax", 0)]
@@ -239,6 +241,8 @@ class _Reader:
     def _matrix(self, name: str, element: Mapping[str, Any]) -> None:
         rows = [self._choice(row) for row in _list(element.get("rows"))]
         columns = [self._choice(column) for column in _list(element.get("columns"))]
+        if self._to.drop_if_too_long(name, "matrix", len(rows), len(columns)):
+            return
         if not rows or len(columns) < 2:
             self._to.drop(name, "matrix", "has no rows, or fewer than two columns")
             return
@@ -281,6 +285,8 @@ class _Reader:
             if element.get(key):
                 self._to.drop(name, kind, "its options come from elsewhere")
                 return
+        if self._to.drop_if_too_long(name, kind, len(_list(element.get("choices")))):
+            return
         choices, changes = self._listed(element, none_is_usual=none_is_usual)
         special, special_values = self._special(element, choices, none_is_usual=none_is_usual)
         choices = [choice for choice in choices if choice[0] != NOT_APPLICABLE_ID]

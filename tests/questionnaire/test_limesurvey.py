@@ -142,6 +142,11 @@ def test_all_formats_of_one_survey_give_the_same_definition_in_all_languages():
         for name, content in every_format(MIXED, ["en", "de"]).items()
     ]
     assert definitions[0] == definitions[1] == definitions[2]
+    disordered = {name: rows[::-1] for name, rows in tables(MIXED, is_old=False).items()}
+    ordered = import_questionnaire(xml(tables(MIXED, is_old=False)), "s.lss")
+    assert import_questionnaire(xml(disordered), "s.lss").definition(Caps()) == ordered.definition(
+        Caps()
+    )
     definition = definitions[0]
     assert definition["title"] == {"en": "Work", "de": "Arbeit"}
     assert definition["introduction"] == {"en": "Hello & welcome", "de": "Hallo"}
@@ -259,6 +264,16 @@ def test_rows_of_old_conditions_become_a_condition():
     assert then["ask_if"] == {"question": "job", "options": ["a1", "a2"]}
 
 
+def test_an_old_name_of_an_option_is_found_by_the_id_of_its_question():
+    for code in ("SQ002", "2"):
+        job = Item("job", "M", parts=(("1", "Pay"), (code, "Hours")))
+        made = tables({"Group": [job, Item("then", "Y")]}, is_old=True)
+        qid = made["questions"][0]["qid"]
+        made["questions"][1]["relevance"] = f'((1X10X{qid}{code}.NAOK == "Y"))'
+        first, then = questions(import_questionnaire(xml(made), "s.lss", skip_logic=True))
+        assert then["ask_if"]["options"] == [first["options"][1]["id"]], code
+
+
 def test_a_condition_without_a_counterpart_is_dropped_and_everybody_is_asked():
     equations = [
         'job == "A1" and q2 == "A1"',
@@ -290,28 +305,32 @@ LAUGHS = (
     + b"]><document><questions>&e11;</questions></document>"
 )
 HOSTILE = {
-    "laughs.lss": LAUGHS,
-    "file.lss": b'<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/passwd">]><document>&e;</document>',
-    "dtd.lss": b'<!DOCTYPE d SYSTEM "http://127.0.0.1:9/x.dtd"><document/>',
-    "rows.lss": rows_of(160_000),
-    "million.lss": rows_of(1_000_000),
-    "deep.lss": b"<a>" * 200_000,
-    "encoding.lss": b'<?xml version="1.0" encoding="nothing"?><document/>',
-    "empty.lss": b"",
-    "other.lss": b"<document><rows/></document>",
-    "tags.lss": b"<document><questions><rows><row><question>" + b"&lt;a" * 190_000,
-    "empty.txt": b"",
-    "other.txt": b"a\tb\nc\td",
-    "latin.txt": b"class\t\xff",
-    "rows.txt": b"class\ttype/scale\tname\ttext\n" + b"Q\n" * 400_000,
-    "quote.txt": b'class\ttype/scale\tname\ttext\n"' + b"x" * 900_000,
+    "laughs.lss": (LAUGHS, "document type"),
+    "file.lss": (
+        b'<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/passwd">]><document>&e;</document>',
+        "document type",
+    ),
+    "dtd.lss": (b'<!DOCTYPE d SYSTEM "http://127.0.0.1:9/x.dtd"><document/>', "document type"),
+    "rows.lss": (rows_of(140_000), "more than 50,000 rows"),
+    "million.lss": (rows_of(1_000_000), "larger than"),
+    "deep.lss": (b"<a>" * 200_000, "nested too deeply"),
+    "cells.lss": (b"<a>" + b"<a/>" * 240_000, "cannot be parsed"),
+    "encoding.lss": (b'<?xml version="1.0" encoding="nothing"?><document/>', "cannot be parsed"),
+    "empty.lss": (b"", "cannot be parsed"),
+    "other.lss": (b"<document><rows/></document>", "no questions"),
+    "tags.lss": (b"<document><questions><rows><row>" + b"&lt;a" * 190_000, "cannot be parsed"),
+    "empty.txt": (b"", "first row"),
+    "other.txt": (b"a\tb\nc\td", "first row"),
+    "latin.txt": (b"class\t\xff", "not UTF-8"),
+    "rows.txt": (b"class\ttype/scale\tname\ttext\n" + b"Q\n" * 400_000, "more than 50,000 rows"),
+    "quote.txt": (b'class\ttype/scale\tname\ttext\n"' + b"x" * 900_000, "cannot be parsed"),
 }
 
 
-def test_a_hostile_file_is_refused_quickly():
-    for name, content in HOSTILE.items():
+def test_a_hostile_file_is_refused_quickly_with_its_reason():
+    for name, (content, words) in HOSTILE.items():
         start = time.process_time()
-        with pytest.raises(DefinitionError):
+        with pytest.raises(DefinitionError, match=words):
             import_questionnaire(content, name)
         assert time.process_time() - start < 3, name
 

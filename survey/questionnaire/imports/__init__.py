@@ -6,7 +6,8 @@ with their reason, and nothing is lost without a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from survey.questionnaire.error_messages import refusal, shortened
@@ -14,14 +15,21 @@ from survey.questionnaire.imports import limesurvey, surveyjs
 from survey.questionnaire.imports.assembly import Element, Imported
 from survey.questionnaire.loading import parse
 
-READERS: Mapping[str, Callable[..., Imported]] = {
-    ".json": surveyjs.read,
-    **dict.fromkeys((".lss", ".txt", ".tsv"), limesurvey.read),
-}
-"""The reader of each format, by the ending of the file's name."""
 
-TOOLS = "SurveyJS (.json) or LimeSurvey (.lss, .txt, .tsv)"
-"""The formats, for people."""
+@dataclass(frozen=True)
+class Tool:
+    """A survey tool: the endings of its files' names, and their reader."""
+
+    name: str
+    endings: tuple[str, ...]
+    read: Callable[..., Imported]
+
+
+TOOLS = (
+    Tool("SurveyJS", (".json",), surveyjs.read),
+    Tool("LimeSurvey", (".lss", ".txt", ".tsv"), limesurvey.read),
+)
+"""The tools whose questionnaires can be imported."""
 
 
 def is_definition(content: bytes, name: str) -> bool:
@@ -40,13 +48,15 @@ def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False)
 
     Raises DefinitionError if the file is not a questionnaire.
     """
-    reader = READERS.get(PurePath(name.lower()).suffix)
-    if reader is None:
-        raise refusal([(shortened(name), f"is not a questionnaire of {TOOLS}")])
+    ending = PurePath(name.lower()).suffix
+    tool = next((tool for tool in TOOLS if ending in tool.endings), None)
+    if tool is None:
+        listed = " or ".join(f"{tool.name} ({', '.join(tool.endings)})" for tool in TOOLS)
+        raise refusal([(shortened(name), f"is not a questionnaire of {listed}")])
     try:
-        return reader(content, name, skip_logic=skip_logic)
+        return tool.read(content, name, skip_logic=skip_logic)
     except RecursionError:
         raise refusal([(shortened(name), "is nested too deeply")]) from None
 
 
-__all__ = ["READERS", "TOOLS", "Element", "Imported", "import_questionnaire", "is_definition"]
+__all__ = ["TOOLS", "Element", "Imported", "Tool", "import_questionnaire", "is_definition"]

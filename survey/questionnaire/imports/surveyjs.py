@@ -6,44 +6,36 @@ Source of the format: https://surveyjs.io/form-library/documentation/api-referen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
 from survey.questionnaire.error_messages import refusal, shortened
 from survey.questionnaire.imports.assembly import (
-    REQUIRED,
     UNBOUNDED,
     Assembly,
-    Condition,
     Form,
     Imported,
     Text,
-    comparison,
     language_tag,
     listed_options,
     matrix_forms,
 )
 from survey.questionnaire.imports.markup import one_line, plain_text
+from survey.questionnaire.imports.surveyjs_conditions import condition_of
+from survey.questionnaire.imports.surveyjs_terms import (
+    DROPPED,
+    END_LABELS,
+    IMPORTED,
+    LAYOUT,
+    QUESTION_KEYS,
+    SURVEY_KEYS,
+)
 from survey.questionnaire.kinds.base import LARGEST, NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.kinds.scale import point_id
 from survey.questionnaire.loading import parse
 
 CONTENTS = ("pages", "elements", "questions")
-
-DROPPED: Mapping[str, str] = {
-    "comment": "free text cannot be randomized",
-    "multipletext": "free text cannot be randomized",
-    "file": "files cannot be randomized",
-    "signaturepad": "signatures cannot be randomized",
-    "html": "is no question",
-    "image": "is no question",
-    "expression": "calculated values would need the true answers",
-    "matrixdropdown": "a table of cells has no counterpart; use a matrix of scales",
-    "matrixdynamic": "rows that people add have no counterpart",
-    "paneldynamic": "panels that people add have no counterpart",
-}
-"""Why elements of these types cannot be imported."""
 
 DEFAULT_LOCALE = "en"
 """The language of texts under "default", unless they are the only ones in the own language."""
@@ -57,7 +49,6 @@ MOST_POINTS = 100
 ONE_QUESTION_MODES = ("questionPerPage", "questionOnPage")
 """The names for one question at a time, the second one before version 2."""
 
-END_LABELS = {"low_label": "minRateDescription", "high_label": "maxRateDescription"}
 
 Reader = Callable[["_Reader", str, Mapping[str, Any]], None]
 
@@ -103,7 +94,7 @@ class _Reader:
         if form.get("questionsOnPageMode") in ONE_QUESTION_MODES:
             self._to.settings["layout"] = "questions"
         self._report_losses("survey")
-        self._report_keys("survey", form, _SURVEY_KEYS)
+        self._report_keys("survey", form, SURVEY_KEYS)
         pages = _objects(form.get("pages"))
         for page in pages or [form]:
             self._to.add_page(self._text(page.get("title")) if pages else "")
@@ -126,7 +117,7 @@ class _Reader:
         for key in dropped:
             if self._text(holder.get(key)):
                 self._to.drop(name, key, "only questions and pages have texts; pages have a title")
-        self._report_keys(name, holder, _QUESTION_KEYS)
+        self._report_keys(name, holder, QUESTION_KEYS)
 
     def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
         own = _conditions_of(holder)
@@ -350,7 +341,7 @@ class _Reader:
         texts = {"text": self._text(element.get("title"), line=False) or name}
         if help_text := self._text(element.get("description"), line=False):
             texts["help"] = help_text
-        condition, why = _condition(element["conditions"])
+        condition, why = condition_of(element["conditions"])
         self._to.add(
             name,
             kind,
@@ -361,7 +352,7 @@ class _Reader:
         )
         if why:
             self._to.drop(name, "condition", f"{why}; everybody is asked this")
-        self._report_keys(name, element, _QUESTION_KEYS)
+        self._report_keys(name, element, QUESTION_KEYS)
 
     def _report_keys(
         self, name: str, holder: Mapping[str, Any], reasons: Mapping[str, str]
@@ -420,79 +411,6 @@ _READERS: Mapping[str, Reader] = {
     "matrix": _Reader._matrix,
     "text": _Reader._entry,
 }
-
-IMPORTED = frozenset(
-    (
-        *("name", "type", "title", "description", "locale", "pages", "elements", "questions"),
-        *(
-            "completedHtml",
-            "questionsOnPageMode",
-            "visibleIf",
-            "conditions",
-            "choices",
-            "choicesOrder",
-        ),
-        *("labelTrue", "labelFalse", "valueTrue", "valueFalse", "maxSelectedChoices"),
-        *("multiSelect", "noneText", "refuseText", "dontKnowText", "otherText", "showOtherItem"),
-        *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
-        *("rateValues", "rateMin", "rateMax", "rateStep", "rateCount", *END_LABELS.values()),
-        *("rows", "columns", "inputType", "min", "max", "step"),
-    )
-)
-"""Properties that arrive with their element."""
-
-LAYOUT = frozenset(
-    (
-        *("colCount", "width", "minWidth", "maxWidth", "startWithNewLine", "titleLocation"),
-        *("state", "descriptionLocation", "indent", "placeholder", "cellHideMode", "imageHeight"),
-        *("imageWidth", "imageFit", "logoFit", "logoHeight", "logoPosition", "logoWidth"),
-        *("showProgressBar", "progressBarLocation", "progressBarType", "showQuestionNumbers"),
-        *("widthMode", "headerView", "showNavigationButtons"),
-        *("showPrevButton", "completeText", "pageNextText", "pagePrevText", "startSurveyText"),
-        *("displayMode", "rateType", "itemSize", "rateDisplayMode", "rateColorMode"),
-        *("scaleColorMode", "renderAs", "alternateRows", "displayRateDescriptionsAsExtremeItems"),
-        *("hideNumber", "showLabel", "separateSpecialChoices", "themeVariables", "swapOrder"),
-        *("questionTitleLocation", "questionErrorLocation", "questionDescriptionLocation"),
-        *("fitToContainer", "showCompletedPage", "checkErrorsMode", "clearInvisibleValues"),
-        *(
-            "textUpdateMode",
-            "maxTextLength",
-            "otherPlaceholder",
-            "otherErrorText",
-            "focusFirstQuestionAutomatic",
-        ),
-    )
-)
-"""Properties that only affect the look or the handling of the page."""
-
-_QUESTION_KEYS: Mapping[str, str] = {
-    "isRequired": REQUIRED,
-    "requiredIf": REQUIRED,
-    "enableIf": "questions can only be asked or skipped",
-    "defaultValue": "an answer that is given in advance would be reported",
-    "correctAnswer": "answers are not marked",
-    "showCommentArea": "free text cannot be randomized",
-    "hasComment": "free text cannot be randomized",
-    "validators": "only ranges and numbers of ticks are checked",
-    "isAllRowRequired": REQUIRED,
-    "eachRowRequired": REQUIRED,
-    "readOnly": "questions can only be asked or skipped",
-    "showSelectAllItem": "nobody can tick everything at once",
-    "hasSelectAll": "nobody can tick everything at once",
-    "minSelectedChoices": "a minimum of ticks cannot be required",
-}
-"""Why these properties of questions are not imported."""
-
-_SURVEY_KEYS: Mapping[str, str] = {
-    "calculatedValues": "calculated values would need the true answers",
-    "triggers": "actions would need the true answers",
-    "completedHtmlOnCondition": "a text that depends on answers would reveal them",
-    "navigateToUrl": "the page stays open after sending",
-    "logo": "upload the logo for the team",
-    "timeLimit": "time is not measured, because it can reveal answers",
-    "maxTimeToFinish": "time is not measured, because it can reveal answers",
-}
-"""Why these properties of a survey are not imported."""
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
@@ -561,36 +479,3 @@ def _is_maximum(validator: Mapping[str, Any]) -> bool:
 
 def _is_on(element: Mapping[str, Any], *keys: str) -> bool:
     return any(element.get(key) is True for key in keys)
-
-
-MAX_CONDITION = 1_000
-"""Maximum length of a condition: reading it takes time that grows with the square of its length."""
-
-PART = re.compile(
-    r"""\{([^{}]+)\}\s*(==|=|equal|contains|anyof|<=|>=|<>|!=|<|>)\s*
-    (\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s]+)""",
-    re.VERBOSE,
-)
-VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""")
-
-
-def _condition(expressions: Sequence[str]) -> tuple[Condition | None, str]:
-    """Return the condition that expressions mean, and why they have no counterpart, or ""."""
-    if not expressions:
-        return None, ""
-    if len(expressions) > 1:
-        return None, "depends on several conditions"
-    if len(expressions[0]) > MAX_CONDITION:
-        return None, "depends on more than the answer to one question"
-    parts = [PART.fullmatch(part.strip()) for part in re.split(r"\s+or\s+|\|\|", expressions[0])]
-    matches = [part for part in parts if part]
-    if len(matches) < len(parts) or len({match[1].strip() for match in matches}) > 1:
-        return None, "depends on more than the answer to one question"
-    tests = [comparison(match[2], list(_values(match[3]))) for match in matches]
-    source = matches[0][1].strip()
-    return Condition(source, lambda answer: any(test(answer) for test in tests)), ""
-
-
-def _values(text: str) -> Iterator[str]:
-    for single, double, bare in VALUE.findall(text):
-        yield single or double or bare

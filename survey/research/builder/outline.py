@@ -19,7 +19,7 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent, is_blank
 from survey.questionnaire.drafts.draft import slug as slug_of
 from survey.questionnaire.drafts.edits import PageSheet
-from survey.questionnaire.imports import import_questionnaire, is_definition
+from survey.questionnaire.imports import TOOLS, import_questionnaire, is_definition
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion
 from survey.questionnaire.loading import MAX_FILE_BYTES, parse, source_of
 from survey.questionnaire.validation import check
@@ -137,7 +137,12 @@ class _OutlinePages(DraftPages):
         upload = upload or DraftFileForm(formdata=None)
         templates = {name: template(name) for name in TEMPLATES}
         return render_template(
-            "research/builder/new.html", form=form, upload=upload, templates=templates, **more
+            "research/builder/new.html",
+            form=form,
+            upload=upload,
+            templates=templates,
+            tools=TOOLS,
+            **more,
         )
 
     def from_file(self) -> Any:

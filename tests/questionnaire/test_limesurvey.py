@@ -155,6 +155,30 @@ def test_all_formats_of_one_survey_give_the_same_definition_in_all_languages():
     assert definition["pages"][0]["questions"][0]["text"] == {"en": "Work?", "de": "Arbeit?"}
 
 
+def test_a_variant_of_a_language_arrives_under_its_tag_and_a_second_one_is_named():
+    made = tables({"Group": [Item("q", "Y", "Arbeiten Sie?")]}, is_old=False)
+    made["surveys"][0]["language"] = "de-informal"
+    for table in ("group_l10ns", "question_l10ns"):
+        rows = made[table]
+        made[table] = [
+            {**row, "language": tag, **({"question": tag} if tag != "de-informal" else {})}
+            for row in rows
+            for tag in ("de-informal", "de", "nl-informal", "x1")
+        ]
+    result = import_questionnaire(xml(made), "s.lss")
+    definition = result.definition(Caps())
+    assert definition["language"] == "de"
+    (question,) = questions(result)
+    assert question["text"] == {"de": "Arbeiten Sie?", "nl": "nl-informal"}
+    languages = {e.name: e.outcome for e in result.elements if e.kind == "language"}
+    assert languages == {
+        "de-informal": "changed",
+        "nl-informal": "changed",
+        "de": "dropped",
+        "x1": "dropped",
+    }
+
+
 def test_an_element_that_cannot_be_randomized_is_dropped_with_its_reason():
     cases = {
         "free text": [Item("x", type_) for type_ in ("S", "T", "U", "Q", ";")],

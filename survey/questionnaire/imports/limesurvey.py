@@ -64,7 +64,7 @@ Reader = Callable[["_Reader", LimeQuestion], None]
 def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     """Import a survey of LimeSurvey; raises DefinitionError if the file contains none."""
     survey = parse_file(content, name)
-    language = language_tag(survey.language) or "en"
+    language = _base_tag(survey.language) or "en"
     return _Reader(survey, Assembly(language, skip_logic=skip_logic)).read()
 
 
@@ -81,7 +81,8 @@ class _Reader:
         self._losses: set[str] = set()
         self._used: set[str] = set()
         self._condition: Condition | None = None
-        self._unknown_languages: set[str] = set()
+        self._tags = {survey.language: assembly.language}
+        """The language tags by the names of languages in the file."""
 
     def read(self) -> Imported:
         self._read_texts()
@@ -97,8 +98,11 @@ class _Reader:
                 self._to.drop(name, "randomization_group", REASONS["randomization_group"])
             for question in group.questions:
                 self._read_question(question, group.relevance)
-        for tag in sorted(self._unknown_languages):
-            self._to.drop(tag, "language", "is no language tag")
+        for name, tag in self._tags.items():
+            if not tag:
+                self._to.drop(name, "language", "is no language tag, or that of another language")
+            elif tag != language_tag(name):
+                self._to.change(name, "language", f"arrives as {tag}")
         return self._to.finish()
 
     def _read_texts(self) -> None:
@@ -482,13 +486,17 @@ class _Reader:
         texts = {tag: self._clean(text, line) for tag, text in localized.items() if text}
         own = texts.pop(self._survey.language, "") or texts.pop("", "")
         own = own or next((text for text in texts.values() if text), "")
-        self._unknown_languages |= {tag for tag in texts if tag and not language_tag(tag)}
-        tagged = {language_tag(tag): text for tag, text in texts.items() if text}
+        tagged = {self._tag(tag): text for tag, text in texts.items() if text}
         tagged.pop("", None)
-        in_languages = {self._to.language: own} | {
-            tag: text for tag, text in tagged.items() if tag != self._to.language
-        }
+        in_languages = {self._to.language: own} | tagged
         return in_languages if own and len(in_languages) > 1 else own
+
+    def _tag(self, name: str) -> str:
+        """Return the tag of a language of the file; "" if it is none or another one has it."""
+        if name not in self._tags:
+            tag = _base_tag(name)
+            self._tags[name] = "" if tag in self._tags.values() else tag
+        return self._tags[name]
 
     def _clean(self, markup: str, line: bool) -> str:
         text, losses = plain_text(markup)
@@ -524,6 +532,16 @@ _READERS: Mapping[str, Reader] = {
     ":": _Reader._number_array,
     "X": _Reader._display,
 }
+
+
+def _base_tag(name: str) -> str:
+    """Return the tag of a language of LimeSurvey, which has variants that are no regions.
+
+    >>> _base_tag("de-informal"), _base_tag("zh-Hant-HK"), _base_tag("?")
+    ('de', 'zh-Hant-HK', '')
+    """
+    return language_tag(name) or language_tag(name.partition("-")[0])
+
 
 MAX_POINTS = 100
 """Maximum number of points of a scale."""

@@ -82,6 +82,9 @@ def test_surveyjs_offers_the_options_scales_and_bounds_of_the_definition(blank):
     assert page.locator("input[type=number]").first.get_attribute("max") == "80"
     assert page.locator("input[type=date]").get_attribute("min") == "1998-03-02"
     assert page.locator("[role=radio], input[type=radio]").count() == 5
+    rendered(page, json.loads(export_questionnaire(surveys["MORE"], "surveyjs").content))
+    n_points = "name => model.getQuestionByName(name).visibleRateValues.length"
+    assert page.evaluate(n_points, "steps") == 31
 
 
 def test_surveyjs_asks_a_question_only_after_the_answers_of_its_condition(blank):

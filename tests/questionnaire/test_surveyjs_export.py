@@ -58,6 +58,13 @@ text = "Leer?"
 options = [{id = "low", label = "Wenig"}, {id = "mid", label = "2"}, {id = "high", label = "Viel"}]
 ask_if = {question = "tools", options = ["none_of_these"]}
 [[pages.questions]]
+id = "steps"
+type = "scale"
+text = "Wie viele?"
+low = 0
+high = 30
+high_label = {de = "sehr viele", en = "very many"}
+[[pages.questions]]
 id = "mood"
 type = "matrix"
 text = {de = "Wie?", en = "How?"}

@@ -31,6 +31,9 @@ DEFAULT_LOCALE = "en"
 REFUSED, NONE = "refused", "none"
 """The answers of the options "Prefer not to say" and "None of these" in SurveyJS."""
 
+MAX_NUMBERED = 20
+"""SurveyJS shows no more points of a rating with two ends, but any number of listed points."""
+
 RANDOMIZATION = "SurveyJS sends true answers: the randomization is not exported"
 
 SURVEY_NOTES: Mapping[str, str] = {
@@ -196,6 +199,8 @@ class _Writer:
         low, high = _ends(question.first)
         if low is None:
             return {**form, "rateValues": points}
+        if len(points) > MAX_NUMBERED:
+            return {**form, "rateValues": points, "displayMode": "dropdown"}
         labels = {
             "minRateDescription": self._each(question, lambda v: getattr(v, "low_label", "") or ""),
             "maxRateDescription": self._each(

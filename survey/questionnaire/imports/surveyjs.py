@@ -224,8 +224,12 @@ class _Reader:
         points: Sequence[tuple[Any, Text]],
         ends: Mapping[str, Text],
     ) -> None:
-        """Add a scale whose points are written out, which has no labels of its ends."""
+        """Add a scale whose points are listed: as two ends if they are numbers in a row."""
         options, values = listed_options(points)
+        if numbers := numbered_scale(points):
+            by_id = {point_id(value): value for value, _ in points}
+            self._add(name, element, {"type": "scale", **numbers, **ends}, by_id)
+            return
         changes = ["the descriptions of its ends are left out"] if ends else []
         self._add(name, element, {"type": "scale", "options": options}, values, changes)
 

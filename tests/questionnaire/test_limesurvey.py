@@ -245,9 +245,7 @@ def test_tables_and_settings_without_a_counterpart_are_named():
     made["defaultvalues"] = [{"qid": made["questions"][0]["qid"], "defaultvalue": "Y"}]
     result = import_questionnaire(xml(made), "s.lss")
     reasons = dropped(result)
-    assert {"ipaddr", "assessments", "e-mails", "quota, 2 rows", "new_table, 1 rows"} <= set(
-        reasons
-    )
+    assert {"ipaddr", "assessments", "emails", "quota, 2 rows", "new_table, 1 rows"} <= set(reasons)
     assert "default answer" in reasons
     assert "admin, format" in reasons["settings"]
 

@@ -170,6 +170,7 @@ def test_the_notes_name_what_has_no_counterpart():
         ("JOINT", "together"),
         ("SAMPLED", "questions_per_person"),
         ("PIPED", "missing answer to job"),
+        ("PIPED", "words in braces"),
         ("DATES", "“Does not apply”"),
         ("WORKPLACE", "helpline"),
     ):

@@ -319,6 +319,8 @@ class _Writer:
                 listed = ", ".join(dict.fromkeys(sources))
                 note = f"the words for a missing answer to {listed} have no counterpart"
                 self._note(question, note)
+            if any(_has_braces(text) for text in texts.values()):
+                self._note(question, "SurveyJS can read words in braces as the name of an answer")
             texts = {tag: _piped(text) for tag, text in texts.items()}
         own = next(iter(texts.values()))
         if all(text == own for text in texts.values()):
@@ -339,6 +341,16 @@ def _piped(text: str) -> str:
         return text
     parts = parse_piped(text)
     return "".join(part if isinstance(part, str) else f"{{{part.question}}}" for part in parts)
+
+
+def _has_braces(text: str) -> bool:
+    """Return whether a text has braces that are no placeholder.
+
+    >>> _has_braces("At {job|your work} {{now}}?"), _has_braces("At {job|your work}?")
+    (True, False)
+    """
+    parts = parse_piped(text) if is_piped(text) else [text]
+    return any("{" in part for part in parts if isinstance(part, str))
 
 
 def _ends(question: BaseQuestion) -> tuple[int | None, int | None]:

@@ -119,7 +119,7 @@ class _Reader:
             key for key, own in texts.items() if key not in IMPORTED_TEXTS and any(own.values())
         )
         if emails := [shortened(key) for key in others if key.startswith("email_")]:
-            self._to.drop("survey", "e-mails", f"{EMAIL}: {', '.join(emails)}")
+            self._to.drop("survey", "emails", f"{EMAIL}: {', '.join(emails)}")
         for key in others:
             if not key.startswith("email_"):
                 self._to.drop("survey", shortened(key), SURVEY_TEXTS.get(key, "has no counterpart"))

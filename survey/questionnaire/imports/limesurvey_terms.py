@@ -161,9 +161,9 @@ SURVEY_TEXTS: Mapping[str, str] = {
     "policy_error": "write it into the consent",
     "legal_notice": "write it into the contact or the consent",
 }
-"""Why these texts of a survey are not imported; texts of e-mails have their own reason."""
+"""Why these texts of a survey are not imported; texts of emails have their own reason."""
 
-EMAIL = "no e-mails are sent to respondents"
+EMAIL = "no emails are sent to respondents"
 
 IMPORTED_TEXTS = frozenset(
     (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Survey
 from survey.questionnaire.exports import export_questionnaire
@@ -151,6 +153,7 @@ def returned(survey: Survey) -> Survey:
     return check(result.definition(Caps()), Caps())
 
 
+@pytest.mark.slow
 def test_every_survey_returns_with_all_that_surveyjs_can_express():
     for name, survey in all_surveys().items():
         assert reduced(returned(survey)) == reduced(survey), name

@@ -171,9 +171,7 @@ class _OutlinePages(DraftPages):
     def _import(self, file: bytes, name: str, *, skip_logic: bool) -> str:
         """Create a draft from another tool's file, and show what became of each element."""
         imported = import_questionnaire(file, name, skip_logic=skip_logic)
-        slug = self._free_slug(str(imported.content.survey["slug"]))
-        survey = {**imported.content.survey, "slug": slug}
-        content = replace(imported.content, survey=survey)
+        content = self._with_free_slug(imported.content)
         return render_template(
             "research/builder/import.html",
             draft=begin_draft(self._workspace, content),
@@ -186,6 +184,14 @@ class _OutlinePages(DraftPages):
             },
         )
 
+    def _with_free_slug(self, content: DraftContent) -> DraftContent:
+        """Return a draft with a free short name; a repeated request gets the name of the first."""
+        for draft, earlier in readable_contents(self._store.drafts()):
+            same = _with_slug(content, str(earlier.survey["slug"]))
+            if draft.content == same.to_json() and time.time() - draft.at < TWICE_SECONDS:
+                return same
+        return _with_slug(content, self._free_slug(str(content.survey["slug"])))
+
     def from_survey(self, slug: str) -> Any:
         """Create a draft from the newest version, of the next version or of a copy."""
         survey, is_copy = find_survey(self._store, slug), "copy" in request.form
@@ -193,8 +199,7 @@ class _OutlinePages(DraftPages):
         plan = plan_fields(self._store.plan(survey.key))
         content = replace(content, plan={**content.plan, **plan})
         if is_copy:
-            copied_survey = {**content.survey, "slug": self._free_slug(slug)}
-            return self._begin(replace(content, survey=copied_survey))
+            return self._begin(_with_slug(content, self._free_slug(slug)))
         team = {member.researcher: member.role for member in self._store.members(slug)}
         return self._begin(content, team)
 
@@ -413,6 +418,10 @@ def _anchor_after(action: str, key: int, before: DraftContent, after: DraftConte
     place = keys.index(key)
     neighbors = [*keys[place + 1 : place + 2], *keys[max(place - 1, 0) : place]]
     return f"question-{neighbors[0]}" if neighbors else None
+
+
+def _with_slug(content: DraftContent, slug: str) -> DraftContent:
+    return replace(content, survey={**content.survey, "slug": slug})
 
 
 def _file_error(error: DefinitionError) -> str:

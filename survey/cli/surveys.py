@@ -123,7 +123,10 @@ def new(name: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--skip-logic", is_flag=True, help="Keep questions that depend on earlier answers.")
 def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool) -> None:
-    """Import a questionnaire FILE of SurveyJS (.json) or XLSForm (.xlsx) and report on it.
+    """Import a questionnaire FILE of another survey tool and report on each of its elements.
+
+    The ending of its name tells the tool: .json SurveyJS, .xlsx XLSForm, and .lss, .txt or .tsv
+    LimeSurvey.
 
     The report says whether each element was kept, changed or dropped, how and why. Mistakes that
     remain are listed last.
@@ -149,28 +152,23 @@ def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool
 
 @click.command()
 @click.argument("definition", type=PATH)
-@click.option(
-    "--to",
-    "form",
-    type=click.Choice(sorted(WRITERS)),
-    required=True,
-    help="Format of the new file.",
-)
+@click.option("--to", "form", type=click.Choice(sorted(WRITERS)), required=True, help="The format.")
 @click.option(
     "--output", type=PATH, required=True, help="Write the questionnaire to this new file."
 )
 def convert(definition: Path, form: str, output: Path) -> None:
-    """Write the questionnaire of a DEFINITION file in the format of another tool.
+    """Write a DEFINITION file in the format of another tool.
 
-    Notes say what that format cannot express.
+    The command prints a note on everything that the format cannot express.
     """
     exported = export_questionnaire(load_file(definition, configured_settings().caps), form)
-    if output.suffix != exported.ending:
-        raise DesignError(f"{output}: the name of the new file must end in {exported.ending}")
+    if output.suffix.lower() != exported.ending:
+        raise DesignError(f"--output {output}: the file name must end in {exported.ending}")
     with output.open("xb") as target:
         target.write(exported.content)
     for note in exported.notes:
-        click.echo(printable(note))
+        click.echo(printable(f"note  {note}"))
+    click.echo(f"wrote {output}: {quantity(len(exported.notes), 'note')}")
 
 
 @click.command()

@@ -21,7 +21,6 @@ from survey.methods import interval_anchor, mechanism_anchor, references, symbol
 from survey.parquet import export_reports
 from survey.questionnaire.privacy_loss import report_strength
 from survey.research.access import Pages, Route, Section, Workspace, static_file
-from survey.research.builder.plan import DEFAULT_N
 from survey.research.handbook import application_page
 from survey.research.look import embedded_logo, shown_look
 from survey.results.accents import accent_stylesheet, leading_color
@@ -39,6 +38,7 @@ from survey.results.exports.methods import (
     works_cited,
 )
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
+from survey.results.plan.compute import DEFAULT_N
 from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
 from survey.version import __version__

@@ -29,6 +29,7 @@ from survey.settings import Caps
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port
 from tests.store.reports import add, random_reports
+from tests.surveys import EVERY_TYPE
 
 
 @pytest.fixture
@@ -290,6 +291,22 @@ def test_a_release_by_hand_releases_nothing_early(run, tmp_path, monkeypatch):
     add(store, store.surveys()[0], random_reports(80))
     store.close_connections()
     assert run("release").output == "released 0 reports\n"
+
+
+def test_convert_writes_the_format_of_another_tool_and_notes_what_it_lacks(run, tmp_path):
+    definition, output = tmp_path / "small.toml", tmp_path / "small.json"
+    definition.write_text(EVERY_TYPE, encoding="utf-8")
+    arguments = ["convert", str(definition), "--to", "surveyjs"]
+    printed = run(*arguments, "--output", str(output))
+    assert printed.exit_code == 0
+    assert "note  contact: the contact has no counterpart" in printed.output
+    assert json.loads(output.read_text(encoding="utf-8"))["title"] == "Work and health"
+    assert run("import", str(output)).exit_code == 0
+    again = run(*arguments, "--output", str(output))
+    other = run(*arguments, "--output", str(tmp_path / "small.txt"))
+    assert again.exit_code == other.exit_code == 1
+    assert "must end in .json" in other.stderr
+    assert not (tmp_path / "small.txt").exists()
 
 
 def test_commands_print_the_address_of_their_readers(run, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import date
 
 import pytest
@@ -400,9 +401,8 @@ def test_published_forms_arrive_except_what_cannot_be_randomized(name):
 
 def survey_cells(path):
     """Return the nonempty cells of each row of the sheet survey, by header."""
-    header, *rows = load_workbook(path, read_only=True, data_only=True)["survey"].iter_rows(
-        values_only=True
-    )
+    with closing(load_workbook(path, read_only=True, data_only=True)) as workbook:
+        header, *rows = workbook["survey"].iter_rows(values_only=True)
     pairs = [zip(map(cell_text, header), map(cell_text, row), strict=True) for row in rows]
     cells = [{name: text for name, text in row if text} for row in pairs]
     return [{"name": f"row {i}", **row} for i, row in enumerate(cells, 2) if row]

@@ -156,6 +156,7 @@ class Routes:
             "accent": ACCENT[1:],
             "number": 1,
             "size": "a4",
+            "form": "surveyjs",
         }
         if "sha256" in expected:
             values["sha256"] = self.picture()

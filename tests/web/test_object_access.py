@@ -99,6 +99,8 @@ MINIMUM_ROLES = {
     "drafts.preview_page": "viewer",
     "drafts.new": "researcher",
     "drafts.from_file": "researcher",
+    "drafts.downloads": "viewer",
+    "drafts.file": "viewer",
     "drafts.from_survey": "editor",
     "drafts.outline": "viewer",
     "drafts.edit": "editor",

@@ -1,20 +1,26 @@
-"""Questionnaires for other tools, with notes on what their formats cannot express."""
+"""Definitions in the formats of other tools, with notes on what each format cannot express."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from survey.questionnaire.definition import Survey
-from survey.questionnaire.exports import xlsform
-from survey.questionnaire.exports.file import Exported
+from survey.questionnaire.exports import surveyjs, xlsform
+from survey.questionnaire.exports.assembly import Exported
 
-WRITERS: Mapping[str, Callable[[Survey], Exported]] = {"xlsform": xlsform.write}
-"""The writer of each format."""
+WRITERS: Mapping[str, Callable[[Survey], Exported]] = {
+    "surveyjs": surveyjs.write,
+    "xlsform": xlsform.write,
+}
+"""The writer of each format, by the format's name."""
+
+NAMES: Mapping[str, str] = {"surveyjs": "SurveyJS", "xlsform": "XLSForm"}
+"""The formats, for people, by their name."""
 
 
 def export_questionnaire(survey: Survey, form: str) -> Exported:
-    """Return a survey in a format of `WRITERS`, in all its languages."""
+    """Return a survey in the format of another tool; raises KeyError for an unknown format."""
     return WRITERS[form](survey)
 
 
-__all__ = ["WRITERS", "Exported", "export_questionnaire"]
+__all__ = ["NAMES", "WRITERS", "Exported", "export_questionnaire"]

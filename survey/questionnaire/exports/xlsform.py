@@ -13,7 +13,7 @@ from fractions import Fraction
 from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.definition import Survey, written_questions
 from survey.questionnaire.drafts.draft import free_identifier
-from survey.questionnaire.exports.file import Exported
+from survey.questionnaire.exports.assembly import Exported
 from survey.questionnaire.kinds.base import (
     EPOCH,
     NOT_APPLICABLE_ID,
@@ -28,6 +28,7 @@ from survey.questionnaire.texts import SURVEY_TEXTS
 from survey.respondent_texts import label_language, say
 
 ENDING = ".xlsx"
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 WORKBOOK_OPTIONS = {"strings_to_formulas": False, "strings_to_urls": False}
 
@@ -61,7 +62,7 @@ def write(survey: Survey) -> Exported:
         "choices": writer.choices,
         "settings": [writer.settings()],
     }
-    return Exported(_workbook(sheets), ENDING, tuple(writer.notes()))
+    return Exported(_workbook(sheets), ENDING, tuple(writer.notes()), MEDIA_TYPE)
 
 
 class _Writer:

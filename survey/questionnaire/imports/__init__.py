@@ -6,27 +6,43 @@ with their reason, and nothing is lost without a word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol
 
 from survey.questionnaire.error_messages import refusal, shortened
-from survey.questionnaire.imports import surveyjs, xlsform
+from survey.questionnaire.imports import limesurvey, surveyjs, xlsform
 from survey.questionnaire.imports.assembly import Element, Imported
+from survey.questionnaire.loading import parse
 
 
-class Reader(Protocol):
-    """Imports a file of one format; raises DefinitionError if it is none."""
+@dataclass(frozen=True)
+class Tool:
+    """A survey tool: the endings of its files' names, and their reader."""
 
-    def __call__(self, content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
-        """Import a file."""
+    name: str
+    endings: tuple[str, ...]
+    read: Callable[..., Imported]
 
 
-READERS: Mapping[str, tuple[str, Reader]] = {
-    ".json": ("SurveyJS", surveyjs.read),
-    ".xlsx": ("XLSForm", xlsform.read),
-}
-"""The format of each ending of a file's name, and its reader."""
+TOOLS = (
+    Tool("SurveyJS", (".json",), surveyjs.read),
+    Tool("XLSForm", (".xlsx",), xlsform.read),
+    Tool("LimeSurvey", (".lss", ".txt", ".tsv"), limesurvey.read),
+)
+"""The tools whose questionnaires can be imported."""
+
+
+def is_definition(content: bytes, name: str) -> bool:
+    """Return whether a file is a definition of this project, by its ending or its keys.
+
+    Raises DefinitionError if a JSON file cannot be parsed.
+    """
+    ending = PurePath(name.lower()).suffix
+    return ending == ".toml" or (
+        ending == ".json" and not surveyjs.is_surveyjs(parse(content, name))
+    )
+
 
 REFUSED: Mapping[str, str] = {
     ".xls": "is in the old format of Excel; save it as .xlsx",
@@ -43,14 +59,16 @@ def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False)
     Raises DefinitionError if the file is not a questionnaire.
     """
     ending = PurePath(name.lower()).suffix
-    if ending not in READERS:
-        formats = ", ".join(f"{tool} ({suffix})" for suffix, (tool, _) in READERS.items())
-        why = REFUSED.get(ending, f"is not a questionnaire of a known tool: {formats}")
+    tool = next((tool for tool in TOOLS if ending in tool.endings), None)
+    if tool is None:
+        *others, last = (f"{tool.name} ({', '.join(tool.endings)})" for tool in TOOLS)
+        listed = f"{', '.join(others)} or {last}"
+        why = REFUSED.get(ending, f"is not a questionnaire of {listed}")
         raise refusal([(shortened(name), why)])
     try:
-        return READERS[ending][1](content, name, skip_logic=skip_logic)
+        return tool.read(content, name, skip_logic=skip_logic)
     except RecursionError:
         raise refusal([(shortened(name), "is nested too deeply")]) from None
 
 
-__all__ = ["Element", "Imported", "import_questionnaire"]
+__all__ = ["TOOLS", "Element", "Imported", "Tool", "import_questionnaire", "is_definition"]

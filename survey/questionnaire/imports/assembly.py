@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from survey.questionnaire.drafts.draft import (
     slug,
 )
 from survey.questionnaire.error_messages import refusal, shortened
-from survey.questionnaire.kinds.matrix import MAX_ROWS
+from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
 from survey.questionnaire.texts import Identifier
 from survey.settings import Caps
 
@@ -28,6 +29,15 @@ Text = str | dict[str, str]
 """A text, or a table of languages."""
 
 Form = dict[str, Any]
+
+MAX_IMPORTED = 1_000
+"""Maximum number of questions of a file, and of options or rows of a question.
+
+It is above what can be published, so that a draft can show what is too much.
+"""
+
+REQUIRED = "no question can be required: everybody may decline to answer"
+UNBOUNDED = "has no lowest and highest value, which a device needs to randomize it"
 
 
 @dataclass(frozen=True)
@@ -76,11 +86,22 @@ class Assembly:
     def __init__(self, language: str, *, skip_logic: bool) -> None:
         self.language, self.skip_logic = language, skip_logic
         self.texts: dict[str, Text] = {}
+        self.settings: Form = {}
         self.elements: list[Element] = []
         self.pages: list[tuple[Text, list[Form]]] = []
         self.together: list[set[str]] = []
+        self._ids: set[str] = set()
         self._answers: dict[str, tuple[Form, dict[str, Any]]] = {}
         self._conditions: dict[str, tuple[str, Condition]] = {}
+
+    def drop_if_too_long(self, name: str, kind: str, *numbers: int) -> bool:
+        """Report and return whether a question has too many options or rows."""
+        if max(numbers) <= MAX_IMPORTED:
+            return False
+        self.drop(
+            name, kind, f"has {max(numbers):,} options; at most {MAX_IMPORTED:,} are imported"
+        )
+        return True
 
     def keep(self, name: str, kind: str) -> None:
         """Report an element that arrives unchanged."""
@@ -116,9 +137,11 @@ class Assembly:
         `name` is its name in the file, `values` are the values of its options in the file, by the
         options' ids.
         """
-        existing = {other["id"] for _, questions in self.pages for other in questions}
         base = own_identifier(name) or "question"
-        added = {"id": free_identifier(base, existing), **question}
+        added = {"id": free_identifier(base, self._ids), **question}
+        self._ids.add(added["id"])
+        if len(self._ids) > MAX_IMPORTED:
+            raise refusal([("", f"the file has more than {MAX_IMPORTED:,} questions")])
         self.pages[-1][1].append(added)
         self._answers[name] = added, dict(values or {})
         if condition is not None:
@@ -162,6 +185,7 @@ class Assembly:
             "slug": slug(own),
             "language": self.language,
             **self.texts,
+            **self.settings,
             "title": title,
             **({"allow_skip_logic": True} if self.skip_logic else {}),
             "together": [{"questions": sorted(ids)} for ids in self.together],
@@ -255,3 +279,74 @@ def divided(rows: Sequence[Form]) -> list[list[Form]]:
 def division(parts: Sequence[object]) -> list[str]:
     """Return what the report says about a matrix in several parts."""
     return [f"is divided into {len(parts)}, of at most {MAX_ROWS} rows"] if parts[1:] else []
+
+
+def matrix_forms(
+    text: Text, rows: Sequence[Form], scale: Form, language: str
+) -> Iterator[tuple[Form, list[str]]]:
+    """Yield the matrices of rows with ids and labels, and what changed: long ones are divided.
+
+    A single row becomes a scale with the joined text of both.
+    """
+    parts = divided([{"id": row["id"], "text": row["label"]} for row in rows])
+    changes = division(parts)
+    for part in parts:
+        if len(part) == 1:
+            joined = joined_texts(text, part[0]["text"], language)
+            yield {"type": "scale", "text": joined, **scale}, ["a matrix of one row is a scale"]
+        else:
+            yield {"type": "matrix", "text": text, **scale, "rows": part}, changes
+
+
+def joined_texts(
+    text: Text, part: Text, language: str, join: Callable[[str, str], str] = joined_text
+) -> Text:
+    """Return two texts as one, in all their languages; `language` is the survey's own."""
+    tables = [{language: value} if isinstance(value, str) else value for value in (text, part)]
+    first, second = tables
+    joined = {
+        tag: join(first.get(tag) or first[language], second.get(tag) or second[language])
+        for tag in {**first, **second}
+    }
+    return joined if len(joined) > 1 else joined[language]
+
+
+def language_tag(locale: str) -> str:
+    """Return a locale as a language tag; "" if it is none.
+
+    >>> language_tag("pt-br"), language_tag("zh_CN"), language_tag("zh-hant"), language_tag("x")
+    ('pt-BR', 'zh-CN', 'zh-Hant', '')
+    """
+    pattern = r"([a-zA-Z]{2,3})(?:[-_]([a-zA-Z]{4}))?(?:[-_]([a-zA-Z]{2}|[0-9]{3}))?"
+    match = re.fullmatch(pattern, locale)
+    if match is None:
+        return ""
+    script, region = (match[2] or "").capitalize(), (match[3] or "").upper()
+    return "-".join(filter(None, (match[1].lower(), script, region)))
+
+
+def comparison(operator: str, values: Sequence[str]) -> Callable[[Any], bool]:
+    """Return whether an answer fulfils a comparison with these values."""
+    if operator in ("==", "=", "equal", "contains", "anyof"):
+        return lambda answer: _word(answer) in values
+    if operator in ("<>", "!="):
+        return lambda answer: _word(answer) not in values
+    return lambda answer: _is_ordered(operator, answer, values[0])
+
+
+def _is_ordered(operator: str, answer: Any, limit: str) -> bool:
+    try:
+        number, bound = float(answer), float(limit)
+    except (TypeError, ValueError):
+        return False
+    return {
+        "<=": number <= bound,
+        ">=": number >= bound,
+        "<": number < bound,
+        ">": number > bound,
+    }[operator]
+
+
+def _word(answer: Any) -> str:
+    """Return an answer as conditions write it: true, 5, item1."""
+    return str(answer).lower() if isinstance(answer, bool) else str(answer)

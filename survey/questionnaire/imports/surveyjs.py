@@ -6,48 +6,62 @@ Source of the format: https://surveyjs.io/form-library/documentation/api-referen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
 from survey.questionnaire.error_messages import refusal, shortened
 from survey.questionnaire.imports.assembly import (
+    UNBOUNDED,
     Assembly,
-    Condition,
     Form,
     Imported,
     Text,
-    divided,
-    division,
+    language_tag,
     listed_options,
+    matrix_forms,
 )
-from survey.questionnaire.kinds.base import LARGEST
-from survey.questionnaire.kinds.matrix import joined_text
+from survey.questionnaire.imports.markup import one_line, plain_text
+from survey.questionnaire.imports.surveyjs_conditions import condition_of
+from survey.questionnaire.imports.surveyjs_terms import (
+    DROPPED,
+    END_LABELS,
+    IMPORTED,
+    LAYOUT,
+    QUESTION_KEYS,
+    SURVEY_KEYS,
+)
+from survey.questionnaire.kinds.base import LARGEST, NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.kinds.scale import point_id
 from survey.questionnaire.loading import parse
 
 CONTENTS = ("pages", "elements", "questions")
 
-DROPPED: Mapping[str, str] = {
-    "comment": "free text cannot be randomized",
-    "multipletext": "free text cannot be randomized",
-    "file": "files cannot be randomized",
-    "signaturepad": "signatures cannot be randomized",
-    "html": "is no question",
-    "image": "is no question",
-    "expression": "calculated values would need the true answers",
-    "matrixdropdown": "a table of cells has no counterpart; use a matrix of scales",
-    "matrixdynamic": "rows that people add have no counterpart",
-    "paneldynamic": "panels that people add have no counterpart",
-}
-"""Why elements of these types cannot be imported."""
+DEFAULT_LOCALE = "en"
+"""The language of texts under "default", unless they are the only ones in the own language."""
+
+PLACEHOLDER = re.compile(r"\{[^{}]{1,200}\}")
+"""The value of a question or a variable in a text."""
 
 MOST_POINTS = 100
 """Maximum number of points of a rating."""
 
-END_LABELS = {"low_label": "minRateDescription", "high_label": "maxRateDescription"}
+ONE_QUESTION_MODES = ("questionPerPage", "questionOnPage")
+"""The names for one question at a time, the second one before version 2."""
+
 
 Reader = Callable[["_Reader", str, Mapping[str, Any]], None]
+
+
+def is_surveyjs(form: Mapping[str, Any]) -> bool:
+    """Return whether a JSON file is a questionnaire of SurveyJS and not a definition.
+
+    >>> is_surveyjs({"pages": [{"elements": []}]}), is_surveyjs({"pages": [{"questions": []}]})
+    (True, False)
+    """
+    return "slug" not in form and any(
+        "elements" in part for part in (form, *_objects(form.get("pages")))
+    )
 
 
 def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
@@ -55,29 +69,36 @@ def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     form = parse(content, name)
     if not any(key in form for key in CONTENTS):
         raise refusal([(shortened(name), "is not a SurveyJS questionnaire: it has no pages")])
-    language = _tag(str(form.get("locale") or "en")) or "en"
-    reader = _Reader(Assembly(language, skip_logic=skip_logic))
+    locale = str(form.get("locale") or DEFAULT_LOCALE)
+    language = language_tag(locale) or DEFAULT_LOCALE
+    reader = _Reader(Assembly(language, skip_logic=skip_logic), locale)
     return reader.read(form)
 
 
 class _Reader:
     """Reads the elements of a questionnaire, each by the method of its type."""
 
-    def __init__(self, assembly: Assembly) -> None:
-        self._to = assembly
+    def __init__(self, assembly: Assembly, locale: str) -> None:
+        self._to, self._locale = assembly, locale
         self._unknown_locales: set[str] = set()
+        self._losses: set[str] = set()
+        """What the texts of the current element contained beside text."""
 
     def read(self, form: Mapping[str, Any]) -> Imported:
         texts = {
             "title": self._text(form.get("title")),
-            "introduction": self._text(form.get("description")),
-            "thanks": self._text(form.get("completedHtml")),
+            "introduction": self._text(form.get("description"), line=False),
+            "thanks": self._text(form.get("completedHtml"), line=False),
         }
         self._to.texts |= {key: text for key, text in texts.items() if text}
-        self._report_keys("survey", form, _SURVEY_KEYS)
+        if form.get("questionsOnPageMode") in ONE_QUESTION_MODES:
+            self._to.settings["layout"] = "questions"
+        self._report_losses("survey")
+        self._report_keys("survey", form, SURVEY_KEYS)
         pages = _objects(form.get("pages"))
         for page in pages or [form]:
             self._to.add_page(self._text(page.get("title")) if pages else "")
+            self._report_losses(str(page.get("name") or "page"))
             if pages:
                 self._report_texts(str(page.get("name") or "page"), page, ("description",))
             self._read_elements(page, ())
@@ -85,12 +106,18 @@ class _Reader:
             self._to.drop(locale, "language", "is no language tag")
         return self._to.finish()
 
+    def _report_losses(self, name: str) -> None:
+        """Report what the texts of the survey or of a page contained beside text."""
+        for loss in sorted(self._losses):
+            self._to.drop(name, "texts", loss)
+        self._losses = set()
+
     def _report_texts(self, name: str, holder: Mapping[str, Any], dropped: Sequence[str]) -> None:
         """Report texts of a page or panel that have no place, and its other properties."""
         for key in dropped:
             if self._text(holder.get(key)):
                 self._to.drop(name, key, "only questions and pages have texts; pages have a title")
-        self._report_keys(name, holder, _QUESTION_KEYS)
+        self._report_keys(name, holder, QUESTION_KEYS)
 
     def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
         own = _conditions_of(holder)
@@ -111,7 +138,7 @@ class _Reader:
         if reader is None:
             self._to.drop(name, shortened(kind), "is of a type that has no counterpart")
             return
-        own = _conditions_of(element)
+        own, self._losses = _conditions_of(element), set()
         reader(self, name, {**element, "conditions": [*conditions, *own]})
 
     # -- one method for each type
@@ -171,6 +198,8 @@ class _Reader:
             key: text for key, own in END_LABELS.items() if (text := self._text(element.get(own)))
         }
         if isinstance(values, list) and values:
+            if self._to.drop_if_too_long(name, "rating", len(values)):
+                return
             self._add_points(name, element, [self._choice(value) for value in values], ends)
             return
         numbers = [low, n, step, element.get("rateMax", 0)]
@@ -195,32 +224,28 @@ class _Reader:
         points: Sequence[tuple[Any, Text]],
         ends: Mapping[str, Text],
     ) -> None:
-        """Add a scale whose points are written out, which has no labels of its ends."""
+        """Add a scale whose points are listed: as two ends if they are numbers in a row."""
         options, values = listed_options(points)
+        if numbers := numbered_scale(points):
+            by_id = {point_id(value): value for value, _ in points}
+            self._add(name, element, {"type": "scale", **numbers, **ends}, by_id)
+            return
         changes = ["the descriptions of its ends are left out"] if ends else []
         self._add(name, element, {"type": "scale", "options": options}, values, changes)
 
     def _matrix(self, name: str, element: Mapping[str, Any]) -> None:
         rows = [self._choice(row) for row in _list(element.get("rows"))]
         columns = [self._choice(column) for column in _list(element.get("columns"))]
+        if self._to.drop_if_too_long(name, "matrix", len(rows), len(columns)):
+            return
         if not rows or len(columns) < 2:
             self._to.drop(name, "matrix", "has no rows, or fewer than two columns")
             return
-        scale, _ = listed_options(columns)
-        row_forms, _ = listed_options(rows)
-        lines = [{"id": row["id"], "text": row["label"]} for row in row_forms]
-        parts = divided(lines)
-        changes = division(parts)
-        for part in parts:
-            if len(part) == 1:
-                title = self._text(element.get("title")) or name
-                text = self._joined(title, part[0]["text"])
-                own = {"type": "scale", "options": scale, "text": text}
-                self._add(name, element, own, {}, ["a matrix of one row is a scale"])
-            else:
-                self._add(
-                    name, element, {"type": "matrix", "options": scale, "rows": part}, {}, changes
-                )
+        scale = numbered_scale(columns) or {"options": listed_options(columns)[0]}
+        lines, _ = listed_options(rows)
+        title = self._text(element.get("title")) or name
+        for form, changes in matrix_forms(title, lines, scale, self._to.language):
+            self._add(name, element, form, {}, changes)
 
     def _entry(self, name: str, element: Mapping[str, Any]) -> None:
         kind = str(element.get("inputType", "text"))
@@ -228,10 +253,11 @@ class _Reader:
         if kind not in ("number", "range", "date"):
             self._to.drop(name, f"text, {shortened(kind)}", "free text cannot be randomized")
         elif low in (None, "") or high in (None, ""):
-            why = "has no lowest and highest value, which a device needs to randomize it"
-            self._to.drop(name, f"text, {kind}", why)
+            self._to.drop(name, f"text, {kind}", UNBOUNDED)
         elif kind == "date":
-            self._add(name, element, {"type": "date", "low": str(low), "high": str(high)})
+            step = element.get("step", 1)
+            days = {"step": step} if type(step) is int and step > 1 else {}
+            self._add(name, element, {"type": "date", "low": str(low), "high": str(high), **days})
         else:
             step = element.get("step", 1)
             ends = {"low": str(low), "high": str(high), "step": str(step)}
@@ -254,6 +280,26 @@ class _Reader:
             if element.get(key):
                 self._to.drop(name, kind, "its options come from elsewhere")
                 return
+        if self._to.drop_if_too_long(name, kind, len(_list(element.get("choices")))):
+            return
+        choices, changes = self._listed(element, none_is_usual=none_is_usual)
+        special, special_values = self._special(element, choices, none_is_usual=none_is_usual)
+        choices = [choice for choice in choices if choice[0] != NOT_APPLICABLE_ID]
+        if len(choices) < 2:
+            self._to.drop(name, kind, "has fewer than two options")
+            return
+        options, values = listed_options(choices)
+        order = element.get("choicesOrder", "none")
+        if order in ("asc", "desc"):
+            options.sort(key=lambda option: str(option["label"]), reverse=order == "desc")
+        shuffled = {"shuffle_options": True} if order == "random" else {}
+        form = {**question, "options": options, **shuffled, **special}
+        self._add(name, element, form, values | special_values, changes)
+
+    def _listed(
+        self, element: Mapping[str, Any], *, none_is_usual: bool
+    ) -> tuple[list[tuple[Any, Text]], list[str]]:
+        """Return the options of a list, with those that SurveyJS adds, and what changed."""
         choices, changes = self._choices(element), _choice_changes(element)
         if _is_on(element, "showOtherItem", "hasOther"):
             choices.append(("other", self._text(element.get("otherText")) or "Other"))
@@ -265,18 +311,26 @@ class _Reader:
             choices.append(("dontknow", label))
         if any(choice.get("imageLink") for choice in _objects(element.get("choices"))):
             changes.append("its pictures are left out; upload them in the builder")
-        if len(choices) < 2:
-            self._to.drop(name, kind, "has fewer than two options")
-            return
-        options, values = listed_options(choices)
-        order = element.get("choicesOrder", "none")
-        if order in ("asc", "desc"):
-            options.sort(key=lambda option: str(option["label"]), reverse=order == "desc")
-        shuffled = {"shuffle_options": True} if order == "random" else {}
-        refuse = self._text(element.get("refuseText"))
-        opt_out = {"prefer_not_to_say": refuse} if refuse else {}
-        form = {**question, "options": options, **shuffled, **opt_out}
-        self._add(name, element, form, values, changes)
+        return choices, changes
+
+    def _special(
+        self,
+        element: Mapping[str, Any],
+        choices: Sequence[tuple[Any, Text]],
+        *,
+        none_is_usual: bool,
+    ) -> tuple[Form, dict[str, Any]]:
+        """Return the options that this project adds itself, and their answers in SurveyJS."""
+        special: Form = {}
+        values: dict[str, Any] = {NONE_ID: "none"} if none_is_usual else {}
+        if _is_on(element, "showRefuseItem") or element.get("refuseText"):
+            special[OPT_OUT_ID] = self._text(element.get("refuseText")) or True
+            values[OPT_OUT_ID] = "refused"
+        labels = [label for value, label in choices if value == NOT_APPLICABLE_ID]
+        if labels:
+            special[NOT_APPLICABLE_ID] = labels[0]
+            values[NOT_APPLICABLE_ID] = NOT_APPLICABLE_ID
+        return special, values
 
     def _add(
         self,
@@ -288,21 +342,21 @@ class _Reader:
     ) -> None:
         """Add a question with the texts and properties that all types share."""
         kind = str(element["type"])
-        texts = {"text": self._text(element.get("title")) or name}
-        if help_text := self._text(element.get("description")):
+        texts = {"text": self._text(element.get("title"), line=False) or name}
+        if help_text := self._text(element.get("description"), line=False):
             texts["help"] = help_text
-        condition, why = _condition(element["conditions"])
+        condition, why = condition_of(element["conditions"])
         self._to.add(
             name,
             kind,
             {**texts, **question},
             values=values,
-            changes=changes,
+            changes=[*changes, *sorted(self._losses)],
             condition=condition,
         )
         if why:
             self._to.drop(name, "condition", f"{why}; everybody is asked this")
-        self._report_keys(name, element, _QUESTION_KEYS)
+        self._report_keys(name, element, QUESTION_KEYS)
 
     def _report_keys(
         self, name: str, holder: Mapping[str, Any], reasons: Mapping[str, str]
@@ -323,29 +377,32 @@ class _Reader:
             return value, self._text(choice.get("text")) or str(value)
         return choice, str(choice)
 
-    def _text(self, value: Any) -> Text:
+    def _text(self, value: Any, *, line: bool = True) -> Text:
         """Return a text without markup, or a table of languages; "" if there is none."""
         if isinstance(value, Mapping):
-            texts = {str(key): _plain(text) for key, text in value.items() if text}
+            texts = {str(key): self._clean(text, line) for key, text in value.items() if text}
+            default, own = texts.pop("default", ""), texts.pop(self._locale, "")
+            if default and own:
+                texts.setdefault(DEFAULT_LOCALE, default)
             # A text that lacks the survey's own language has the first of the others instead.
-            own = texts.pop("default", "") or texts.get(self._to.language, "")
-            own = own or next(iter(texts.values()), "")
-            self._unknown_locales |= {key for key in texts if not _tag(key)}
-            tagged = {_tag(key): text for key, text in texts.items() if _tag(key) and text}
-            in_languages = {self._to.language: own} | tagged
-            return in_languages if own and len(in_languages) > 1 else own
-        return _plain(value) if isinstance(value, str) else ""
+            own = own or default or next(iter(texts.values()), "")
+            self._unknown_locales |= {key for key in texts if not language_tag(key)}
+            tagged = {
+                language_tag(key): text for key, text in texts.items() if language_tag(key) and text
+            }
+            in_languages = tagged | {self._to.language: own}
+            ordered = {self._to.language: own} | in_languages
+            return ordered if own and len(ordered) > 1 else own
+        return self._clean(value, line) if isinstance(value, str) else ""
 
-    def _joined(self, text: Text, row: Text) -> Text:
-        """Return the text of a matrix and that of a row as one text, in all their languages."""
-        own = self._to.language
-        tables = [{own: each} if isinstance(each, str) else each for each in (text, row)]
-        first, second = tables
-        joined = {
-            tag: joined_text(first.get(tag) or first[own], second.get(tag) or second[own])
-            for tag in {**first, **second}
-        }
-        return joined if len(joined) > 1 else joined[own]
+    def _clean(self, markup: Any, line: bool) -> str:
+        """Return a text without HTML and without the values of other questions."""
+        text, losses = plain_text(str(markup))
+        self._losses |= {f"its {loss} are left out" for loss in losses}
+        for match in PLACEHOLDER.finditer(text):
+            self._losses.add(f"{shortened(match[0])} is left out of its texts")
+        text = PLACEHOLDER.sub("…", text)
+        return one_line(text) if line else text
 
 
 _READERS: Mapping[str, Reader] = {
@@ -358,72 +415,6 @@ _READERS: Mapping[str, Reader] = {
     "matrix": _Reader._matrix,
     "text": _Reader._entry,
 }
-
-IMPORTED = frozenset(
-    (
-        *("name", "type", "title", "description", "locale", "pages", "elements", "questions"),
-        *("completedHtml", "visibleIf", "conditions", "choices", "choicesOrder"),
-        *("labelTrue", "labelFalse", "valueTrue", "valueFalse", "maxSelectedChoices"),
-        *("multiSelect", "noneText", "refuseText", "dontKnowText", "otherText", "showOtherItem"),
-        *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
-        *("rateValues", "rateMin", "rateMax", "rateStep", "rateCount", *END_LABELS.values()),
-        *("rows", "columns", "inputType", "min", "max", "step"),
-    )
-)
-"""Properties that arrive with their element."""
-
-LAYOUT = frozenset(
-    (
-        *("colCount", "width", "minWidth", "maxWidth", "startWithNewLine", "titleLocation"),
-        *("state", "descriptionLocation", "indent", "placeholder", "cellHideMode", "imageHeight"),
-        *("imageWidth", "imageFit", "logoFit", "logoHeight", "logoPosition", "logoWidth"),
-        *("showProgressBar", "progressBarLocation", "progressBarType", "showQuestionNumbers"),
-        *("questionsOnPageMode", "widthMode", "headerView", "showNavigationButtons"),
-        *("showPrevButton", "completeText", "pageNextText", "pagePrevText", "startSurveyText"),
-        *("displayMode", "rateType", "itemSize", "rateDisplayMode", "rateColorMode"),
-        *("scaleColorMode", "renderAs", "alternateRows", "displayRateDescriptionsAsExtremeItems"),
-        *("hideNumber", "showLabel", "separateSpecialChoices", "themeVariables", "swapOrder"),
-        *("questionTitleLocation", "questionErrorLocation", "questionDescriptionLocation"),
-        *("fitToContainer", "showCompletedPage", "checkErrorsMode", "clearInvisibleValues"),
-        *(
-            "textUpdateMode",
-            "maxTextLength",
-            "otherPlaceholder",
-            "otherErrorText",
-            "focusFirstQuestionAutomatic",
-        ),
-    )
-)
-"""Properties that only affect the look or the handling of the page."""
-
-_QUESTION_KEYS: Mapping[str, str] = {
-    "isRequired": "no question can be required: everybody may decline to answer",
-    "requiredIf": "no question can be required: everybody may decline to answer",
-    "enableIf": "questions can only be asked or skipped",
-    "defaultValue": "an answer that is given in advance would be reported",
-    "correctAnswer": "answers are not marked",
-    "showCommentArea": "free text cannot be randomized",
-    "hasComment": "free text cannot be randomized",
-    "validators": "only ranges and numbers of ticks are checked",
-    "isAllRowRequired": "no question can be required: everybody may decline to answer",
-    "eachRowRequired": "no question can be required: everybody may decline to answer",
-    "readOnly": "questions can only be asked or skipped",
-    "showSelectAllItem": "nobody can tick everything at once",
-    "hasSelectAll": "nobody can tick everything at once",
-    "minSelectedChoices": "a minimum of ticks cannot be required",
-}
-"""Why these properties of questions are not imported."""
-
-_SURVEY_KEYS: Mapping[str, str] = {
-    "calculatedValues": "calculated values would need the true answers",
-    "triggers": "actions would need the true answers",
-    "completedHtmlOnCondition": "a text that depends on answers would reveal them",
-    "navigateToUrl": "the page stays open after sending",
-    "logo": "upload the logo for the team",
-    "timeLimit": "time is not measured, because it can reveal answers",
-    "maxTimeToFinish": "time is not measured, because it can reveal answers",
-}
-"""Why these properties of a survey are not imported."""
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
@@ -446,9 +437,42 @@ CHOICE_KEYS = {"value", "text", "imageLink"}
 def _choice_changes(element: Mapping[str, Any]) -> list[str]:
     """Return what is said about properties of options that have no counterpart."""
     choices = _objects(element.get("choices"))
-    keys = {str(key) for choice in choices for key in choice.keys() - CHOICE_KEYS}
+    ordinary = (choice for choice in choices if choice.get("value") != NOT_APPLICABLE_ID)
+    keys = {str(key) for choice in ordinary for key in choice.keys() - CHOICE_KEYS}
     listed = ", ".join(map(shortened, sorted(keys)))
     return [f"properties of its options are left out: {shortened(listed)}"] if keys else []
+
+
+def numbered_scale(points: Sequence[tuple[Any, Text]]) -> Form | None:
+    """Return the ends of a scale whose points are whole numbers in order, with their labels.
+
+    >>> numbered_scale([(1, "1 (No)"), (2, "2")])
+    {'low': 1, 'high': 2, 'low_label': 'No'}
+    >>> numbered_scale([(1, "No"), (2, "Yes")])
+    """
+    values = [value for value, _ in points]
+    if not all(type(value) is int for value in values) or len(values) < 2:
+        return None
+    low, high = values[0], values[-1]
+    if values != list(range(low, low + len(values))) or abs(low) > LARGEST:
+        return None
+    labels = [_number_label(value, text) for value, text in points]
+    if any(label is None for label in labels) or any(labels[1:-1]):
+        return None
+    ends = {"low_label": labels[0], "high_label": labels[-1]}
+    return {"low": low, "high": high, **{key: label for key, label in ends.items() if label}}
+
+
+def _number_label(value: int, text: Text) -> Text | None:
+    """Return the words in brackets after a number, "" for the number alone, or None."""
+    if isinstance(text, Mapping):
+        labels = {tag: _number_label(value, own) for tag, own in text.items()}
+        texts = {tag: label for tag, label in labels.items() if isinstance(label, str)}
+        if len(texts) < len(labels):
+            return None
+        return texts if any(texts.values()) else ""
+    match = re.fullmatch(rf"{value}(?: \((.+)\))?", text)
+    return (match[1] or "") if match else None
 
 
 def _is_maximum(validator: Mapping[str, Any]) -> bool:
@@ -459,90 +483,3 @@ def _is_maximum(validator: Mapping[str, Any]) -> bool:
 
 def _is_on(element: Mapping[str, Any], *keys: str) -> bool:
     return any(element.get(key) is True for key in keys)
-
-
-def _plain(text: Any) -> str:
-    """Return a text without HTML and without the values of other questions.
-
-    >>> _plain("<b>Thanks</b>,<br>{name}!")
-    'Thanks, …!'
-    """
-    words = re.sub(r"<(?:br|/p|/div|/li)\b[^<>]{0,500}>", " ", str(text))
-    words = re.sub(r"<[^<>]{1,500}>", "", words)
-    words = re.sub(r"\{[^{}]{0,200}\}", "…", words)
-    return re.sub(r"[ \t\r\n]+", " ", words).strip()
-
-
-def _tag(locale: str) -> str:
-    """Return a locale as a language tag; "" if it is none.
-
-    >>> _tag("pt-br"), _tag("zh_CN"), _tag("de"), _tag("default")
-    ('pt-BR', 'zh-CN', 'de', '')
-    """
-    match = re.fullmatch(r"([a-zA-Z]{2,3})(?:[-_]([a-zA-Z]{2}))?", locale)
-    if match is None:
-        return ""
-    return match[1].lower() + (f"-{match[2].upper()}" if match[2] else "")
-
-
-MAX_CONDITION = 1_000
-"""Maximum length of a condition: reading it takes time that grows with the square of its length."""
-
-PART = re.compile(
-    r"""\{([^{}]+)\}\s*(==|=|equal|contains|anyof|<=|>=|<>|!=|<|>)\s*
-    (\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s]+)""",
-    re.VERBOSE,
-)
-VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""")
-
-
-def _condition(expressions: Sequence[str]) -> tuple[Condition | None, str]:
-    """Return the condition that expressions mean, and why they have no counterpart, or ""."""
-    if len(expressions) > 1:
-        return None, "depends on several conditions"
-    return condition(expressions[0]) if expressions else (None, "")
-
-
-def condition(expression: str) -> tuple[Condition | None, str]:
-    """Return the condition that an expression means, and why it has no counterpart, or ""."""
-    if len(expression) > MAX_CONDITION:
-        return None, "depends on more than the answer to one question"
-    parts = [PART.fullmatch(part.strip()) for part in re.split(r"\s+or\s+|\|\|", expression)]
-    matches = [part for part in parts if part]
-    if len(matches) < len(parts) or len({match[1].strip() for match in matches}) > 1:
-        return None, "depends on more than the answer to one question"
-    tests = [_test(match[2], list(_values(match[3]))) for match in matches]
-    source = matches[0][1].strip()
-    return Condition(source, lambda answer: any(test(answer) for test in tests)), ""
-
-
-def _values(text: str) -> Iterator[str]:
-    for single, double, bare in VALUE.findall(text):
-        yield single or double or bare
-
-
-def _test(operator: str, values: list[str]) -> Callable[[Any], bool]:
-    """Return whether an answer fulfils a comparison with these values."""
-    if operator in ("==", "=", "equal", "contains", "anyof"):
-        return lambda answer: _word(answer) in values
-    if operator in ("<>", "!="):
-        return lambda answer: _word(answer) not in values
-    return lambda answer: _is_ordered(operator, answer, values[0])
-
-
-def _is_ordered(operator: str, answer: Any, limit: str) -> bool:
-    try:
-        number, bound = float(answer), float(limit)
-    except (TypeError, ValueError):
-        return False
-    return {
-        "<=": number <= bound,
-        ">=": number >= bound,
-        "<": number < bound,
-        ">": number > bound,
-    }[operator]
-
-
-def _word(answer: Any) -> str:
-    """Return an answer as expressions write it: true, 5, item1."""
-    return str(answer).lower() if isinstance(answer, bool) else str(answer)

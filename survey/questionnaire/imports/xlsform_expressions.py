@@ -12,8 +12,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Generic, TypeVar
 
-from survey.questionnaire.imports import surveyjs
 from survey.questionnaire.imports.assembly import Condition
+from survey.questionnaire.imports.surveyjs_conditions import condition_of
 
 MAX_CONDITION, MAX_CONSTRAINT = 1_000, 300
 """Maximum lengths of expressions: a form has thousands of constraints, and reading takes time."""
@@ -174,7 +174,7 @@ def condition(expression: str) -> tuple[Condition | None, str]:
     """
     if len(expression) > MAX_CONDITION:
         return None, "depends on more than the answer to one question"
-    return surveyjs.condition(" or ".join(map(_in_surveyjs, _parts(expression, "or"))))
+    return condition_of([" or ".join(map(_in_surveyjs, _parts(expression, "or")))])
 
 
 def _in_surveyjs(part: str) -> str:

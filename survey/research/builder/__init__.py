@@ -9,6 +9,7 @@ from survey.research.access import Route, Section, Workspace, static_file
 from survey.research.builder import (
     bank,
     comments,
+    downloads,
     draft_editor,
     outline,
     pictures,
@@ -63,7 +64,7 @@ def sections(workspace: Workspace) -> list[Section]:
         ),
     ]
     routes += preview.routes(workspace, preview_digest)
-    for part in (outline, draft_editor, pictures, bank, comments, publication):
+    for part in (outline, draft_editor, pictures, bank, comments, downloads, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

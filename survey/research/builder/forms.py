@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from flask_wtf import FlaskForm
+from flask_wtf.file import FileField, FileRequired
 from wtforms import (
     BooleanField,
     Field,
@@ -75,6 +76,13 @@ class NewDraftForm(FlaskForm):  # type: ignore[misc]
         """Require a title for an empty survey; a template has its own."""
         if not self.template.data and not plain(field.data or ""):
             raise ValidationError("Enter a title; you can change it later")
+
+
+class DraftFileForm(FlaskForm):  # type: ignore[misc]
+    """The upload of a definition, or of a questionnaire of another tool."""
+
+    file = FileField("File", [FileRequired("Choose a file")])
+    skip_logic = BooleanField("Keep skip logic")
 
 
 class DoForm(FlaskForm):  # type: ignore[misc]

@@ -19,8 +19,9 @@ from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent, is_blank
 from survey.questionnaire.drafts.draft import slug as slug_of
 from survey.questionnaire.drafts.edits import PageSheet
+from survey.questionnaire.imports import TOOLS, import_questionnaire, is_definition
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion
-from survey.questionnaire.loading import parse, source_of
+from survey.questionnaire.loading import MAX_FILE_BYTES, parse, source_of
 from survey.questionnaire.validation import check
 from survey.research.access import Route, Workspace
 from survey.research.builder.bank import TEMPLATES, BankPages, template
@@ -42,13 +43,14 @@ from survey.research.builder.forms import (
     TYPE_ICONS,
     TYPE_NAMES,
     DoForm,
+    DraftFileForm,
     NewDraftForm,
     PageForm,
     QuestionListForm,
     plain,
 )
 from survey.research.builder.plan import parse_plan, plan_fields
-from survey.research.forms import PublishForm, whole_number
+from survey.research.forms import whole_number
 from survey.store import Draft, Role, find_survey
 
 Edit = Callable[[DraftContent, int], DraftContent]
@@ -85,6 +87,9 @@ ANCHORS: Mapping[str, str] = {
 
 ON_NEWEST = ("question-add", "question-from", "question-copy", "page-add", "use-design")
 """Buttons that need the newest draft: pressed twice, they would add twice or use another design."""
+
+OUTCOMES = ("dropped", "changed", "kept")
+"""What can become of an element of an imported file; what needs attention comes first."""
 
 TWICE_SECONDS = 10
 """Two identical drafts within this time come from one button pressed twice."""
@@ -126,24 +131,66 @@ class _OutlinePages(DraftPages):
             return self._begin(replace(content, survey={**content.survey, **texts}))
         return self._new_page(form), 422 if form.errors else 200
 
-    def _new_page(self, form: NewDraftForm, upload: PublishForm | None = None, **more: Any) -> str:
-        upload = upload or PublishForm(formdata=None)
+    def _new_page(
+        self, form: NewDraftForm, upload: DraftFileForm | None = None, **more: Any
+    ) -> str:
+        upload = upload or DraftFileForm(formdata=None)
         templates = {name: template(name) for name in TEMPLATES}
         return render_template(
-            "research/builder/new.html", form=form, upload=upload, templates=templates, **more
+            "research/builder/new.html",
+            form=form,
+            upload=upload,
+            templates=templates,
+            tools=TOOLS,
+            **more,
         )
 
     def from_file(self) -> Any:
-        """Create a draft from a definition file, or list the mistakes in the file."""
-        form, mistakes = PublishForm(), []
+        """Create a draft from a definition or another tool's file, or list the mistakes in it.
+
+        The page about an import is the response itself: the report on its elements is not stored.
+        """
+        form, mistakes = DraftFileForm(), []
         if form.validate_on_submit():
+            name = form.file.data.filename or ""
+            with form.file.data.stream as upload:
+                content = upload.read(MAX_FILE_BYTES + 1)
+            is_own = False
             try:
-                definition = parse(form.file.data.read(), form.file.data.filename or "")
+                is_own = is_definition(content, name)
+                if not is_own:
+                    return self._import(content, name, skip_logic=form.skip_logic.data)
+                definition = parse(content, name)
                 check(definition, self._caps)
                 return self._begin(draft_from(definition))
             except DefinitionError as error:
-                mistakes = error.mistakes
+                mistakes = error.mistakes if is_own else []
+                form.file.errors = [] if is_own else [_file_error(error)]
         return self._new_page(NewDraftForm(TEMPLATES, formdata=None), form, mistakes=mistakes), 422
+
+    def _import(self, file: bytes, name: str, *, skip_logic: bool) -> str:
+        """Create a draft from another tool's file, and show what became of each element."""
+        imported = import_questionnaire(file, name, skip_logic=skip_logic)
+        content = self._with_free_slug(imported.content)
+        return render_template(
+            "research/builder/import.html",
+            draft=begin_draft(self._workspace, content),
+            title=content.title,
+            file_name=name,
+            n_mistakes=len(check_draft(content, self._caps).mistakes),
+            outcomes={
+                outcome: [element for element in imported.elements if element.outcome == outcome]
+                for outcome in OUTCOMES
+            },
+        )
+
+    def _with_free_slug(self, content: DraftContent) -> DraftContent:
+        """Return a draft with a free short name; a repeated request gets the name of the first."""
+        for draft, earlier in readable_contents(self._store.drafts()):
+            same = _with_slug(content, str(earlier.survey["slug"]))
+            if draft.content == same.to_json() and time.time() - draft.at < TWICE_SECONDS:
+                return same
+        return _with_slug(content, self._free_slug(str(content.survey["slug"])))
 
     def from_survey(self, slug: str) -> Any:
         """Create a draft from the newest version, of the next version or of a copy."""
@@ -152,8 +199,7 @@ class _OutlinePages(DraftPages):
         plan = plan_fields(self._store.plan(survey.key))
         content = replace(content, plan={**content.plan, **plan})
         if is_copy:
-            copied_survey = {**content.survey, "slug": self._free_slug(slug)}
-            return self._begin(replace(content, survey=copied_survey))
+            return self._begin(_with_slug(content, self._free_slug(slug)))
         team = {member.researcher: member.role for member in self._store.members(slug)}
         return self._begin(content, team)
 
@@ -372,6 +418,17 @@ def _anchor_after(action: str, key: int, before: DraftContent, after: DraftConte
     place = keys.index(key)
     neighbors = [*keys[place + 1 : place + 2], *keys[max(place - 1, 0) : place]]
     return f"question-{neighbors[0]}" if neighbors else None
+
+
+def _with_slug(content: DraftContent, slug: str) -> DraftContent:
+    return replace(content, survey={**content.survey, "slug": slug})
+
+
+def _file_error(error: DefinitionError) -> str:
+    """Return the first mistake in another tool's file as a sentence."""
+    place, text = error.mistakes[0]
+    sentence = f"{place} {text}" if place else text
+    return f"{sentence[:1].upper()}{sentence[1:]}"
 
 
 def begin_draft(

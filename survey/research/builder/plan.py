@@ -18,9 +18,9 @@ from survey.mechanism.exact_numbers import exact_fraction
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.drafts.check import Mistake
 from survey.research.forms import whole_number
+from survey.results.plan.compute import DEFAULT_N
 from survey.store import Plan, Schedule
 
-DEFAULT_N = 1_000
 DEFAULT_POINTS = 5.0
 MAX_POINTS = 50.0
 MAX_STRATA = 200

@@ -27,6 +27,9 @@ from survey.results.estimates.compute import histogram_cells
 from survey.results.question_statistics import opt_outs, single_code_channel
 
 LEVEL = 0.95
+DEFAULT_N = 1_000
+"""Number of responses that a survey without a plan is assumed to expect."""
+
 SHARES = (0.5, 0.1)
 """True shares whose margins are stated: the middle, and a rare answer."""
 

@@ -2,6 +2,9 @@
 
     README.txt       what the file is, how to debias it, and what a report reveals
     channels.json    for each question: its channel, its answers, and the meaning of a code
+    channels.csv     the probabilities of each channel, one per row
+    values.csv       for each code the value whose average is a published share or mean
+    codebook.xml     the codebook as DDI-Codebook 2.5
     weights/ID.csv   for each question whose reports name no answer: the weights of its reports
     definition.json  the published definition, byte for byte
     reports.csv      one row per report, in random order
@@ -15,7 +18,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from textwrap import fill
-from typing import IO, Any
+from typing import IO, Any, Protocol
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
@@ -26,12 +29,14 @@ from survey.mechanism import BitVector, WeightTable
 from survey.mechanism.channel import Codes
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.questionnaire.privacy_loss import report_heading, report_sentences, report_strength
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
+from survey.results.exports.ddi import codebook_xml
+from survey.results.exports.pseudo_values import ALL_REPORTS, channels_csv, values_csv
+from survey.results.exports.report_table import stored_codes
 from survey.results.question_statistics import truth_labels
-from survey.store import BlockColumn, PublishedSurvey, Store
+from survey.store import BlockColumn, PublishedSurvey, Store, Tally
 from survey.store.releases import BUCKET, STRATUM, read_microdata
 from survey.version import __version__
 
@@ -67,6 +72,11 @@ How to use it
   Questions that were randomized jointly have one joint channel over all combinations of their
   answers (channels.json); estimate the share of a combination as that of an answer. In a half-space
   (channels.json: "half_space"), only the shares of each question can be estimated, not their table.
+  To reproduce a published share or mean, look up the value of each report's code in values.csv. The
+  average of plain_value over the reports that include the question (and, if reports cover only
+  some options, the option) is the published estimate. It is not clipped: it may lie outside the
+  possible range, where pages show only its interval. For shares among those who answered, divide
+  the average of an option by 1 minus the averages of the options that are no answer.
   In Python: survey.mechanism.channel_from_json(channel), survey.estimator.proportions(counts,
   channel), survey.estimator.crosstab(table, channels).
 
@@ -81,21 +91,44 @@ def write_microdata(file: IO[bytes], store: Store, survey: PublishedSurvey) -> i
     """Write the ZIP with one block of reports in memory at a time; return the number of reports."""
     tally, blocks = read_microdata(store, survey)
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        write_documents(archive, survey, tally.n, tally.release)
+        write_documents(archive, survey, tally)
+        archive.writestr(
+            "values.csv", values_csv(survey.definition.questions, {ALL_REPORTS: tally})
+        )
         archive.writestr("definition.json", survey.canonical)
         with archive.open("reports.csv", "w", force_zip64=True) as member:
             text = io.TextIOWrapper(member, encoding="utf-8", newline="")
-            _write_reports(text, survey.definition.questions, blocks)
+            write_report_rows(text, survey.definition.questions, blocks)
             text.flush()
     return tally.n
 
 
-def write_documents(archive: ZipFile, survey: PublishedSurvey, n: int, release: int) -> None:
-    """Write the files that accompany reports in any format: README, channels and weights."""
-    archive.writestr("README.txt", readme(survey, n, release))
+class Archive(Protocol):
+    """A ZIP, or whatever else collects files by name."""
+
+    def writestr(self, name: str, content: str | bytes, /) -> None:
+        """Add a file."""
+
+
+def write_documents(
+    archive: Archive,
+    survey: PublishedSurvey,
+    tally: Tally,
+    *,
+    readme_name: str = "README.txt",
+    notes: str = "",
+) -> None:
+    """Write the files that accompany reports in any format, but not their values.
+
+    `notes` are lines at the end of the README.
+    """
+    questions = survey.definition.questions
+    archive.writestr(readme_name, readme(survey, tally.n, tally.release) + notes)
     channels = json.dumps(describe_channels(survey), indent=1, ensure_ascii=False)
     archive.writestr("channels.json", channels + "\n")
-    for question in survey.definition.questions:
+    archive.writestr("channels.csv", channels_csv(questions))
+    archive.writestr("codebook.xml", codebook_xml(survey, tally))
+    for question in questions:
         if isinstance(question.channel, WeightTable):
             archive.writestr(weights_file(question), _weights_csv(question.channel))
 
@@ -145,10 +178,7 @@ def report_cells(question: PublishedQuestion, stored: Codes) -> NDArray[np.objec
 
     A cell is an integer, or bits separated by spaces, which no spreadsheet reads as a number.
     """
-    codes = stored.reshape(-1, question.code_bytes)
-    is_asked = np.ones(len(codes), dtype=bool)
-    if question.nullable:
-        is_asked, codes = codes[:, 0] == ASKED_PREFIX[0], codes[:, 1:]
+    is_asked, codes = stored_codes(question, stored)
     # Format each distinct code once.
     distinct, index = np.unique(codes, axis=0, return_inverse=True)
     texts = np.array([_format_code(question, code) for code in distinct], dtype=object)
@@ -169,9 +199,10 @@ def _weights_csv(channel: WeightTable) -> str:
     return text.getvalue()
 
 
-def _write_reports(
+def write_report_rows(
     text: IO[str], questions: Sequence[PublishedQuestion], blocks: Iterator[list[BlockColumn]]
 ) -> None:
+    """Write reports.csv with one block of reports in memory at a time."""
     writer = csv_writer(text)
     writer.writerow([STRATUM, BUCKET, *(question.id for question in questions)])
     for block in blocks:

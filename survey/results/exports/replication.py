@@ -20,15 +20,14 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import NO_BASE
-from survey.results.estimates.compute import histogram_cells
+from survey.results.display_status import NO_BASE, decide_disclosures
+from survey.results.estimates.compute import estimate_question, histogram_cells
 from survey.results.estimates.histogram import Cell
-from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import MECHANISMS, EstimateRow
+from survey.results.estimates.table import MECHANISMS, EstimateRow, RowContext, question_rows
 from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import write_documents, write_report_rows
 from survey.results.exports.pseudo_values import ALL_REPORTS, Scope, values_csv
-from survey.results.groups import OPEN_LINK, Group, split_by_link
+from survey.results.groups import EVERYONE, OPEN_LINK, Group, split_by_link
 from survey.results.question_statistics import opt_outs, truth_labels, truth_values
 from survey.results.request import DEFAULT_OPTIONS
 from survey.store import PublishedSurvey, Store, Tally
@@ -258,12 +257,29 @@ def published_rows(
     survey: PublishedSurvey, tallies: Mapping[Scope, Tally]
 ) -> Iterator[PublishedRow]:
     """Yield the figures of the results page with the default options, for each scope."""
-    now = datetime.now(UTC)
     for scope, tally in tallies.items():
-        for question in SurveyResult(survey, tally, now).questions:
-            cells = {cell.id: cell for cell in histogram_cells(question.question)}
-            for row in question.rows:
+        for place, question in enumerate(survey.definition.questions):
+            cells = {cell.id: cell for cell in histogram_cells(question)}
+            for row in _estimate_rows(survey, question, tally.n_asked[place], tally.counts[place]):
                 yield _published_row(scope, row, cells.get(row.option_id))
+
+
+def _estimate_rows(
+    survey: PublishedSurvey, question: PublishedQuestion, n: int, counts: Sequence[int]
+) -> Iterator[EstimateRow]:
+    """Yield the rows of a question without the remarks of its page, which take most of the time."""
+    context = RowContext(
+        survey=survey,
+        question=question,
+        n_asked=n,
+        estimates=estimate_question(question, n, counts, DEFAULT_OPTIONS),
+        disclosures=decide_disclosures(question, n),
+        options=DEFAULT_OPTIONS,
+        now=datetime.now(UTC),
+        group=EVERYONE,
+    )
+    for rows in question_rows(context).values():
+        yield from rows
 
 
 def _published_row(scope: Scope, row: EstimateRow, cell: Cell | None) -> PublishedRow:

@@ -35,15 +35,17 @@ from survey.results.exports.statistics_files import (
 )
 from survey.store import PublishedSurvey, Store
 
-TABLE_NOTES = """
-Columns of {file}
+TABLE_COLUMNS = """Columns of {file}
   codebook.csv lists all columns, with the meaning of each code; codebook.xml is the same in DDI.
   A question with one answer has a column of codes. A multiple choice has a column per option that
   says whether the report names it. Both are randomized: never treat them as true answers.
   Columns named ID_share_OPTION, ID_mean and ID_rank_OPTION are debiased: their plain average over
   the cells that are not empty is the published estimate. Pages suppress estimates with very wide
-  intervals; these columns are here all the same. An empty cell: the respondent was not asked.
+  intervals; these columns are here all the same. For the mean of a group, divide the average of
+  ID_mean in the group by that of ID_base, if the question has this column: it debiases who
+  answered. An empty cell: the respondent was not asked, or the report does not cover the option.
 """
+"""The README's text about the columns of files with labels."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +70,19 @@ def write_table(
 ) -> int:
     """Write a ZIP with the table of reports as the file `name`, and its documents."""
     table = read_table(store, survey)
-    notes = TABLE_NOTES.format(file=name)
+    columns = TABLE_COLUMNS.format(file=name)
     if limits and (names := shortened_names(table.variables, limits)):
-        notes += fill(
+        columns += fill(
             f"{limits.program} limits labels to {limits.variable} {limits.unit} (codes: "
             f"{limits.code:,}). codebook.csv has the full labels of: {', '.join(names)}.",
             README_WIDTH,
             initial_indent="  ",
             subsequent_indent="  ",
         )
+        columns += "\n"
     with ZipFile(file, "w", ZIP_DEFLATED) as archive, TemporaryDirectory() as directory:
         write(Path(directory) / name, table)
-        write_documents(archive, survey, table.tally, notes=notes.rstrip() + "\n")
+        write_documents(archive, survey, table.tally, columns=columns)
         questions = survey.definition.questions
         archive.writestr("values.csv", values_csv(questions, {ALL_REPORTS: table.tally}))
         archive.writestr("codebook.csv", to_csv(codebook_rows(table.variables), VariableRow))

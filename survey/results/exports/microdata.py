@@ -80,11 +80,14 @@ How to use it
   In Python: survey.mechanism.channel_from_json(channel), survey.estimator.proportions(counts,
   channel), survey.estimator.crosstab(table, channels).
 
-Columns
-  {stratum}   the group, from the collection link; groups with few reports are combined
-  {bucket}    the day or week of release if the survey records it, otherwise empty
+"""
+
+CODE_COLUMNS = f"""Columns
+  {STRATUM}   the group, from the collection link; groups with few reports are combined
+  {BUCKET}    the day or week of release if the survey records it, otherwise empty
   one column per question, in the order of the survey:
 """
+"""The README's text about the columns of files with codes."""
 
 
 def write_microdata(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
@@ -116,14 +119,11 @@ def write_documents(
     tally: Tally,
     *,
     readme_name: str = "README.txt",
-    notes: str = "",
+    columns: str = CODE_COLUMNS,
 ) -> None:
-    """Write the files that accompany reports in any format, but not their values.
-
-    `notes` are lines at the end of the README.
-    """
+    """Write the files that accompany reports in any format, but not their values."""
     questions = survey.definition.questions
-    archive.writestr(readme_name, readme(survey, tally.n, tally.release) + notes)
+    archive.writestr(readme_name, readme(survey, tally.n, tally.release, columns))
     channels = json.dumps(describe_channels(survey), indent=1, ensure_ascii=False)
     archive.writestr("channels.json", channels + "\n")
     archive.writestr("channels.csv", channels_csv(questions))
@@ -149,8 +149,8 @@ def describe_channels(survey: PublishedSurvey) -> dict[str, Any]:
     }
 
 
-def readme(survey: PublishedSurvey, n: int, release: int) -> str:
-    """Return the README: a codebook for people."""
+def readme(survey: PublishedSurvey, n: int, release: int, columns: str = CODE_COLUMNS) -> str:
+    """Return the README: a codebook for people, with a text about the columns of its file."""
     title = survey.definition.title
     head = README.format(
         title=title,
@@ -167,10 +167,12 @@ def readme(survey: PublishedSurvey, n: int, release: int) -> str:
             initial_indent="  ",
             subsequent_indent="  ",
         ),
-        stratum=STRATUM,
-        bucket=BUCKET,
     )
-    return head + "".join(_readme_section(question) for question in survey.definition.questions)
+    return (
+        head
+        + columns
+        + "".join(_readme_section(question) for question in survey.definition.questions)
+    )
 
 
 def report_cells(question: PublishedQuestion, stored: Codes) -> NDArray[np.object_]:

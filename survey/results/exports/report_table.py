@@ -25,7 +25,10 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.results.exports.pseudo_values import (
+    ALL,
     MEAN,
+    MEAN_RANK,
+    SHARE,
     PseudoValues,
     answered_mean,
     question_values,
@@ -52,7 +55,7 @@ KEYWORDS = frozenset(
 
 NAMED: Mapping[int, str] = {0: "Not named", 1: "Named"}
 
-Content = Literal["group", "code", "named", "share", "mean", "mean rank"]
+Content = Literal["group", "code", "named", "share", "mean", "mean rank", "base"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ class Variable:
     name      valid in SPSS, Stata and R, unique, at most 31 characters
     label     what the column contains, in words
     content   "group"; "code", the code of a report; "named", whether a report names an option; or
-              the published statistic of which it is the debiased column
+              the published statistic of which it is the debiased column; "base", whose average is
+              1: the average of a mean's column within a group, divided by that of the base, is
+              the mean of the group's respondents who answered
     labels    the meaning of each code; empty for numbers and texts
     """
 
@@ -75,8 +80,8 @@ class Variable:
 
     @property
     def is_debiased(self) -> bool:
-        """Whether the plain average of the column is a published estimate."""
-        return self.content in ("share", "mean", "mean rank")
+        """Whether the column has numbers to average instead of codes."""
+        return self.content in ("share", "mean", "mean rank", "base")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +169,24 @@ def _question_variables(question: PublishedQuestion, n: int) -> Iterator[Variabl
         yield Variable(
             *(id_, f"Randomized report: {text}", "code", id_), labels=code_labels(question)
         )
-    for item in _averages(question, n):
+    items = _averages(question, n)
+    for item in items:
         of = f" of “{item.label}”" if item.label else ""
-        content: Content = "mean" if item.statistic == MEAN else "share"
-        if item.statistic not in (MEAN, "share"):
-            content = "mean rank"
+        content = _CONTENTS[item.statistic]
         suffix = f"{content.rpartition(' ')[2]}_{item.item}".strip("_")
         label = f"Debiased {content}{of}: {text}"
         yield Variable(f"{id_}_{suffix}", label, content, id_, item.item)
+    if _base_item(items):
+        label = f"Debiased base, average 1: respondents who answered: {text}"
+        yield Variable(f"{id_}_base", label, "base", id_)
+
+
+_CONTENTS: Mapping[str, Content] = {SHARE: "share", MEAN: "mean", MEAN_RANK: "mean rank"}
+
+
+def _base_item(items: Sequence[PseudoValues]) -> PseudoValues | None:
+    """Return the statistic that is about those who answered, if there is one; all have one base."""
+    return next((item for item in items if item.base != ALL), None)
 
 
 def _averages(question: PublishedQuestion, n: int) -> list[PseudoValues]:
@@ -226,7 +241,8 @@ def _question_columns(
     else:
         named[~is_asked] = np.nan
         yield from named.T
-    for item in _averages(question, n_asked):
+    items = _averages(question, n_asked)
+    for item in items:
         # The plain average is the estimate: v / mean of b.
         average = item.values / (answered_mean(item, counts, n_asked) or np.nan)
         if named is None or item.place is None:
@@ -234,6 +250,9 @@ def _question_columns(
         else:
             column = named[:, item.place]
             yield np.where(np.isnan(column), np.nan, average[(column == 1).astype(np.int64)])
+    if base := _base_item(items):
+        weights = base.answered / (answered_mean(base, counts, n_asked) or np.nan)
+        yield np.where(is_asked, weights[np.where(is_asked, index, 0)], np.nan)
 
 
 def stored_codes(question: PublishedQuestion, stored: Codes) -> tuple[Booleans, Codes]:
@@ -266,8 +285,9 @@ def _named_options(question: PublishedQuestion, codes: Codes) -> Floats:
 class VariableRow:
     """A row of codebook.csv: a column of the table, or one of its codes.
 
-    content  see `Variable`; the plain average of a "share", "mean" or "mean rank" column over its
-             cells that are not empty is the published estimate
+    content  "group", "code", "named", "share", "mean", "mean rank" or "base", as in `Variable`; the
+             plain average of a "share", "mean" or "mean rank" column over its cells that are not
+             empty is the published estimate
     """
 
     variable: str

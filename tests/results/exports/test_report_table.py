@@ -16,7 +16,7 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.results.estimates.compute import estimate_question
+from survey.results.estimates.compute import estimate_question, question_mean
 from survey.results.exports.formats import FORMATS
 from survey.results.exports.report_table import read_table
 from survey.results.request import DEFAULT_OPTIONS
@@ -73,10 +73,26 @@ def test_the_plain_average_of_each_debiased_column_is_the_published_estimate(sto
         for variable, column in zip(table.variables, table.columns, strict=True)
         if variable.is_debiased
     }
+    bases = [averages.pop(key) for key in list(averages) if key[1] == "base"]
+    assert bases == pytest.approx([1] * len(bases))
     estimates = estimates_of(store, survey)
     assert averages.keys() == estimates.keys()
     for key, average in averages.items():
         assert f"{average:.6f}" == f"{estimates[key] + 0.0:.6f}", key
+
+
+def test_the_mean_of_a_group_is_the_ratio_of_two_averages(store):
+    survey = released(store, EVERY_TYPE)
+    add_released(store, survey, 200, (0.1, 0.1, 0.5, 0.3), stratum="north")
+    table = read_table(store, survey)
+    columns = dict(zip((v.name for v in table.variables), table.columns, strict=True))
+    north = columns["stratum"] == "north"
+    ratio = columns["hours_mean"][north].mean() / columns["hours_base"][north].mean()
+    place = [q.id for q in survey.definition.questions].index("hours")
+    (tally,) = (t for (name, _), t in store.tallies(survey.key).items() if name == "north")
+    question = survey.definition.questions[place]
+    mean = question_mean(question, np.array(tally.counts[place]), DEFAULT_OPTIONS)
+    assert ratio == pytest.approx(mean.estimate)
 
 
 def test_the_codebook_of_the_csv_reproduces_the_published_mean(store):

@@ -37,8 +37,8 @@ from survey.results.exports.methods import (
     survey_facts,
     works_cited,
 )
-from survey.results.exports.microdata import ZIP, write_documents
-from survey.results.exports.pseudo_values import ALL_REPORTS, values_csv
+from survey.results.exports.microdata import ZIP, write_all_values, write_documents
+from survey.results.exports.package import Package
 from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
 from survey.version import __version__
@@ -65,11 +65,13 @@ def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int
         # Another release in between has other counts, on which some values depend.
         while (tally := store.tally(survey.key)).release != manifest.release:
             manifest = export_reports(store, survey, Path(directory), lambda _: None)
+        package = Package(packed)
+        write_documents(package, survey, tally)
+        write_all_values(package, survey, tally)
         for part in sorted(Path(directory).iterdir()):
-            packed.write(part, part.name)
-        write_documents(packed, survey, tally)
-        values = values_csv(survey.definition.questions, {ALL_REPORTS: tally})
-        packed.writestr("values.csv", values)
+            # The documents have the definition already.
+            if part.name not in package.digests:
+                package.add_file(part.name, part)
     return manifest.n
 
 

@@ -15,8 +15,13 @@ from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from survey.results.exports.csv import to_csv
-from survey.results.exports.microdata import README_WIDTH, write_documents, write_microdata
-from survey.results.exports.pseudo_values import ALL_REPORTS, values_csv
+from survey.results.exports.microdata import (
+    README_WIDTH,
+    write_all_values,
+    write_documents,
+    write_microdata,
+)
+from survey.results.exports.package import Package
 from survey.results.exports.replication import write_replication
 from survey.results.exports.report_table import (
     ReportTable,
@@ -81,13 +86,12 @@ def write_table(
         )
         columns += "\n"
     with ZipFile(file, "w", ZIP_DEFLATED) as archive, TemporaryDirectory() as directory:
+        package = Package(archive)
         write(Path(directory) / name, table)
-        write_documents(archive, survey, table.tally, columns=columns)
-        questions = survey.definition.questions
-        archive.writestr("values.csv", values_csv(questions, {ALL_REPORTS: table.tally}))
-        archive.writestr("codebook.csv", to_csv(codebook_rows(table.variables), VariableRow))
-        archive.writestr("definition.json", survey.canonical)
-        archive.write(Path(directory) / name, name)
+        write_documents(package, survey, table.tally, columns=columns)
+        write_all_values(package, survey, table.tally)
+        package.add("codebook.csv", to_csv(codebook_rows(table.variables), VariableRow))
+        package.add_file(name, Path(directory) / name)
     return table.tally.n
 
 

@@ -18,7 +18,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from textwrap import fill
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
@@ -33,7 +33,8 @@ from survey.questionnaire.privacy_loss import report_heading, report_sentences, 
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.results.exports.ddi import codebook_xml
-from survey.results.exports.pseudo_values import ALL_REPORTS, channels_csv, values_csv
+from survey.results.exports.package import Package
+from survey.results.exports.pseudo_values import ALL_REPORTS, write_channels, write_values
 from survey.results.exports.report_table import stored_codes
 from survey.results.question_statistics import truth_labels
 from survey.store import BlockColumn, PublishedSurvey, Store, Tally
@@ -93,28 +94,17 @@ CODE_COLUMNS = f"""Columns
 def write_microdata(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
     """Write the ZIP with one block of reports in memory at a time; return the number of reports."""
     tally, blocks = read_microdata(store, survey)
+    questions = survey.definition.questions
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        write_documents(archive, survey, tally)
-        archive.writestr(
-            "values.csv", values_csv(survey.definition.questions, {ALL_REPORTS: tally})
-        )
-        archive.writestr("definition.json", survey.canonical)
-        with archive.open("reports.csv", "w", force_zip64=True) as member:
-            text = io.TextIOWrapper(member, encoding="utf-8", newline="")
-            write_report_rows(text, survey.definition.questions, blocks)
-            text.flush()
+        package = Package(archive)
+        write_documents(package, survey, tally)
+        write_all_values(package, survey, tally)
+        package.add_text("reports.csv", lambda text: write_report_rows(text, questions, blocks))
     return tally.n
 
 
-class Archive(Protocol):
-    """A ZIP, or whatever else collects files by name."""
-
-    def writestr(self, name: str, content: str | bytes, /) -> None:
-        """Add a file."""
-
-
 def write_documents(
-    archive: Archive,
+    package: Package,
     survey: PublishedSurvey,
     tally: Tally,
     *,
@@ -123,14 +113,21 @@ def write_documents(
 ) -> None:
     """Write the files that accompany reports in any format, but not their values."""
     questions = survey.definition.questions
-    archive.writestr(readme_name, readme(survey, tally.n, tally.release, columns))
+    package.add(readme_name, readme(survey, tally.n, tally.release, columns))
     channels = json.dumps(describe_channels(survey), indent=1, ensure_ascii=False)
-    archive.writestr("channels.json", channels + "\n")
-    archive.writestr("channels.csv", channels_csv(questions))
-    archive.writestr("codebook.xml", codebook_xml(survey, tally))
+    package.add("channels.json", channels + "\n")
+    package.add_text("channels.csv", lambda text: write_channels(text, questions))
+    package.add("codebook.xml", codebook_xml(survey, tally))
+    package.add("definition.json", survey.canonical)
     for question in questions:
         if isinstance(question.channel, WeightTable):
-            archive.writestr(weights_file(question), _weights_csv(question.channel))
+            package.add(weights_file(question), _weights_csv(question.channel))
+
+
+def write_all_values(package: Package, survey: PublishedSurvey, tally: Tally) -> None:
+    """Write the values of all reports as values.csv."""
+    questions = survey.definition.questions
+    package.add_text("values.csv", lambda text: write_values(text, questions, {ALL_REPORTS: tally}))
 
 
 def weights_file(question: PublishedQuestion) -> str:

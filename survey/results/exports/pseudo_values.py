@@ -7,10 +7,9 @@ the results page shows.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -40,9 +39,6 @@ from survey.store import Tally
 
 SHARE, MEAN, MEAN_RANK = "share", "mean", "mean_rank"
 ALL = "all"
-
-MAX_LISTED_TRUTHS = 100
-"""Questions with p and q and more answers list no matrix: p and q determine it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,13 +226,14 @@ class Scope(NamedTuple):
 ALL_REPORTS = Scope()
 
 
-def values_csv(questions: Sequence[PublishedQuestion], tallies: Mapping[Scope, Tally]) -> str:
-    """Return values.csv for all reports and, if given, for strata.
+def write_values(
+    text: IO[str], questions: Sequence[PublishedQuestion], tallies: Mapping[Scope, Tally]
+) -> None:
+    """Write values.csv for all reports and, if given, for strata.
 
     A stratum has rows only where its values differ from those of all reports: the values of some
     tables depend on the number of reports.
     """
-    text = io.StringIO()
     writer = csv_writer(text)
     writer.writerow(field.name for field in fields(ValueRow))
     for place, question in enumerate(questions):
@@ -248,7 +245,6 @@ def values_csv(questions: Sequence[PublishedQuestion], tallies: Mapping[Scope, T
             for item, shared in zip(items, common, strict=False):
                 if scope == ALL_REPORTS or not _are_equal(item, shared):
                     writer.writerows(_value_rows(scope, question, item, counts, n))
-    return text.getvalue()
 
 
 def _are_equal(first: PseudoValues, second: PseudoValues) -> bool:
@@ -296,6 +292,8 @@ class ChannelRow:
                  "option": they say whether the option was chosen, and whether the report names it
     p, q         P(report names it | chosen) and P(report names it | not chosen), if there is one
                  such pair
+
+    Tables of more than 500,000 probabilities are in weights/ID.csv only; p and q determine others.
     """
 
     question_id: str
@@ -310,9 +308,8 @@ class ChannelRow:
     probability: float
 
 
-def channels_csv(questions: Sequence[PublishedQuestion]) -> str:
-    """Return channels.csv: one row per probability."""
-    text = io.StringIO()
+def write_channels(text: IO[str], questions: Sequence[PublishedQuestion]) -> None:
+    """Write channels.csv: one row per probability."""
     writer = csv_writer(text)
     writer.writerow(field.name for field in fields(ChannelRow))
     for question in questions:
@@ -328,14 +325,15 @@ def channels_csv(questions: Sequence[PublishedQuestion]) -> str:
                     (*head, *p_q, "answer", "", truth, report, chance)
                     for report, chance in enumerate(row)
                 )
-    return text.getvalue()
 
 
 def _matrix(question: PublishedQuestion) -> Floats | None:
-    """Return P(code | truth); None for bits, and for many answers with p and q."""
+    """Return P(code | truth); None for bits, and if it would be too long."""
     channel = question.channel
+    if channel_size(channel) > MAX_CHANNEL_SIZE:
+        return None
     if isinstance(channel, WeightTable):
         return channel.matrix
-    if isinstance(channel, TickChannel) or channel.d > 1 or channel.k > MAX_LISTED_TRUTHS:
+    if isinstance(channel, TickChannel) or channel.d > 1:
         return None
     return channel.q + (channel.p - channel.q) * np.eye(channel.k)

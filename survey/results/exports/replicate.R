@@ -21,6 +21,7 @@ read_csv <- function(folder, name) {
 
 read_survey <- function(folder) {
   survey <- new.env()
+  survey$folder <- folder
   survey$published <- read_csv(folder, "published.csv")
   questions <- read_csv(folder, "questions.csv")
   survey$questions <- split(questions, questions$question_id)
@@ -64,6 +65,13 @@ matrix_of <- function(survey, question) {
   name <- paste("matrix", question)
   if (is.null(survey$cache[[name]])) {
     rows <- survey$matrices[[question]]
+    if (is.null(rows)) {
+      # A large table: its integer weights, divided by their sum per row
+      file <- file.path(survey$folder, "weights", paste0(question, ".csv"))
+      weights <- as.matrix(read.csv(file, check.names = FALSE)[, -1])
+      survey$cache[[name]] <- unname(weights / rowSums(weights))
+      return(survey$cache[[name]])
+    }
     truth <- as.integer(rows$truth) + 1
     report <- as.integer(rows$report) + 1
     P <- matrix(0, max(truth), max(report))

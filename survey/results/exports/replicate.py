@@ -19,6 +19,7 @@ import csv
 import math
 import sys
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Dict, Tuple
@@ -57,6 +58,7 @@ class Survey:
     """All files of the package."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.published = read(folder, "published.csv")
         self.questions = {row["question_id"]: row for row in read(folder, "questions.csv")}
         self.options = grouped(read(folder, "options.csv"), "question_id")
@@ -82,13 +84,22 @@ class Survey:
     def matrix(self, question: str) -> Any:
         """Return P(report | truth), shape (truths, reports)."""
         if ("matrix", question) not in self.cache:
-            rows = self.channels.get((question, "answer", ""), [])
+            rows = self.channels.get((question, "answer", ""))
+            if rows is None:
+                return self._large_matrix(question)
             truth, report = (
                 np.array([int(row[name]) for row in rows]) for name in ("truth", "report")
             )
             P = np.zeros((truth.max() + 1, report.max() + 1))
             P[truth, report] = [float(row["probability"]) for row in rows]
             self.cache["matrix", question] = P
+        return self.cache["matrix", question]
+
+    def _large_matrix(self, question: str) -> Any:
+        """Return the matrix of a large table: its integer weights, divided by their sum per row."""
+        with (self.folder / "weights" / f"{question}.csv").open(encoding="utf-8") as file:
+            weights = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)[:, 1:]
+        self.cache["matrix", question] = weights / weights.sum(axis=1, keepdims=True)
         return self.cache["matrix", question]
 
 
@@ -140,7 +151,7 @@ class Binomial:
     """Probabilities of binomial counts of n reports."""
 
     def __init__(self, n: int) -> None:
-        log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+        log_factorial = np.array([math.lgamma(x + 1) for x in range(n + 1)])
         x = np.arange(n + 1)
         self.x, self.n = x, n
         self.log_choose = log_factorial[n] - log_factorial[x] - log_factorial[n - x]
@@ -150,6 +161,12 @@ class Binomial:
         x = self.x[m:c]
         logs = self.log_choose[m:c] + x * math.log(share) + (self.n - x) * math.log1p(-share)
         return float(np.exp(logs).sum())
+
+
+@lru_cache(maxsize=8)
+def binomial_of(n: int) -> Binomial:
+    """Return the probabilities of n reports, which many options share."""
+    return Binomial(n)
 
 
 # --- Intervals of shares whose reports name options: Feldman and Cousins 1998 --------------------
@@ -163,7 +180,7 @@ def feldman_cousins(c: int, n: int, p: float, q: float, level: float) -> Ends:
     likely outcomes, by the likelihood ratio, that together have the probability `level`.
     """
     floor, ceiling = min(p, q), max(p, q)
-    binomial = Binomial(n)
+    binomial = binomial_of(n)
     low = lower_end(c, n, floor, ceiling, level, binomial)
     mirrored = lower_end(n - c, n, 1 - ceiling, 1 - floor, level, binomial)
     high = ceiling if mirrored == 1 - ceiling else 1 - mirrored

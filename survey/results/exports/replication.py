@@ -6,15 +6,13 @@ reviewer who trusts only the reports and the definition can read one of them and
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from survey.mechanism import SubsetSelection, WeightTable
@@ -26,7 +24,8 @@ from survey.results.estimates.histogram import Cell
 from survey.results.estimates.table import MECHANISMS, EstimateRow, RowContext, question_rows
 from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import write_documents, write_report_rows
-from survey.results.exports.pseudo_values import ALL_REPORTS, Scope, values_csv
+from survey.results.exports.package import Package
+from survey.results.exports.pseudo_values import ALL_REPORTS, Scope, write_values
 from survey.results.groups import EVERYONE, OPEN_LINK, Group, split_by_link
 from survey.results.question_statistics import opt_outs, truth_labels, truth_values
 from survey.results.request import DEFAULT_OPTIONS
@@ -173,18 +172,17 @@ def write_replication(file: IO[bytes], store: Store, survey: PublishedSurvey) ->
     everybody = tallies[ALL_REPORTS]
     questions = survey.definition.questions
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        package = _Package(archive)
+        package = Package(archive)
         published = list(published_rows(survey, tallies))
         write_documents(package, survey, everybody, readme_name="codebook.txt")
-        package.writestr("README.txt", _readme(survey, everybody, n_groups, len(tallies) - 1))
-        package.writestr("published.csv", to_csv(published, PublishedRow))
-        package.writestr("values.csv", values_csv(questions, tallies))
+        package.add("README.txt", _readme(survey, everybody, n_groups, len(tallies) - 1))
+        package.add("published.csv", to_csv(published, PublishedRow))
+        package.add_text("values.csv", lambda text: write_values(text, questions, tallies))
         for name, rows, row_type in _design_files(questions):
-            package.writestr(name, to_csv(rows, row_type))
-        package.writestr("definition.json", survey.canonical)
+            package.add(name, to_csv(rows, row_type))
         for name in SCRIPTS:
-            package.writestr(name, (Path(__file__).parent / name).read_bytes())
-        package.write_text("reports.csv", lambda text: write_report_rows(text, questions, blocks))
+            package.add(name, (Path(__file__).parent / name).read_bytes())
+        package.add_text("reports.csv", lambda text: write_report_rows(text, questions, blocks))
         archive.writestr("manifest.json", _manifest(survey, everybody, package.digests))
     return everybody.n
 
@@ -210,47 +208,6 @@ def _read_state(
 def _stratum(group: Group) -> str:
     """Return a group's name in reports.csv, which is empty for the open link."""
     return "" if group.name == OPEN_LINK else group.name
-
-
-class _Package:
-    """A ZIP that keeps the SHA-256 of each member."""
-
-    def __init__(self, archive: ZipFile) -> None:
-        self._archive = archive
-        self.digests: dict[str, str] = {}
-
-    def writestr(self, name: str, content: str | bytes) -> None:
-        """Add a member."""
-        octets = content.encode() if isinstance(content, str) else content
-        self.digests[name] = hashlib.sha256(octets).hexdigest()
-        self._archive.writestr(name, octets)
-
-    def write_text(self, name: str, write: Callable[[IO[str]], None]) -> None:
-        """Add a member that is written piece by piece."""
-        with self._archive.open(name, "w", force_zip64=True) as member:
-            hashed = _HashedFile(member)
-            text = io.TextIOWrapper(cast(IO[bytes], hashed), encoding="utf-8", newline="")
-            write(text)
-            text.flush()
-        self.digests[name] = hashed.digest.hexdigest()
-
-
-class _HashedFile(io.BufferedIOBase):
-    """A file that computes the SHA-256 of everything that is written to it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__()
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def writable(self) -> bool:
-        """Return True: text wrappers ask."""
-        return True
-
-    def write(self, content: Any) -> int:
-        """Write and hash some bytes."""
-        self.digest.update(content)
-        return self._file.write(content)
 
 
 def published_rows(

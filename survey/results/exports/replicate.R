@@ -6,8 +6,9 @@
 #
 # Input: reports.csv (the randomized reports), channels.csv (the probabilities of the
 # randomization), questions.csv, options.csv and answers.csv (what was asked), values.csv (numbers
-# per report whose average is an estimate), published.csv (the published figures). The script prints
-# a line per figure and exits with 1 if one differs in the printed digits.
+# per report whose average is an estimate), published.csv (the published figures), manifest.json
+# (hashes). The script prints a line per figure and exits with 1 if one differs in the printed
+# digits, or if a file is not the one that the manifest describes.
 #
 # Symbols: n reports; f the share of reports of a kind; p and q the probabilities that a report names
 # an option that was chosen, and one that was not; D = p - q; z the normal quantile of the level.
@@ -645,9 +646,25 @@ recompute <- function(survey, row, n_cells) {
   answered_share(s, place, level)
 }
 
+# Return the names of the files whose SHA-256 is not that of the manifest. Base R computes it from
+# version 4.5 on; replicate.py always checks it.
+changed_files <- function(folder) {
+  if (!exists("sha256sum", asNamespace("tools"))) return(character(0))
+  pattern <- '^ *"([^"]+)": "([0-9a-f]{64})",?$'
+  lines <- readLines(file.path(folder, "manifest.json"), encoding = "UTF-8")
+  lines <- grep(pattern, lines, value = TRUE)
+  names <- sub(pattern, "\\1", lines)
+  is_file <- names != "definition_sha256"
+  digests <- get("sha256sum", asNamespace("tools"))(file.path(folder, names[is_file]))
+  same <- digests == sub(pattern, "\\2", lines)[is_file]
+  names[is_file][!(same %in% TRUE)]
+}
+
 # Compare every published figure with the recomputed one; return the exit status.
 main <- function(folder) {
   survey <- read_survey(folder)
+  changed <- changed_files(folder)
+  for (name in changed) message(name, " is not the file that the manifest describes")
   published <- survey$published
   group <- paste(published$scope, published$stratum, published$question_id, sep = "\t")
   n_cells <- ave(published$cell_first != "", group, FUN = sum)
@@ -677,7 +694,7 @@ main <- function(folder) {
   for (text in other) cat("not recomputed: ", text, "\n", sep = "")
   cat(compared, " figures recomputed, ", different, " different, ", length(other),
       " not recomputed\n", sep = "")
-  if (different > 0 || compared == 0) 1 else 0
+  if (different > 0 || length(changed) > 0 || compared == 0) 1 else 0
 }
 
 arguments <- commandArgs(trailingOnly = TRUE)

@@ -6,8 +6,9 @@ imports nothing of the software that published the figures. replicate.R does the
 
 Input: reports.csv (the randomized reports), channels.csv (the probabilities of the randomization),
 questions.csv, options.csv and answers.csv (what was asked), values.csv (numbers per report whose
-average is an estimate), published.csv (the published figures). The script prints a line per figure
-and exits with 1 if one differs in the printed digits.
+average is an estimate), published.csv (the published figures), manifest.json (hashes). The script
+prints a line per figure and exits with 1 if one differs in the printed digits, or if a file is not
+the one that the manifest describes.
 
 Symbols: n reports; f the share of reports of a kind; p and q the probabilities that a report names
 an option that was chosen, and one that was not; D = p - q; z the normal quantile of the level.
@@ -16,6 +17,8 @@ an option that was chosen, and one that was not; D = p - q; z the normal quantil
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -793,9 +796,23 @@ def recompute(survey: Survey, row: Row, cell_numbers: dict[tuple[str, ...], int]
     return AnsweredShares(shares).result(place, level)
 
 
+def changed_files(folder: Path) -> list[str]:
+    """Return the names of the files whose SHA-256 is not that of the manifest."""
+    digests = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"]
+    return [
+        name
+        for name, digest in digests.items()
+        if not (folder / name).is_file()
+        or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
+    ]
+
+
 def main(folder: Path) -> int:
     """Compare every published figure with the recomputed one; return the exit status."""
     survey = Survey(folder)
+    changed = changed_files(folder)
+    for name in changed:
+        print(f"{name} is not the file that the manifest describes", file=sys.stderr)
     cells = [row for row in survey.published if row["cell_first"]]
     numbers = {key: len(r) for key, r in grouped(cells, "scope", "stratum", "question_id").items()}
     n_compared, n_different, other = 0, 0, []
@@ -820,7 +837,7 @@ def main(folder: Path) -> int:
     for text in other:
         print(f"not recomputed: {text}")
     print(f"{n_compared} figures recomputed, {n_different} different, {len(other)} not recomputed")
-    return 1 if n_different or not n_compared else 0
+    return 1 if n_different or changed or not n_compared else 0
 
 
 if __name__ == "__main__":

@@ -83,7 +83,16 @@ def test_the_script_recomputes_every_figure_and_notices_one_altered_report(store
     assert {row["stratum"] for row in rows if row["scope"] == "stratum"} == {"", "north"}
     alter_one_number(folder, "old")
     assert replicate.main(folder) == 1
-    assert "DIFFERENT" in capsys.readouterr().out
+    output = capsys.readouterr()
+    assert "DIFFERENT" in output.out
+    assert "reports.csv is not the file that the manifest describes" in output.err
+
+
+def test_the_script_notices_a_file_that_changes_no_figure(store, tmp_path, capsys):
+    folder = unpack(store, released(store, DRAWN, {"": 900}), tmp_path)
+    (folder / "codebook.txt").write_text("Another codebook")
+    assert replicate.main(folder) == 1
+    assert "codebook.txt is not the file" in capsys.readouterr().err
 
 
 def test_published_figures_are_those_of_the_results_page(store, tmp_path):

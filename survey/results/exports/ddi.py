@@ -138,7 +138,7 @@ def _describe_study(
     collection = SubElement(method, "dataColl")
     _add(collection, "collMode", "Self-administered questionnaire: web-based")
     _add(collection, "resInstru", _instrument(survey))
-    _add(collection, "weight", "No weights. " + RANDOMIZATION)
+    _add(collection, "weight", "There are no weights.")
     analysis = SubElement(method, "anlyInfo")
     loss = f"{report_heading(definition)}. {report_sentences(definition.ratio)}"
     _add(analysis, "dataAppr", f"{RANDOMIZATION} {loss}")
@@ -146,7 +146,7 @@ def _describe_study(
 
 def _instrument(survey: PublishedSurvey) -> str:
     definition = survey.definition
-    text = f"{len(definition.questions)} questions in {len(definition.languages)} languages."
+    text = f"Number of questions: {len(definition.questions)}."
     if definition.is_sampled:
         text += (
             f" Each respondent was asked {definition.drawn} of {len(definition.groups)} groups of "

@@ -6,9 +6,9 @@
 #
 # Input: reports.csv (the randomized reports), channels.csv (the probabilities of the
 # randomization), questions.csv, options.csv and answers.csv (what was asked), values.csv (numbers
-# per report whose average is an estimate), published.csv (the published figures), manifest.json
-# (hashes). The script prints a line per figure and exits with 1 if one differs in the printed
-# digits, or if a file is not the one that the manifest describes.
+# per report whose average is an estimate), displayed.csv (displayed distributions), published.csv
+# (the published figures), manifest.json (hashes). The script prints a line per figure and exits with
+# 1 if one differs in the printed digits, or if a file is not the one that the manifest describes.
 #
 # Symbols: n reports; f the share of reports of a kind; p and q the probabilities that a report names
 # an option that was chosen, and one that was not; D = p - q; z the normal quantile of the level.
@@ -35,7 +35,11 @@ read_survey <- function(folder) {
                            channels$question_id[channels$per == "answer"])
   survey$chances <- channels[channels$per == "option" & channels$truth == "1" &
                                channels$report == "1", ]
+  displayed <- read_csv(folder, "displayed.csv")
+  survey$displayed <- split(displayed, paste(displayed$scope, displayed$stratum,
+                                             displayed$question_id, sep = "\t"))
   values <- read_csv(folder, "values.csv")
+  survey$means <- unique(values[values$statistic == "mean", c("question_id", "base")])
   survey$values <- split(values, value_key(values))
   survey$reports <- read_csv(folder, "reports.csv")
   survey$cache <- new.env()
@@ -601,6 +605,147 @@ number_result <- function(survey, row, n_cells) {
     min(middle + half * ends[3], target$high))
 }
 
+# --- Displayed distributions and medians ----------------------------------------------------------
+
+# Return the displayed shares of a question's numbers, and what the intervals of sets need.
+#
+# `pi` has the displayed shares of all true answers among all respondents of the group, `shares` those
+# of the different `numbers` among the people who answered.
+distribution_of <- function(survey, scope, stratum, question) {
+  d <- new.env()
+  rows <- survey$displayed[[paste(scope, stratum, question, sep = "\t")]]
+  d$x <- suppressWarnings(as.numeric(survey$answers[[question]]$value))
+  d$P <- matrix_of(survey, question)
+  codes <- as.integer(cells_of(survey, scope, stratum, question))
+  d$n <- length(codes)
+  d$f <- tabulate(codes + 1, ncol(d$P)) / d$n
+  base <- survey$means$base[survey$means$question_id == question]
+  d$b <- as.numeric(values_of(survey, scope, stratum, question, "mean", base, "")$answered)
+  d$pi <- as.numeric(rows$share)
+  d$form <- survey$questions[[question]]
+  d$is_right <- if (rows$method[1] == "em") is_best(d) else is_smoothed(d)
+  d$numbers <- sort(unique(d$x))
+  shares <- sapply(d$numbers, function(number) sum(d$pi[d$x %in% number]))
+  d$shares <- shares / sum(shares)
+  if (d$form$form != "answer") {
+    # P R^-1/2 = U diag(s) V^T, R the mean of the rows of P
+    d$root <- sqrt(colMeans(d$P))
+    d$svd <- svd(d$P / rep(d$root, each = nrow(d$P)))
+  }
+  d$ends <- new.env()
+  d
+}
+
+# Return whether the shares maximize the likelihood sum f_j log lambda_j, lambda = pi P.
+#
+# By duality, the log likelihood per report is within max_i sum_j f_j P_ij/lambda_j - 1 of its
+# maximum.
+is_best <- function(d) max(d$P %*% (d$f / as.vector(d$pi %*% d$P))) - 1 <= 1e-5
+
+# Return whether the shares are those of expectation maximization with smoothing.
+#
+# Each round is pi_i <- pi_i sum_j f_j P_ij/lambda_j, followed by smoothing with the weights 1/4, 1/2,
+# 1/4 along the numbers, until the log likelihood changes by less than .001 (Li et al. 2020).
+is_smoothed <- function(d) {
+  along <- order(d$x, na.last = NA)
+  f <- d$f[d$f > 0]
+  P <- d$P[, d$f > 0, drop = FALSE]
+  pi <- rep(1 / nrow(P), nrow(P))
+  previous <- -Inf
+  for (round in seq_len(10000)) {
+    lambdas <- as.vector(pi %*% P)
+    likelihood <- d$n * sum(f * log(lambdas))
+    if (abs(likelihood - previous) < 1e-3) break
+    previous <- likelihood
+    pi <- pi * as.vector(P %*% (f / lambdas))
+    k <- length(along)
+    padded <- pi[c(along[1], along, along[k])]
+    pi[along] <- (padded[1:k] + 2 * padded[1:k + 1] + padded[1:k + 2]) / 4
+    pi <- pi / sum(pi)
+  }
+  max(abs(pi - d$pi)) < 1e-6
+}
+
+# Return the interval for the share of numbers from first to last, among the people who answered.
+set_interval <- function(d, first, last, level) {
+  name <- paste(first, last, level)
+  if (is.null(d$ends[[name]])) {
+    target <- ifelse(d$x >= first & d$x <= last, 1, -1)
+    a <- set_values(d, ifelse(is.na(target), 0, target))
+    ratio <- ratio_interval(d$P, d$f, d$n, a, d$b, target, level, 32)
+    d$ends[[name]] <- (1 + ratio[2:3]) / 2
+  }
+  d$ends[[name]]
+}
+
+# Return pseudo-values of a target in [-1, 1].
+#
+# For generalized randomized response: (x - q sum x)/(p - q). Otherwise R^-1/2 V diag(s/(s^2 + ridge
+# s_0^2)) U^T x. The ridge is 0, the exact solution of least variance, unless another one with a bias
+# of at most .05 makes the interval, 2 sqrt(E a^2/n) + bias, narrower by more than a tenth.
+set_values <- function(d, target) {
+  if (d$form$form == "answer") {
+    p <- as.numeric(d$form$p)
+    q <- as.numeric(d$form$q)
+    return((target - q * sum(target)) / (p - q))
+  }
+  U <- d$svd$u
+  s <- d$svd$d
+  is_nonzero <- s > s[1] * .Machine$double.eps * max(dim(d$P))
+  inverse <- ifelse(is_nonzero, 1 / s, 0)
+  projected <- as.vector(crossprod(U, target))
+  shrunk_by <- function(ridge) ifelse(is_nonzero, s^2 / (s^2 + ridge * s[1]^2), 0)
+  ridges <- c(0, 10^((-28:0) / 2))
+  bias <- sapply(ridges, function(r) max(abs(U %*% (shrunk_by(r) * projected) - target)))
+  spread <- sapply(ridges, function(r) sqrt(sum((shrunk_by(r) * inverse * projected)^2) / d$n))
+  half <- 2 * spread + bias
+  allowed <- ifelse(bias <= max(bias[1], 0.05), half, Inf)
+  best <- if (half[1] <= 1.1 * min(allowed)) 0 else ridges[which.min(allowed)]
+  as.vector(d$svd$v %*% (shrunk_by(best) * projected * inverse)) / d$root
+}
+
+# Return the median of the displayed distribution and its interval.
+#
+# The interval has every x for which the interval of F(x) reaches 1/2 and that of F(x-), at the next
+# smaller number, begins below 1/2. Where the share of an end is above 0, its one-sided error counts:
+# intervals of the level 2 level - 1. Places count from 0.
+median_result <- function(d, level) {
+  x <- d$numbers
+  last <- length(x) - 1
+  up_to <- function(place, level) set_interval(d, x[1], x[place + 1], level)
+  of_number <- function(place) set_interval(d, x[place + 1], x[place + 1], level)
+  middle <- which(cumsum(d$shares) >= 0.5 - 1e-9)[1] - 1
+  size <- min(16, last)
+  steps <- if (size > 1) (last - 1) * (0:(size - 1)) / (size - 1) else 0
+  coarse <- unique(round(steps))
+  low <- first_place(coarse, last, function(place) up_to(place, level)[2] >= 0.5)
+  high <- last - first_place(last - 1 - rev(coarse), last, function(place) {
+    up_to(last - 1 - place, level)[1] < 0.5
+  })
+  one_sided <- 2 * level - 1
+  while (low < high && of_number(low)[1] > 0 && up_to(low, one_sided)[2] < 0.5) low <- low + 1
+  while (low < high && of_number(high)[1] > 0 && up_to(high - 1, one_sided)[1] >= 0.5) {
+    high <- high - 1
+  }
+  x[c(middle, min(low, middle), max(high, middle)) + 1]
+}
+
+# Return the first accepted place below `last`, or `last`: coarsely, then by halving.
+first_place <- function(coarse, last, accepted) {
+  rejected <- -1
+  for (place in coarse) {
+    if (accepted(place)) {
+      while (place - rejected > 1) {
+        halfway <- (place + rejected) %/% 2
+        if (accepted(halfway)) place <- halfway else rejected <- halfway
+      }
+      return(place)
+    }
+    rejected <- place
+  }
+  last
+}
+
 # Return the number of each truth (NA: no answer), both ends, and whether all are the same.
 target_values <- function(survey, row) {
   truths <- survey$answers[[row$question_id]]
@@ -627,15 +772,23 @@ target_values <- function(survey, row) {
 # Return the estimate and the interval of one published figure.
 recompute <- function(survey, row, n_cells) {
   level <- as.numeric(row$conf_level)
-  if (row$statistic != "share" || row$cell_first != "") {
-    result <- number_result(survey, row, n_cells)
-    if (row$cell_first != "") {
-      # The published interval of a cell is widened to contain the displayed share.
-      shown <- as.numeric(row$displayed)
-      result <- c(result[1], min(result[2], shown), max(result[3], shown))
+  if (row$statistic == "median" || row$cell_first != "") {
+    name <- paste("distribution", row$scope, row$stratum, row$question_id, sep = "\t")
+    if (is.null(survey$cache[[name]])) {
+      survey$cache[[name]] <- distribution_of(survey, row$scope, row$stratum, row$question_id)
     }
-    return(result)
+    d <- survey$cache[[name]]
+    if (!d$is_right) return(c(NaN, NaN, NaN))
+    if (row$statistic == "median") return(median_result(d, level))
+    result <- number_result(survey, row, n_cells)
+    inside <- d$numbers > as.numeric(row$cell_first) - 1e-9 &
+      d$numbers < as.numeric(row$cell_last) + 1e-9
+    shown <- sum(d$shares[inside])
+    if (!(abs(shown - as.numeric(row$displayed)) <= 0.501e-6)) return(c(NaN, NaN, NaN))
+    # The published interval of a cell is widened to contain the displayed share.
+    return(c(result[1], min(result[2], shown), max(result[3], shown)))
   }
+  if (row$statistic != "share") return(number_result(survey, row, 0))
   name <- paste("shares", row$scope, row$stratum, row$question_id, sep = "\t")
   if (is.null(survey$cache[[name]])) {
     survey$cache[[name]] <- shares_of(survey, row$scope, row$stratum, row$question_id)

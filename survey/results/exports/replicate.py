@@ -6,9 +6,9 @@ imports nothing of the software that published the figures. replicate.R does the
 
 Input: reports.csv (the randomized reports), channels.csv (the probabilities of the randomization),
 questions.csv, options.csv and answers.csv (what was asked), values.csv (numbers per report whose
-average is an estimate), published.csv (the published figures), manifest.json (hashes). The script
-prints a line per figure and exits with 1 if one differs in the printed digits, or if a file is not
-the one that the manifest describes.
+average is an estimate), displayed.csv (displayed distributions), published.csv (the published
+figures), manifest.json (hashes). The script prints a line per figure and exits with 1 if one
+differs in the printed digits, or if a file is not the one that the manifest describes.
 
 Symbols: n reports; f the share of reports of a kind; p and q the probabilities that a report names
 an option that was chosen, and one that was not; D = p - q; z the normal quantile of the level.
@@ -69,6 +69,7 @@ class Survey:
         self.channels = grouped(read(folder, "channels.csv"), "question_id", "per", "option_id")
         key = ("scope", "stratum", "question_id", "statistic", "base", "option_id")
         self.values = grouped(read(folder, "values.csv"), *key)
+        self.displayed = grouped(read(folder, "displayed.csv"), "scope", "stratum", "question_id")
         self.reports = read(folder, "reports.csv")
         self.cache: dict[tuple[str, ...], Any] = {}
 
@@ -129,6 +130,7 @@ def student_probability(t: float, df: int) -> float:
     return 2 / math.pi * (theta + sine * cosine * total) if odd else sine * total
 
 
+@lru_cache(maxsize=64)
 def student_quantile(level: float, df: int) -> float:
     """Return t with P(|T| <= t) = level, by halving; by its expansion in 1/df for large df."""
     z = normal_quantile(level)
@@ -755,6 +757,166 @@ def number_result(survey: Survey, row: Row, n_cells: int) -> Result:
     return (estimate, *ends)
 
 
+# --- Displayed distributions and medians ----------------------------------------------------------
+
+
+class Distribution:
+    """The displayed shares of a question's numbers, and the intervals of sets of numbers.
+
+    `pi` has the displayed shares of all true answers among all respondents of the group, `shares`
+    those of the different `numbers` among the people who answered.
+    """
+
+    def __init__(self, survey: Survey, scope: str, stratum: str, question: str) -> None:
+        rows = survey.displayed[scope, stratum, question]
+        truths = survey.answers[(question,)]
+        self.x = np.array([float(t["value"]) if t["value"] else math.nan for t in truths])
+        self.P = survey.matrix(question)
+        codes = np.array(survey.cells(scope, stratum, question), dtype=int)
+        self.n = len(codes)
+        self.f = np.bincount(codes, minlength=self.P.shape[1]) / self.n
+        mean_key = next(key for key in survey.values if key[2] == question and key[3] == "mean")
+        values = survey.values_of(scope, stratum, *mean_key[2:])
+        self.b = np.array([float(row["answered"]) for row in values])
+        self.pi = np.array([float(row["share"]) for row in rows])
+        self.form, self.is_most_likely = survey.questions[question], rows[0]["method"] == "em"
+        self.is_right = self._is_best() if self.is_most_likely else self._is_smoothed()
+        answers = ~np.isnan(self.x)
+        self.numbers = np.unique(self.x[answers])
+        shares = np.array([self.pi[self.x == number].sum() for number in self.numbers])
+        self.shares = shares / shares.sum()
+        self.survey_cache = survey.cache
+        self.cache: dict[tuple[float, float, float], Ends] = {}
+
+    def _is_best(self) -> bool:
+        """Return whether the shares maximize the likelihood sum f_j log lambda_j, lambda = pi P.
+
+        By duality, the log likelihood per report is within max_i sum_j f_j P_ij/lambda_j - 1 of
+        its maximum.
+        """
+        gradient = self.P @ (self.f / (self.pi @ self.P))
+        return bool(gradient.max() - 1 <= 1e-5)
+
+    def _is_smoothed(self) -> bool:
+        """Return whether the shares are those of expectation maximization with smoothing.
+
+        Each round is pi_i <- pi_i sum_j f_j P_ij/lambda_j, followed by smoothing with the weights
+        1/4, 1/2, 1/4 along the numbers, until the log likelihood changes by less than .001 (Li et
+        al. 2020).
+        """
+        order = np.argsort(self.x, kind="stable")
+        along = order[: int((~np.isnan(self.x)).sum())]
+        seen = self.f > 0
+        f, P = self.f[seen], self.P[:, seen]
+        pi, previous = np.full(len(P), 1 / len(P)), -math.inf
+        for _ in range(10_000):
+            lambdas = pi @ P
+            likelihood = self.n * float(f @ np.log(lambdas))
+            if abs(likelihood - previous) < 1e-3:
+                break
+            previous = likelihood
+            pi = pi * (P @ (f / lambdas))
+            padded = np.concatenate([pi[along[:1]], pi[along], pi[along[-1:]]])
+            pi[along] = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+            pi /= pi.sum()
+        return bool(np.abs(pi - self.pi).max() < 1e-6)
+
+    def share_interval(self, first: float, last: float, level: float) -> Ends:
+        """Return the interval for the share of numbers from first to last, among the answers."""
+        key = (first, last, level)
+        if key not in self.cache:
+            inside = np.where((self.x >= first) & (self.x <= last), 1.0, -1.0)
+            target = np.where(np.isnan(self.x), math.nan, inside)
+            a = self._set_values(np.nan_to_num(target))
+            ratio = Ratio(self.P, self.f, self.n, a, self.b, target, level, 32)
+            _, low, high = ratio.result()
+            self.cache[key] = (1 + low) / 2, (1 + high) / 2
+        return self.cache[key]
+
+    def _factors(self) -> Any:
+        """Return the root of R, U, s and V^T of a question's channel, computed once."""
+        key = ("factors", self.form["question_id"])
+        if key not in self.survey_cache:
+            root = np.sqrt(self.P.mean(axis=0))
+            self.survey_cache[key] = (root, *np.linalg.svd(self.P / root, full_matrices=False))
+        return self.survey_cache[key]
+
+    def _set_values(self, target: Floats) -> Floats:
+        """Return pseudo-values of a target in [-1, 1].
+
+        For generalized randomized response: (x - q sum x)/(p - q). Otherwise, with P R^-1/2 =
+        U diag(s) V^T and R the mean of the rows of P: R^-1/2 V diag(s/(s^2 + ridge s_0^2)) U^T x.
+        The ridge is 0, the exact solution of least variance, unless another one with a bias of at
+        most .05 makes the interval, 2 sqrt(E a^2/n) + bias, narrower by more than a tenth.
+        """
+        if self.form["form"] == "answer":
+            p, q = float(self.form["p"]), float(self.form["q"])
+            return np.asarray((target - q * target.sum()) / (p - q))
+        root, U, s, Vt = self._factors()
+        is_nonzero = s > s[0] * np.finfo(float).eps * max(self.P.shape)
+        inverse = np.divide(1.0, s, out=np.zeros_like(s), where=is_nonzero)
+        projected = U.T @ target
+        best, shortest, exact = 0.0, math.inf, math.inf
+        exact_bias = 0.0
+        for ridge in [0.0] + [10.0 ** (power / 2) for power in range(-28, 1)]:
+            shrunk = np.where(is_nonzero, s**2 / (s**2 + ridge * s[0] ** 2), 0.0)
+            bias = float(np.abs(U @ (shrunk * projected) - target).max())
+            half = 2 * math.sqrt(((shrunk * inverse * projected) ** 2).sum() / self.n) + bias
+            if ridge == 0:
+                exact, exact_bias = half, bias
+            if bias <= max(exact_bias, 0.05) and half < shortest:
+                best, shortest = ridge, half
+        if exact <= 1.1 * shortest:
+            best = 0.0
+        shrunk = np.where(is_nonzero, s**2 / (s**2 + best * s[0] ** 2), 0.0)
+        return np.asarray(Vt.T @ (shrunk * projected * inverse) / root)
+
+    def median(self, level: float) -> Result:
+        """Return the median of the displayed distribution and its interval.
+
+        The interval has every x for which the interval of F(x) reaches 1/2 and that of F(x-), at
+        the next smaller number, begins below 1/2. Where the share of an end is above 0, its
+        one-sided error counts: intervals of the level 2 level - 1.
+        """
+        x, last = self.numbers, self.numbers.size - 1
+
+        def up_to(place: int, level: float) -> Ends:
+            return self.share_interval(x[0], x[place], level)
+
+        def of_number(place: int) -> Ends:
+            return self.share_interval(x[place], x[place], level)
+
+        middle = int(np.argmax(np.cumsum(self.shares) >= 0.5 - 1e-9))
+        coarse = np.unique(np.linspace(0, last - 1, min(16, last)).round()).astype(int).tolist()
+        mirrored = [last - 1 - place for place in reversed(coarse)]
+        low = first_place(coarse, last, lambda place: up_to(place, level)[1] >= 0.5)
+        high = last - first_place(
+            mirrored, last, lambda place: up_to(last - 1 - place, level)[0] < 0.5
+        )
+        one_sided = 2 * level - 1
+        while low < high and of_number(low)[0] > 0 and up_to(low, one_sided)[1] < 0.5:
+            low += 1
+        while low < high and of_number(high)[0] > 0 and up_to(high - 1, one_sided)[0] >= 0.5:
+            high -= 1
+        return float(x[middle]), float(x[min(low, middle)]), float(x[max(high, middle)])
+
+
+def first_place(coarse: list[int], last: int, accepted: Callable[[int], bool]) -> int:
+    """Return the first accepted place below `last`, or `last`: coarsely, then by halving."""
+    rejected = -1
+    for place in coarse:
+        if accepted(place):
+            while place - rejected > 1:
+                halfway = (place + rejected) // 2
+                if accepted(halfway):
+                    place = halfway
+                else:
+                    rejected = halfway
+            return place
+        rejected = place
+    return last
+
+
 def target_values(survey: Survey, row: Row) -> tuple[Floats, float, float, bool]:
     """Return the number of each truth (nan: no answer), both ends, and whether all are the same."""
     truths = survey.answers[(row["question_id"],)]
@@ -780,13 +942,25 @@ def target_values(survey: Survey, row: Row) -> tuple[Floats, float, float, bool]
 def recompute(survey: Survey, row: Row, cell_numbers: dict[tuple[str, ...], int]) -> Result:
     """Return the estimate and the interval of one published figure."""
     group = (row["scope"], row["stratum"], row["question_id"])
-    if row["statistic"] != "share" or row["cell_first"]:
+    if row["statistic"] == "median" or row["cell_first"]:
+        key = ("distribution", *group)
+        if key not in survey.cache:
+            survey.cache[key] = Distribution(survey, *group)
+        distribution: Distribution = survey.cache[key]
+        if not distribution.is_right:
+            return math.nan, math.nan, math.nan
+        if row["statistic"] == "median":
+            return distribution.median(float(row["conf_level"]))
         estimate, low, high = number_result(survey, row, cell_numbers.get(group, 0))
-        if row["cell_first"]:
-            # The published interval of a cell is widened to contain the displayed share.
-            shown = float(row["displayed"])
-            low, high = min(low, shown), max(high, shown)
-        return estimate, low, high
+        first, last = (float(row[name]) for name in ("cell_first", "cell_last"))
+        x = distribution.numbers
+        shown = float(distribution.shares[(x > first - 1e-9) & (x < last + 1e-9)].sum())
+        if not abs(shown - float(row["displayed"])) <= 0.501e-6:
+            return math.nan, math.nan, math.nan
+        # The published interval of a cell is widened to contain the displayed share.
+        return estimate, min(low, shown), max(high, shown)
+    if row["statistic"] != "share":
+        return number_result(survey, row, 0)
     if group not in survey.cache:
         survey.cache[group] = Shares(survey, *group)
     shares, level = survey.cache[group], float(row["conf_level"])

@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from survey.errors import ChannelError, NoBaseError
+from survey.estimator.numbers.distribution import grid_shares
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import NO_BASE, decide_disclosures
-from survey.results.estimates.compute import estimate_question, histogram_cells
+from survey.results.estimates.compute import (
+    MAX_CHANNEL_SIZE,
+    estimate_question,
+    histogram_cells,
+)
 from survey.results.estimates.histogram import Cell
 from survey.results.estimates.table import MECHANISMS, EstimateRow, RowContext, question_rows
 from survey.results.exports.csv import to_csv
@@ -27,7 +33,13 @@ from survey.results.exports.microdata import write_documents, write_report_rows
 from survey.results.exports.package import Package
 from survey.results.exports.pseudo_values import ALL_REPORTS, Scope, write_values
 from survey.results.groups import EVERYONE, OPEN_LINK, Group, split_by_link
-from survey.results.question_statistics import opt_outs, truth_labels, truth_values
+from survey.results.question_statistics import (
+    channel_size,
+    opt_outs,
+    single_code_channel,
+    truth_labels,
+    truth_values,
+)
 from survey.results.request import DEFAULT_OPTIONS
 from survey.store import PublishedSurvey, Store, Tally
 from survey.store.releases import Block, read_microdata
@@ -45,8 +57,6 @@ MAX_GROUPS = 20
 """Maximum number of groups, the largest ones, whose figures are in the package."""
 
 NOT_RECOMPUTED = {
-    "median": "the median comes from the displayed distribution, which is fitted by expectation "
-    "maximization",
     "suppressed": "suppressed: there are not enough responses, so no figure was published",
     "not_estimable": "the design of the question does not allow this estimate",
     NO_BASE: "hardly anybody answered, so no figure was published",
@@ -59,14 +69,18 @@ Replication package for the survey {slug}, version {version}, as of release {rel
   Rscript replicate.R      needs R (3.6 or newer) and no packages
   python3 replicate.py     needs Python (3.9 or newer) and NumPy
 
-Each script recomputes the published shares, means and intervals from the reports, prints a line for
-each figure, and exits with 1 if one of them differs in the printed digits. The formulas are in the
-scripts, above the lines that compute them.
+Each script recomputes the published shares, means, medians and intervals from the reports and
+prints a line for each figure. It exits with 1 if one of them differs in the printed digits, or if a
+file is not the one that the manifest describes. The formulas are in the scripts, above the lines
+that compute them.
 
 Files
   reports.csv      the released reports as the devices randomized them, in random order
   channels.csv     the probabilities of the randomization, P(report | truth)
   values.csv       for each code of a report, the value whose average is a published estimate
+  weights/ID.csv   the same as integers, for questions whose reports name no answer
+  displayed.csv    the displayed distributions of numbers, from which medians are read. The scripts
+                   check that they fit the reports best, or compute them again if they are smoothed
   questions.csv, options.csv, answers.csv
                    what was asked: mechanisms, options, and the number that each answer stands for
   published.csv    the published figures, all at the level {level}; each interval covers one figure
@@ -77,9 +91,7 @@ Files
 
 What is not recomputed
   published.csv says so in its column "recomputed", by name and with the reason, and the scripts
-  repeat it. These are medians, and figures that were not published because there are too few
-  responses. The displayed share of a histogram cell ("displayed") is also not recomputed; where
-  the interval does not contain it, the published interval is widened to it. Cross-tabulations,
+  repeat it: figures that were not published because there are too few responses. Cross-tabulations,
   regressions, weighted estimates, differences and trends depend on what a reader requests, so they
   are not in published.csv.{groups}
 """
@@ -92,7 +104,7 @@ class PublishedRow:
     scope, stratum         "all" reports, or those of one "stratum"
     cell_first, cell_last  the first and last value of a histogram cell, otherwise empty
     estimate to conf_high  rounded to `decimals`
-    displayed              the share of a histogram cell that the page displays
+    displayed              the share of a histogram cell that the page displays, also rounded
     recomputed             "yes", or why the scripts do not recompute the figure
     """
 
@@ -166,6 +178,21 @@ class AnswerRow:
     options: str
 
 
+@dataclass(frozen=True)
+class DisplayedRow:
+    """The displayed share of a true answer among all respondents of a scope.
+
+    method  "em": the most likely shares; otherwise smoothed, see replicate.py
+    """
+
+    scope: str
+    stratum: str
+    question_id: str
+    truth: int
+    share: float
+    method: str
+
+
 def write_replication(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
     """Write the package as ZIP; return the number of reports."""
     tallies, blocks, n_groups = _read_state(store, survey)
@@ -178,6 +205,7 @@ def write_replication(file: IO[bytes], store: Store, survey: PublishedSurvey) ->
         package.add("README.txt", _readme(survey, everybody, n_groups, len(tallies) - 1))
         package.add("published.csv", to_csv(published, PublishedRow))
         package.add_text("values.csv", lambda text: write_values(text, questions, tallies))
+        package.add("displayed.csv", to_csv(displayed_rows(survey, tallies), DisplayedRow))
         for name, rows, row_type in _design_files(questions):
             package.add(name, to_csv(rows, row_type))
         for name in SCRIPTS:
@@ -239,6 +267,27 @@ def _estimate_rows(
         yield from rows
 
 
+def displayed_rows(
+    survey: PublishedSurvey, tallies: Mapping[Scope, Tally]
+) -> Iterator[DisplayedRow]:
+    """Yield the displayed distributions of all questions that have a median."""
+    for scope, tally in tallies.items():
+        for place, question in enumerate(survey.definition.questions):
+            channel, values = single_code_channel(question), truth_values(question)
+            if channel is None or not values or not tally.n_asked[place]:
+                continue
+            if channel_size(channel) > MAX_CHANNEL_SIZE:
+                continue
+            try:
+                grid = grid_shares(
+                    tally.counts[place], channel, values, None, DEFAULT_OPTIONS.level
+                )
+            except (ChannelError, NoBaseError):
+                continue
+            for truth, share in enumerate(grid.pi.tolist()):
+                yield DisplayedRow(*scope, question.id, truth, share, grid.method)
+
+
 def _published_row(scope: Scope, row: EstimateRow, cell: Cell | None) -> PublishedRow:
     decimals = SHARE_DECIMALS if row.statistic == "share" else NUMBER_DECIMALS
 
@@ -260,7 +309,7 @@ def _published_row(scope: Scope, row: EstimateRow, cell: Cell | None) -> Publish
         conf_low=digits(row.conf_low),
         conf_high=digits(row.conf_high),
         conf_level=row.conf_level,
-        displayed=row.mle if cell else None,
+        displayed=digits(row.mle) if cell else None,
         decimals=decimals,
         method=row.method,
         flag=row.flag,

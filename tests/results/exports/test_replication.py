@@ -79,7 +79,8 @@ def test_the_script_recomputes_every_figure_and_notices_one_altered_report(store
     assert output.count("\nsame") + output.startswith("same") == sum(
         row["recomputed"] == "yes" for row in rows
     )
-    assert {row["statistic"] for row in rows if row["recomputed"] != "yes"} == {"median"}
+    assert {row["statistic"] for row in rows} == {"share", "mean", "median"}
+    assert all(row["recomputed"] == "yes" for row in rows)
     assert {row["stratum"] for row in rows if row["scope"] == "stratum"} == {"", "north"}
     alter_one_number(folder, "old")
     assert replicate.main(folder) == 1
@@ -93,6 +94,21 @@ def test_the_script_notices_a_file_that_changes_no_figure(store, tmp_path, capsy
     (folder / "codebook.txt").write_text("Another codebook")
     assert replicate.main(folder) == 1
     assert "codebook.txt is not the file" in capsys.readouterr().err
+
+
+def test_a_displayed_distribution_that_does_not_fit_the_reports_counts_as_different(
+    store, tmp_path, capsys
+):
+    folder = unpack(store, released(store, DRAWN, {"": 900}), tmp_path)
+    file = folder / "displayed.csv"
+    head, first, second, *others = file.read_text().splitlines()
+    shares = [line.split(",") for line in (first, second)]
+    shares[0][4], shares[1][4] = shares[1][4], shares[0][4]
+    file.write_text("\n".join([head, *map(",".join, shares), *others]))
+    assert replicate.main(folder) == 1
+    different = [line for line in capsys.readouterr().out.splitlines() if "DIFFERENT" in line]
+    assert len(different) == 1
+    assert "work_pay median" in different[0]
 
 
 def test_published_figures_are_those_of_the_results_page(store, tmp_path):
@@ -143,7 +159,9 @@ def test_both_scripts_recompute_all_types_and_fail_for_one_altered_report(store,
     folder = unpack(store, survey, tmp_path / "a folder")
     n_recomputed = sum(row["recomputed"] == "yes" for row in published_rows(folder))
     statistics = {row["statistic"] for row in published_rows(folder) if row["recomputed"] == "yes"}
-    assert statistics == {"share", "mean", *(["mean_rank"] if "ranking" in toml else [])}
+    assert statistics == {"share", "mean", "median"} | (
+        {"mean_rank"} if "ranking" in toml else set()
+    )
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         command = [*SCRIPTS[script], str(folder / script)]

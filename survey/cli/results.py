@@ -22,7 +22,7 @@ from survey.collect.simulation import (
     simulate_respondents,
     true_values,
 )
-from survey.errors import DesignError
+from survey.errors import DesignError, SurveyError
 from survey.estimator.shares.proportions import TARGETS
 from survey.mechanism.channel import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
@@ -33,14 +33,16 @@ from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab, c
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache, SurveyResult, terminal_lines
 from survey.results.exports.csv import to_csv, to_json
-from survey.results.exports.microdata import write_microdata
 from survey.results.number_format import number_format
 from survey.results.request import INTERVAL_CHOICES, IntervalOptions
-from survey.store import Store, find_survey, open_store
+from survey.store import PublishedSurvey, Store, find_survey, open_store
 
 VERSION = click.IntRange(1, 2**31 - 1)
 DEFAULT_ENGINE = next(iter(ENGINES))
 
+
+MICRODATA_FORMATS = ("csv", "labels", "spss", "stata")
+"""The formats of `--microdata`; Parquet and the replication package have options of their own."""
 
 DEFAULTS = IntervalOptions()
 
@@ -155,7 +157,18 @@ def estimate(
 @click.option("--output", type=PATH, help="Write the CSV to a file.")
 @click.option("--parquet", type=PATH, help="Write the released reports to a Parquet directory.")
 @click.option(
-    "--microdata", type=PATH, help="Write the released reports to a ZIP of CSV and codebook."
+    "--microdata", type=PATH, help="Write the released reports and their codebook to a ZIP file."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(MICRODATA_FORMATS),
+    help="Format of --microdata; default: csv, with codes.",
+)
+@click.option(
+    "--replication",
+    type=PATH,
+    help="Write a ZIP file with which others can recompute the estimates in R and Python.",
 )
 def export(
     slug: str,
@@ -163,22 +176,22 @@ def export(
     output: Path | None,
     parquet: Path | None,
     microdata: Path | None,
+    form: str | None,
+    replication: Path | None,
     **fields: Any,
 ) -> None:
     """Write the estimates of SLUG as CSV, or its released reports."""
     options = IntervalOptions(**fields)
-    writes_reports = parquet or microdata
-    if writes_reports and (output or options != DEFAULTS or (parquet and microdata)):
-        name = "--parquet" if parquet else "--microdata"
-        raise click.UsageError(f"{name} writes reports: only --version can be added")
+    targets = {"--parquet": parquet, "--microdata": microdata, "--replication": replication}
+    chosen = [name for name, path in targets.items() if path]
+    if chosen and (output or options != DEFAULTS or len(chosen) > 1):
+        raise click.UsageError(f"{chosen[0]} writes reports: only --version can be added")
+    if form and not microdata:
+        raise click.UsageError("--format requires --microdata")
     store = configured_store()
     survey = find_survey(store, slug, version)
-    if microdata is not None:
-        # Single reports, even randomized, stay with their owner until the owner shares them.
-        microdata.touch(mode=0o600)
-        with microdata.open("wb") as archive:
-            n = write_microdata(archive, store, survey)
-        click.echo(f"wrote {quantity(n, 'released report')} to {microdata}")
+    if archive := microdata or replication:
+        _write_archive(archive, store, survey, form or ("csv" if microdata else "replication"))
     elif parquet is not None:
         with progress_bar("writing", store.n_released(survey.key)) as bar:
             manifest = export_reports(store, survey, parquet, bar.update)
@@ -238,6 +251,21 @@ def simulate(
         print_result(ResultCache(store).result(survey, options), form)
     if form == "text":
         click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
+
+
+def _write_archive(file: Path, store: Store, survey: PublishedSurvey, form: str) -> None:
+    # The statistics behind the formats take time to load, and other commands need none of them.
+    from survey.results.exports.formats import FORMATS
+
+    # Single reports, even randomized, stay with their owner until the owner shares them.
+    file.touch(mode=0o600)
+    try:
+        with file.open("wb") as archive:
+            n = FORMATS[form].write(archive, store, survey)
+    except SurveyError:
+        file.unlink()
+        raise
+    click.echo(f"wrote {quantity(n, 'released report')} to {file}")
 
 
 def _print_crosstab(table: CrosstabResult, form: str) -> None:

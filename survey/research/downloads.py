@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -29,6 +29,7 @@ from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
+from survey.results.exports.formats import FORMATS, ReportFormat
 from survey.results.exports.methods import (
     method_name,
     methods_statement,
@@ -37,15 +38,14 @@ from survey.results.exports.methods import (
     survey_facts,
     works_cited,
 )
-from survey.results.exports.microdata import ZIP, write_documents, write_microdata
+from survey.results.exports.microdata import ZIP, write_all_values, write_documents
+from survey.results.exports.package import Package
 from survey.results.plan.compute import DEFAULT_N
 from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
 from survey.version import __version__
 
 CSV = "text/csv; charset=utf-8"
-
-FORMS = {"csv": "CSV, for any program", "parquet": "Parquet, for very many reports"}
 
 
 def file_name(survey: PublishedSurvey, subject: str) -> str:
@@ -60,14 +60,46 @@ def download(content: bytes | str, content_type: str, name: str) -> Response:
     return Response(content, content_type=content_type, headers=headers)
 
 
+def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
+    """Write what `survey export --parquet` writes, and its documents, as ZIP; return n."""
+    with TemporaryDirectory() as directory, ZipFile(file, "w", ZIP_STORED) as packed:
+        manifest = export_reports(store, survey, Path(directory), lambda _: None)
+        # Another release in between has other counts, on which some values depend.
+        while (tally := store.tally(survey.key)).release != manifest.release:
+            manifest = export_reports(store, survey, Path(directory), lambda _: None)
+        package = Package(packed)
+        write_documents(package, survey, tally)
+        write_all_values(package, survey, tally)
+        for part in sorted(Path(directory).iterdir()):
+            # The documents have the definition already.
+            if part.name not in package.digests:
+                package.add_file(part.name, part)
+    return manifest.n
+
+
+_PARQUET = ReportFormat(
+    "Parquet",
+    "The codes in compressed columns. For very many responses, in R, pandas, DuckDB and Spark.",
+    write_parquet,
+)
+
+DOWNLOADS: Mapping[str, ReportFormat] = {
+    "csv": FORMATS["csv"],
+    "labels": FORMATS["labels"],
+    "parquet": _PARQUET,
+    **FORMATS,
+}
+"""All formats of the page, in its order."""
+
+
 class MicrodataForm(FlaskForm):  # type: ignore[misc]
     """The file format of a download."""
 
     form = RadioField(
         "File format",
-        choices=[SelectChoice(form, label) for form, label in FORMS.items()],
+        choices=[SelectChoice(name, form.title) for name, form in DOWNLOADS.items()],
         default="csv",
-        validators=[InputRequired("Choose CSV or Parquet")],
+        validators=[InputRequired("Choose a file format")],
     )
 
 
@@ -100,7 +132,7 @@ class _MicrodataPages(Pages):
         # An unnamed temporary file is always deleted when it is closed.
         file = TemporaryFile()  # noqa: SIM115
         try:
-            n = WRITERS[form.form.data](file, self._store, survey)
+            n = DOWNLOADS[form.form.data].write(file, self._store, survey)
         except SurveyError as error:
             file.close()
             if not isinstance(error, SettingsError):
@@ -121,24 +153,8 @@ class _MicrodataPages(Pages):
             release_minimum=MINIMUM_REPORTS,
             released=self._store.n_released(survey.key),
             form=form,
+            formats=DOWNLOADS,
         )
-
-
-def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
-    """Write what `survey export --parquet` writes, and its documents, as ZIP; return n."""
-    with TemporaryDirectory() as directory, ZipFile(file, "w", ZIP_STORED) as packed:
-        manifest = export_reports(store, survey, Path(directory), lambda _: None)
-        for part in sorted(Path(directory).iterdir()):
-            packed.write(part, part.name)
-        write_documents(packed, survey, manifest.n, manifest.release)
-    return manifest.n
-
-
-WRITERS: Mapping[str, Callable[[IO[bytes], Store, PublishedSurvey], int]] = {
-    "csv": write_microdata,
-    "parquet": write_parquet,
-}
-"""The function that writes each of `FORMS`."""
 
 
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "report.css"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from zipfile import ZipFile
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from survey.cli import main
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
+from survey.research.downloads import DOWNLOADS
 from survey.results.exports.microdata import write_microdata
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -20,6 +22,10 @@ from tests.conftest import EMAIL, TODAY
 from tests.web.researchers import send, sign_in
 
 PAGE = "/research/surveys/small/1/microdata"
+DOCUMENTS = {
+    *("README.txt", "channels.json", "channels.csv", "values.csv", "codebook.xml"),
+    "definition.json",
+}
 
 
 @pytest.fixture
@@ -88,7 +94,7 @@ def test_every_page_and_file_has_the_grade_of_a_report_that_is_weak_only_in_part
 def test_the_file_has_a_row_for_each_released_report(editor, store, small):
     add_released(store, small, 100)
     members = members_of(send(editor, PAGE, form="csv"))
-    assert set(members) == {"README.txt", "channels.json", "definition.json", "reports.csv"}
+    assert set(members) == {*DOCUMENTS, "reports.csv"}
     rows = list(csv.reader(io.StringIO(members["reports.csv"].decode())))
     assert len(rows) == 101
 
@@ -96,7 +102,7 @@ def test_the_file_has_a_row_for_each_released_report(editor, store, small):
 def test_parquet_contains_the_same_reports(editor, store, small, tmp_path):
     add_released(store, small, 100)
     members = members_of(send(editor, PAGE, form="parquet"))
-    assert {"README.txt", "channels.json", "definition.json", "manifest.json"} <= set(members)
+    assert {*DOCUMENTS, "manifest.json"} <= set(members)
     (part,) = (name for name in members if name.endswith(".parquet"))
     table = pq.read_table(io.BytesIO(members[part]))
     assert table.num_rows == 100
@@ -108,6 +114,19 @@ def test_parquet_contains_the_same_reports(editor, store, small, tmp_path):
     names = [question.id for question in small.definition.questions]
     in_parquet = sorted(tuple(str(row[name]) for name in names) for row in table.to_pylist())
     assert in_parquet == sorted(tuple(row[name] for name in names) for row in rows)
+
+
+def test_the_page_offers_every_format_with_a_sentence_and_each_file_has_the_documents(
+    editor, store, small
+):
+    add_released(store, small, 100)
+    page = editor.get(PAGE).text
+    for name, form in DOWNLOADS.items():
+        assert f'value="{name}"' in page
+        assert form.description in page
+        members = members_of(send(editor, PAGE, form=name))
+        assert set(members) >= DOCUMENTS
+        assert any(member.startswith(("reports.", "release-")) for member in members)
 
 
 @pytest.mark.security
@@ -141,7 +160,7 @@ def test_an_unknown_format_is_rejected_beside_its_field(editor, store, small, fo
     add_released(store, small, 100)
     response = send(editor, PAGE, form=form)
     assert response.status_code == 422
-    assert 'class="choices wrong"' in response.text
+    assert 'class="choices formats wrong"' in response.text
 
 
 def test_the_command_writes_the_same_file_readable_by_its_owner_only(
@@ -163,3 +182,36 @@ def test_the_command_writes_the_same_file_readable_by_its_owner_only(
         main, ["export", "small", "--microdata", str(file), "--level", "0.9"]
     )
     assert wrong.exit_code == 2
+
+
+def test_the_command_writes_the_formats_of_the_page(store, small, settings, tmp_path, monkeypatch):
+    add_released(store, small, 60)
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    file = tmp_path / "reports.zip"
+    forms = {name: ["--microdata", str(file), "--format", name] for name in ("labels", "stata")}
+    forms["replication"] = ["--replication", str(file)]
+    members = {"labels": "codebook.csv", "stata": "reports.dta", "replication": "replicate.R"}
+    for name, options in forms.items():
+        result = CliRunner().invoke(main, ["export", "small", *options])
+        assert result.exit_code == 0, result.output
+        with ZipFile(file) as packed:
+            assert members[name] in packed.namelist()
+    for wrong in (["--format", "spss"], ["--replication", "a.zip", "--parquet", "b"]):
+        assert CliRunner().invoke(main, ["export", "small", *wrong]).exit_code == 2
+
+
+def test_a_missing_package_is_named_and_leaves_no_file(
+    editor, store, small, settings, tmp_path, monkeypatch
+):
+    add_released(store, small, 60)
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    response = send(editor, PAGE, form="spss")
+    assert response.status_code == 422
+    assert "ldp-survey[spss]" in response.text
+    file = tmp_path / "reports.zip"
+    options = ["export", "small", "--microdata", str(file), "--format", "spss"]
+    result = CliRunner().invoke(main, options)
+    assert result.exit_code == 1
+    assert "ldp-survey[spss]" in result.output
+    assert not file.exists()

@@ -287,12 +287,14 @@ class GridShares:
     shares     their displayed shares among those who answered, shape (v,), sum 1
     method     "em" or "smoothed": the method of `shares`
     flag       "" or "not converged"
+    pi         the displayed shares of all truths among all respondents, shape (truths,), sum 1
     """
 
     values: Floats
     shares: Floats
     method: str
     flag: str
+    pi: Floats
     counts: Integers
     channel: CodeChannel
     truths: Floats
@@ -377,7 +379,7 @@ def grid_shares(
     if shares.sum() <= ZERO:
         raise no_answers_error()
     flag = "" if converged else NOT_CONVERGED
-    return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
+    return GridShares(different, shares / shares.sum(), name, flag, pi, c, channel, truths, level)
 
 
 def require_more_than_a_mean(channel: CodeChannel, answers: Booleans) -> None:

@@ -67,7 +67,7 @@ def estimate_question(
     spread, median_estimate, has_distribution = _distribution(question, c, options)
     return QuestionEstimates(
         supports=_supports(question, share_counts),
-        base=_base(question),
+        base=answer_base(question),
         shares=shares,
         answered=shares_of_answered(question, n_asked, share_counts, options) if has_base else None,
         spread=spread,
@@ -80,10 +80,11 @@ def estimate_question(
 
 def no_estimates(question: PublishedQuestion) -> QuestionEstimates:
     """Return the estimates of a question about which nothing is known."""
-    return QuestionEstimates((None,) * len(question.options), _base(question))
+    return QuestionEstimates((None,) * len(question.options), answer_base(question))
 
 
-def _base(question: PublishedQuestion) -> str:
+def answer_base(question: PublishedQuestion) -> str:
+    """Return the base of a question's numbers: "answered" with opt-outs, otherwise "all"."""
     if question.kind.is_ranking:
         return "answered" if opt_outs(question) else "all"
     return "answered" if None in truth_values(question) else "all"

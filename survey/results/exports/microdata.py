@@ -2,6 +2,9 @@
 
     README.txt       what the file is, how to debias it, and what a report reveals
     channels.json    for each question: its channel, its answers, and the meaning of a code
+    channels.csv     the probabilities of each channel, one per row
+    values.csv       for each code the value whose average is a published share or mean
+    codebook.xml     the codebook as DDI-Codebook 2.5
     weights/ID.csv   for each question whose reports name no answer: the weights of its reports
     definition.json  the published definition, byte for byte
     reports.csv      one row per report, in random order
@@ -27,12 +30,15 @@ from survey.mechanism import AnyChannel, BitVector, WeightTable
 from survey.mechanism.channel import Codes, pack_bits
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.questionnaire.privacy_loss import report_heading, report_sentences, report_strength
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
+from survey.results.exports.ddi import codebook_xml
+from survey.results.exports.package import Package
+from survey.results.exports.pseudo_values import ALL_REPORTS, write_channels, write_values
+from survey.results.exports.report_table import stored_codes
 from survey.results.question_statistics import truth_labels
-from survey.store import BlockColumn, PublishedSurvey, Store
+from survey.store import BlockColumn, PublishedSurvey, Store, Tally
 from survey.store.releases import BUCKET, STRATUM, read_microdata
 from survey.version import __version__
 
@@ -71,37 +77,61 @@ How to use it
   Questions that were randomized jointly have one joint channel over all combinations of their
   answers (channels.json); estimate the share of a combination as that of an answer. In a half-space
   (channels.json: "half_space"), only the shares of each question can be estimated, not their table.
+  To reproduce a published share or mean, look up the value of each report's code in values.csv. The
+  average of plain_value over the reports that include the question (and, if reports cover only
+  some options, the option) is the published estimate. It is not clipped: it may lie outside the
+  possible range, where pages show only its interval. For shares among those who answered, divide
+  the average of an option by 1 minus the averages of the options that are no answer.
   In Python: survey.mechanism.channel_from_json(channel), survey.estimator.proportions(counts,
   channel), survey.estimator.crosstab(table, channels).
 
-Columns
-  {stratum}   the group, from the collection link; groups with few reports are combined
-  {bucket}    the day or week of release if the survey records it, otherwise empty
+"""
+
+CODE_COLUMNS = f"""Columns
+  {STRATUM}   the group, from the collection link; groups with few reports are combined
+  {BUCKET}    the day or week of release if the survey records it, otherwise empty
   one column per question, in the order of the survey:
 """
+"""The README's text about the columns of files with codes."""
 
 
 def write_microdata(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
     """Write the ZIP with one block of reports in memory at a time; return the number of reports."""
     tally, blocks = read_microdata(store, survey)
+    questions = survey.definition.questions
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        write_documents(archive, survey, tally.n, tally.release)
-        archive.writestr("definition.json", survey.canonical)
-        with archive.open("reports.csv", "w", force_zip64=True) as member:
-            text = io.TextIOWrapper(member, encoding="utf-8", newline="")
-            _write_reports(text, survey.definition.questions, blocks)
-            text.flush()
+        package = Package(archive)
+        write_documents(package, survey, tally)
+        write_all_values(package, survey, tally)
+        package.add_text("reports.csv", lambda text: write_report_rows(text, questions, blocks))
     return tally.n
 
 
-def write_documents(archive: ZipFile, survey: PublishedSurvey, n: int, release: int) -> None:
-    """Write the files that accompany reports in any format: README, channels and weights."""
-    archive.writestr("README.txt", readme(survey, n, release))
+def write_documents(
+    package: Package,
+    survey: PublishedSurvey,
+    tally: Tally,
+    *,
+    readme_name: str = "README.txt",
+    columns: str = CODE_COLUMNS,
+) -> None:
+    """Write the files that accompany reports in any format, but not their values."""
+    questions = survey.definition.questions
+    package.add(readme_name, readme(survey, tally.n, tally.release, columns))
     channels = json.dumps(describe_channels(survey), indent=1, ensure_ascii=False)
-    archive.writestr("channels.json", channels + "\n")
-    for question in survey.definition.questions:
+    package.add("channels.json", channels + "\n")
+    package.add_text("channels.csv", lambda text: write_channels(text, questions))
+    package.add("codebook.xml", codebook_xml(survey, tally))
+    package.add("definition.json", survey.canonical)
+    for question in questions:
         if isinstance(question.channel, WeightTable):
-            archive.writestr(weights_file(question), _weights_csv(question.channel))
+            package.add(weights_file(question), _weights_csv(question.channel))
+
+
+def write_all_values(package: Package, survey: PublishedSurvey, tally: Tally) -> None:
+    """Write the values of all reports as values.csv."""
+    questions = survey.definition.questions
+    package.add_text("values.csv", lambda text: write_values(text, questions, {ALL_REPORTS: tally}))
 
 
 def weights_file(question: PublishedQuestion) -> str:
@@ -120,8 +150,8 @@ def describe_channels(survey: PublishedSurvey) -> dict[str, Any]:
     }
 
 
-def readme(survey: PublishedSurvey, n: int, release: int) -> str:
-    """Return the README: a codebook for people."""
+def readme(survey: PublishedSurvey, n: int, release: int, columns: str = CODE_COLUMNS) -> str:
+    """Return the README: a codebook for people, with a text about the columns of its file."""
     title = survey.definition.title
     head = README.format(
         title=title,
@@ -138,10 +168,12 @@ def readme(survey: PublishedSurvey, n: int, release: int) -> str:
             initial_indent="  ",
             subsequent_indent="  ",
         ),
-        stratum=STRATUM,
-        bucket=BUCKET,
     )
-    return head + "".join(_readme_section(question) for question in survey.definition.questions)
+    return (
+        head
+        + columns
+        + "".join(_readme_section(question) for question in survey.definition.questions)
+    )
 
 
 def report_cells(question: PublishedQuestion, stored: Codes) -> NDArray[np.object_]:
@@ -149,10 +181,7 @@ def report_cells(question: PublishedQuestion, stored: Codes) -> NDArray[np.objec
 
     A cell is an integer, or bits separated by spaces, which no spreadsheet reads as a number.
     """
-    codes = stored.reshape(-1, question.code_bytes)
-    is_asked = np.ones(len(codes), dtype=bool)
-    if question.nullable:
-        is_asked, codes = codes[:, 0] == ASKED_PREFIX[0], codes[:, 1:]
+    is_asked, codes = stored_codes(question, stored)
     # Format each distinct code once.
     distinct, index = np.unique(codes, axis=0, return_inverse=True)
     texts = np.array([_format_code(question, code) for code in distinct], dtype=object)
@@ -173,9 +202,10 @@ def _weights_csv(channel: WeightTable) -> str:
     return text.getvalue()
 
 
-def _write_reports(
+def write_report_rows(
     text: IO[str], questions: Sequence[PublishedQuestion], blocks: Iterator[list[BlockColumn]]
 ) -> None:
+    """Write reports.csv with one block of reports in memory at a time."""
     writer = csv_writer(text)
     writer.writerow([STRATUM, BUCKET, *(question.id for question in questions)])
     for block in blocks:

@@ -13,7 +13,14 @@ from typing import Any
 import click
 import numpy as np
 
-from survey.cli import PATH, combine, configured_store, progress_bar, quantity
+from survey.cli import (
+    PATH,
+    combine,
+    configured_settings,
+    configured_store,
+    progress_bar,
+    quantity,
+)
 from survey.collect.release import utc_today
 from survey.collect.simulation import (
     Truth,
@@ -26,8 +33,9 @@ from survey.errors import DesignError, SurveyError
 from survey.estimator.shares.proportions import TARGETS
 from survey.mechanism.channel import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
-from survey.questionnaire.canonical import unpublished
+from survey.questionnaire.canonical import freeze, unpublished
 from survey.questionnaire.definition import Definition
+from survey.questionnaire.loading import load_file
 from survey.results.crosstab import table as crosstab_table
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab, crosstab_from_counts
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
@@ -208,7 +216,7 @@ def export(
 
 
 @click.command()
-@click.argument("slug")
+@click.argument("survey", metavar="SLUG|FILE")
 @click.option(
     "--n",
     default=2_000,
@@ -226,7 +234,7 @@ def export(
 @estimate_options
 @format_options
 def simulate(
-    slug: str,
+    survey: str,
     n: int,
     typed: Sequence[str],
     version: int | None,
@@ -234,23 +242,33 @@ def simulate(
     as_csv: bool,
     **fields: Any,
 ) -> None:
-    """Print the estimates that simulated respondents of SLUG would give.
+    """Print the estimates that simulated respondents would give.
 
-    They answer a copy of the survey in a temporary database, which is deleted afterwards.
+    SLUG is a published survey; FILE is a definition, which ends in .toml or .json. The simulated
+    respondents answer a copy in a temporary database, which is deleted afterwards.
     """
     form = output_format(as_json=as_json, as_csv=as_csv)
     options = IntervalOptions(**fields)
-    definition = unpublished(find_survey(configured_store(), slug, version).definition)
+    definition = _simulated_definition(survey, version)
     shares = complete_shares(definition, dict(map(_parse_shares, typed)))
     with _temporary_store() as store:
-        survey = store.publish(definition, utc_today())
+        copy = store.publish(definition, utc_today())
         respondents = simulate_respondents(definition, n, shares, np.random.default_rng())
         with progress_bar("simulating", n) as bar:
-            for stored in add_simulated(store, survey, respondents):
+            for stored in add_simulated(store, copy, respondents):
                 bar.update(stored)
-        print_result(ResultCache(store).result(survey, options), form)
+        print_result(ResultCache(store).result(copy, options), form)
     if form == "text":
         click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
+
+
+def _simulated_definition(survey: str, version: int | None) -> Definition:
+    """Return the definition of a published survey, or of a file."""
+    if not survey.endswith((".toml", ".json")):
+        return unpublished(find_survey(configured_store(), survey, version).definition)
+    if version is not None:
+        raise click.UsageError("--version needs a published survey, not a file")
+    return unpublished(freeze(load_file(Path(survey), configured_settings().caps), 1, b"copy"))
 
 
 def _write_archive(file: Path, store: Store, survey: PublishedSurvey, form: str) -> None:

@@ -43,6 +43,52 @@ MAX_MATCHES = 20
 MAX_QUERY = 200
 """Characters of a query; the search ignores the rest."""
 
+COMMON_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "how",
+        "i",
+        "if",
+        "in",
+        "is",
+        "it",
+        "my",
+        "of",
+        "on",
+        "or",
+        "our",
+        "that",
+        "the",
+        "their",
+        "this",
+        "to",
+        "we",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
+)
+"""Words that a query can contain without saying what it is about."""
+
 EXCERPT = 160
 """Characters of an excerpt."""
 
@@ -117,7 +163,7 @@ def page(name: str) -> Page:
     return pages()[name]
 
 
-def filled(name: str, values: Mapping[str, str], conditions: Mapping[str, bool]) -> Markup:
+def fill_in(name: str, values: Mapping[str, str], conditions: Mapping[str, bool]) -> Markup:
     """Return a page as HTML, with values instead of words in capitals.
 
     Quoted paragraphs that begin with "IF", a condition and a colon are left out unless the
@@ -153,39 +199,40 @@ def picture(name: str) -> tuple[bytes, str]:
 def search(query: str) -> list[Match]:
     """Return the sections that contain the beginnings of all words of a query, the best first.
 
+    If no section contains all of them, return those that contain most. Common words do not count.
     A word counts most in a page's title, less in a heading and least in the text.
     """
-    words = re.findall(r"\w+", query[:MAX_QUERY].lower())
-    if not words:
-        return []
-    patterns = [re.compile(rf"\b{re.escape(word)}\w*", re.I) for word in words]
-    scored = [
-        (_score(patterns, page, section), page, section)
+    words = dict.fromkeys(re.findall(r"\w+", query[:MAX_QUERY].lower()))
+    words = {word: None for word in words if word not in COMMON_WORDS} or words
+    patterns = [re.compile(_pattern(word), re.I) for word in words]
+    rated = [
+        (*_rate(patterns, page, section), page, section)
         for page in pages().values()
         for section in page.sections
     ]
-    scored = [entry for entry in scored if entry[0]]
-    scored.sort(key=lambda entry: -entry[0])
+    most = max((n_words for n_words, *_ in rated), default=0)
+    matches = [entry for entry in rated if entry[0] == most and most]
+    matches.sort(key=lambda entry: -entry[1])
     return [
         Match(page, section, _excerpt(section.text, patterns))
-        for _, page, section in scored[:MAX_MATCHES]
+        for _, _, page, section in matches[:MAX_MATCHES]
     ]
 
 
-def _score(patterns: Sequence[re.Pattern[str]], page: Page, section: Section) -> float:
-    """Return how well a section answers a query; 0 if a word is missing."""
-    score = 0.0
-    for pattern in patterns:
-        in_text = len(pattern.findall(section.text))
-        word = (
-            16 * bool(pattern.search(page.title)) * (2 if section.anchor == "" else 1)
-            + 12 * bool(pattern.search(section.title))
-            + min(in_text, 5)
-        )
-        if not word:
-            return 0.0
-        score += word
-    return score
+def _pattern(word: str) -> str:
+    """Return the pattern of words that begin with a word; a letter, such as R, stands alone."""
+    return rf"\b{re.escape(word)}\b" if len(word) == 1 else rf"\b{re.escape(word)}\w*"
+
+
+def _rate(patterns: Sequence[re.Pattern[str]], page: Page, section: Section) -> tuple[int, float]:
+    """Return how many words of a query a section has, and how prominent they are in it."""
+    scores = [
+        16 * bool(pattern.search(page.title)) * (1 if section.anchor else 2)
+        + 12 * bool(pattern.search(section.title))
+        + min(len(pattern.findall(section.text)), 5)
+        for pattern in patterns
+    ]
+    return sum(map(bool, scores)), sum(scores)
 
 
 def _excerpt(text: str, patterns: Iterable[re.Pattern[str]]) -> Markup:

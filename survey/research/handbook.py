@@ -84,9 +84,9 @@ def application_page(
         "YOU USE INVITATIONS": definition.access == "invitation",
         "THE LINK IS OPEN": definition.access == "open",
         "YOU STORE DATES": definition.bucket != "none",
-        "YOU ASK SOME QUESTIONS": definition.is_sampled,
+        "EACH PERSON IS ASKED ONLY SOME QUESTIONS": definition.is_sampled,
     }
-    html = handbook.filled(page.name, application_values(definition, n, settings), conditions)
+    html = handbook.fill_in(page.name, application_values(definition, n, settings), conditions)
     return render_template(
         "research/application.html", page=page, html=html, names=APPLICATIONS, **variables
     )
@@ -101,9 +101,9 @@ def application_values(definition: Definition, n: int, settings: Settings) -> di
     values = {
         "TITLE OF THE SURVEY": definition.title,
         "FACTOR": bounds.odds,
-        "BECOMES AT MOST SO MUCH": becomes(bounds.from10),
+        "BECOMES AT MOST THIS PERCENTAGE": becomes(bounds.from10),
         "SHA-256": definition.sha256,
-        "PERIOD": f"{settings.release_every / 3600:g} hours",
+        "PERIOD": f"{settings.release_every / 3600:g} hour{'s' * (settings.release_every != 3600)}",
         "NUMBER OF QUESTIONS": str(len(definition.groups)),
         "QUESTIONS PER PERSON": str(definition.drawn),
     }

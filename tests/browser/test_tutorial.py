@@ -65,7 +65,7 @@ def demo(tmp_path: Path) -> Iterator[str]:
     """Run `survey demo` as the tutorial says, and yield what it prints."""
     command = [sys.executable, "-m", "survey.cli", "demo", "--directory", str(tmp_path / "demo")]
     with subprocess.Popen(
-        [*command, "--port", str(free_port()), "--respondents", "20000"],
+        [*command, "--port", str(free_port())],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
@@ -111,7 +111,9 @@ def test_the_tutorial_works_as_it_is_written_and_its_pictures_are_current(demo, 
         write(page, f"Answer {number}", label)
     expect(page.locator("#live-epsilon")).to_contain_text("ln(3)")
     page.evaluate("scrollTo(0, 0)")
+    page.set_viewport_size({"width": 1024, "height": 1000})
     pictures.take(page, "question")
+    page.set_viewport_size(DESK["viewport"])
     press(page, "Save and return to all questions")
     page.get_by_label("New question").select_option("yes_no")
     press(page, "Add a question to page 1")
@@ -123,7 +125,9 @@ def test_the_tutorial_works_as_it_is_written_and_its_pictures_are_current(demo, 
     write(page, "Lowest", "1")
     write(page, "Highest", "5")
     press(page, "Save and return to all questions")
+    page.set_viewport_size({"width": 1024, "height": 1300})
     pictures.take(page, "questions")
+    page.set_viewport_size(DESK["viewport"])
 
     page.get_by_role("link", name="Test run").click()
     press(page, "Start test run")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from survey import handbook
+from survey.cli import main as command_line
 from survey.errors import NotFoundError
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import WRITTEN_KINDS
@@ -76,6 +78,37 @@ def anchors(file: Path) -> set[str]:
     return {handbook.anchor(heading.replace("`", "").replace("*", "")) for heading in headings}
 
 
+COMMAND = re.compile(r"(?:^    |`)(survey [a-z][^`\n]*)`?", re.M)
+
+
+def test_every_command_in_the_documentation_exists_with_its_options():
+    texts = [*LINKING, ROOT / "survey/cli/new_survey.toml"]
+    n_commands = 0
+    for file in texts:
+        text = file.read_text(encoding="utf-8")
+        for line in re.split(r"\n| && ", "\n".join(COMMAND.findall(text))):
+            if not line.startswith("survey "):
+                continue
+            name, options = known_command(line.split())
+            n_commands += 1
+            assert name, f"{file.relative_to(ROOT)}: {line}"
+            used = re.findall(r"(?<=\s)--?[a-z][a-z-]*", line.partition("#")[0].partition("|")[0])
+            assert set(used) <= options, f"{file.relative_to(ROOT)}: {line}"
+    assert n_commands > 100
+
+
+def known_command(words: list[str]) -> tuple[str, set[str]]:
+    """Return the name of a command and its options; "" if there is none."""
+    command, context = command_line, click.Context(command_line)
+    for i, word in enumerate(words[1:]):
+        if not isinstance(command, click.Group):
+            break
+        command = command.get_command(context, word.rstrip(".,;:)")) or click.Command("")
+        words = words[: i + 2] if command.name else []
+    options = {name for part in command.params for name in getattr(part, "opts", [])}
+    return (command.name or ""), options | {"--help", "--version"}
+
+
 def test_every_link_between_documents_leads_somewhere():
     n_links = 0
     for file in LINKING:
@@ -115,12 +148,12 @@ def test_every_page_and_picture_opens_without_an_account(app):
 def test_texts_are_filled_in_and_nothing_in_a_value_becomes_markup():
     values = {
         "FACTOR": "9",
-        "BECOMES AT MOST SO MUCH": "[x](https://evil.example) <b>*50*</b>\n# %",
+        "BECOMES AT MOST THIS PERCENTAGE": "[x](https://evil.example) <b>*50*</b>\n# %",
     }
     text = (handbook.FOLDER / "how-to/ethics.md").read_text(encoding="utf-8")
     conditions = dict.fromkeys(re.findall(r"^> IF ([A-Z ]+):", text, re.M), False)
     conditions["YOU USE INVITATIONS"] = True
-    html = handbook.filled("how-to/ethics", values, conditions)
+    html = handbook.fill_in("how-to/ethics", values, conditions)
     assert "most <strong>9</strong>" in " ".join(html.split())
     assert "<strong>[x](https://evil.example) &lt;b&gt;*50*&lt;/b&gt; # %</strong>" in html
     assert "list of invitations can find out" in html
@@ -146,13 +179,23 @@ def test_the_search_ranks_titles_before_headings_before_text():
     assert {match.page.name for match in found} >= {"reference/settings"}
 
 
+def words_of(match: handbook.Match) -> str:
+    return f"{match.page.title} {match.section.title} {match.section.text}".lower()
+
+
 def test_the_search_finds_sections_with_all_words_by_their_beginnings():
-    for match in handbook.search("remind every"):
-        text = f"{match.page.title} {match.section.title} {match.section.text}".lower()
-        assert "remind" in text
-        assert "every" in text
-    assert handbook.search("zzz remind") == []
-    assert handbook.search("  ") == handbook.search("?!") == []
+    both = handbook.search("remind every")
+    assert both
+    assert all("remind" in words_of(match) and "every" in words_of(match) for match in both)
+    assert handbook.search("how do I remind the people?") == handbook.search("remind people")
+
+
+def test_the_search_falls_back_to_sections_with_most_words():
+    assert handbook.search("zzz remind") == handbook.search("remind")
+    assert handbook.search("zzz") == handbook.search("  ") == handbook.search("?!") == []
+    pages = [match.page.name for match in handbook.search("analyse the data in R or SPSS")]
+    assert "how-to/spss-stata-r" in pages
+    assert all(re.search(r"\bR\b", words_of(m), re.I) for m in handbook.search("R"))
 
 
 def test_the_search_shows_a_query_as_text(app):

@@ -211,6 +211,10 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "not both",
     ),
     (
+        r"^a scale needs options in order, or both low and high$",
+        f"enter the answers in order, or “{FIELD_NAMES['low']}” and “{FIELD_NAMES['high']}”",
+    ),
+    (
         r"^low_label and high_label go with low and high$",
         f"“{FIELD_NAMES['low_label']}” and “{FIELD_NAMES['high_label']}” go with "
         f"“{FIELD_NAMES['low']}” and “{FIELD_NAMES['high']}”",

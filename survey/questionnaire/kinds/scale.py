@@ -93,8 +93,10 @@ class OrderedQuestion(BaseQuestion):
 
     def _check(self) -> None:
         numbered = self.low is not None and self.high is not None
-        if bool(self.options) == numbered or (self.low is None) != (self.high is None):
+        if self.options and numbered:
             raise ChannelError("a scale has options in order, or low and high, not both")
+        if not self.options and not numbered:
+            raise ChannelError("a scale needs options in order, or both low and high")
         if self.options and (self.low_label or self.high_label):
             raise ChannelError("low_label and high_label go with low and high")
         if mistake := self._size_mistake(2):

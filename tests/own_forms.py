@@ -64,7 +64,7 @@ FORM: dict[str, Any] = {
                     "max": 80,
                     "step": 0.5,
                 },
-                {"type": "text", "inputType": "range", "name": "tired", "min": 0, "max": 10},
+                {"type": "slider", "name": "tired", "min": 0, "max": 10},
                 {
                     "type": "text",
                     "inputType": "date",
@@ -91,7 +91,8 @@ EPSILON = "0.4"
 
 def definition_of(form: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Return the survey that the import of a form makes; nobody can decline `department`."""
-    imported = import_questionnaire(json.dumps(form).encode(), "form.json", skip_logic=True)
+    content = json.dumps(form).replace('"type": "slider"', '"type": "text", "inputType": "range"')
+    imported = import_questionnaire(content.encode(), "form.json", skip_logic=True)
     definition = {**imported.definition(Caps()), **changes}
     definition.pop("questions_per_person", None)
     for page in definition["pages"]:

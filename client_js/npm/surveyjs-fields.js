@@ -42,7 +42,8 @@ const ELEMENTS = {
   scale: ["rating", "matrix", ...LISTS],
   multiple_choice: ["checkbox", "tagbox", "imagepicker, multiSelect"],
   ranking: ["ranking"],
-  number: ["text, number", "text, range", "slider, single"],
+  // Leaving an untouched "text, range" counts as an answer, so it is not among these.
+  number: ["text, number", "slider, single"],
   date: ["text, date"],
 };
 

@@ -89,15 +89,15 @@ EPSILON = "0.4"
 """Small, so that everybody can be asked all questions."""
 
 
-def definition_of(form: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def definition_of(form: dict[str, Any], *, epsilon: str = EPSILON) -> dict[str, Any]:
     """Return the survey that the import of a form makes; nobody can decline `department`."""
     content = json.dumps(form).replace('"type": "slider"', '"type": "text", "inputType": "range"')
     imported = import_questionnaire(content.encode(), "form.json", skip_logic=True)
-    definition = {**imported.definition(Caps()), **changes}
+    definition = imported.definition(Caps())
     definition.pop("questions_per_person", None)
     for page in definition["pages"]:
         for question in page["questions"]:
             question.pop("truth_probability", None)
-            question["epsilon"] = EPSILON
+            question["epsilon"] = epsilon
             question["prefer_not_to_say"] = question["id"] != "department"
     return definition

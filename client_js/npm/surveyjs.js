@@ -94,20 +94,22 @@ function suitableFields(model, definition) {
 }
 
 /**
- * Compare when the form shows each question with the condition of the definition, on a copy of the
- * form without handlers.
+ * Compare when the form shows each question with the condition of the definition. Conditions are tried
+ * on a copy of the form, which has none of its handlers.
  *
  * @param {SurveyModel} model
  * @param {Field[]} fields
  */
 function conditionMistakes(model, fields) {
-  const copy = new model.constructor(model.toJSON());
+  const isConditional = fields.some(({ question }) => question.ask_if);
+  const copy = isConditional ? new model.constructor(model.toJSON()) : null;
   return fields.flatMap((field) => {
     const { ask_if: condition } = field.question;
     const source = fields.find(({ question }) => question.id === condition?.question);
     if (condition && source) return trialMistakes(copy, field, source, condition.options);
-    const isHidden = hasCondition(field.element) || !isShown(copy, field, {});
-    return isHidden ? [`${field.name}: the definition asks everybody this question`] : [];
+    const { element, name } = field;
+    const isForAll = element.isVisibleInSurvey && !hasCondition(element);
+    return isForAll ? [] : [`${name}: the definition asks everybody this question`];
   });
 }
 

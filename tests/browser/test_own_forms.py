@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from survey.collect.publication import publish
+from survey.estimator import proportions
+from survey.mechanism import channel_from_json
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from survey.store import PublishedSurvey
@@ -288,3 +296,69 @@ def test_a_page_that_the_server_does_not_list_cannot_open_the_survey(host, site,
     page = host.open(laptop, site.link(host.publish(site)))
     expect(page).to_have_title("refused")
     expect(page.locator("#error")).to_contain_text("SURVEY_CLIENT_ORIGINS")
+
+
+def simulated(n: int) -> list[dict[str, Any]]:
+    """Return the answers of n people to some questions, in skewed shares; some leave one empty."""
+    random = Random(7)
+
+    def one_of(*values: Any) -> Any:
+        return random.choices(values, [4**i for i in range(len(values))])[0]
+
+    people = []
+    for _ in range(n):
+        person = {
+            "threatened": one_of(True, False),
+            "How often": one_of("refused", "more often", 2, "never"),
+            "trust": {"boss": one_of("much", "little"), "team": one_of("little", "much")},
+        }
+        people.append({name: value for name, value in person.items() if random.random() < 0.9})
+    return people
+
+
+LABELS = {True: "Yes", False: "No", 2: "Twice"}
+"""The labels of values that are not their own labels."""
+
+
+def truth_of(question: dict[str, Any], person: dict[str, Any]) -> int:
+    """Return the index of the option that is a person's true answer."""
+    name = {"how_often": "How often"}.get(question["id"], question["id"])
+    rows = {f"trust_{row}": value for row, value in person.get("trust", {}).items()}
+    value = {**person, **rows}.get(name, "refused")
+    if value == "refused":
+        return [option["id"] for option in question["options"]].index(question["opt_out"])
+    labels = [option["label"] for option in question["options"]]
+    return labels.index(LABELS.get(value, value))
+
+
+def test_the_reports_of_2000_completed_forms_debias_to_the_true_shares(node, tmp_path):
+    names = {"threatened", "How often", "trust"}
+    every = [element for page in FORM["pages"] for element in page["elements"]]
+    form = {"elements": [element for element in every if element["name"] in names]}
+    definition = definition_of(form, epsilon="1.4")
+    version = freeze(check(definition, Caps()), 1)
+    people = simulated(2_000)
+    link = f"https://survey.example/s/{definition['slug']}#d={version.sha256}"
+    given = {"link": link, "definition": version.canonical.decode(), "form": form}
+    (tmp_path / "input.json").write_text(json.dumps({**given, "people": people}))
+    (tmp_path / "node_modules").symlink_to(CLIENT / "node_modules")
+    shutil.copy(ROOT / "tests/browser/completions.mjs", tmp_path)
+    command = [node, "completions.mjs", str(CLIENT), "input.json"]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert process.returncode == 0, process.stderr
+    reports = [json.loads(body) for body in json.loads(process.stdout)]
+    assert len({report["report_id"] for report in reports}) == len(people)
+    questions = [
+        one for page in json.loads(version.canonical)["pages"] for one in page["questions"]
+    ]
+    assert len(questions) == 4
+    for at, question in enumerate(questions):
+        channel = channel_from_json(question["channel"])
+        truths = Counter(truth_of(question, person) for person in people)
+        shares = [truths[option] / len(people) for option in range(len(question["options"]))]
+        codes = [report["codes"][at] for report in reports]
+        counts = np.bincount(codes, minlength=len(shares))
+        # The chance that one of the 4 questions misses its truth is below 1 in 100,000.
+        estimate = proportions(counts, channel, level=1 - 1e-6, simultaneous=True)
+        covered = (estimate.conf_low <= shares) & (shares <= estimate.conf_high)
+        assert covered.all(), (question["id"], shares, estimate)

@@ -132,3 +132,10 @@ def test_an_empty_project_type_checks_all_exports_and_gets_the_reports_of_the_ve
     result = json.loads(run([node, "run.mjs", str(vectors)], tmp_path))
     expected = [vector["report"] for vector in json.loads(vectors.read_text())]
     assert result == {"reports": expected, "isOne": True}
+
+
+@pytest.mark.web
+def test_the_adapter_passes_its_own_tests_with_the_real_survey_core(node):
+    assert (CLIENT / "node_modules/survey-core").exists(), "run npm install in client_js"
+    output = run([node, "--test", "--test-reporter=tap", "test/npm/surveyjs.test.js"], CLIENT)
+    assert int(re.search(r"^# pass (\d+)$", output, re.M)[1]) > 30

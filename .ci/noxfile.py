@@ -24,6 +24,12 @@ def install(session: nox.Session, extras: str = "test") -> None:
     session.install("-e", f".[{extras}]")
 
 
+def install_client(session: nox.Session) -> None:
+    """Install what checks the client, and the forms that its adapter is tested with."""
+    with session.chdir("client_js"):
+        session.run("npm", "install", "--no-audit", "--no-fund", "--silent", external=True)
+
+
 @nox.session(python="3.11")
 def lint(session: nox.Session) -> None:
     """Check style, import layers and the client's JavaScript and CSS."""
@@ -31,8 +37,8 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports")
+    install_client(session)
     with session.chdir("client_js"):
-        session.run("npm", "install", "--no-audit", "--no-fund", "--silent", external=True)
         session.run("npm", "run", "--silent", "check", external=True)
 
 
@@ -61,6 +67,7 @@ def tests(session: nox.Session) -> None:
 def web(session: nox.Session) -> None:
     """Run the slower tests of browsers, proxies, images and releases."""
     install(session)
+    install_client(session)
     session.run("pytest", "-m", "web and not long", *session.posargs)
 
 

@@ -7,6 +7,7 @@ export { loadDefinition, readDefinition } from "../src/definition.js";
 export { DefinitionError } from "../src/definition-error.js";
 export { perturb } from "../src/mechanism.js";
 export { createOutbox } from "../src/outbox.js";
+export { oddsFactor, totalRatio } from "../src/privacy-loss.js";
 export { createUniformBelow, drawBytes, NoRandomnessError } from "../src/random.js";
 export { makeReport } from "../src/report.js";
 export { sendReport, sendUntilAnswered } from "../src/transport.js";

@@ -21,8 +21,8 @@ PACKAGE = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
 USER = """
 import {
   createOutbox, createUniformBelow, DefinitionError, drawBytes, loadDefinition, makeReport,
-  NoRandomnessError, OpeningError, openSurvey, perturb, questions, readDefinition, sendReport,
-  sendUntilAnswered, thisDevice, UnansweredError,
+  NoRandomnessError, oddsFactor, OpeningError, openSurvey, perturb, questions, readDefinition,
+  sendReport, sendUntilAnswered, thisDevice, totalRatio, UnansweredError,
 } from "ldp-survey-client";
 import type {
   Answer, Answers, Channel, Definition, Device, Entry, OnWaiting, OpenSurvey, Outbox, Question,
@@ -39,6 +39,7 @@ const device: Device = { ...thisDevice(), storage: null };
 const onWaiting: OnWaiting = (seconds, reason) => { const text: string = `${seconds} ${reason}`; };
 export async function answer(link: string, form: object): Promise<Entry> {
   const survey: OpenSurvey = await openSurvey(link, device);
+  const factor: string = oddsFactor(totalRatio(survey.definition));
   const asked: Question[] = questions(survey.definition);
   const answers: Answers = Object.fromEntries(asked.map(({ id }): [string, Answer] => [id, 0]));
   privatize(form, survey, { onWaiting, onSettled: (entry: Entry) => entry.state });

@@ -152,7 +152,8 @@ function createSurvey(definition, server, link, device) {
       outbox.store(body);
       await new Promise((resolve) => setTimeout(resolve, STORAGE_DELAY));
     };
-    await (device.locks?.request(server, storeInTurn) ?? storeInTurn());
+    // Some pages, such as sandboxed frames, may not use locks.
+    await (device.locks?.request(server, storeInTurn).catch(storeInTurn) ?? storeInTurn());
     return resume(onWaiting);
   }
 

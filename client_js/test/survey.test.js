@@ -79,6 +79,15 @@ test("a device sends the report that it has stored instead of a second one", asy
   assert.equal(second.bodies.length, 1);
 });
 
+test("a report is sent where tabs can take turns, and where the browser denies that", async () => {
+  for (const request of [(_, action) => action(), () => Promise.reject(new Error("denied"))]) {
+    const device = { ...deviceWith(BYTES), locks: { request } };
+    const survey = await openSurvey(linkTo(BYTES), device);
+    assert.deepEqual(await survey.submit({ a: 1, b: 0 }), { state: "sent" });
+    assert.equal(device.bodies.length, 1);
+  }
+});
+
 test("a missing answer is an error before anything is drawn or stored", async () => {
   const bytes = bytesOf(definitionOf([question("a", channel(3, 3, 1), { optOut: "" })]));
   const device = deviceWith(bytes);

@@ -38,12 +38,12 @@ const MARKUP = ["html", "completedHtml", "loadingHtml", "imageLink", "logo", "ba
 /** Properties of forms whose parts are options, rows or columns. */
 const ITEMS = ["choices", "rows", "columns", "rateValues"];
 
-/** Why a form whose host listens to these events is refused. @type {Record<string, string>} */
-const EVENTS = {
-  onCompleting: "gets the true answers before they are randomized",
-  onPartialSend: "gets the true answers of each page",
-  onServerValidateQuestions: "sends the true answers to a server",
-};
+/** Why a form whose host listens to these events is refused. */
+const EVENTS = /** @type {const} */ ([
+  ["onCompleting", "gets the true answers before they are randomized"],
+  ["onPartialSend", "gets the true answers of each page"],
+  ["onServerValidateQuestions", "sends the true answers to a server"],
+]);
 
 /**
  * Return what a form may not contain, as "element: property: reason".
@@ -52,9 +52,9 @@ const EVENTS = {
  * @returns {string[]}
  */
 export function refusedSettings(model) {
-  const events = Object.entries(EVENTS)
-    .filter(([name]) => model[name]?.isEmpty === false)
-    .map(([name, reason]) => `survey: a handler of ${name} ${reason}`);
+  const events = EVENTS.filter(([name]) => !model[name].isEmpty).map(
+    ([name, reason]) => `survey: a handler of ${name} ${reason}`,
+  );
   const hasAnswers = Object.keys(model.data).length > 0;
   const data = hasAnswers ? ["survey: the form has answers before anybody has seen it"] : [];
   return [...events, ...data, ...refusedProperties(model.toJSON(), "survey", "")];

@@ -13,8 +13,18 @@ import { refusedSettings } from "./surveyjs-settings.js";
  * @typedef {import("./survey.js").OnWaiting} OnWaiting
  * @typedef {import("./survey.js").OpenSurvey} OpenSurvey
  * @typedef {import("./surveyjs-fields.js").Field} Field
- * @typedef {{isEmpty: boolean, add: (handler: (sender: any, options: any) => any) => any}} FormEvent
- * @typedef {any} SurveyModel  a `Model` of survey-core: `any`, because this package does not need its types
+ * @typedef {{isEmpty: boolean, add: (handler: (sender: any, options: any) => void) => void}} FormEvent
+ * @typedef {object} SurveyModel  what the adapter uses of a `Model` of survey-core, which is not imported
+ * @property {any} data  the answers
+ * @property {() => any} toJSON
+ * @property {() => any[]} getAllQuestions
+ * @property {(name: string) => any} getQuestionByName
+ * @property {(name: string) => unknown} focusQuestion
+ * @property {boolean} autoFocusFirstError
+ * @property {FormEvent} onCompleting
+ * @property {FormEvent} onComplete
+ * @property {FormEvent} onPartialSend
+ * @property {FormEvent} onServerValidateQuestions
  * @typedef {{onWaiting?: OnWaiting, onSettled?: (entry: Entry) => void}} Reactions  `onWaiting` is
  *   called before each pause between two attempts to send, `onSettled` when the server has accepted
  *   or refused the report
@@ -58,7 +68,7 @@ export function privatize(model, survey, { onWaiting, onSettled = () => {} } = {
   /** @type {Promise<Entry> | undefined} */
   let delivery;
 
-  model.onCompleting.add((/** @type {SurveyModel} */ _, /** @type {any} */ options) => {
+  model.onCompleting.add((_, options) => {
     const { answers, wrong } = readAnswers(fields, model.data, survey);
     for (const { element } of wrong) element.addError("This answer is missing or not allowed.");
     if (wrong.length > 0) {
@@ -74,7 +84,7 @@ export function privatize(model, survey, { onWaiting, onSettled = () => {} } = {
       model.data = {};
     }
   });
-  model.onComplete.add((/** @type {SurveyModel} */ _, /** @type {any} */ options) => {
+  model.onComplete.add((_, options) => {
     options.showSaveInProgress();
     delivery?.then((entry) => {
       if (entry.state === "sent") options.showSaveSuccess();
@@ -102,11 +112,12 @@ function suitableFields(model, definition) {
  */
 function conditionMistakes(model, fields) {
   const isConditional = fields.some(({ question }) => question.ask_if);
-  const copy = isConditional ? new model.constructor(model.toJSON()) : null;
+  const Model = /** @type {new (form: unknown) => SurveyModel} */ (model.constructor);
+  const copy = isConditional ? new Model(model.toJSON()) : null;
   return fields.flatMap((field) => {
     const { ask_if: condition } = field.question;
     const source = fields.find(({ question }) => question.id === condition?.question);
-    if (condition && source) return trialMistakes(copy, field, source, condition.options);
+    if (condition && source && copy) return trialMistakes(copy, field, source, condition.options);
     const { element, name } = field;
     const isForAll = element.isVisibleInSurvey && !hasCondition(element);
     return isForAll ? [] : [`${name}: the definition asks everybody this question`];

@@ -32,6 +32,7 @@ import { perturb as again, perturbJointly } from "ldp-survey-client/mechanism";
 import { makeReport as make } from "ldp-survey-client/report";
 import { createOutbox as create } from "ldp-survey-client/outbox";
 import { AlreadyAnsweredError, privatize, UnsuitableFormError } from "ldp-survey-client/surveyjs";
+import { Model } from "survey-core";
 
 const channel: Channel = { kind: "subset_selection", k: 2, d: 1, T: 3, L: 1 };
 const code: number | string = perturb(channel, 0, createUniformBelow(undefined));
@@ -42,9 +43,11 @@ export async function answer(link: string, form: object): Promise<Entry> {
   const factor: string = oddsFactor(totalRatio(survey.definition));
   const asked: Question[] = questions(survey.definition);
   const answers: Answers = Object.fromEntries(asked.map(({ id }): [string, Answer] => [id, 0]));
-  privatize(form, survey, { onWaiting, onSettled: (entry: Entry) => entry.state });
+  privatize(new Model(form), survey, { onWaiting, onSettled: (entry: Entry) => entry.state });
   return survey.outbox.read().state === "empty" ? survey.submit(answers) : survey.resume(onWaiting);
 }
+// @ts-expect-error: a form is a Model
+export const wrong = (survey: OpenSurvey) => privatize({ pages: [] }, survey);
 // @ts-expect-error: a channel has a kind
 perturb({ k: 2 }, 0, createUniformBelow(undefined));
 """
@@ -124,6 +127,7 @@ def test_an_empty_project_type_checks_all_exports_and_gets_the_reports_of_the_ve
     (tmp_path / "package.json").write_text('{"type": "module", "private": true}')
     options = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts"]
     run([*npm(node), "install", *options, str(pack[0])], tmp_path)
+    (tmp_path / "node_modules/survey-core").symlink_to(CLIENT / "node_modules/survey-core")
     (tmp_path / "user.ts").write_text(USER)
     compiler = [node, str(CLIENT / "node_modules/typescript/bin/tsc"), "--noEmit", "--strict"]
     target = ["--module", "nodenext", "--target", "es2022", "--types", ""]

@@ -24,8 +24,8 @@ def install(session: nox.Session, extras: str = "test") -> None:
     session.install("-e", f".[{extras}]")
 
 
-def install_client_tools(session: nox.Session) -> None:
-    """Install the checks of the client, and SurveyJS, which shows exported surveys in a test."""
+def install_client(session: nox.Session) -> None:
+    """Install what checks the client, and the forms that its adapter is tested with."""
     with session.chdir("client_js"):
         session.run("npm", "install", "--no-audit", "--no-fund", "--silent", external=True)
 
@@ -37,7 +37,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports")
-    install_client_tools(session)
+    install_client(session)
     with session.chdir("client_js"):
         session.run("npm", "run", "--silent", "check", external=True)
 
@@ -67,7 +67,7 @@ def tests(session: nox.Session) -> None:
 def web(session: nox.Session) -> None:
     """Run the slower tests of browsers, proxies, images and releases."""
     install(session)
-    install_client_tools(session)
+    install_client(session)
     session.run("pytest", "-m", "web and not long", *session.posargs)
 
 

@@ -5,7 +5,7 @@ import compat from "eslint-plugin-compat";
 export default [
   {
     ...compat.configs["flat/recommended"],
-    files: ["src/*.js"],
+    files: ["src/*.js", "npm/*.js"],
     languageOptions: { ecmaVersion: 2021, sourceType: "module" },
   },
 ];

@@ -271,8 +271,8 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "SURVEY_CLIENT_ORIGINS": Variable(
         "client_origins",
-        "Origins, separated by spaces, of other hosts whose copies of the respondents' page "
-        "(`survey bundle`) may load definitions and send reports.",
+        "Origins, separated by spaces, of other hosts whose pages may load definitions and send "
+        "reports: copies of the respondents' page (`survey bundle`), forms with the npm package.",
         unset="none: this server only",
     ),
     "SURVEY_RETENTION_DAYS": Variable(

@@ -116,7 +116,8 @@ def test_the_changes_begin_with_the_current_version():
 
 AUDIT = "pip-audit --require-hashes -r deploy/requirements.txt"
 RUN = "bash .ci/run"
-WORKFLOWS = {"ci": [RUN, AUDIT], "release": [RUN, AUDIT, "bash .ci/release dist"]}
+PUBLISH = "publish --provenance --access public dist/ldp-survey-client-*.tgz"
+WORKFLOWS = {"ci": [RUN, AUDIT], "release": [RUN, AUDIT, "bash .ci/release dist", PUBLISH]}
 """Commands of each workflow in this order: a release must pass all checks first."""
 
 
@@ -155,6 +156,9 @@ def test_a_release_has_hashes_a_bill_of_materials_and_the_client_with_its_manife
     assert str(tmp_path) not in bom.read_text()
     notes = (tmp_path / "NOTES.md").read_text()
     client = Client.load()
+    assert f"ldp-survey-client-{__version__}.tgz" in (tmp_path / "SHA256SUMS").read_text()
+    with tarfile.open(tmp_path / f"ldp-survey-client-{__version__}.tgz") as package:
+        assert {"package/types/npm/index.d.ts", "package/LICENSE"} <= set(package.getnames())
     assert (tmp_path / "client-manifest.json").read_bytes() == client.manifest_bytes
     config = json.loads((tmp_path / "webcat.config.json").read_text())
     assert config == client.webcat_config(config["app"])

@@ -71,6 +71,14 @@ TYPES = {
         {"type": "text", "inputType": "range", "min": 0, "max": 10},
         {"type": "number", "slider": True},
     ),
+    "slider": (
+        {"type": "slider", "min": 0, "max": 10, "step": 2},
+        {"type": "number", "slider": True, "low": "0", "high": "10", "step": "2"},
+    ),
+    "slider with the usual ends": (
+        {"type": "slider", "sliderType": "single"},
+        {"type": "number", "slider": True, "low": "0", "high": "100"},
+    ),
     "date": (
         {"type": "text", "inputType": "date", "min": "2020-01-01", "max": "2020-03-01"},
         {"type": "date", "low": "2020-01-01", "high": "2020-03-01"},

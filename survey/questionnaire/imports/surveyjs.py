@@ -259,10 +259,20 @@ class _Reader:
             days = {"step": step} if type(step) is int and step > 1 else {}
             self._add(name, element, {"type": "date", "low": str(low), "high": str(high), **days})
         else:
-            step = element.get("step", 1)
-            ends = {"low": str(low), "high": str(high), "step": str(step)}
-            slider = {"slider": True} if kind == "range" else {}
-            self._add(name, element, {"type": "number", **ends, **slider})
+            self._number(name, element, low, high, slider=kind == "range")
+
+    def _slider(self, name: str, element: Mapping[str, Any]) -> None:
+        if element.get("sliderType", "single") != "single":
+            self._to.drop(name, "slider", "an answer of two values has no counterpart")
+            return
+        self._number(name, element, element.get("min", 0), element.get("max", 100), slider=True)
+
+    def _number(
+        self, name: str, element: Mapping[str, Any], low: Any, high: Any, *, slider: bool
+    ) -> None:
+        ends = {"low": str(low), "high": str(high), "step": str(element.get("step", 1))}
+        own = {"slider": True} if slider else {}
+        self._add(name, element, {"type": "number", **ends, **own})
 
     # -- parts
 
@@ -413,6 +423,7 @@ _READERS: Mapping[str, Reader] = {
     "ranking": _Reader._ranking,
     "rating": _Reader._rating,
     "matrix": _Reader._matrix,
+    "slider": _Reader._slider,
     "text": _Reader._entry,
 }
 

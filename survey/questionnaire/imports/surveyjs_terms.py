@@ -41,7 +41,7 @@ IMPORTED = frozenset(
         *("multiSelect", "noneText", "refuseText", "dontKnowText", "otherText", "showOtherItem"),
         *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
         *("rateValues", "rateMin", "rateMax", "rateStep", "rateCount", *END_LABELS.values()),
-        *("rows", "columns", "inputType", "min", "max", "step"),
+        *("rows", "columns", "inputType", "min", "max", "step", "sliderType"),
     )
 )
 """Properties that arrive with their element."""

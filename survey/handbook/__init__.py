@@ -35,7 +35,13 @@ GENERATED = re.compile(r"^<!-- .*? -->\n", re.M)
 CONDITION = re.compile(r"^> IF ([A-Z ]+): (.*?)(?=^>?$|\Z)", re.M | re.S)
 """A quoted paragraph of a text that is filled in, and when it applies."""
 
-PICTURE_TYPES: Mapping[str, str] = {".svg": "image/svg+xml", ".webp": "image/webp"}
+MEDIA_TYPES: Mapping[str, str] = {
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".R": "text/plain; charset=utf-8",
+    ".ipynb": "application/x-ipynb+json",
+}
+"""Media types of the files that pages show or offer, by the ending of their name."""
 
 MAX_MATCHES = 20
 """Number of sections that a search shows."""
@@ -187,13 +193,11 @@ def _as_text(value: str) -> str:
     return re.sub(r"([^\w\s])", r"\\\1", " ".join(value.split()))
 
 
-def picture(name: str) -> tuple[bytes, str]:
-    """Return a picture and its media type; raises NotFoundError if there is none of this name."""
-    file = FOLDER / "pictures" / name
-    # A name without a folder: addresses must not reach other files.
-    if file.name != name or file.suffix not in PICTURE_TYPES or not file.is_file():
-        raise NotFoundError("the handbook has no picture at this address")
-    return file.read_bytes(), PICTURE_TYPES[file.suffix]
+@cache
+def attachments() -> Mapping[str, Path]:
+    """Return the files that pages show or offer, by their path below the handbook's address."""
+    files = (file for file in FOLDER.rglob("*.*") if file.suffix in MEDIA_TYPES)
+    return {file.relative_to(FOLDER).as_posix(): file for file in files}
 
 
 def search(query: str) -> list[Match]:

@@ -171,7 +171,7 @@ class Survey(Frozen):
     """Last day on which tablets in field mode may upload, such as 2026-12-31; needs `kiosk`."""
 
     theme: Theme = ""
-    """Accent colour of respondents' pages instead of green."""
+    """Accent color of respondents' pages instead of green."""
 
     quick_exit: Address = ""
     """Address that "Leave now" opens; a neutral page if it is left out."""

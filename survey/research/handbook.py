@@ -11,6 +11,7 @@ from flask import Response, render_template, request
 
 from survey import handbook
 from survey.errors import NotFoundError
+from survey.estimator.planning.expected_margin import PLANNED_NO_ANSWER
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.privacy_loss import Bounds, becomes
 from survey.research.access import Pages, Route, Section, Workspace
@@ -47,7 +48,6 @@ def sections(workspace: Workspace) -> list[Section]:
     routes = [
         Route("GET", "", "anybody", views.contents),
         Route("GET", "/<path:name>", "anybody", views.page),
-        Route("GET", "/pictures/<name>", "anybody", views.picture),
     ]
     section = Section("handbook", handbook.ADDRESS, routes)
     section.app_context_processor(lambda: {"help_pages": help_pages})
@@ -103,7 +103,7 @@ def application_values(definition: Definition, n: int, settings: Settings) -> di
         "FACTOR": bounds.odds,
         "BECOMES AT MOST THIS PERCENTAGE": becomes(bounds.from10),
         "SHA-256": definition.sha256,
-        "PERIOD": f"{settings.release_every / 3600:g} hour{'s' * (settings.release_every != 3600)}",
+        "PERIOD": f"{settings.release_every / 60:g} minutes",
         "NUMBER OF QUESTIONS": str(len(definition.groups)),
         "QUESTIONS PER PERSON": str(definition.drawn),
     }
@@ -113,12 +113,14 @@ def application_values(definition: Definition, n: int, settings: Settings) -> di
     to_question = Responses(n, share_asked).to_question
     shares = [question for question in definition.questions if not plans_mean(question)]
     if shares:
-        widest = max(planned_margin(question, to_question) for question in shares)
-        # Wald: z sqrt(0.5 * 0.5 / n), with z = 1.96 for 95%.
-        plain = 1.96 * math.sqrt(0.25 / to_question)
+        margins = {question.id: planned_margin(question, to_question) for question in shares}
+        widest = max(shares, key=lambda question: margins[question.id])
+        # Wald: z sqrt(0.5 * 0.5 / n), with z = 1.96 for 95%, among the people who answer.
+        n_answers = to_question * (1 - PLANNED_NO_ANSWER * bool(widest.opt_out))
+        plain = 1.96 * math.sqrt(0.25 / n_answers)
         values |= {
             "NUMBER OF RESPONSES": f"{n:,}",
-            "MARGIN": f"{100 * widest:.1f}",
+            "MARGIN": f"{100 * margins[widest.id]:.1f}",
             "PLAIN MARGIN": f"{100 * plain:.1f}",
         }
     return values
@@ -135,13 +137,11 @@ class _HandbookPages(Pages):
             matches=handbook.search(query),
         )
 
-    def page(self, name: str) -> str:
-        """Show a page beside the table of contents."""
+    def page(self, name: str) -> Any:
+        """Show a page beside the table of contents, or return a file that pages show or offer."""
+        if file := handbook.attachments().get(name):
+            media_type = handbook.MEDIA_TYPES[file.suffix]
+            return Response(file.read_bytes(), content_type=media_type)
         return render_template(
             "research/handbook_page.html", page=handbook.page(name), parts=handbook.parts()
         )
-
-    def picture(self, name: str) -> Any:
-        """Return a picture of a page."""
-        content, media_type = handbook.picture(name)
-        return Response(content, content_type=media_type)

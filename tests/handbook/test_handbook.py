@@ -6,11 +6,9 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 
 from survey import handbook
 from survey.cli import main as command_line
-from survey.errors import NotFoundError
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.research.handbook import HELP
@@ -19,9 +17,7 @@ from tests.handbook import write
 from tests.handbook.drawings import DRAWINGS
 from tests.web.researchers import sign_in
 
-FILES = sorted(
-    file for file in handbook.FOLDER.rglob("*.md") if file.parent.name not in ("handbook", "r")
-)
+FILES = sorted(file for file in handbook.FOLDER.rglob("*.md") if file.parent.name != "handbook")
 LINKING = [
     *handbook.FOLDER.rglob("*.md"),
     *(ROOT / name for name in ("README.md", "deploy/README.md", "client_js/README.md")),
@@ -133,16 +129,18 @@ def test_links_become_addresses_of_the_application_and_html_becomes_text():
     assert "<script>" not in handbook.render("A <script>alert()</script>.", "x.md")
 
 
-def test_every_page_and_picture_opens_without_an_account(app):
+def test_every_page_and_every_link_within_the_handbook_opens_without_an_account(app):
     client = app.test_client()
+    targets = {page.address for page in handbook.pages().values()}
     for page in handbook.pages().values():
-        response = client.get(page.address)
-        assert response.status_code == 200, page.address
-        html = response.get_data(as_text=True)
-        for source in re.findall(r'<img src="(/handbook[^"]+)"', html):
-            assert client.get(source).status_code == 200, source
+        targets |= set(re.findall(r'(?:href|src)="(/handbook[^"#]*)', page.html))
+    assert any(target.endswith(".R") for target in targets)
+    for target in targets:
+        assert client.get(target).status_code == 200, target
     contents = client.get("/handbook").get_data(as_text=True)
     assert all(f'href="{page.address}"' in contents for page in handbook.pages().values())
+    notebook = client.get("/handbook/tutorial/analysis.ipynb")
+    assert notebook.mimetype == "application/x-ipynb+json"
 
 
 def test_texts_are_filled_in_and_nothing_in_a_value_becomes_markup():
@@ -162,13 +160,17 @@ def test_texts_are_filled_in_and_nothing_in_a_value_becomes_markup():
     assert "FACTOR" not in html
 
 
-def test_missing_pages_and_pictures_are_not_found(app):
+def test_only_pages_and_their_files_are_served(app):
     client = app.test_client()
-    for address in ("/handbook/how-to/nothing", "/handbook/README", "/handbook/pictures/no.svg"):
-        assert client.get(address).status_code == 404
-    for name in ("../README.md", "..", "../pictures/reports.svg", "reports.md"):
-        with pytest.raises(NotFoundError):
-            handbook.picture(name)
+    for name in (
+        "how-to/nothing",
+        "pictures/no.svg",
+        "__init__.py",
+        "../version.py",
+        "changelog.md",
+    ):
+        assert client.get(f"/handbook/{name}").status_code == 404, name
+    assert client.get("/handbook/pictures/reports.svg").mimetype == "image/svg+xml"
 
 
 def test_the_search_ranks_titles_before_headings_before_text():

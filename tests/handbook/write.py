@@ -6,6 +6,7 @@ Run as `python -m tests.handbook.write`. A part is everything between `<!-- gene
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
@@ -16,9 +17,11 @@ import click
 from survey.api.endpoints import OPERATIONS, PARAMETERS
 from survey.api.openapi import PREFIX
 from survey.cli import main as command_line
+from survey.estimator import margin_of
 from survey.handbook import FOLDER
 from survey.ops.health import Check, Gauges
 from survey.questionnaire.kinds import WRITTEN_KINDS
+from survey.questionnaire.kinds.base import Kind
 from survey.questionnaire.kinds.question import CommonFields
 from survey.questionnaire.schema import definition_schema
 from survey.results.crosstab.table import CrosstabRow
@@ -220,9 +223,11 @@ def _question_type(name: str, schema: Schema) -> str:
     kind = WRITTEN_KINDS[name]
     added = {key: part for key, part in schema["properties"].items() if key not in _common()}
     mechanisms = ", ".join(code(mechanism) for mechanism in kind.mechanisms)
+    recommends = type(kind).recommend_mechanism is not Kind.recommend_mechanism
+    default = "the one with the smallest error" if recommends else code(kind.mechanism)
     return (
         f"### {name}\n\n"
-        f"{kind.label}. Mechanisms: {mechanisms}; by default {code(kind.mechanism)}.\n\n"
+        f"{kind.label}. Mechanisms: {mechanisms}; by default {default}.\n\n"
         f"{keys(added, schema.get('required', ()))}"
     )
 
@@ -253,7 +258,20 @@ def columns(row_type: type[Any]) -> Callable[[], str]:
     return lambda: ", ".join(code(name) for name in column_names(row_type)) + "\n"
 
 
+def sample_margins() -> str:
+    """Return the margins of a yes/no question, without opt-outs, by epsilon and responses."""
+    numbers = (500, 1_000, 2_000, 5_000, 10_000)
+    rows = []
+    for epsilon in (0.5, math.log(3), 2.0):
+        margins = [margin_of(n, epsilon=epsilon).margin for n in numbers]
+        name = "1.1 (standard: a factor of 3)" if epsilon == math.log(3) else f"{epsilon:g}"
+        rows.append([name, *(f"±{100 * margin:.1f}" for margin in margins)])
+    rows.append(["no randomization", *(f"±{196 * math.sqrt(0.25 / n):.1f}" for n in numbers)])
+    return table(["epsilon", *(f"{n:,} responses" for n in numbers)], rows)
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
+    "sample-margins": sample_margins,
     "settings": settings,
     "metrics": metrics,
     "commands": commands,

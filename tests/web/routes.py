@@ -149,7 +149,6 @@ class Routes:
             "look": "light",
             "name": {
                 "handbook.page": "reference/settings",
-                "handbook.picture": "reports.svg",
                 "drafts.application": "ethics",
                 "reports.application": "data-protection",
             }.get(rule.endpoint, "main.js"),

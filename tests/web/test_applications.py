@@ -35,7 +35,7 @@ def test_a_published_survey_fills_in_its_own_figures(signed_in, small):
     assert small.sha256 in ethics
     assert "Anybody who has the link can respond" in ethics
     assert "People who have the list of invitations" not in ethics
-    assert re.search(r"With 1,000 responses, .* is at most \d+\.\d points", ethics)
+    assert re.search(r"With 1,000 responses, .* margin of error of \d+\.\d points", ethics)
     protection = text_of(signed_in.get(f"{base}/data-protection"))
     assert "A small survey" in protection
     assert "FACTOR" not in ethics + protection

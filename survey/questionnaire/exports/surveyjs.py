@@ -47,7 +47,7 @@ SURVEY_NOTES: Mapping[str, str] = {
     "quick_exit": "there is no button to leave the page quickly",
     "kiosk": "there is no mode for shared devices",
     "field_until": "there is no field mode",
-    "theme": "the colour has no counterpart",
+    "theme": "the accent color has no counterpart",
 }
 """What is said about keys of a survey that cannot be exported, if they are set."""
 

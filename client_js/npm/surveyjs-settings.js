@@ -16,8 +16,6 @@ const REFUSED = {
   bindings: "an answer would change another question",
   defaultValue: "an answer that is given in advance would be reported",
   defaultValueExpression: "an answer that is given in advance would be reported",
-  setValueExpression: "the form itself would change answers",
-  setValueIf: "the form itself would change answers",
   showOtherItem: "free text cannot be randomized",
   showCommentArea: "free text cannot be randomized",
   allowCustomChoices: "free text cannot be randomized",
@@ -31,6 +29,9 @@ const REFUSED = {
   valueName: "answers are stored under the names of the questions",
   valuePropertyName: "answers are stored as plain values",
 };
+
+/** Expressions that neither change answers nor hide what the definition asks of everybody. */
+const EXPRESSIONS = ["visibleIf", "requiredIf"];
 
 /** Properties that hold markup or addresses; with a placeholder, a request could contain an answer. */
 const MARKUP = ["html", "completedHtml", "loadingHtml", "imageLink", "logo", "backgroundImage"];
@@ -82,6 +83,9 @@ function reasons(key, value, within) {
   const isOfItem = ITEMS.includes(within);
   if (isOfItem && key === "elements") return ["an option cannot contain questions"];
   if (isOfItem && key === "visibleIf") return ["the definition always has all options"];
+  if (/(If|Expression)$/.test(key) && !EXPRESSIONS.includes(key)) {
+    return ["the form itself would change answers, or who can give them"];
+  }
   const hasPlaceholder = MARKUP.includes(key) && texts(value).some((text) => text.includes("{"));
   return hasPlaceholder ? ["a placeholder could put an answer into a request"] : [];
 }

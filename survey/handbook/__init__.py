@@ -190,7 +190,8 @@ def _as_text(value: str) -> str:
     >>> _as_text("[a](b) *c*")
     '\\\\[a\\\\]\\\\(b\\\\) \\\\*c\\\\*'
     """
-    return re.sub(r"([^\w\s])", r"\\\1", " ".join(value.split()))
+    # Markdown knows ASCII punctuation only; a backslash before another sign would be shown.
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(value.split()))
 
 
 @cache

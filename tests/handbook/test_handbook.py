@@ -146,14 +146,14 @@ def test_every_page_and_every_link_within_the_handbook_opens_without_an_account(
 def test_texts_are_filled_in_and_nothing_in_a_value_becomes_markup():
     values = {
         "FACTOR": "9",
-        "BECOMES AT MOST THIS PERCENTAGE": "[x](https://evil.example) <b>*50*</b>\n# %",
+        "BECOMES AT MOST THIS PERCENTAGE": "[x](https://evil.example) <b>*50*</b>\n# __%__ „स्थ“ –",
     }
     text = (handbook.FOLDER / "how-to/ethics.md").read_text(encoding="utf-8")
     conditions = dict.fromkeys(re.findall(r"^> IF ([A-Z ]+):", text, re.M), False)
     conditions["YOU USE INVITATIONS"] = True
     html = handbook.fill_in("how-to/ethics", values, conditions)
     assert "most <strong>9</strong>" in " ".join(html.split())
-    assert "<strong>[x](https://evil.example) &lt;b&gt;*50*&lt;/b&gt; # %</strong>" in html
+    assert "<strong>[x](https://evil.example) &lt;b&gt;*50*&lt;/b&gt; # __%__ „स्थ“ –</strong>" in html
     assert "list of invitations can find out" in html
     assert "Anybody who has the link" not in html
     assert " IF " not in html

@@ -204,6 +204,17 @@ const LEAKS = {
   calculatedValues: [{ name: "copy", expression: "{hurt}" }],
 };
 
+test("a form is refused for every expression that changes answers or who can give them", () => {
+  const area = { type: "dropdown", choices: ["North-West", 2] };
+  for (const key of ["resetValueIf", "setValueIf", "setValueExpression", "enableIf"]) {
+    const mistakes = mistakesOf(formWith({ area: { ...area, [key]: "{hurt} = true" } }));
+    assert.deepEqual(mistakes, [
+      `area: ${key}: the form itself would change answers, or who can give them`,
+    ]);
+  }
+  assert.deepEqual(mistakesOf(formWith({ area: { ...area, requiredIf: "{hurt} = true" } })), []);
+});
+
 test("a form is refused for every setting that would send or keep answers", () => {
   for (const [key, value] of Object.entries(LEAKS)) {
     assert.equal(mistakesOf(formWith({}, { [key]: value })).length, 1, key);

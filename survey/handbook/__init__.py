@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from survey import methods
 from survey.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ ADDRESS = "/handbook"
 """Address of the table of contents; pages and pictures are below it."""
 
 CONTENTS = "README.md"
+METHODS = "../methods"
+"""The folder of the statistical methods, in the table of contents; they are one page."""
+
 PART = re.compile(r"^## (.+)\n", re.M)
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\): (.+?)$", re.M)
 GENERATED = re.compile(r"^<!-- .*? -->\n", re.M)
@@ -258,9 +262,30 @@ def _excerpt(text: str, patterns: Iterable[re.Pattern[str]]) -> Markup:
 
 
 def _page(part: str, title: str, file: str, summary: str) -> Page:
+    if file == METHODS:
+        return _methods_page(part, title, summary)
     tokens = _parse(_read(file), file)
     name = file.removesuffix(".md")
     return Page(name, title, summary, part, _html(tokens), tuple(_sections(title, tokens)))
+
+
+def _methods_page(part: str, title: str, summary: str) -> Page:
+    """Return all statistical methods as one page, with the anchors of the researchers' page."""
+    html, sections = [Markup("<h1>{}</h1>\n").format(title)], [Section(title, "", summary)]
+    for topic in methods.topics():
+        html.append(Markup("<h2>{}</h2>\n").format(topic.title))
+        for section in topic.sections:
+            ids = Markup("").join(
+                Markup('<span id="{}"></span>').format(other) for other in section.anchors[1:]
+            )
+            heading = Markup('<h3 id="{}">{}{}</h3>\n')
+            html += [heading.format(section.anchor, ids, section.title), section.html]
+            text = " ".join(section.html.striptags().split())
+            sections.append(Section(section.title, section.anchor, text))
+    html.append(Markup("<h2>References</h2>\n<ul>\n"))
+    html += [Markup("<li>{}</li>\n").format(work) for work in methods.references().values()]
+    html.append(Markup("</ul>\n"))
+    return Page("methods", title, summary, part, Markup("").join(html), tuple(sections))
 
 
 def render(markdown: str, file: str) -> Markup:
@@ -348,7 +373,8 @@ def _address(target: str, file: str) -> str:
     if re.match(r"[a-z]+:|[/#]", target):
         return target
     path, separator, fragment = target.partition("#")
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(file), path)).removesuffix(".md")
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
+    path = "methods" if path == METHODS else path.removesuffix(".md")
     return f"{ADDRESS}/{path}{separator}{fragment}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from survey import handbook
+from survey import handbook, methods
 from survey.cli import main as command_line
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import WRITTEN_KINDS
@@ -36,11 +36,14 @@ def without_code(text: str) -> str:
 
 def test_the_table_of_contents_names_every_page():
     names = {str(file.relative_to(handbook.FOLDER).with_suffix("")) for file in FILES}
-    assert set(handbook.pages()) == names | {"changelog"}
+    assert set(handbook.pages()) == names | {"changelog", "methods"}
 
 
 def test_every_page_begins_with_the_title_that_the_table_of_contents_gives():
     for name, page in handbook.pages().items():
+        if name == "methods":
+            assert all(section.anchor in page.html for section in page.sections)
+            continue
         text = (handbook.FOLDER / f"{name}.md").read_text(encoding="utf-8")
         assert text.replace("'", "’").startswith(f"# {page.title}\n"), name
 
@@ -153,7 +156,9 @@ def test_texts_are_filled_in_and_nothing_in_a_value_becomes_markup():
     conditions["YOU USE INVITATIONS"] = True
     html = handbook.fill_in("how-to/ethics", values, conditions)
     assert "most <strong>9</strong>" in " ".join(html.split())
-    assert "<strong>[x](https://evil.example) &lt;b&gt;*50*&lt;/b&gt; # __%__ „स्थ“ –</strong>" in html
+    assert (
+        "<strong>[x](https://evil.example) &lt;b&gt;*50*&lt;/b&gt; # __%__ „स्थ“ –</strong>" in html
+    )
     assert "list of invitations can find out" in html
     assert "Anybody who has the link" not in html
     assert " IF " not in html
@@ -179,6 +184,12 @@ def test_the_search_ranks_titles_before_headings_before_text():
     assert handbook.search("metrics")[0].page.name == "reference/settings"
     found = handbook.search("survey_release_every")
     assert {match.page.name for match in found} >= {"reference/settings"}
+
+
+def test_the_methods_are_open_to_all_readers_and_in_the_search(app):
+    page = app.test_client().get("/handbook/methods").get_data(as_text=True)
+    assert all(f'id="{anchor}"' in page for anchor in methods.sections())
+    assert handbook.search("raking weights")[0].page.name == "methods"
 
 
 def words_of(match: handbook.Match) -> str:

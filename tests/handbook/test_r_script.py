@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZipFile
@@ -61,6 +61,12 @@ def r_value(value: Any) -> str:
     array = np.asarray(value)
     vector = f"c({', '.join(map(repr, array.ravel().tolist()))})"
     return f"matrix({vector}, {array.shape[0]}, byrow = TRUE)" if array.ndim == 2 else vector
+
+
+def named(counts: np.ndarray, places: Iterable[int]) -> str:
+    """Write counts in R, each with the name of its option."""
+    pairs = zip(places, counts.tolist(), strict=True)
+    return f"c({', '.join(f'o{place} = {count}' for place, count in pairs)})"
 
 
 def r_channel(channel: Any) -> str:
@@ -174,7 +180,9 @@ def difference_case(rng: np.random.Generator) -> Case:
         bits=isinstance(channel, BitVector),
     )
     channels = f"channel = {r_channel(channel)}, channel_b = {r_channel(other)}, "
-    call = f"(a = {r_value(a)}, b = {r_value(b)}, {channels}"
+    # R matches the groups by name, whatever their order.
+    order = rng.permutation(len(a))
+    call = f"(a = {named(a, range(len(a)))}, b = {named(b[order], order)}, {channels}"
     return Case(written.replace("(", call, 1), DIFFERENCES, expected)
 
 
@@ -221,6 +229,44 @@ def degenerate_cases() -> Iterator[Case]:
         yield Case(
             call, DIFFERENCES, result_of(lambda c=a, d=b: difference(c, d, COIN), DIFFERENCES)
         )
+
+
+MISFITS = (
+    ("ldp_proportions(c(10, 5, 0), c(p = 0.75, q = 0.25))", "p + (k - 1) q must be 1 (found 1.25)"),
+    ("ldp_proportions(c(7, 3), c(p = 0.8, q = 0.1))", "p + (k - 1) q must be 1 (found 0.9)"),
+    ("ldp_proportions(c(7, 5, 4), c(p = 0.8, q = 0.5), d = 2)", "must be 2 (found 1.8)"),
+    (
+        "ldp_crosstab(matrix(1:4, 2), c(p = 0.75, q = 0.25), c(p = 0.8, q = 0.1))",
+        "must be 1 (found 0.9)",
+    ),
+    ("ldp_difference(c(7, 3), c(5, 5), c(p = 0.8, q = 0.1))", "must be 1 (found 0.9)"),
+    (
+        "ldp_difference(c(x = 7, y = 3), c(x = 5, z = 5), c(p = 0.75, q = 0.25))",
+        "both groups must have the same options (found x, y and x, z)",
+    ),
+    (
+        "ldp_difference(c(x = 7, y = 3), c(x = 5, x = 5), c(p = 0.75, q = 0.25))",
+        "the names of the counts must differ from each other",
+    ),
+    (
+        "ldp_proportions(c(7, 3), matrix(c(3, 1, 1, 3), 2))",
+        "the rows of a channel's matrix must add up to 1",
+    ),
+)
+
+
+def test_r_says_why_a_channel_or_a_group_does_not_fit(tmp_path):
+    lines = [
+        f"cat(tryCatch({{ {call}; 'no error' }}, error = conditionMessage), '\\n')"
+        for call, _ in MISFITS
+    ]
+    file = tmp_path / "misfits.R"
+    file.write_text("\n".join([SCRIPT.read_text(encoding="utf-8"), *lines]), encoding="utf-8")
+    messages = subprocess.run(
+        ["Rscript", "--vanilla", str(file)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for (call, expected), message in zip(MISFITS, messages, strict=True):
+        assert expected in message, f"{call}: {message}"
 
 
 def run_in_r(cases: list[Case], directory: Path, script: str) -> list[np.ndarray | None]:
@@ -285,13 +331,13 @@ id = "slept"
 type = "yes_no"
 text = "Did you sleep badly?"
 truth_probability = "0.88"
-prefer_not_to_say = false
+prefer_not_to_say = true
 [[pages.questions]]
 id = "tired"
 type = "yes_no"
 text = "Are you tired?"
 truth_probability = "0.88"
-prefer_not_to_say = false
+prefer_not_to_say = true
 [[pages.questions]]
 id = "hours"
 type = "number"

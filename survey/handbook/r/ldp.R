@@ -44,6 +44,7 @@ ldp_proportions <- function(counts, channel, n = NULL, d = 1, bits = FALSE, leve
     p <- diag(channel)
     q <- c(channel[2, 1], channel[1, 2])
   } else {
+    if (!bits) ldp_check_fit(channel, k, d)
     p <- rep(channel[["p"]], k)
     q <- rep(channel[["q"]], k)
   }
@@ -118,7 +119,8 @@ ldp_crosstab <- function(table, channel_row, channel_col, level = 0.95) {
 
 #' Difference of each answer's share between two groups of different people, a minus b.
 #'
-#' @param a,b Counts of the two groups, as in `ldp_proportions`.
+#' @param a,b Counts of the two groups, as in `ldp_proportions`. If both have names, b is put into
+#'   the order of a; otherwise both must have the same order.
 #' @param channel The channel of group a; `channel_b` that of group b, by default the same. NULL
 #'   means that the group answered without randomization.
 #' @param n_a,n_b Numbers of reports; needed only for bits.
@@ -132,6 +134,7 @@ ldp_crosstab <- function(table, channel_row, channel_col, level = 0.95) {
 ldp_difference <- function(a, b, channel, channel_b = channel, n_a = NULL, n_b = NULL, d = 1,
                            bits = FALSE, level = 0.95) {
   level <- ldp_check_level(level)
+  b <- ldp_align(b, names(a))
   first <- ldp_group(a, channel, n_a, d, bits)
   second <- ldp_group(b, channel_b, n_b, d, bits)
   if (length(first$share) != length(second$share)) stop("both groups must have the same options")
@@ -183,6 +186,26 @@ ldp_check_channel <- function(channel) {
     stop("p and q must be probabilities")
   if (p == q) stop("p = q: the reports contain no information about the answers")
   channel
+}
+
+# A report names d answers: the true one with probability p, each other one with probability q.
+ldp_check_fit <- function(channel, k, d) {
+  named <- channel[["p"]] + (k - 1) * channel[["q"]]
+  if (!is.numeric(d) || length(d) != 1 || is.na(d) || abs(named - d) > 1e-9)
+    stop("p and q do not fit counts of ", k, " answers: p + (k - 1) q must be ", d, " (found ",
+         format(named, digits = 12), "). Count every answer, also \"Prefer not to say\", and copy ",
+         "all digits of p and q")
+}
+
+# Return the counts in the order of the names, if both have names.
+ldp_align <- function(counts, wanted) {
+  if (is.null(names(counts)) || is.null(wanted)) return(counts)
+  if (anyDuplicated(wanted) || anyDuplicated(names(counts)))
+    stop("the names of the counts must differ from each other")
+  if (!setequal(names(counts), wanted))
+    stop("both groups must have the same options (found ", toString(wanted), " and ",
+         toString(names(counts)), ")")
+  counts[wanted]
 }
 
 ldp_check_level <- function(level) {
@@ -292,6 +315,7 @@ ldp_axis <- function(channel, size) {
                 values = function(i) G[i, ]))
   }
   if (size < 2) stop("a question needs at least two answers")
+  ldp_check_fit(channel, size, 1)
   p <- channel[["p"]]
   q <- channel[["q"]]
   moments <- ldp_binary_moments(p, q)
@@ -329,6 +353,7 @@ ldp_group <- function(counts, channel, n, d, bits) {
   if (!is.matrix(channel)) {
     total <- ldp_check_counts(counts, length(counts), n, if (bits) NULL else d)
     if (length(counts) < 2) stop("counts must have at least two entries")
+    if (!bits) ldp_check_fit(channel, length(counts), d)
     p <- channel[["p"]]
     q <- channel[["q"]]
     f <- as.numeric(counts) / total

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -203,13 +204,16 @@ class Microdata:
         """Return the reports as a DataFrame: stratum, bucket, and a column per question.
 
         Codes that name an answer become categories with its label, other codes integers, and each
-        bit a column `question.option` of 0 and 1. Not asked is missing.
+        bit a column `question.option` of 0 and 1. Not asked is missing. The column of a question
+        with the id `stratum` or `bucket` gets a number, such as `stratum_2`.
         """
         with require_extra(NOTEBOOK):
             import pandas as pd
         columns: dict[str, Any] = {"stratum": self.strata, "bucket": self.buckets}
+        names = {*columns, *self.questions}
         for question in self.survey.definition.questions:
-            columns |= _columns(pd, question, self.reports[question.id])
+            name = _numbered(question.id, names) if question.id in columns else question.id
+            columns |= _columns(pd, question, name, self.reports[question.id])
         return pd.DataFrame(columns)
 
     def tally(self, survey: int) -> Tally:  # noqa: ARG002  the interface of a store
@@ -341,21 +345,32 @@ def report_numbers(question: PublishedQuestion, stored: Codes) -> Integers:
     return np.asarray(numbers)
 
 
-def _columns(pd: Any, question: PublishedQuestion, numbers: Integers) -> dict[str, Any]:
-    """Return the columns of one question in a DataFrame."""
+def _numbered(name: str, names: set[str]) -> str:
+    """Return the name with the first number from 2 that makes it new.
+
+    >>> _numbered("bucket", {"bucket", "bucket_2"})
+    'bucket_3'
+    """
+    return next(new for n in count(2) if (new := f"{name}_{n}") not in names)
+
+
+def _columns(
+    pd: Any, question: PublishedQuestion, column: str, numbers: Integers
+) -> dict[str, Any]:
+    """Return the columns of one question in a DataFrame, named after `column`."""
     if numbers.ndim == 2:
         names = [option.id for option in question.options]
         # Sampled options have two bits each, and questions of a half-space one bit for all options.
         if len(names) != numbers.shape[1]:
             names = [f"bit_{place}" for place in range(numbers.shape[1])]
         return {
-            f"{question.id}.{name}": _with_missing(pd, bits)
+            f"{column}.{name}": _with_missing(pd, bits)
             for name, bits in zip(names, numbers.T, strict=True)
         }
     labels = labels_of(question)
     if len(labels) == question.channel.counted and not question.by_patterns:
-        return {question.id: pd.Categorical.from_codes(numbers, categories=[*labels])}
-    return {question.id: _with_missing(pd, numbers)}
+        return {column: pd.Categorical.from_codes(numbers, categories=[*labels])}
+    return {column: _with_missing(pd, numbers)}
 
 
 def _with_missing(pd: Any, numbers: Integers) -> Any:

@@ -170,6 +170,17 @@ def test_reports_as_a_frame_name_answers_and_bits(store, small, read):
     assert by_hand.estimate.tolist() == data.proportions("pressure").estimate.tolist()
 
 
+def test_questions_named_like_the_groups_get_a_number_in_the_frame(store, read):
+    text = SMALL.replace('"pressure"', '"stratum"').replace('"fell_asleep"', '"stratum_2"')
+    survey = publish_text(store, text)
+    add_released(store, survey, 100, stratum="north")
+    (data, _) = read(survey)
+    frame = data.to_pandas()
+    assert list(frame.columns) == ["stratum", "bucket", "stratum_2", "stratum_3"]
+    assert set(frame["stratum"]) == {"north"}
+    assert frame["stratum_3"].value_counts().sum() == 100
+
+
 def test_each_bit_of_a_multiple_choice_is_a_column_of_the_frame(store, read):
     survey = publish_text(store, EVERY_TYPE)
     add_released(store, survey, 100)

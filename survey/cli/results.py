@@ -29,7 +29,7 @@ from survey.collect.simulation import (
     simulate_respondents,
     true_values,
 )
-from survey.errors import DesignError, SurveyError
+from survey.errors import CountsError, DesignError
 from survey.estimator.shares.proportions import TARGETS
 from survey.mechanism.channel import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
@@ -198,6 +198,8 @@ def export(
         raise click.UsageError("--format requires --microdata")
     store = configured_store()
     survey = find_survey(store, slug, version)
+    if chosen and not store.n_released(survey.key):
+        raise CountsError(f"{slug} has no released reports yet, so there is nothing to write")
     if archive := microdata or replication:
         _write_archive(archive, store, survey, form or ("csv" if microdata else "replication"))
     elif parquet is not None:
@@ -280,7 +282,7 @@ def _write_archive(file: Path, store: Store, survey: PublishedSurvey, form: str)
     try:
         with file.open("wb") as archive:
             n = FORMATS[form].write(archive, store, survey)
-    except SurveyError:
+    except BaseException:
         file.unlink()
         raise
     click.echo(f"wrote {quantity(n, 'released report')} to {file}")

@@ -200,6 +200,27 @@ def test_the_command_writes_the_formats_of_the_page(store, small, settings, tmp_
         assert CliRunner().invoke(main, ["export", "small", *wrong]).exit_code == 2
 
 
+def test_the_command_writes_no_file_without_released_reports_or_after_a_failure(
+    store, small, settings, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    file = tmp_path / "reports"
+    targets = [["--microdata", file, "--format", name] for name in ("csv", "labels", "stata")]
+    for options in (*targets, ["--replication", file], ["--parquet", file]):
+        result = CliRunner().invoke(main, ["export", "small", *map(str, options)])
+        assert (result.exit_code, file.exists()) == (1, False), options
+        assert "small has no released reports yet" in result.output, options
+    add_released(store, small, 60)
+
+    def fail(*arguments):
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr("survey.results.exports.formats.read_table", fail)
+    options = ["--microdata", str(file), "--format", "labels"]
+    assert "disk full" in str(CliRunner().invoke(main, ["export", "small", *options]).exception)
+    assert not file.exists()
+
+
 def test_a_missing_package_is_named_and_leaves_no_file(
     editor, store, small, settings, tmp_path, monkeypatch
 ):

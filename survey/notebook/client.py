@@ -93,8 +93,12 @@ def connect(
     temporary error are repeated, up to `ATTEMPTS` times. Raises SettingsError for an address that
     is not https (http only on this machine), or for a token that no server issues.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        _ = parts.port  # An invalid one raises ValueError.
+    except ValueError as error:
+        raise SettingsError(f"url = {url!r} is not an address: {error}") from None
     if parts.scheme not in ("https", "http") or not host or parts.query or parts.fragment:
         raise SettingsError(
             f"url = {url!r} must be an address such as https://research.example.org"
@@ -189,8 +193,7 @@ class Connection:
             with error:
                 raise _error_of(error, url) from None
         except (OSError, http.client.HTTPException) as error:
-            reason = error.reason if isinstance(error, URLError) else error
-            raise _TemporaryError(f"no response: {reason or type(error).__name__}") from None
+            raise _interruption(error) from None
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,11 @@ class RemoteSurvey:
 
     def definition(self) -> dict[str, Any]:
         """Return the published definition."""
-        form: dict[str, Any] = json.loads(self._connection._fetch(f"{self._path}/definition", {}))
+        body = self._connection._fetch(f"{self._path}/definition", {})
+        try:
+            form: dict[str, Any] = json.loads(body)
+        except (ValueError, RecursionError):
+            raise RemoteError(f"{self._path}/definition: the response is not JSON") from None
         return form
 
     def microdata(self) -> Microdata:
@@ -249,10 +256,19 @@ class _TemporaryError(Exception):
         self.reason, self.retry_after = reason, retry_after
 
 
-def _read(response: IO[bytes], url: str) -> bytes:
-    body = response.read(MAX_RESPONSE + 1)
+def _interruption(error: OSError | http.client.HTTPException) -> _TemporaryError:
+    reason = error.reason if isinstance(error, URLError) else error
+    return _TemporaryError(f"no response: {reason or type(error).__name__}")
+
+
+def _read(response: Any, url: str) -> bytes:
+    """Return the body of an HTTPResponse; _TemporaryError if it ends before its stated length."""
+    body: bytes = response.read(MAX_RESPONSE + 1)
     if len(body) > MAX_RESPONSE:
         raise RemoteError(f"{url}: the response has more than {MAX_RESPONSE:,} bytes")
+    # `read` with a size returns the part that has arrived, without an error.
+    if response.length:
+        raise _TemporaryError(f"the response ended {response.length:,} bytes early")
     return body
 
 
@@ -265,8 +281,10 @@ def _error_of(error: HTTPError, url: str) -> Exception:
         target = str(error.headers.get("Location"))[:200]
         return RemoteError(f"{url} redirects to {target}; pass the address of the server itself")
     try:
-        detail = str(json.loads(error.read(MAX_RESPONSE))["detail"])
-    except (KeyError, TypeError, ValueError, OSError):
+        detail = str(json.loads(_read(error.fp, url))["detail"])
+    except (OSError, http.client.HTTPException) as failure:
+        return _interruption(failure)
+    except (KeyError, TypeError, ValueError, RecursionError):
         detail = f"{url}: the server answered {error.code} {error.reason}"
     if error.code == HTTPStatus.UNAUTHORIZED:
         detail = f"the server rejects the token: {detail}"

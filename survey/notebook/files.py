@@ -97,7 +97,7 @@ def _read_survey(archive: ZipFile, name: str) -> PublishedSurvey:
         described = json.loads(_read_document(archive, "channels.json", name))
         slug, version = str(described["survey"]), int(described["version"])
         expected = str(described["definition_sha256"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"{name}: channels.json does not describe a survey: {error}") from None
     digest = hashlib.sha256(canonical).hexdigest()
     if digest != expected:
@@ -109,7 +109,7 @@ def _read_survey(archive: ZipFile, name: str) -> PublishedSurvey:
     survey = PublishedSurvey(0, slug, version, digest, "closed", date.min, canonical)
     try:
         _ = survey.definition
-    except (KeyError, TypeError, ValueError, SurveyError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, SurveyError) as error:
         raise StoreError(f"{name}: definition.json is not a definition: {error}") from None
     return survey
 

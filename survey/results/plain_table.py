@@ -110,7 +110,7 @@ def read_channels(path: Path) -> AnyChannel | dict[str, Column]:
         raise ChannelError(f"{path} has more than {MAX_CHANNEL_FILE:,} bytes")
     try:
         form = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ChannelError(f"{path} is not JSON: {error}") from None
     if not isinstance(form, dict):
         raise ChannelError(f"{path} must be a channel, or the channels.json of an export")

@@ -141,6 +141,8 @@ def test_empty_cells_are_left_out_only_on_request_and_with_their_number(run):
 def test_errors_name_the_row_the_value_and_what_would_be_right(run, tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("[1]")
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200_000)
     two, one = table({"a": ["0"], "b": ["1"]}), table({"q": ["0", "x"]})
     cases = (
         (TABLE, (*GRR, "--labels", "never,once,x"), "row 52: slept = 'often, or more' must be one"),
@@ -153,6 +155,7 @@ def test_errors_name_the_row_the_value_and_what_would_be_right(run, tmp_path):
         (one, ("--channel", "grr:k=2,p=0.5"), "0.5"),
         (one, ("--channel", "grr:k=2,q=0.5"), "'q=0.5' must be one of k=..., p=..., epsilon=..."),
         (one, ("--channel", broken), "must be a channel, or the channels.json"),
+        (one, ("--channel", deep), "deep.json is not JSON"),
         (one, ("--channel", tmp_path / "none.json"), "No such file"),
         (two, COIN, "name a column with --column: a, b"),
         (two, (*COIN, "--column", "c"), "no column 'c': its columns are a, b"),

@@ -107,6 +107,8 @@ def test_addresses_that_would_reveal_the_token_are_rejected():
         ("http://research.example.org", "t", "must start with https"),
         ("ftp://research.example.org", "t", "must be an address such as"),
         ("research.example.org", "t", "must be an address such as"),
+        ("https://[::1", "t", "is not an address: Invalid IPv6 URL"),
+        ("https://research.example.org:port", "t", "is not an address: Port could not be cast"),
         ("https://me:secret@example.org", "t", "must not contain a name or a password"),
         ("https://research.example.org", "", "token must be one word"),
         ("https://research.example.org", "a\nb", "token must be one word"),
@@ -120,7 +122,9 @@ def test_addresses_that_would_reveal_the_token_are_rejected():
 class Script:
     """A server that answers each request with the next status and headers of a list."""
 
-    def __init__(self, *responses: tuple[int, dict[str, str]]) -> None:
+    def __init__(
+        self, *responses: tuple[int, dict[str, str]], body: bytes = b'{"total": 0, "surveys": []}'
+    ) -> None:
         script = self
         self.responses, self.paths = list(responses), []
 
@@ -131,7 +135,6 @@ class Script:
                 if status == 0:
                     self.close_connection = True
                     return
-                body = b'{"total": 0, "surveys": []}'
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(name, value)
@@ -164,6 +167,24 @@ def test_a_client_gives_up_after_five_attempts_or_a_long_delay():
         with running(script.server) as url, pytest.raises(RemoteError, match=f"attempt {attempts}"):
             survey.connect(url, "t", sleep=lambda seconds: None).surveys()
         assert len(script.paths) == attempts
+
+
+def test_responses_that_end_early_are_repeated_whatever_their_status():
+    late = {"Content-Length": "500"}
+    chunks = {"Content-Length": "0", "Transfer-Encoding": "chunked"}
+    for status, headers in ((200, late), (404, late), (200, chunks), (404, chunks)):
+        script = Script(*[(status, headers)] * 5, body=b"ff\r\nabc")
+        with running(script.server) as url, pytest.raises(RemoteError, match="attempt 5"):
+            survey.connect(url, "t", sleep=lambda seconds: None).surveys()
+        assert len(script.paths) == 5, (status, headers)
+
+
+def test_deeply_nested_responses_are_errors_of_the_server():
+    for status, message in ((404, "the server answered 404"), (200, "not that of this version")):
+        script = Script((status, {}), body=b"[" * 200_000)
+        error = NotFoundError if status == 404 else RemoteError
+        with running(script.server) as url, pytest.raises(error, match=message):
+            survey.connect(url, "t").surveys()
 
 
 def test_the_token_does_not_follow_a_redirect():

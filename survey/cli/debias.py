@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from survey.results.plain_table import (
     parse_channel,
     read_channels,
     read_table,
+    share_problem,
     terminal_lines,
 )
 from survey.results.request import IntervalOptions
@@ -91,15 +92,28 @@ def _columns(
     if isinstance(form, dict):
         if labels:
             raise click.UsageError(f"--labels: {channel} already names the answers")
-        chosen = names or [name for name in header if name in form]
-        if unknown := [name for name in chosen if name not in form]:
-            raise DesignError(f"{channel} has no question {unknown[0]!r}: it has {', '.join(form)}")
-        if not chosen:
-            raise DesignError(f"no column is a question of {channel}: {', '.join(form)}")
-        return {name: form[name] for name in chosen}
+        return _export_columns(header, channel, form, names)
     parsed = parse_channel(form) if isinstance(form, str) else form
     candidates = names or [name for name in header if name != by]
     if not names and len(candidates) != 1:
         raise click.UsageError(f"name a column with --column: {', '.join(candidates)}")
     answers = tuple(next(csv.reader([labels]), [])) if labels else ()
     return {name: Column(parsed, answers, bool(answers)) for name in candidates}
+
+
+def _export_columns(
+    header: Sequence[str], channel: str, form: Mapping[str, Column], names: Sequence[str]
+) -> dict[str, Column]:
+    """Return the columns of an export to estimate; without `names`, all that have shares."""
+    if unknown := [name for name in names if name not in form]:
+        raise DesignError(f"{channel} has no question {unknown[0]!r}: it has {', '.join(form)}")
+    chosen = names or [name for name in header if name in form]
+    if not chosen:
+        raise DesignError(f"no column is a question of {channel}: {', '.join(form)}")
+    problems = {name: problem for name in chosen if (problem := share_problem(form[name]))}
+    for name, problem in problems.items():
+        text = f"{name} has no shares to estimate here: {problem}; see the results page"
+        if name in names or len(problems) == len(chosen):
+            raise DesignError(text)
+        click.echo(f"left out: {text}", err=True)
+    return {name: form[name] for name in chosen if name not in problems}

@@ -18,6 +18,7 @@ import numpy as np
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import Proportions, proportions
+from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.mechanism import AnyChannel, channel_from_json, from_epsilon, grr
 from survey.mechanism.channel import Integers
 from survey.mechanism.composition import format_epsilon
@@ -73,6 +74,18 @@ class Column(NamedTuple):
         return self.labels or tuple(map(str, range(self.channel.options)))
 
 
+def share_problem(column: Column) -> str:
+    """Return why the shares of an export's column cannot be estimated; "" if they can be."""
+    channel, labels, _ = column
+    if len(labels) != channel.options:
+        return "its reports name orders of answers, not single answers"
+    try:
+        linear_estimator(channel)
+    except ChannelError as error:
+        return str(error)
+    return ""
+
+
 def parse_channel(text: str) -> AnyChannel:
     """Parse a mechanism with its parameters; ChannelError for any other text.
 
@@ -120,12 +133,20 @@ def read_channels(path: Path) -> AnyChannel | dict[str, Column]:
         return {
             str(item["id"]): Column(
                 channel_from_json(item["channel"]),
-                tuple(str(answer["label"]) for answer in item["answers"]),
+                _answer_names(item["answers"]),
             )
             for item in form["questions"]
         }
     except (KeyError, TypeError) as error:
         raise ChannelError(f"{path} is not the channels.json of an export: {error}") from None
+
+
+def _answer_names(answers: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the labels of an export's answers, or their ids if two labels are equal."""
+    labels = tuple(str(answer["label"]) for answer in answers)
+    if len(set(labels)) == len(labels):
+        return labels
+    return tuple(str(answer["id"]) for answer in answers)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
+from survey.collect.publication import publish
 from survey.estimator import proportions
 from survey.mechanism import BitVector, grr
 from survey.mechanism.numeric import geometric
 from survey.mechanism.randomized_response import unrelated_question, warner
+from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
 from survey.results.exports.microdata import write_microdata
+from survey.settings import Caps
 from tests.browser.research import add_released
+from tests.conftest import SMALL, TODAY
 
 ANSWERS = ["never", "once", "often, or more"]
 COUNTS = {"never": 50, "often, or more": 30, "once": 20}
@@ -108,6 +112,47 @@ def test_the_table_of_an_export_gives_the_estimates_of_the_results_page(
     page = [row for row in ResultCache(store).result(small).rows if row.base == "all"]
     assert [row["estimate"] for row in rows] == [row.estimate for row in page]
     assert [row["option_label"] for row in rows] == [row.option_label for row in page]
+
+
+def test_an_export_with_questions_without_shares_names_those_that_are_left_out(
+    run, store, tmp_path
+):
+    extra = """
+[[pages]]
+[[pages.questions]]
+id = "order"
+type = "ranking"
+text = "In which order?"
+epsilon = 2
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 10
+mechanism = "one_bit"
+epsilon = 2
+"""
+    survey = publish(store, load((SMALL + extra).encode(), "s.toml", Caps()), TODAY)
+    add_released(store, survey, 3000)
+    file = io.BytesIO()
+    write_microdata(file, store, survey)
+    with ZipFile(file) as archive:
+        reports = archive.read("reports.csv")
+        (tmp_path / "channels.json").write_bytes(archive.read("channels.json"))
+    options = ("--channel", tmp_path / "channels.json", "--json")
+    result = run(reports, *options)
+    assert {row["question_id"] for row in rows_of(result)} == {"fell_asleep", "pressure"}
+    assert [line.split(" has ")[0] for line in result.stderr.splitlines()] == [
+        "left out: order",
+        "left out: hours",
+    ]
+    for names in (("order",), ("pressure", "order")):
+        columns = [word for name in names for word in ("--column", name)]
+        refused = run(reports, *options, *columns)
+        assert refused.exit_code == 1, names
+        assert "order has no shares to estimate here: its reports name orders" in refused.output
 
 
 def test_mechanisms_in_one_line_are_those_of_the_library(run):

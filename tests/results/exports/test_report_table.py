@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
@@ -22,7 +24,7 @@ from survey.results.exports.report_table import read_table
 from survey.results.request import DEFAULT_OPTIONS
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.conftest import SMALL, TODAY
+from tests.conftest import ROOT, SMALL, TODAY
 from tests.surveys import EVERY_DESIGN, EVERY_TYPE, MATRIX, ROUTED_AND_DRAWN
 
 DDI = {"d": "ddi:codebook:2_5"}
@@ -108,6 +110,66 @@ def test_the_codebook_of_the_csv_reproduces_the_published_mean(store):
         codes = [row[question] for row in rows_of(members["reports.csv"])]
         average = np.mean([values[question, code] for code in codes])
         assert average == pytest.approx(estimates[question, "mean", ""], abs=1e-6)
+
+
+AWKWARD = """
+slug = "awkward"
+title = "Labels and ids that look like something else"
+epsilon = 2
+
+[[pages]]
+[[pages.questions]]
+id = "n_mean"
+type = "single_choice"
+text = "Which kind?"
+prefer_not_to_say = false
+options = [{id = "na", label = "NA"}, {id = "none", label = "None"}, {id = "new", label = "New"}]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 10
+"""
+
+
+def examples(language: str) -> str:
+    page = ROOT / "survey" / "handbook" / "how-to" / "spss-stata-r.md"
+    (block,) = re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    return str(block)
+
+
+def test_the_example_for_pandas_keeps_labels_that_look_missing(
+    store, tmp_path: Path, monkeypatch, capsys
+):
+    survey = released(store, AWKWARD)
+    for name, content in members_of(store, survey, "labels").items():
+        (tmp_path / Path(name).name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(examples("python"), names)
+    counts = names["reports"]["n_mean"].value_counts()
+    assert counts[["NA", "None", "New"]].tolist() == list(store.tally(survey.key).counts[0])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1]] == [
+        *(f"n_mean_share_{id_}" for id_ in ("na", "none", "new")),
+        *("hours_share_prefer_not_to_say", "hours_mean"),
+    ]
+
+
+@pytest.mark.web
+def test_the_example_for_r_averages_the_debiased_columns_only(store, tmp_path: Path):
+    survey = released(store, AWKWARD)
+    for name, content in members_of(store, survey, "stata").items():
+        (tmp_path / Path(name).name).write_bytes(content)
+    code = examples("r") + 'cat(names(colMeans(reports[debiased], na.rm = TRUE)), sep = "\\n")'
+    output = subprocess.run(
+        ["Rscript", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert output[-5:] == [
+        *(f"n_mean_share_{id_}" for id_ in ("na", "none", "new")),
+        *("hours_share_prefer_not_to_say", "hours_mean"),
+    ]
+    assert "n_mean" not in output
 
 
 def test_the_channels_list_probabilities_that_add_up_to_one(store):

@@ -41,7 +41,7 @@ from survey.errors import (
     UnauthorizedError,
 )
 from survey.notebook.files import read_microdata
-from survey.notebook.tables import ResultTable
+from survey.notebook.tables import CrosstabTable, ResultTable
 from survey.settings import is_loopback
 from survey.version import __version__
 
@@ -218,11 +218,14 @@ class RemoteSurvey:
             estimates.slug, estimates.version, estimates.released, tuple(estimates.rows)
         )
 
-    def crosstab(self, first: str, second: str, *, level: float | None = None) -> Crosstab:
+    def crosstab(self, first: str, second: str, *, level: float | None = None) -> CrosstabTable:
         """Return the cross-tabulation of two questions, one row per cell."""
         query = {"first": first, "second": second}
         query |= {} if level is None else {"level": str(level)}
-        return self._connection._get(Crosstab, f"{self._path}/crosstab", query)
+        table = self._connection._get(Crosstab, f"{self._path}/crosstab", query)
+        return CrosstabTable(
+            table.slug, table.version, table.n, table.shown, table.test, tuple(table.rows)
+        )
 
     def definition(self) -> dict[str, Any]:
         """Return the published definition."""

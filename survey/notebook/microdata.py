@@ -24,7 +24,7 @@ from survey.errors import (
     require_extra,
 )
 from survey.estimator import AnsweredShares, Crosstab, Mean, Proportions, Result
-from survey.estimator.core.notebook_forms import NOTEBOOK
+from survey.estimator.core.notebook_forms import NOTEBOOK, HtmlTable
 from survey.mechanism import AnyChannel
 from survey.mechanism.channel import Codes, Integers
 from survey.notebook.tables import GroupResults, ResultTable
@@ -47,6 +47,7 @@ from survey.store import BlockColumn, PublishedSurvey, Tally
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 UNASKED = -1
 """The code, or each bit, of a report whose respondent was not asked the question."""
@@ -216,6 +217,12 @@ class Microdata:
             columns |= _columns(pd, question, name, self.reports[question.id])
         return pd.DataFrame(columns)
 
+    def to_arrow(self) -> pa.Table:
+        """Return the reports as a pyarrow Table with the columns of `to_pandas`."""
+        with require_extra(NOTEBOOK):
+            import pyarrow as pa
+        return pa.Table.from_pandas(self.to_pandas(), preserve_index=False)
+
     def tally(self, survey: int) -> Tally:  # noqa: ARG002  the interface of a store
         """Return the counts of all reports."""
         return self._tally(np.ones(self.n, dtype=bool))
@@ -239,6 +246,12 @@ class Microdata:
         ids = ", ".join(self.questions)
         slug, version = self.survey.slug, self.survey.version
         return f"Microdata({slug!r}, version={version}, n={self.n}, questions: {ids})"
+
+    def _repr_html_(self) -> str:
+        """Return the list of questions as HTML, for notebooks."""
+        caption = f"{self.survey.slug}, version {self.survey.version}: {self.n:,} released reports"
+        rows = [[question.id, question.text, question.type] for question in self.questions.values()]
+        return HtmlTable(caption, ("id", "question", "type"), rows, 1).text()
 
     def _find(self, question: str) -> tuple[PublishedQuestion, int]:
         return find_question(self.survey, question), question_index(self.survey, question)

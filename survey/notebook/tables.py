@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from survey.errors import NotFoundError
-from survey.estimator import Result
+from survey.estimator import Disclosure, Result
 from survey.estimator.core.notebook_forms import (
     NUMBERS,
     HtmlTable,
@@ -15,12 +15,16 @@ from survey.estimator.core.notebook_forms import (
     data_frame,
     interval_chart,
 )
+from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.table import EstimateRow, describe_estimate, row_label
+from survey.results.number_format import describe_share
 
 if TYPE_CHECKING:
     import altair
     import pandas as pd
     import pyarrow as pa
+
+    from survey.api.openapi import PearsonTest
 
 R = TypeVar("R", bound=Result)
 
@@ -85,6 +89,85 @@ class ResultTable:
         """Return the table as HTML, for notebooks."""
         rows = [[row.question_text, row_label(row), _estimate(row)] for row in self.rows]
         return HtmlTable(self.description, ("question", "answer", "estimate"), rows, 2).text()
+
+
+@dataclass(frozen=True, repr=False)
+class CrosstabTable:
+    """A cross-tabulation from a server: the same columns and numbers as its CSV, a row per cell.
+
+    n      number of released reports with both questions
+    shown  show, caution or hide; if hide, no cell has numbers
+    test   of independence; None for suppressed tables, reports of sets, and equal reports
+    """
+
+    slug: str
+    version: int
+    n: int
+    shown: Disclosure
+    test: PearsonTest | None
+    rows: tuple[CrosstabRow, ...]
+
+    @property
+    def description(self) -> str:
+        """The survey, its version, both questions, and the number of reports with both."""
+        questions = " × ".join(self._questions)
+        return f"{self.slug}, version {self.version}: {questions}, {self.n:,} released reports"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with one row per cell, indexed by the labels of both answers."""
+        index = ("first_option_label", "second_option_label")
+        return data_frame([asdict(row) for row in self.rows], index, self._head)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a pyarrow Table with the columns of the CSV."""
+        return arrow_table([asdict(row) for row in self.rows], self._head)
+
+    def plot(self) -> altair.LayerChart | altair.FacetChart:
+        """Return an Altair chart with a panel per answer to the first question.
+
+        Raises NotFoundError for a suppressed table.
+        """
+        # No question has a name with spaces, so these names differ from those of the numbers.
+        names = [f"answer to {question}" for question in self._questions]
+        marks = [
+            {
+                **dict(zip(names, _answers(row), strict=True)),
+                **{name: getattr(row, name) for name in NUMBERS},
+            }
+            for row in self.rows
+            if row.estimate is not None
+        ]
+        if not marks:
+            raise NotFoundError(f"{self.description}: no cell can be shown")
+        return interval_chart(marks, names, self.description)
+
+    def __repr__(self) -> str:
+        lines = [f"  {', '.join(_answers(row))}: {_cell(row)}" for row in self.rows]
+        return "\n".join([self.description, *lines])
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML, for notebooks."""
+        rows = [[*_answers(row), _cell(row)] for row in self.rows]
+        return HtmlTable(self.description, (*self._questions, "estimate"), rows, 2).text()
+
+    @property
+    def _questions(self) -> tuple[str, ...]:
+        row = self.rows[0]
+        return (row.first_question_id, row.second_question_id)
+
+    @property
+    def _head(self) -> dict[str, Any]:
+        return {"slug": self.slug, "version": self.version, "n": self.n, "shown": self.shown}
+
+
+def _answers(row: CrosstabRow) -> tuple[str, str]:
+    return (row.first_option_label, row.second_option_label)
+
+
+def _cell(row: CrosstabRow) -> str:
+    if row.estimate is None or row.conf_low is None or row.conf_high is None:
+        return row.flag
+    return describe_share(row.estimate, row.conf_low, row.conf_high)
 
 
 def _estimate(row: EstimateRow) -> str:

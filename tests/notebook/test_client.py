@@ -66,12 +66,28 @@ def test_results_and_reports_of_a_survey_are_those_of_the_page(store, small, con
     assert remote.results(level=0.9, simultaneous=True).rows[0].conf_level == 0.9
     assert remote.definition()["slug"] == "small"
     table = remote.crosstab("fell_asleep", "pressure")
+    marks = table.plot().to_dict()["data"]["values"]
+    assert [mark["estimate"] for mark in marks] == [row.estimate for row in table.rows]
+    assert table.to_arrow().num_rows == len(table.rows)
     downloaded = remote.microdata()
     by_hand = downloaded.crosstab("fell_asleep", "pressure")
     assert [row.estimate for row in table.rows] == by_hand.estimate.ravel().tolist()
+    cells = table.to_pandas()["estimate"].unstack(sort=False)
+    assert cells.to_numpy().tolist() == by_hand.estimate.tolist()
+    assert "Yes" in table._repr_html_()
     assert downloaded.proportions("pressure").estimate.tolist() == [
         row.estimate for row in page.question("pressure").shares
     ]
+
+
+def test_a_suppressed_table_is_shown_without_numbers(store, small, connection):
+    add_released(store, small, 30)
+    table = connection.survey("small").crosstab("fell_asleep", "pressure")
+    assert table.shown == "hide"
+    assert table._repr_html_().count("<td>suppressed</td>") == len(table.rows) > 0
+    assert table.to_pandas()["estimate"].isna().all()
+    with pytest.raises(NotFoundError, match="no cell can be shown"):
+        table.plot()
 
 
 def test_all_pages_of_the_list_are_read(store, small, connection, monkeypatch):

@@ -161,6 +161,10 @@ def test_reports_as_a_frame_name_answers_and_bits(store, small, read):
     (data, _) = read(small)
     frame = data.to_pandas()
     assert list(frame.columns) == ["stratum", "bucket", "fell_asleep", "pressure"]
+    table = data.to_arrow()
+    assert table.column_names == list(frame.columns)
+    assert table["pressure"].to_pylist() == frame["pressure"].tolist()
+    assert "Did you fall asleep at work?" in data._repr_html_()
     labels = [option.label for option in small.definition.questions[1].options]
     counts = frame["pressure"].value_counts()
     assert counts.reindex(labels).tolist() == list(store.tally(small.key).counts[1])

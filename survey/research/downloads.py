@@ -29,6 +29,7 @@ from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
+from survey.results.exports.csv import to_csv
 from survey.results.exports.formats import FORMATS, ReportFormat
 from survey.results.exports.methods import (
     method_name,
@@ -40,6 +41,7 @@ from survey.results.exports.methods import (
 )
 from survey.results.exports.microdata import ZIP, write_all_values, write_documents
 from survey.results.exports.package import Package
+from survey.results.exports.report_table import VariableRow, code_variables, codebook_rows
 from survey.results.plan.compute import DEFAULT_N
 from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
@@ -70,6 +72,8 @@ def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int
         package = Package(packed)
         write_documents(package, survey, tally)
         write_all_values(package, survey, tally)
+        rows = codebook_rows(tuple(code_variables(survey.definition)))
+        package.add("codebook.csv", to_csv(rows, VariableRow))
         for part in sorted(Path(directory).iterdir()):
             # The documents have the definition already.
             if part.name not in package.digests:
@@ -79,7 +83,8 @@ def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int
 
 _PARQUET = ReportFormat(
     "Parquet",
-    "The codes in compressed columns. For very many responses, in R, pandas, DuckDB and Spark.",
+    "The codes in compressed columns; codebook.csv has their labels. For very many responses, "
+    "in R, pandas, DuckDB and Spark.",
     write_parquet,
 )
 

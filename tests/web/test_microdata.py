@@ -106,6 +106,10 @@ def test_parquet_contains_the_same_reports(editor, store, small, tmp_path):
     (part,) = (name for name in members if name.endswith(".parquet"))
     table = pq.read_table(io.BytesIO(members[part]))
     assert table.num_rows == 100
+    codebook = list(csv.DictReader(io.StringIO(members["codebook.csv"].decode())))
+    assert list(dict.fromkeys(row["variable"] for row in codebook)) == table.column_names
+    labels = [row["code_label"] for row in codebook if row["variable"] == "pressure"]
+    assert labels == [option.label for option in small.definition.questions[1].options]
     rows = list(
         csv.DictReader(
             io.StringIO(members_of(send(editor, PAGE, form="csv"))["reports.csv"].decode())

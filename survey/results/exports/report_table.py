@@ -8,7 +8,7 @@ are the published shares and means. The table is in memory; for very many report
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import IO, Any, Literal
 
@@ -35,7 +35,7 @@ from survey.results.exports.pseudo_values import (
 )
 from survey.results.question_statistics import truth_labels
 from survey.store import BlockColumn, PublishedSurvey, Store, Tally
-from survey.store.releases import read_microdata
+from survey.store.releases import BUCKET, STRATUM, read_microdata
 
 MAX_CELLS = 20_000_000
 """Maximum number of cells of a table in memory, which takes 160 MB."""
@@ -122,10 +122,7 @@ def read_table(store: Store, survey: PublishedSurvey) -> ReportTable:
 
 def table_variables(definition: Definition, tally: Tally) -> tuple[Variable, ...]:
     """Return the variables of a survey's table, with unique names."""
-    variables = [
-        Variable("stratum", "Group, from the collection link", "group"),
-        Variable("bucket", "Day or week of release, if the survey records it", "group"),
-    ]
+    variables = _group_variables("stratum", "bucket")
     names = {variable.name for variable in variables}
     for place, question in enumerate(definition.questions):
         for variable in _question_variables(question, tally.n_asked[place]):
@@ -142,6 +139,25 @@ def table_variables(definition: Definition, tally: Tally) -> tuple[Variable, ...
                 )
             )
     return tuple(variables)
+
+
+def code_variables(definition: Definition) -> Iterator[Variable]:
+    """Yield the columns of a file with codes, such as Parquet: one per question, named by its id.
+
+    A column of bits is one variable per option, in the order of the bits, all with its name.
+    """
+    yield from _group_variables(STRATUM, BUCKET)
+    for question in definition.questions:
+        for variable in _report_variables(question):
+            labels = {} if variable.content == "named" else variable.labels
+            yield replace(variable, name=question.id, labels=labels)
+
+
+def _group_variables(stratum: str, bucket: str) -> list[Variable]:
+    return [
+        Variable(stratum, "Group, from the collection link", "group"),
+        Variable(bucket, "Day or week of release, if the survey records it", "group"),
+    ]
 
 
 def unique_name(wanted: str, names: set[str]) -> str:
@@ -161,14 +177,7 @@ def unique_name(wanted: str, names: set[str]) -> str:
 def _question_variables(question: PublishedQuestion, n: int) -> Iterator[Variable]:
     """Yield the code or the named options of a question, then its debiased columns."""
     id_, text = question.id, question.text
-    if question.channel.report_bits:
-        for option in question.options:
-            label = f"Randomized report names “{option.label}”: {text}"
-            yield Variable(f"{id_}_{option.id}", label, "named", id_, option.id, NAMED)
-    else:
-        yield Variable(
-            *(id_, f"Randomized report: {text}", "code", id_), labels=code_labels(question)
-        )
+    yield from _report_variables(question)
     items = _averages(question, n)
     for item in items:
         of = f" of “{item.label}”" if item.label else ""
@@ -179,6 +188,19 @@ def _question_variables(question: PublishedQuestion, n: int) -> Iterator[Variabl
     if _base_item(items):
         label = f"Debiased base, average 1: respondents who answered: {text}"
         yield Variable(f"{id_}_base", label, "base", id_)
+
+
+def _report_variables(question: PublishedQuestion) -> Iterator[Variable]:
+    """Yield the code of a question's report, or each option that it can name."""
+    id_, text = question.id, question.text
+    if question.channel.report_bits:
+        for option in question.options:
+            label = f"Randomized report names “{option.label}”: {text}"
+            yield Variable(f"{id_}_{option.id}", label, "named", id_, option.id, NAMED)
+    else:
+        yield Variable(
+            *(id_, f"Randomized report: {text}", "code", id_), labels=code_labels(question)
+        )
 
 
 _CONTENTS: Mapping[str, Content] = {SHARE: "share", MEAN: "mean", MEAN_RANK: "mean rank"}
@@ -283,7 +305,7 @@ def _named_options(question: PublishedQuestion, codes: Codes) -> Floats:
 
 @dataclass(frozen=True)
 class VariableRow:
-    """A row of codebook.csv: a column of the table, or one of its codes.
+    """A row of codebook.csv: a column of the table, one of its codes, or an option of its bits.
 
     content  "group", "code", "named", "share", "mean", "mean rank" or "base", as in `Variable`; the
              plain average of a "share", "mean" or "mean rank" column over its cells that are not

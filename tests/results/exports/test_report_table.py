@@ -17,10 +17,11 @@ import pyreadstat
 import pytest
 
 from survey.collect.publication import publish
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.results.estimates.compute import estimate_question, question_mean
 from survey.results.exports.formats import FORMATS
-from survey.results.exports.report_table import read_table
+from survey.results.exports.report_table import code_variables, read_table
 from survey.results.request import DEFAULT_OPTIONS
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -110,6 +111,19 @@ def test_the_codebook_of_the_csv_reproduces_the_published_mean(store):
         codes = [row[question] for row in rows_of(members["reports.csv"])]
         average = np.mean([values[question, code] for code in codes])
         assert average == pytest.approx(estimates[question, "mean", ""], abs=1e-6)
+
+
+@pytest.mark.parametrize("toml", [EVERY_TYPE.encode(), EVERY_DESIGN])
+def test_the_codebook_of_codes_names_each_option_of_a_column_of_bits(toml):
+    definition = freeze(load(toml, "s.toml", Caps()), 1)
+    variables = list(code_variables(definition))
+    for question in definition.questions:
+        columns = [variable for variable in variables if variable.name == question.id]
+        if question.channel.report_bits:
+            options = [option.id for option in question.options]
+            assert [variable.option_id for variable in columns] == options, question.id
+        else:
+            assert [variable.content for variable in columns] == ["code"], question.id
 
 
 AWKWARD = """

@@ -203,6 +203,13 @@ def test_deeply_nested_responses_are_errors_of_the_server():
             survey.connect(url, "t").surveys()
 
 
+def test_a_definition_that_is_not_json_is_an_error_of_the_server(small, connection, monkeypatch):
+    remote = connection.survey("small")
+    monkeypatch.setattr(connection, "_fetch", lambda path, query: b"[" * 200_000)
+    with pytest.raises(RemoteError, match="definition: the response is not JSON"):
+        remote.definition()
+
+
 def test_the_token_does_not_follow_a_redirect():
     other = Script((200, {}))
     with running(other.server) as target:

@@ -214,6 +214,7 @@ def test_unknown_files_are_ignored_and_wrong_ones_are_named(store, small, tmp_pa
     for member, content, message in (
         ("reports.csv", None, "contains no reports.csv"),
         ("channels.json", b"[]", "channels.json does not describe a survey"),
+        ("channels.json", b"[" * 200_000, "channels.json does not describe a survey"),
         ("definition.json", definition + b" ", "definition.json has the SHA-256"),
         ("reports.csv", rows.replace("pressure", "stress", 1).encode(), "must have the columns"),
         ("reports.csv", rows.rsplit(",", 1)[0].encode(), "row 51: 3 cells, not 4"),

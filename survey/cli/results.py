@@ -277,13 +277,16 @@ def _write_archive(file: Path, store: Store, survey: PublishedSurvey, form: str)
     # The statistics behind the formats take time to load, and other commands need none of them.
     from survey.results.exports.formats import FORMATS
 
+    # A file is complete once it has its final name; a failure leaves an earlier file as it was.
+    part = file.with_name(f".{file.name}.part")
     # Single reports, even randomized, stay with their owner until the owner shares them.
-    file.touch(mode=0o600)
+    part.touch(mode=0o600)
     try:
-        with file.open("wb") as archive:
+        with part.open("wb") as archive:
             n = FORMATS[form].write(archive, store, survey)
+        part.replace(file)
     except BaseException:
-        file.unlink()
+        part.unlink(missing_ok=True)
         raise
     click.echo(f"wrote {quantity(n, 'released report')} to {file}")
 

@@ -220,9 +220,11 @@ def test_the_command_writes_no_file_without_released_reports_or_after_a_failure(
         raise RuntimeError("disk full")
 
     monkeypatch.setattr("survey.results.exports.formats.read_table", fail)
+    file.write_text("an earlier export")
     options = ["--microdata", str(file), "--format", "labels"]
     assert "disk full" in str(CliRunner().invoke(main, ["export", "small", *options]).exception)
-    assert not file.exists()
+    assert file.read_text() == "an earlier export"
+    assert list(tmp_path.glob(".*.part")) == []
 
 
 def test_a_missing_package_is_named_and_leaves_no_file(

@@ -214,6 +214,12 @@ def test_texts_arrive_in_all_languages_without_markup_and_placeholders():
 
 
 @pytest.mark.reference
+def test_what_is_no_tag_of_html_stays_in_a_text():
+    title = "If <b class='x'>a<b and c>d</b>; x <s or y> z, <i = 5>, <a&amp;b> <u data-x>"
+    (question,) = questions(imported({"type": "boolean", "name": "q", "title": title}))
+    assert question["text"] == "If a<b and c>d; x <s or y> z, <i = 5>, <a&b> <u data-x>"
+
+
 def test_a_published_example_arrives_except_its_free_texts():
     content = (REFERENCE_DATA / "forms" / "surveyjs_frameworks.json").read_bytes()
     found = import_questionnaire(content, "surveyjs_frameworks.json", skip_logic=True)

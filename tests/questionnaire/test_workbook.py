@@ -16,6 +16,7 @@ from survey.questionnaire.imports.workbook import (
     MAX_ROWS,
     read_sheets,
 )
+from survey.questionnaire.imports.xlsform_sheets import plain
 from tests.questionnaire.xlsforms import with_parts, workbook
 
 pytestmark = pytest.mark.slow
@@ -57,6 +58,10 @@ TEXT = b'<row><c t="inlineStr"><is><t>%s</t></is></c></row>'
 HOSTILE = {
     "rows": (with_parts(CONTENT, sheet1=sheet(b"<row/>" * 1_000_000)), "too much content"),
     "texts": (with_parts(CONTENT, sheet1=sheet(TEXT % b"a" * (MAX_ROWS + 1))), "rows in a sheet"),
+    "shared text": (
+        workbook(survey=[["type", "label"], *[["note", "a" * 30_000]] * 800]),
+        "2,000,000 characters",
+    ),
     "far row": (with_parts(CONTENT, sheet1=sheet(b'<row r="99999999999"/>')), "1,048,576 rows"),
     "far column": (
         with_parts(CONTENT, sheet1=sheet(b'<row><c r="XFD1"/></row>' * 50_000)),
@@ -94,6 +99,13 @@ def test_a_hostile_file_is_refused_with_its_reason_and_soon(name):
     start = time.process_time()
     with pytest.raises(DefinitionError, match=words):
         import_questionnaire(content, "form.xlsx")
+    assert time.process_time() - start < 5
+
+
+def test_markup_is_removed_in_a_time_that_grows_with_the_text():
+    start = time.process_time()
+    for text in ("*a ", "**a ", "**a*", "*", "<b c='", "<!--", '<b c="" d=', "<script>", "# "):
+        plain(text * 100_000)
     assert time.process_time() - start < 5
 
 

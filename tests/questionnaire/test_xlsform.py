@@ -16,7 +16,7 @@ from survey.questionnaire.imports.workbook import cell_text
 from survey.questionnaire.imports.xlsform_sheets import parse_header
 from survey.settings import Caps
 from tests.conftest import REFERENCE_DATA
-from tests.questionnaire.test_surveyjs import questions
+from tests.questionnaire.test_surveyjs import outcomes, questions
 from tests.questionnaire.xlsforms import CHOICES, form, workbook
 
 YES_NO = {"type": "select_one yn", "name": "kept", "label": "Kept?"}
@@ -336,6 +336,15 @@ LOST = {
     "my column": "1",
     "parameters": "seed=3",
 }
+
+
+def test_only_tags_of_html_are_removed_from_texts_and_lost_media_are_named():
+    text = "If score<low or score>high, <b>under</b> <X> km, <median>?<!-- no --> <img src='a'>"
+    found = import_questionnaire(
+        form({"type": "select_one yn", "name": "q", "label": text}), "f.xlsx"
+    )
+    assert questions(found)[0]["text"] == "If score<low or score>high, under <X> km, <median>?"
+    assert outcomes(found)["q", "dropped"] == "its pictures are left out"
 
 
 def test_every_cell_that_does_not_arrive_is_named():

@@ -165,3 +165,33 @@ def test_no_cell_of_an_export_is_a_formula_or_a_number():
     ]
     assert {cell.data_type for cell in cells} == {"s"}
     assert "=1+1" in {cell.value for cell in cells}
+
+
+def test_labels_that_look_like_markup_come_back_whole_or_are_named():
+    labels = [
+        "18 - 25 <years>",
+        "# 1",
+        "# Yes",
+        "a *b* c",
+        "**A** & B &amp; C",
+        r"\*x\*",
+        "2 * 3 * 4",
+    ]
+    options = [{"id": f"o{i}", "label": label} for i, label in enumerate(labels)]
+    question = {"id": "q", "type": "single_choice", "text": "*What* if x<low or y>z?"}
+    definition = {"slug": "x", "title": "A *title*", "epsilon": 1}
+
+    def back(options):
+        form = {**definition, "questions": [{**question, "options": options}]}
+        exported = export_questionnaire(check(form, Caps()), "xlsform")
+        found = import_questionnaire(exported.content, "x.xlsx").definition(Caps())
+        return found, " ".join(exported.notes)
+
+    found, notes = back(options)
+    (arrived,) = found["pages"][0]["questions"]
+    assert [option["label"] for option in arrived["options"]] == labels
+    assert (arrived["text"], found["title"]) == (question["text"], definition["title"])
+    assert "HTML" not in notes
+    assert (
+        "for HTML, and leave them out: tag." in back([*options, {"id": "tag", "label": "<b>"}])[1]
+    )

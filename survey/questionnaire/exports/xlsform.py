@@ -14,6 +14,8 @@ from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.definition import Survey, written_questions
 from survey.questionnaire.drafts.draft import free_identifier
 from survey.questionnaire.exports.assembly import Exported
+from survey.questionnaire.imports.markup import text_of
+from survey.questionnaire.imports.xlsform_sheets import TRANSLATED, escaped
 from survey.questionnaire.kinds.base import (
     EPOCH,
     NOT_APPLICABLE_ID,
@@ -47,6 +49,8 @@ TRUE_ANSWERS = (
 )
 DECLINING = "No question is required: respondents decline by leaving it unanswered."
 
+LOOKS_LIKE_HTML = "Tools take parts of these texts for HTML, and leave them out"
+
 SETTINGS = (
     *("bucket", "access", "kiosk", "field_until", "theme", "quick_exit", "layout"),
     *("questions_per_person", "together"),
@@ -62,6 +66,8 @@ def write(survey: Survey) -> Exported:
         "choices": writer.choices,
         "settings": [writer.settings()],
     }
+    for rows in sheets.values():
+        writer.report_tags(rows)
     return Exported(_workbook(sheets), ENDING, tuple(writer.notes()), MEDIA_TYPE)
 
 
@@ -87,15 +93,26 @@ class _Writer:
     def _lose(self, what: str, name: str) -> None:
         self._lost.setdefault(what, []).append(name)
 
+    def report_tags(self, rows: Sequence[Cells]) -> None:
+        """Collect the rows with texts in which tools find tags of HTML."""
+        for row in rows:
+            texts = (
+                text for header, text in row.items() if header.partition("::")[0] in TRANSLATED
+            )
+            if any(text_of(text).text.split() != text.split() for text in texts):
+                self._lose(LOOKS_LIKE_HTML, row.get("name") or "title")
+
     def settings(self) -> Cells:
         """Return the row of settings."""
         fields = type(self._survey).model_fields
         for name in SETTINGS:
             if getattr(self._survey, name) != fields[name].default:
                 self._lose("Settings without a counterpart", name)
+        title = self._survey.title
+        is_whole = not self._survey.translations and escaped(title) == title
         return {
-            **(self._in_languages("survey_title", "title") if self._survey.translations else {}),
-            "form_title": self._survey.title,
+            **({} if is_whole else self._in_languages("survey_title", "title")),
+            "form_title": title,
             "form_id": self._survey.slug,
             "default_language": language_name(self._survey.language),
         }
@@ -281,7 +298,7 @@ def _texts(column: str, versions: Versions, text: Callable[[BaseQuestion], str])
 
 def _cells(column: str, texts: Mapping[str, str]) -> Cells:
     return {
-        f"{column}::{language_name(tag)}": _with_references(text)
+        f"{column}::{language_name(tag)}": escaped(_with_references(text))
         for tag, text in texts.items()
         if text
     }

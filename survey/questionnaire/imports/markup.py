@@ -35,7 +35,12 @@ INLINE = frozenset(
 HIDDEN = ("script", "style")
 """Elements whose content is no text."""
 
-TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,15})(?![a-zA-Z0-9-])([^<>]*)>|<!--[^<>]*-->")
+ATTRIBUTE = r"""\s++[a-zA-Z_:][\w:.-]*+\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'|[^\s"'<>=`]++)"""
+TAG = re.compile(
+    rf"<(/?)([a-zA-Z][a-zA-Z0-9]{{0,15}})(?:{ATTRIBUTE})*+\s*+/?>|<!--(?:(?!<!--|-->).)*+-->",
+    re.DOTALL,
+)
+"""A tag whose attributes all have values, or a comment: "<low or score>" is none."""
 
 
 class PlainText(NamedTuple):
@@ -51,6 +56,21 @@ def plain_text(markup: str) -> PlainText:
     >>> plain_text("<p>R&amp;D: 3 < 4</p><p>See <a href='x'>here</a></p>")
     PlainText(text='R&D: 3 < 4\\n\\nSee here', losses=frozenset({'links'}))
     """
+    text, losses = _without_tags(markup)
+    return PlainText(_tidy(html.unescape(text)), losses)
+
+
+def text_of(marked: str) -> PlainText:
+    """Return a text with some tags of HTML without them; its "&" means itself.
+
+    >>> text_of("A &amp; B if a<b and <b class=x>c</b> > d").text
+    'A &amp; B if a<b and c > d'
+    """
+    text, losses = _without_tags(marked)
+    return PlainText(_tidy(text), losses)
+
+
+def _without_tags(markup: str) -> PlainText:
     parts: list[str] = []
     losses: set[str] = set()
     place, hidden = 0, ""
@@ -69,10 +89,14 @@ def plain_text(markup: str) -> PlainText:
             losses.add(MEDIA[name])
             hidden = name if name in HIDDEN else ""
     parts.append("" if hidden else markup[place:])
-    text = html.unescape("".join(parts)).replace("\xa0", " ").replace("\r", "\n")
+    return PlainText("".join(parts), frozenset(losses))
+
+
+def _tidy(text: str) -> str:
+    """Return a text with single spaces and at most one empty line between others."""
+    text = text.replace("\xa0", " ").replace("\r\n", "\n").replace("\r", "\n")
     lines = (" ".join(line.split()) for line in text.split("\n"))
-    joined = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return PlainText(_printable(joined), frozenset(losses))
+    return _printable(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip())
 
 
 def one_line(text: str) -> str:

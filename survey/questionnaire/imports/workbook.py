@@ -30,6 +30,9 @@ MAX_STYLE_ELEMENTS = 20_000
 MAX_CELLS = 3_000_000
 """Maximum number of cells, with the empty ones before a row's last cell."""
 
+MAX_CHARACTERS = 2_000_000
+"""Maximum number of characters of all cells: many cells can share one text of a file."""
+
 MAX_SHEET_ROWS = 1_048_576
 """Maximum number of rows of a sheet, with empty ones: Excel has as many."""
 
@@ -184,16 +187,21 @@ def _load(file: io.BytesIO, name: str) -> Any:
 
 
 class _Budget:
-    """Counts the cells of all sheets."""
+    """Counts the cells of all sheets, and their characters."""
 
     def __init__(self, name: str) -> None:
-        self.name, self._cells = name, 0
+        self.name, self._cells, self._characters = name, 0, 0
 
-    def spend(self, cells: int) -> None:
-        """Count cells; raises DefinitionError if they are too many."""
-        self._cells += cells
+    def spend(self, cells: Sequence[Any]) -> None:
+        """Count cells; raises DefinitionError if they or their texts are too many."""
+        self._cells += len(cells)
         if self._cells > MAX_CELLS:
             raise _refused(self.name, f"has more than {MAX_CELLS:,} cells; delete unused columns")
+        self._characters += sum(len(value) for value in cells if isinstance(value, str))
+        if self._characters > MAX_CHARACTERS:
+            raise _refused(
+                self.name, f"has more than {MAX_CHARACTERS:,} characters of text in its cells"
+            )
 
 
 def _rows(sheet: Any, budget: _Budget) -> Iterator[tuple[int, Sequence[str]]]:
@@ -202,7 +210,7 @@ def _rows(sheet: Any, budget: _Budget) -> Iterator[tuple[int, Sequence[str]]]:
     sheet.reset_dimensions()
     with_content = 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        budget.spend(len(row))
+        budget.spend(row)
         if number > MAX_SHEET_ROWS:
             raise _refused(budget.name, f"has more than {MAX_SHEET_ROWS:,} rows in a sheet")
         cells = [cell_text(value) for value in row]

@@ -22,6 +22,7 @@ from survey.questionnaire.imports.assembly import (
     division,
     listed_options,
 )
+from survey.questionnaire.imports.markup import text_of
 from survey.questionnaire.imports.workbook import read_sheets
 from survey.questionnaire.imports.xlsform_expressions import (
     condition,
@@ -35,6 +36,7 @@ from survey.questionnaire.imports.xlsform_sheets import (
     OWN,
     OWN_TEXTS,
     OWN_TITLE,
+    TRANSLATED,
     Column,
     Languages,
     Row,
@@ -163,6 +165,7 @@ class _Reader:
         self._read_choices(choices)
         self._groups: list[_Group] = []
         self._notes: list[_Note] = []
+        self._survey_texts: dict[str, list[Text]] = {}
         self._questions = 0
         self._several: set[str] = set()
         # The id and the page of each question with one answer, by its name.
@@ -181,6 +184,9 @@ class _Reader:
         while self._groups:
             self._end_group()
         self._end_notes()
+        for place, texts in self._survey_texts.items():
+            existing = self._to.texts.get(place, "")
+            self._to.texts[place] = self._joined([existing, *texts], "\n\n")
         for name, options in self._lists.items():
             if not options.is_used:
                 self._to.drop(name, "list of options", "no question that arrives uses it")
@@ -437,8 +443,7 @@ class _Reader:
 
     def _add_survey_text(self, place: str, note: _Note) -> None:
         """Add a note to a text of the survey, which is on the start page or after sending."""
-        existing = self._to.texts.get(place, "")
-        self._to.texts[place] = self._joined([existing, note.text], "\n\n")
+        self._survey_texts.setdefault(place, []).append(note.text)
         if note.row.name == place:
             self._to.keep(note.row.name, note.kind)
         else:
@@ -458,6 +463,8 @@ class _Reader:
             is_off = column.name in ("required", "read_only") and cell.lower() in OFF
             if column.name not in used and not is_off:
                 lost[column] = REASONS.get(column.name, "has no counterpart")
+            elif column.name in TRANSLATED and (losses := text_of(cell).losses):
+                lost[column] = f"its {' and '.join(sorted(losses))} are left out"
         for name in {column.name for column in row.cells if column.language} & {*used}:
             repeated = self._languages.text(row, name)[1]
             lost |= dict.fromkeys(repeated, "another column has a text in this language")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from survey.questionnaire.error_messages import shortened
 from survey.questionnaire.imports.assembly import Assembly, Text
+from survey.questionnaire.imports.markup import text_of
 from survey.questionnaire.imports.workbook import Rows
 from survey.questionnaire.language_names import language_name, language_tag
 from survey.respondent_texts import SOURCE
@@ -207,16 +208,45 @@ class Languages:
 def plain(text: str) -> str:
     """Return a text without HTML, and without the emphasis and headings of Markdown.
 
-    >>> plain("<span style='color:red'>Age</span><br>if <5 or >60")
-    'Age\\nif <5 or >60'
-    >>> plain("# Do you *really* mean **2*3*4**? *")
-    'Do you really mean 2*3*4? *'
+    >>> plain("<span style='color:red'>Age</span><br>if <5 or >60, under <X> km")
+    'Age\\nif <5 or >60, under <X> km'
+    >>> plain("# Do you *really* mean **2*3*4**? *"), plain("# 1"), plain("# of children")
+    ('Do you really mean 2*3*4? *', '# 1', '# of children')
+    >>> plain("2 * 3 * 4"), plain("2*3*4"), plain(r"\\# No \\*emphasis\\*")
+    ('2 * 3 * 4', '2*3*4', '# No *emphasis*')
     """
-    text = re.sub(r"<(?:br|/p|/div|/li)\b[^<>]{0,500}>", "\n", text)
-    text = re.sub(r"</?[a-zA-Z][^<>]{0,500}>", "", text)
-    text = re.sub(r"(?<![\w*])(\*\*?)([^\s*](?:.{0,200}?[^\s*])?)\1(?![\w*])", r"\2", text)
-    lines = (re.sub(r"^#{1,6} ", "", line.strip()) for line in text.splitlines())
-    return "\n".join(" ".join(line.split()) for line in lines).strip()
+    text = STRONG.sub(r"\1", text_of(text).text)
+    lines = (_without_heading(line) for line in EMPHASIS.sub(r"\1", text).split("\n"))
+    return ESCAPE.sub(r"\1", "\n".join(lines))
+
+
+STRONG = re.compile(r"(?<![\w*\\])\*\*(?=[^\s*])((?:[^*\n]|\*(?!\*))++)(?<=\S)\*\*(?![\w*])")
+EMPHASIS = re.compile(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]++)(?<=[^\s\\])\*(?![\w*])")
+"""Emphasis of Markdown: asterisks around words, with none of the same kind between them."""
+
+ESCAPE = re.compile(r"\\([\\*#_])")
+"""A character that Markdown would otherwise take for markup."""
+
+
+def _without_heading(line: str) -> str:
+    """Return a line without the mark of a heading, which is a number sign before other words."""
+    mark, _, words = line.partition(" ")
+    is_heading = re.fullmatch("#{1,6}", mark) and words and not re.match("[0-9a-z]", words)
+    return words if is_heading else line
+
+
+def escaped(text: str) -> str:
+    """Return a text in which tools find no Markdown, if they would find any.
+
+    >>> escaped("2 * 3"), escaped("a *b*"), escaped("# No")
+    ('2 * 3', 'a \\\\*b\\\\*', '\\\\# No')
+    """
+    if plain(text).split() == text_of(text).text.split():
+        return text
+    return ESCAPED.sub(r"\\\g<0>", text)
+
+
+ESCAPED = re.compile(r"[\\*#]")
 
 
 def parse_parameters(text: str) -> dict[str, str]:

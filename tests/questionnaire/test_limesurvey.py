@@ -346,7 +346,11 @@ HOSTILE = {
     "other.txt": (b"a\tb\nc\td", "first row"),
     "latin.txt": (b"class\t\xff", "not UTF-8"),
     "rows.txt": (b"class\ttype/scale\tname\ttext\n" + b"Q\n" * 400_000, "more than 50,000 rows"),
-    "quote.txt": (b'class\ttype/scale\tname\ttext\n"' + b"x" * 900_000, "cannot be parsed"),
+    "quote.txt": (b'class\ttype/scale\tname\ttext\n"' + b"x" * 900_000, "field larger"),
+    "unclosed.txt": (
+        b'class\ttype/scale\tname\ttext\nQ\tY\ta\tA?\nQ\tY\tb\t"B?\nQ\tY\tc\tC?\n',
+        "line 3, such as a quote without end",
+    ),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from survey.errors import DefinitionError
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.imports import import_questionnaire
+from survey.questionnaire.imports import import_questionnaire, is_definition
 from survey.questionnaire.imports.surveyjs import IMPORTED
 from survey.questionnaire.validation import check
 from survey.settings import Caps
@@ -218,6 +218,35 @@ def test_what_is_no_tag_of_html_stays_in_a_text():
     title = "If <b class='x'>a<b and c>d</b>; x <s or y> z, <i = 5>, <a&amp;b> <u data-x>"
     (question,) = questions(imported({"type": "boolean", "name": "q", "title": title}))
     assert question["text"] == "If a<b and c>d; x <s or y> z, <i = 5>, <a&b> <u data-x>"
+
+
+def test_hidden_pages_panels_and_questions_are_dropped_with_all_that_is_in_them():
+    yes, hidden = {"type": "boolean", "name": "q"}, {"visible": False}
+    found = imported(
+        yes,
+        {**yes, "name": "a", **hidden},
+        {"type": "panel", "name": "p", **hidden, "elements": [{**yes, "name": "b"}]},
+        pages=[{"name": "page", **hidden, "elements": [{**yes, "name": "c"}]}],
+    )
+    assert [question["id"] for question in questions(found)] == ["q"]
+    dropped = {name: how for (name, outcome), how in outcomes(found).items() if how}
+    assert dropped.keys() == {"a", "p", "b", "page", "c"}
+    assert all("is hidden" in how for how in dropped.values())
+
+
+def test_elements_beside_pages_and_questions_beside_elements_arrive():
+    a, b, c = ({"type": "boolean", "name": name} for name in "abc")
+    found = imported(c, pages=[{"elements": [a], "questions": [b]}])
+    assert [question["id"] for question in questions(found)] == ["a", "b", "c"]
+
+
+def test_an_old_file_that_lists_questions_is_no_definition():
+    old = {"pages": [{"questions": [{"type": "boolean", "name": "q"}]}]}
+    own = {"pages": [{"questions": [{"type": "yes_no", "id": "q"}]}]}
+    assert [is_definition(json.dumps(form).encode(), "a.json") for form in (old, own)] == [
+        False,
+        True,
+    ]
 
 
 def test_a_published_example_arrives_except_its_free_texts():

@@ -310,21 +310,24 @@ def _parse_rows(content: bytes, name: str) -> list[Row]:
     except UnicodeDecodeError as error:
         raise refusal([(shortened(name), f"is not UTF-8 text (byte {error.start})")]) from None
     rows: list[Row] = []
-    n_cells = 0
+    n_cells, begin = 0, 1
+    lines = csv.reader(io.StringIO(text.replace("\0", "")), delimiter="\t", strict=True)
     try:
-        lines = csv.reader(io.StringIO(text.replace("\0", "")), delimiter="\t")
         columns = [column.strip() for column in next(lines, [])]
         if not {"class", "type/scale", "name", "text"} <= set(columns):
             why = "is not a survey of LimeSurvey: its first row must name class, type/scale, name"
             raise refusal([(shortened(name), f"{why} and text")])
+        begin = lines.line_num + 1
         for line in lines:
+            begin = lines.line_num + 1
             n_cells += len(line)
             if len(rows) >= MAX_ROWS or n_cells > MAX_CELLS * 10:
                 raise refusal([(shortened(name), f"has more than {MAX_ROWS:,} rows")])
             pairs = zip(columns, line, strict=False)
             rows.append({column: value.strip() for column, value in pairs if value.strip()})
     except csv.Error as error:
-        raise refusal([(shortened(name), f"cannot be parsed: {error}")]) from None
+        why = f"has a mistake in the row that begins on line {begin}, such as a quote without end"
+        raise refusal([(shortened(name), f"{why}: {error}")]) from None
     return rows
 
 

@@ -6,7 +6,7 @@ Source of the format: https://surveyjs.io/form-library/documentation/api-referen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
@@ -37,6 +37,8 @@ from survey.questionnaire.loading import parse
 
 CONTENTS = ("pages", "elements", "questions")
 
+HIDDEN = "is hidden: respondents do not see it"
+
 DEFAULT_LOCALE = "en"
 """The language of texts under "default", unless they are the only ones in the own language."""
 
@@ -56,12 +58,18 @@ Reader = Callable[["_Reader", str, Mapping[str, Any]], None]
 def is_surveyjs(form: Mapping[str, Any]) -> bool:
     """Return whether a JSON file is a questionnaire of SurveyJS and not a definition.
 
-    >>> is_surveyjs({"pages": [{"elements": []}]}), is_surveyjs({"pages": [{"questions": []}]})
-    (True, False)
+    Old questionnaires list questions as definitions do, but name them instead of giving ids.
+
+    >>> is_surveyjs({"pages": [{"elements": []}]}), is_surveyjs({"questions": [{"name": "q"}]})
+    (True, True)
+    >>> is_surveyjs({"questions": [{"id": "q"}]}), is_surveyjs({"slug": "s", "elements": []})
+    (False, False)
     """
-    return "slug" not in form and any(
-        "elements" in part for part in (form, *_objects(form.get("pages")))
-    )
+    parts = (form, *_objects(form.get("pages")))
+    questions = [question for part in parts for question in _objects(part.get("questions"))]
+    is_old = any("name" in question for question in questions)
+    is_own = "slug" in form or any("id" in question for question in questions)
+    return not is_own and (is_old or any("elements" in part for part in parts))
 
 
 def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
@@ -95,16 +103,29 @@ class _Reader:
             self._to.settings["layout"] = "questions"
         self._report_losses("survey")
         self._report_keys("survey", form, SURVEY_KEYS)
-        pages = _objects(form.get("pages"))
-        for page in pages or [form]:
-            self._to.add_page(self._text(page.get("title")) if pages else "")
-            self._report_losses(str(page.get("name") or "page"))
-            if pages:
-                self._report_texts(str(page.get("name") or "page"), page, ("description",))
-            self._read_elements(page, ())
+        for page in _objects(form.get("pages")):
+            self._read_page(page)
+        self._to.add_page()
+        self._read_elements(form, ())
         for locale in sorted(self._unknown_locales):
             self._to.drop(locale, "language", "is no language tag")
         return self._to.finish()
+
+    def _read_page(self, page: Mapping[str, Any]) -> None:
+        name = str(page.get("name") or "page")
+        if page.get("visible") is False:
+            self._drop_all(name, "page", page, HIDDEN)
+            return
+        self._to.add_page(self._text(page.get("title")))
+        self._report_losses(name)
+        self._report_texts(name, page, ("description",))
+        self._read_elements(page, ())
+
+    def _drop_all(self, name: str, kind: str, holder: Mapping[str, Any], why: str) -> None:
+        """Report a page or an element that is dropped, and the questions in it."""
+        self._to.drop(name, kind, why)
+        for inner in _within(holder):
+            self._to.drop(*_title(inner), f"is in {shortened(name)}, which {why}")
 
     def _report_losses(self, name: str) -> None:
         """Report what the texts of the survey or of a page contained beside text."""
@@ -121,11 +142,14 @@ class _Reader:
 
     def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
         own = _conditions_of(holder)
-        for element in _objects(holder.get("elements") or holder.get("questions")):
+        for element in _inner(holder):
             self._read_element(element, (*conditions, *own))
 
     def _read_element(self, element: Mapping[str, Any], conditions: Sequence[str]) -> None:
-        kind, name = str(element.get("type")), str(element.get("name") or element.get("type"))
+        name, kind = _title(element)
+        if element.get("visible") is False:
+            self._drop_all(name, kind, element, HIDDEN)
+            return
         if kind == "panel":
             self._to.keep(name, kind)
             self._report_texts(name, element, ("title", "description"))
@@ -431,6 +455,24 @@ _READERS: Mapping[str, Reader] = {
 def _objects(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects of a list, whatever else it contains."""
     return [part for part in _list(value) if isinstance(part, Mapping)]
+
+
+def _inner(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the elements of a page or panel: those of old files are called questions."""
+    return [*_objects(holder.get("elements")), *_objects(holder.get("questions"))]
+
+
+def _within(holder: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the elements of a page or panel, each before those within it."""
+    for element in _inner(holder):
+        yield element
+        yield from _within(element)
+
+
+def _title(element: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name and the type of an element."""
+    kind = str(element.get("type"))
+    return str(element.get("name") or kind), kind
 
 
 def _conditions_of(holder: Mapping[str, Any]) -> list[str]:

@@ -121,7 +121,7 @@ def test_a_matrix_is_divided_at_its_maximum_of_rows():
         ({"type": "text", "inputType": "number", "min": 0}, "lowest and highest"),
         ({"type": "file"}, "files"),
         ({"type": "expression"}, "calculated"),
-        ({"type": "paneldynamic"}, "panels"),
+        ({"type": "paneldynamic"}, "has no questions"),
         ({"type": "something"}, "no counterpart"),
         ({"type": "radiogroup", "choicesByUrl": {"url": "https://x.org"}}, "elsewhere"),
         ({"type": "radiogroup", "choices": ["one"]}, "fewer than two"),
@@ -247,6 +247,49 @@ def test_an_old_file_that_lists_questions_is_no_definition():
         False,
         True,
     ]
+
+
+def test_a_numeric_validator_bounds_a_number_whatever_the_type_of_its_field():
+    age = {"type": "numeric", "minValue": 0, "maxValue": 120}
+    found = imported(
+        {"type": "text", "name": "a", "validators": [age]},
+        {"type": "text", "name": "b", "inputType": "number", "min": 18, "validators": [age]},
+        {"type": "text", "name": "c", "inputType": "email", "validators": [age]},
+    )
+    ends = [(q["type"], q["low"], q["high"]) for q in questions(found)]
+    assert ends == [("number", "0", "120"), ("number", "18", "120")]
+    assert outcomes(found)["a", "changed"] == "asks for whole numbers"
+    assert ("b", "kept") in outcomes(found)
+    assert "free text" in outcomes(found)["c", "dropped"]
+
+
+def test_questions_within_other_elements_arrive_or_are_named():
+    day = {"inputType": "date", "min": "2026-01-01", "max": "2026-12-31"}
+    found = imported(
+        {
+            "type": "paneldynamic",
+            "name": "p",
+            "templateElements": [{"type": "boolean", "name": "q"}],
+        },
+        {
+            "type": "multipletext",
+            "name": "m",
+            "title": "Your work",
+            "items": [
+                {"name": "n", "inputType": "number", "min": 0, "max": 9, "title": "Hours"},
+                {"name": "d", **day},
+                {"name": "t"},
+            ],
+        },
+        {"type": "matrixdynamic", "name": "x", "columns": [{"name": "y", "cellType": "text"}, "z"]},
+        {"type": "unknown", "name": "u", "elements": [{"type": "boolean", "name": "v"}]},
+    )
+    arrived = {question["id"]: question["type"] for question in questions(found)}
+    assert arrived == {"q": "yes_no", "m_n": "number", "m_d": "date"}
+    assert questions(found)[1]["text"] == "Your work: Hours"
+    assert outcomes(found)["p", "changed"] == "is asked once"
+    dropped = {name for name, outcome in outcomes(found) if outcome == "dropped"}
+    assert dropped == {"m.t", "x", "x.y", "x.z", "u", "v"}
 
 
 def test_a_published_example_arrives_except_its_free_texts():

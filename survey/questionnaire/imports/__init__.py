@@ -13,6 +13,7 @@ from pathlib import PurePath
 from survey.questionnaire.error_messages import refusal, shortened
 from survey.questionnaire.imports import limesurvey, surveyjs, xlsform
 from survey.questionnaire.imports.assembly import Element, Imported
+from survey.questionnaire.imports.surveyjs_parts import is_surveyjs
 from survey.questionnaire.loading import parse
 
 
@@ -39,9 +40,7 @@ def is_definition(content: bytes, name: str) -> bool:
     Raises DefinitionError if a JSON file cannot be parsed.
     """
     ending = PurePath(name.lower()).suffix
-    return ending == ".toml" or (
-        ending == ".json" and not surveyjs.is_surveyjs(parse(content, name))
-    )
+    return ending == ".toml" or (ending == ".json" and not is_surveyjs(parse(content, name)))
 
 
 REFUSED: Mapping[str, str] = {

@@ -6,7 +6,7 @@ Source of the format: https://surveyjs.io/form-library/documentation/api-referen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
@@ -17,12 +17,25 @@ from survey.questionnaire.imports.assembly import (
     Form,
     Imported,
     Text,
+    joined_texts,
     language_tag,
     listed_options,
     matrix_forms,
 )
 from survey.questionnaire.imports.markup import one_line, plain_text
 from survey.questionnaire.imports.surveyjs_conditions import condition_of
+from survey.questionnaire.imports.surveyjs_parts import (
+    all_elements,
+    conditions_of,
+    inner_elements,
+    is_maximum,
+    is_on,
+    items_of,
+    name_and_type,
+    numbered_scale,
+    objects,
+    tightest,
+)
 from survey.questionnaire.imports.surveyjs_terms import (
     DROPPED,
     END_LABELS,
@@ -30,6 +43,7 @@ from survey.questionnaire.imports.surveyjs_terms import (
     LAYOUT,
     QUESTION_KEYS,
     SURVEY_KEYS,
+    TABLES,
 )
 from survey.questionnaire.kinds.base import LARGEST, NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.kinds.scale import point_id
@@ -55,23 +69,6 @@ ONE_QUESTION_MODES = ("questionPerPage", "questionOnPage")
 Reader = Callable[["_Reader", str, Mapping[str, Any]], None]
 
 
-def is_surveyjs(form: Mapping[str, Any]) -> bool:
-    """Return whether a JSON file is a questionnaire of SurveyJS and not a definition.
-
-    Old questionnaires list questions as definitions do, but name them instead of giving ids.
-
-    >>> is_surveyjs({"pages": [{"elements": []}]}), is_surveyjs({"questions": [{"name": "q"}]})
-    (True, True)
-    >>> is_surveyjs({"questions": [{"id": "q"}]}), is_surveyjs({"slug": "s", "elements": []})
-    (False, False)
-    """
-    parts = (form, *_objects(form.get("pages")))
-    questions = [question for part in parts for question in _objects(part.get("questions"))]
-    is_old = any("name" in question for question in questions)
-    is_own = "slug" in form or any("id" in question for question in questions)
-    return not is_own and (is_old or any("elements" in part for part in parts))
-
-
 def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     """Import a questionnaire of SurveyJS; raises DefinitionError if it is none."""
     form = parse(content, name)
@@ -91,6 +88,8 @@ class _Reader:
         self._unknown_locales: set[str] = set()
         self._losses: set[str] = set()
         """What the texts of the current element contained beside text."""
+        self._around: Text = ""
+        """The title of the element that the current one is an item of."""
 
     def read(self, form: Mapping[str, Any]) -> Imported:
         texts = {
@@ -103,7 +102,7 @@ class _Reader:
             self._to.settings["layout"] = "questions"
         self._report_losses("survey")
         self._report_keys("survey", form, SURVEY_KEYS)
-        for page in _objects(form.get("pages")):
+        for page in objects(form.get("pages")):
             self._read_page(page)
         self._to.add_page()
         self._read_elements(form, ())
@@ -124,8 +123,13 @@ class _Reader:
     def _drop_all(self, name: str, kind: str, holder: Mapping[str, Any], why: str) -> None:
         """Report a page or an element that is dropped, and the questions in it."""
         self._to.drop(name, kind, why)
-        for inner in _within(holder):
-            self._to.drop(*_title(inner), f"is in {shortened(name)}, which {why}")
+        why = f"is in {shortened(name)}: {why}"
+        for inner in all_elements(holder):
+            self._to.drop(*name_and_type(inner), why)
+        for column in items_of(holder.get("columns")) if kind in TABLES else ():
+            cell = column if isinstance(column, Mapping) else {"name": column}
+            cell_type = cell.get("cellType") or holder.get("cellType") or "column"
+            self._to.drop(f"{name}.{cell.get('name')}", str(cell_type), why)
 
     def _report_losses(self, name: str) -> None:
         """Report what the texts of the survey or of a page contained beside text."""
@@ -141,28 +145,33 @@ class _Reader:
         self._report_keys(name, holder, QUESTION_KEYS)
 
     def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
-        own = _conditions_of(holder)
-        for element in _inner(holder):
+        own = conditions_of(holder)
+        for element in inner_elements(holder):
             self._read_element(element, (*conditions, *own))
 
     def _read_element(self, element: Mapping[str, Any], conditions: Sequence[str]) -> None:
-        name, kind = _title(element)
+        name, kind = name_and_type(element)
         if element.get("visible") is False:
             self._drop_all(name, kind, element, HIDDEN)
             return
-        if kind == "panel":
-            self._to.keep(name, kind)
+        if kind in ("panel", "paneldynamic"):
+            if kind == "panel":
+                self._to.keep(name, kind)
+            elif inner_elements(element):
+                self._to.change(name, kind, "is asked once")
+            else:
+                self._to.drop(name, kind, "has no questions")
             self._report_texts(name, element, ("title", "description"))
             self._read_elements(element, conditions)
             return
         if kind in DROPPED:
-            self._to.drop(name, kind, DROPPED[kind])
+            self._drop_all(name, kind, element, DROPPED[kind])
             return
         reader = _READERS.get(kind)
         if reader is None:
-            self._to.drop(name, shortened(kind), "is of a type that has no counterpart")
+            self._drop_all(name, kind, element, "is of a type that has no counterpart")
             return
-        own, self._losses = _conditions_of(element), set()
+        own, self._losses, self._around = conditions_of(element), set(), ""
         reader(self, name, {**element, "conditions": [*conditions, *own]})
 
     # -- one method for each type
@@ -186,10 +195,10 @@ class _Reader:
         self._add_list(name, element, {"type": "single_choice"})
 
     def _multiple(self, name: str, element: Mapping[str, Any]) -> None:
-        validators = _objects(element.get("validators"))
-        maxima = [one["maxCount"] for one in validators if _is_maximum(one)]
+        validators = objects(element.get("validators"))
+        maxima = [one["maxCount"] for one in validators if is_maximum(one)]
         most = element.get("maxSelectedChoices") or min(maxima, default=None)
-        others = [one for one in validators if not _is_maximum(one)]
+        others = [one for one in validators if not is_maximum(one)]
         element = {**element, "validators": others}
         none = self._text(element.get("noneText"))
         self._add_list(
@@ -258,8 +267,8 @@ class _Reader:
         self._add(name, element, {"type": "scale", "options": options}, values, changes)
 
     def _matrix(self, name: str, element: Mapping[str, Any]) -> None:
-        rows = [self._choice(row) for row in _list(element.get("rows"))]
-        columns = [self._choice(column) for column in _list(element.get("columns"))]
+        rows = [self._choice(row) for row in items_of(element.get("rows"))]
+        columns = [self._choice(column) for column in items_of(element.get("columns"))]
         if self._to.drop_if_too_long(name, "matrix", len(rows), len(columns)):
             return
         if not rows or len(columns) < 2:
@@ -271,9 +280,29 @@ class _Reader:
         for form, changes in matrix_forms(title, lines, scale, self._to.language):
             self._add(name, element, form, {}, changes)
 
+    def _items(self, name: str, element: Mapping[str, Any]) -> None:
+        """Read the entries of an element as questions of their own."""
+        self._to.change(name, "multipletext", "each of its items is a question of its own")
+        self._report_texts(name, element, ("description",))
+        title = self._text(element.get("title"), line=False)
+        self._report_losses(name)
+        for item in objects(element.get("items")):
+            own = f"{name}.{item.get('name')}"
+            part = {"title": item.get("name"), **item, "type": "text"}
+            self._around, self._losses = title, set()
+            self._entry(own, {**part, "conditions": element["conditions"]})
+
     def _entry(self, name: str, element: Mapping[str, Any]) -> None:
-        kind = str(element.get("inputType", "text"))
+        kind, changes = str(element.get("inputType", "text")), []
         low, high = element.get("min"), element.get("max")
+        validators = objects(element.get("validators"))
+        ranges = [one for one in validators if one.get("type") == "numeric"]
+        if ranges and kind in ("text", "number"):
+            changes = [] if kind == "number" or "step" in element else ["asks for whole numbers"]
+            kind, others = "number", [one for one in validators if one not in ranges]
+            low = tightest(max, [low, *(one.get("minValue") for one in ranges)])
+            high = tightest(min, [high, *(one.get("maxValue") for one in ranges)])
+            element = {**element, "validators": others}
         if kind not in ("number", "range", "date"):
             self._to.drop(name, f"text, {shortened(kind)}", "free text cannot be randomized")
         elif low in (None, "") or high in (None, ""):
@@ -283,20 +312,28 @@ class _Reader:
             days = {"step": step} if type(step) is int and step > 1 else {}
             self._add(name, element, {"type": "date", "low": str(low), "high": str(high), **days})
         else:
-            self._number(name, element, low, high, slider=kind == "range")
+            self._number(name, element, (low, high), slider=kind == "range", changes=changes)
 
     def _slider(self, name: str, element: Mapping[str, Any]) -> None:
         if element.get("sliderType", "single") != "single":
             self._to.drop(name, "slider", "an answer of two values has no counterpart")
             return
-        self._number(name, element, element.get("min", 0), element.get("max", 100), slider=True)
+        ends = element.get("min", 0), element.get("max", 100)
+        self._number(name, element, ends, slider=True)
 
     def _number(
-        self, name: str, element: Mapping[str, Any], low: Any, high: Any, *, slider: bool
+        self,
+        name: str,
+        element: Mapping[str, Any],
+        ends: tuple[Any, Any],
+        *,
+        slider: bool,
+        changes: Sequence[str] = (),
     ) -> None:
-        ends = {"low": str(low), "high": str(high), "step": str(element.get("step", 1))}
+        low, high = map(str, ends)
+        grid = {"low": low, "high": high, "step": str(element.get("step", 1))}
         own = {"slider": True} if slider else {}
-        self._add(name, element, {"type": "number", **ends, **own})
+        self._add(name, element, {"type": "number", **grid, **own}, changes=changes)
 
     # -- parts
 
@@ -314,7 +351,7 @@ class _Reader:
             if element.get(key):
                 self._to.drop(name, kind, "its options come from elsewhere")
                 return
-        if self._to.drop_if_too_long(name, kind, len(_list(element.get("choices")))):
+        if self._to.drop_if_too_long(name, kind, len(items_of(element.get("choices")))):
             return
         choices, changes = self._listed(element, none_is_usual=none_is_usual)
         special, special_values = self._special(element, choices, none_is_usual=none_is_usual)
@@ -335,15 +372,15 @@ class _Reader:
     ) -> tuple[list[tuple[Any, Text]], list[str]]:
         """Return the options of a list, with those that SurveyJS adds, and what changed."""
         choices, changes = self._choices(element), _choice_changes(element)
-        if _is_on(element, "showOtherItem", "hasOther"):
+        if is_on(element, "showOtherItem", "hasOther"):
             choices.append(("other", self._text(element.get("otherText")) or "Other"))
             changes.append("the option for other answers has no field for text")
-        if _is_on(element, "showNoneItem", "hasNone") and not none_is_usual:
+        if is_on(element, "showNoneItem", "hasNone") and not none_is_usual:
             choices.append(("none", self._text(element.get("noneText")) or "None"))
-        if _is_on(element, "showDontKnowItem"):
+        if is_on(element, "showDontKnowItem"):
             label = self._text(element.get("dontKnowText")) or "Don't know"
             choices.append(("dontknow", label))
-        if any(choice.get("imageLink") for choice in _objects(element.get("choices"))):
+        if any(choice.get("imageLink") for choice in objects(element.get("choices"))):
             changes.append("its pictures are left out; upload them in the builder")
         return choices, changes
 
@@ -357,7 +394,7 @@ class _Reader:
         """Return the options that this project adds itself, and their answers in SurveyJS."""
         special: Form = {}
         values: dict[str, Any] = {NONE_ID: "none"} if none_is_usual else {}
-        if _is_on(element, "showRefuseItem") or element.get("refuseText"):
+        if is_on(element, "showRefuseItem") or element.get("refuseText"):
             special[OPT_OUT_ID] = self._text(element.get("refuseText")) or True
             values[OPT_OUT_ID] = "refused"
         labels = [label for value, label in choices if value == NOT_APPLICABLE_ID]
@@ -376,7 +413,9 @@ class _Reader:
     ) -> None:
         """Add a question with the texts and properties that all types share."""
         kind = str(element["type"])
-        texts = {"text": self._text(element.get("title"), line=False) or name}
+        text = self._text(element.get("title"), line=False) or name
+        around = self._around
+        texts = {"text": joined_texts(around, text, self._to.language) if around else text}
         if help_text := self._text(element.get("description"), line=False):
             texts["help"] = help_text
         condition, why = condition_of(element["conditions"])
@@ -402,7 +441,7 @@ class _Reader:
                 self._to.drop(name, shortened(key), reasons.get(key, "has no counterpart"))
 
     def _choices(self, element: Mapping[str, Any]) -> list[tuple[Any, Text]]:
-        return [self._choice(choice) for choice in _list(element.get("choices"))]
+        return [self._choice(choice) for choice in items_of(element.get("choices"))]
 
     def _choice(self, choice: Any) -> tuple[Any, Text]:
         """Return the value and the label of an option, a row or a column."""
@@ -449,38 +488,8 @@ _READERS: Mapping[str, Reader] = {
     "matrix": _Reader._matrix,
     "slider": _Reader._slider,
     "text": _Reader._entry,
+    "multipletext": _Reader._items,
 }
-
-
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects of a list, whatever else it contains."""
-    return [part for part in _list(value) if isinstance(part, Mapping)]
-
-
-def _inner(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the elements of a page or panel: those of old files are called questions."""
-    return [*_objects(holder.get("elements")), *_objects(holder.get("questions"))]
-
-
-def _within(holder: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the elements of a page or panel, each before those within it."""
-    for element in _inner(holder):
-        yield element
-        yield from _within(element)
-
-
-def _title(element: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the name and the type of an element."""
-    kind = str(element.get("type"))
-    return str(element.get("name") or kind), kind
-
-
-def _conditions_of(holder: Mapping[str, Any]) -> list[str]:
-    return [str(holder["visibleIf"])] if holder.get("visibleIf") else []
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 CHOICE_KEYS = {"value", "text", "imageLink"}
@@ -489,50 +498,8 @@ CHOICE_KEYS = {"value", "text", "imageLink"}
 
 def _choice_changes(element: Mapping[str, Any]) -> list[str]:
     """Return what is said about properties of options that have no counterpart."""
-    choices = _objects(element.get("choices"))
+    choices = objects(element.get("choices"))
     ordinary = (choice for choice in choices if choice.get("value") != NOT_APPLICABLE_ID)
     keys = {str(key) for choice in ordinary for key in choice.keys() - CHOICE_KEYS}
     listed = ", ".join(map(shortened, sorted(keys)))
     return [f"properties of its options are left out: {shortened(listed)}"] if keys else []
-
-
-def numbered_scale(points: Sequence[tuple[Any, Text]]) -> Form | None:
-    """Return the ends of a scale whose points are whole numbers in order, with their labels.
-
-    >>> numbered_scale([(1, "1 (No)"), (2, "2")])
-    {'low': 1, 'high': 2, 'low_label': 'No'}
-    >>> numbered_scale([(1, "No"), (2, "Yes")])
-    """
-    values = [value for value, _ in points]
-    if not all(type(value) is int for value in values) or len(values) < 2:
-        return None
-    low, high = values[0], values[-1]
-    if values != list(range(low, low + len(values))) or abs(low) > LARGEST:
-        return None
-    labels = [_number_label(value, text) for value, text in points]
-    if any(label is None for label in labels) or any(labels[1:-1]):
-        return None
-    ends = {"low_label": labels[0], "high_label": labels[-1]}
-    return {"low": low, "high": high, **{key: label for key, label in ends.items() if label}}
-
-
-def _number_label(value: int, text: Text) -> Text | None:
-    """Return the words in brackets after a number, "" for the number alone, or None."""
-    if isinstance(text, Mapping):
-        labels = {tag: _number_label(value, own) for tag, own in text.items()}
-        texts = {tag: label for tag, label in labels.items() if isinstance(label, str)}
-        if len(texts) < len(labels):
-            return None
-        return texts if any(texts.values()) else ""
-    match = re.fullmatch(rf"{value}(?: \((.+)\))?", text)
-    return (match[1] or "") if match else None
-
-
-def _is_maximum(validator: Mapping[str, Any]) -> bool:
-    """Return whether a validator only limits the number of ticks."""
-    is_count = validator.get("type") == "answercount" and "minCount" not in validator
-    return is_count and isinstance(validator.get("maxCount"), int)
-
-
-def _is_on(element: Mapping[str, Any], *keys: str) -> bool:
-    return any(element.get(key) is True for key in keys)

@@ -11,7 +11,6 @@ from survey.questionnaire.imports.assembly import REQUIRED
 
 DROPPED: Mapping[str, str] = {
     "comment": "free text cannot be randomized",
-    "multipletext": "free text cannot be randomized",
     "file": "files cannot be randomized",
     "signaturepad": "signatures cannot be randomized",
     "html": "is no question",
@@ -19,9 +18,11 @@ DROPPED: Mapping[str, str] = {
     "expression": "calculated values would need the true answers",
     "matrixdropdown": "a table of cells has no counterpart; use a matrix of scales",
     "matrixdynamic": "rows that people add have no counterpart",
-    "paneldynamic": "panels that people add have no counterpart",
 }
 """Why elements of these types cannot be imported."""
+
+TABLES = ("matrixdropdown", "matrixdynamic")
+"""Types whose columns are questions."""
 
 END_LABELS = {"low_label": "minRateDescription", "high_label": "maxRateDescription"}
 """The property for the label of each end of a rating."""
@@ -42,6 +43,7 @@ IMPORTED = frozenset(
         *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
         *("rateValues", "rateMin", "rateMax", "rateStep", "rateCount", *END_LABELS.values()),
         *("rows", "columns", "inputType", "min", "max", "step", "sliderType"),
+        *("items", "templateElements"),
     )
 )
 """Properties that arrive with their element."""

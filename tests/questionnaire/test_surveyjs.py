@@ -349,6 +349,28 @@ def test_a_condition_without_a_counterpart_is_dropped_and_everybody_is_asked(con
 
 
 @pytest.mark.parametrize(
+    ("condition", "outcome"),
+    [
+        ("{job} = ['yes', 'no']", "changed"),
+        ("{job} = 'yes'", "changed"),
+        ("{job} contains ['yes', 'no']", "changed"),
+        ("{job} contains 'yes'", None),
+        ("{job} anyof ['yes', 'no']", None),
+        ("{job} <> 'yes'", "dropped"),
+    ],
+)
+def test_a_condition_on_several_ticks_that_changes_its_meaning_is_reported(condition, outcome):
+    source = {**FIRST, "type": "checkbox"}
+    asked = [{"type": "boolean", "name": "then", "visibleIf": condition}]
+    pages = [{"elements": [source]}, {"elements": asked}]
+    found = imported(pages=pages, skip_logic=True)
+    assert [each.outcome for each in found.elements if each.kind == "condition"] == [
+        *([outcome] if outcome else [])
+    ]
+    assert ("ask_if" in questions(found)[1]) == (outcome != "dropped")
+
+
+@pytest.mark.parametrize(
     "content",
     [
         b"[]",

@@ -292,6 +292,17 @@ def test_a_condition_without_a_counterpart_is_dropped_and_everybody_is_asked(con
     assert "everybody is asked" in report(found)["kept", "condition"]
 
 
+def test_equality_with_several_ticks_becomes_any_of_them_and_is_reported():
+    rows = [
+        {"type": "select_multiple job", "name": "q"},
+        {"type": "begin group", "name": "g"},
+        {**YES_NO, "relevant": "${q} = 'a'"},
+        {"type": "end group"},
+    ]
+    found = imported(*rows, skip_logic=True)
+    assert report(found)["kept", "condition"] == "is true if any of its options is ticked"
+
+
 def test_conditions_of_a_group_and_its_question_are_too_many():
     group = {"type": "begin group", "name": "g", "relevant": "${q} = 'a'"}
     source = {"type": "select_one job", "name": "q"}

@@ -19,6 +19,7 @@ from survey.questionnaire.drafts.draft import (
     slug,
 )
 from survey.questionnaire.error_messages import refusal, shortened
+from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
 from survey.questionnaire.texts import Identifier
 from survey.settings import Caps
@@ -74,10 +75,16 @@ class Imported:
 
 @dataclass(frozen=True)
 class Condition:
-    """Ask a question only if an earlier one has one of these answers, as the file names them."""
+    """Ask a question only if an earlier one has one of these answers, as the file names them.
+
+    is_exact   whether it asks that all of these options are ticked, or no others
+    is_absent  whether it asks that options are not ticked
+    """
 
     source: str
     accepts: Callable[[Any], bool]
+    is_exact: bool = False
+    is_absent: bool = False
 
 
 class Assembly:
@@ -218,11 +225,18 @@ class Assembly:
         name, condition = self._conditions[question["id"]]
         source, values = self._answers.get(condition.source, ({"id": ""}, {}))
         options = [id_ for id_, value in values.items() if condition.accepts(value)]
+        is_multiple = "type" in source and WRITTEN_KINDS[source["type"]].is_multiple
+        if is_multiple and condition.is_absent:
+            why = "depends on options that are not ticked; everybody is asked this"
+            self.drop(name, "condition", why)
+            return False
         if not options or source["id"] not in done | current:
             why = "depends on something other than the options of one earlier question"
             self.drop(name, "condition", f"{why}; everybody is asked this")
             return False
         question["ask_if"] = {"question": source["id"], "options": options}
+        if is_multiple and condition.is_exact:
+            self.change(name, "condition", "is true if any of its options is ticked")
         if source["id"] in current:
             self.change(name, "condition", "is on a page after the question it depends on")
         return source["id"] in current

@@ -21,6 +21,9 @@ PART = re.compile(
 VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s,\[\]]+)""")
 
 
+EQUAL, UNEQUAL = ("==", "=", "equal"), ("<>", "!=")
+
+
 def condition_of(expressions: Sequence[str]) -> tuple[Condition | None, str]:
     """Return the condition that expressions mean, and why they have no counterpart, or ""."""
     if not expressions:
@@ -33,9 +36,18 @@ def condition_of(expressions: Sequence[str]) -> tuple[Condition | None, str]:
     matches = [part for part in parts if part]
     if len(matches) < len(parts) or len({match[1].strip() for match in matches}) > 1:
         return None, "depends on more than the answer to one question"
-    tests = [comparison(match[2], list(_values(match[3]))) for match in matches]
-    source = matches[0][1].strip()
-    return Condition(source, lambda answer: any(test(answer) for test in tests)), ""
+    terms = [(match[2], list(_values(match[3]))) for match in matches]
+    tests = [comparison(operator, values) for operator, values in terms]
+    condition = Condition(
+        matches[0][1].strip(),
+        lambda answer: any(test(answer) for test in tests),
+        is_exact=any(
+            operator in EQUAL or (operator == "contains" and len(values) > 1)
+            for operator, values in terms
+        ),
+        is_absent=any(operator in UNEQUAL for operator, _ in terms),
+    )
+    return condition, ""
 
 
 def _values(text: str) -> Iterator[str]:

@@ -26,7 +26,6 @@ from survey.questionnaire.imports.markup import text_of
 from survey.questionnaire.imports.workbook import read_sheets
 from survey.questionnaire.imports.xlsform_expressions import (
     condition,
-    excludes_answers,
     references,
     with_placeholders,
     without_references,
@@ -167,7 +166,6 @@ class _Reader:
         self._notes: list[_Note] = []
         self._survey_texts: dict[str, list[Text]] = {}
         self._questions = 0
-        self._several: set[str] = set()
         # The id and the page of each question with one answer, by its name.
         self._sources: dict[str, tuple[str, int]] = {}
         for row in settings[1:]:
@@ -388,9 +386,7 @@ class _Reader:
         self._questions += len(answers.form.get("rows", [""]))
         if sources:
             self._to.ask_together([id_, *sources])
-        if question.is_multiple:
-            self._several.add(row.name)
-        elif not question.is_matrix:
+        if not (question.is_multiple or question.is_matrix):
             self._sources[row.name] = id_, len(self._to.pages)
         if why:
             self._to.drop(row.name, "condition", f"{why}; everybody is asked this")
@@ -407,10 +403,7 @@ class _Reader:
             return None, ""
         if len(conditions) > 1:
             return None, "depends on several conditions"
-        found, why = condition(conditions[0])
-        if found and found.source in self._several and excludes_answers(conditions[0]):
-            return None, "depends on options that are not ticked"
-        return found, why
+        return condition(conditions[0])
 
     def _introduce(self, conditions: tuple[str, ...]) -> list[Text]:
         """Return the notes that explain the next question; the first ones introduce the survey."""

@@ -185,11 +185,6 @@ def _in_surveyjs(part: str) -> str:
     return _REFERENCE.sub(r"{\1}", part)
 
 
-def excludes_answers(expression: str) -> bool:
-    """Return whether an expression is true unless an answer is given: not for several ticks."""
-    return "!=" in expression or "<>" in expression or "not(" in expression
-
-
 def references(text: str) -> list[str]:
     """Return the questions whose answers a text contains.
 

@@ -170,6 +170,16 @@ def test_names_of_columns_languages_and_sheets_are_tolerant():
     assert "no known language" in report(found)["Elvish", "language"]
 
 
+def test_a_text_that_lacks_the_own_language_is_shown_in_it_and_reported():
+    row = {"type": "select_one yn", "name": "q", "label::English": "Hi?", "hint::Français": "Oui"}
+    choices = [("list_name", "name", "label::en", "label::fr"), ("yn", "yes", "Yes", "Oui")]
+    found = import_questionnaire(form(row, choices=[*choices, ("yn", "no", "", "Non")]), "f.xlsx")
+    assert questions(found)[0]["help"] == {"en": "Oui", "fr": "Oui"}
+    how = "is shown in English (en), too, because there is no text in this language"
+    assert outcomes(found)["q", "changed"] == how
+    assert outcomes(found)["yn", "changed"] == f"{how} (options: 1)"
+
+
 def test_the_default_language_is_the_survey_s_own():
     row = {"type": "select_one yn", "name": "q", "label::English": "Hi?", "label::German": "Na?"}
     found = imported(row, form_title="Work", form_id="Work_1", default_language="German")

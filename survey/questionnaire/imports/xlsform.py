@@ -6,6 +6,7 @@ Sources of the format: https://xlsform.org/en/ref-table/, and the type aliases o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -60,6 +61,7 @@ from survey.questionnaire.imports.xlsform_types import (
 )
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.base import SPECIAL
+from survey.questionnaire.language_names import language_name
 from survey.questionnaire.placeholders import sources_of
 from survey.questionnaire.texts import SURVEY_TEXTS
 
@@ -201,6 +203,7 @@ class _Reader:
 
     def _read_choices(self, rows: Iterable[Row]) -> None:
         lost: dict[tuple[str, str, str], int] = {}
+        borrowed: Counter[tuple[str, str]] = Counter()
         for row in rows:
             list_name, value = row.get("list_name"), row.get("name")
             if not list_name or not value:
@@ -217,6 +220,11 @@ class _Reader:
                 lost[list_name, column.header, why] = (
                     lost.get((list_name, column.header, why), 0) + 1
                 )
+            for column in self._languages.borrowed(row, ["label"]):
+                borrowed[list_name, column.header] += 1
+        for (list_name, header), n in borrowed.items():
+            how = f"{self._shown_in_own()} (options: {n})"
+            self._to.change(list_name, f"{header} of options", how)
         for (list_name, header, why), n in lost.items():
             self._to.drop(list_name, f"{header} of options", f"{why} (options: {n})")
 
@@ -448,6 +456,12 @@ class _Reader:
         """Report the cells of a row that do not arrive with it."""
         for column, why in self._lost_columns(row, used).items():
             self._to.drop(name, column.header, why)
+        for column in self._languages.borrowed(row, TRANSLATED & {*used}):
+            self._to.change(name, column.header, self._shown_in_own())
+
+    def _shown_in_own(self) -> str:
+        own = language_name(self._languages.own)
+        return f"is shown in {own}, too, because there is no text in this language"
 
     def _lost_columns(self, row: Row, used: Collection[str]) -> dict[Column, str]:
         """Return the columns of a row's cells that do not arrive with it, and why."""

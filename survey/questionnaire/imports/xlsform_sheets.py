@@ -204,6 +204,19 @@ class Languages:
         in_languages = {self.own: own} | {tag: text for tag, text in texts.items() if text}
         return (in_languages if len(in_languages) > 1 else own), repeated
 
+    def borrowed(self, row: Row, names: Iterable[str]) -> list[Column]:
+        """Return the columns whose text stands in for a missing one in the form's own language."""
+        found: list[Column] = []
+        for name in names:
+            tags = {
+                tag: column
+                for column in reversed([*row.cells])
+                if column.name == name and (tag := self._tags[column.language.casefold()])
+            }
+            if tags and self.own not in tags:
+                found.append([*tags.values()][-1])
+        return found
+
 
 def plain(text: str) -> str:
     """Return a text without HTML, and without the emphasis and headings of Markdown.

@@ -182,6 +182,7 @@ KEYS = sorted(IMPORTED | {"isRequired", "validators", "unknown"})
 def test_random_files_are_imported_or_refused_with_a_reason():
     rng = random.Random(7)
     types = [element["type"] for element, _ in TYPES.values()] + ["matrix", "panel", "comment"]
+    types += ["multipletext", "paneldynamic", "matrixdynamic"]
     for _ in range(1_500):
         elements = [
             {

@@ -43,7 +43,7 @@ IMPORTED = frozenset(
         *("hasOther", "showNoneItem", "hasNone", "showDontKnowItem", "showRefuseItem"),
         *("rateValues", "rateMin", "rateMax", "rateStep", "rateCount", *END_LABELS.values()),
         *("rows", "columns", "inputType", "min", "max", "step", "sliderType"),
-        *("items", "templateElements"),
+        *("items", "templateElements", "visible"),
     )
 )
 """Properties that arrive with their element."""

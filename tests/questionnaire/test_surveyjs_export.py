@@ -188,3 +188,13 @@ def test_texts_are_escaped_only_where_surveyjs_reads_html():
         "default": "Work & time",
         "pt-br": "Trabalho",
     }
+
+
+def test_texts_that_an_import_takes_for_html_are_named():
+    questions = [
+        {"id": id_, "type": "yes_no", "text": text}
+        for id_, text in (("a", "A &amp; B?"), ("b", "<b>?"), ("c", "A & B < C?"))
+    ]
+    definition = {"slug": "x", "title": "T", "epsilon": 1, "questions": questions}
+    notes = export_questionnaire(check(definition, Caps()), "surveyjs").notes
+    assert [note[:2] for note in notes if "HTML" in note] == ["a:", "b:"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,7 @@ from survey.questionnaire.exports.assembly import (
     languages_of,
     translated_pages,
 )
+from survey.questionnaire.imports.markup import plain_text
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.kinds.base import EPOCH, NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID, Grid
 from survey.questionnaire.placeholders import is_piped, parse_piped, sources_of
@@ -50,6 +51,8 @@ SURVEY_NOTES: Mapping[str, str] = {
     "theme": "the accent color has no counterpart",
 }
 """What is said about keys of a survey that cannot be exported, if they are set."""
+
+LOOKS_LIKE_HTML = "an import of this file takes parts of the text for HTML, and changes them"
 
 USUAL_VALUES: Mapping[str, str] = {"bucket": "none", "access": "open"}
 
@@ -96,6 +99,7 @@ class _Writer:
             ],
         }
         self._add_notes()
+        self._note_markup(form)
         return _without_empty(form)
 
     def _add_notes(self) -> None:
@@ -106,6 +110,16 @@ class _Writer:
         for key, note in SETTING_NOTES.items():
             if getattr(own, key) != USUAL_VALUES[key]:
                 self.notes.append(f"{key}: {note}")
+
+    def _note_markup(self, form: Form) -> None:
+        """Note texts that an import changes because they look like HTML."""
+        parts = {key: form[key] for key in ("title", "description")}
+        for page in form["pages"]:
+            parts[page["name"]] = page.get("title")
+            parts |= {element["name"]: element for element in page["elements"]}
+        for name, part in parts.items():
+            if any(plain_text(text).text.split() != text.split() for text in _strings(part)):
+                self.notes.append(f"{name}: {LOOKS_LIKE_HTML}")
 
     def _page(self, number: int, title: Localized, questions: list[TranslatedQuestion]) -> Form:
         elements = [self._element(question) for question in questions]
@@ -330,6 +344,15 @@ class _Writer:
             "default" if tag == DEFAULT_LOCALE else _locale(tag): text
             for tag, text in texts.items()
         }
+
+
+def _strings(part: Any) -> Iterator[str]:
+    """Yield all texts in a part of a form."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, Mapping | list):
+        for inner in part.values() if isinstance(part, Mapping) else part:
+            yield from _strings(inner)
 
 
 def _piped(text: str) -> str:

@@ -166,9 +166,10 @@ def test_texts_of_panels_and_pages_and_properties_of_options_are_not_lost_silent
     assert "pictures" in changed
 
 
-def test_a_text_that_lacks_the_own_language_is_not_lost():
-    (question,) = questions(imported({"type": "boolean", "name": "q", "title": {"fr": "Ça va ?"}}))
-    assert question["text"] == {"en": "Ça va ?", "fr": "Ça va ?"}
+def test_a_text_that_lacks_the_own_language_is_shown_in_it_and_reported():
+    found = imported({"type": "boolean", "name": "q", "title": {"fr": "Ça va ?"}})
+    assert questions(found)[0]["text"] == {"en": "Ça va ?", "fr": "Ça va ?"}
+    assert "lacks English (en)" in outcomes(found)["q", "changed"]
 
 
 PARTS = [

@@ -47,6 +47,7 @@ from survey.questionnaire.imports.surveyjs_terms import (
 )
 from survey.questionnaire.kinds.base import LARGEST, NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.kinds.scale import point_id
+from survey.questionnaire.language_names import language_name
 from survey.questionnaire.loading import parse
 
 CONTENTS = ("pages", "elements", "questions")
@@ -458,7 +459,11 @@ class _Reader:
             if default and own:
                 texts.setdefault(DEFAULT_LOCALE, default)
             # A text that lacks the survey's own language has the first of the others instead.
-            own = own or default or next(iter(texts.values()), "")
+            own = own or default
+            if not own and any(texts.values()):
+                own = next(filter(None, texts.values()))
+                language = language_name(self._to.language)
+                self._losses.add(f"a text that lacks {language} is shown in another language")
             self._unknown_locales |= {key for key in texts if not language_tag(key)}
             tagged = {
                 language_tag(key): text for key, text in texts.items() if language_tag(key) and text

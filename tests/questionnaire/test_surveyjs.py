@@ -251,6 +251,14 @@ def test_an_old_file_that_lists_questions_is_no_definition():
     ]
 
 
+def test_a_long_title_is_not_repeated_in_many_items():
+    items = [{"inputType": "number", "min": 0, "max": 9}] * 900
+    many = {"type": "multipletext", "name": "m", "title": "t" * 300_000, "items": items}
+    found = imported({"type": "boolean", "name": "q"}, many)
+    assert [question["id"] for question in questions(found)] == ["q"]
+    assert "too long" in outcomes(found)["m", "dropped"]
+
+
 def test_a_numeric_validator_bounds_a_number_whatever_the_type_of_its_field():
     age = {"type": "numeric", "minValue": 0, "maxValue": 120}
     found = imported(

@@ -52,6 +52,9 @@ from survey.questionnaire.loading import parse
 
 CONTENTS = ("pages", "elements", "questions")
 
+MAX_REPEATED = 10_000
+"""Maximum number of characters that are repeated in each item of an element."""
+
 HIDDEN = "is hidden: respondents do not see it"
 
 DEFAULT_LOCALE = "en"
@@ -130,7 +133,7 @@ class _Reader:
         for column in items_of(holder.get("columns")) if kind in TABLES else ():
             cell = column if isinstance(column, Mapping) else {"name": column}
             cell_type = cell.get("cellType") or holder.get("cellType") or "column"
-            self._to.drop(f"{name}.{cell.get('name')}", str(cell_type), why)
+            self._to.drop(f"{shortened(name)}.{cell.get('name')}", str(cell_type), why)
 
     def _report_losses(self, name: str) -> None:
         """Report what the texts of the survey or of a page contained beside text."""
@@ -283,9 +286,13 @@ class _Reader:
 
     def _items(self, name: str, element: Mapping[str, Any]) -> None:
         """Read the entries of an element as questions of their own."""
+        title = self._text(element.get("title"), line=False)
+        if len(name) + len(str(title)) > MAX_REPEATED:
+            why = "its name and title are too long to be repeated in each item"
+            self._drop_all(name, "multipletext", element, why)
+            return
         self._to.change(name, "multipletext", "each of its items is a question of its own")
         self._report_texts(name, element, ("description",))
-        title = self._text(element.get("title"), line=False)
         self._report_losses(name)
         for item in objects(element.get("items")):
             own = f"{name}.{item.get('name')}"

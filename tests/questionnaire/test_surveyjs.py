@@ -293,13 +293,14 @@ def test_questions_within_other_elements_arrive_or_are_named():
         },
         {"type": "matrixdynamic", "name": "x", "columns": [{"name": "y", "cellType": "text"}, "z"]},
         {"type": "unknown", "name": "u", "elements": [{"type": "boolean", "name": "v"}]},
+        {"type": "multipletext", "name": "h", "visible": False, "items": [{"name": "i"}]},
     )
     arrived = {question["id"]: question["type"] for question in questions(found)}
     assert arrived == {"q": "yes_no", "m_n": "number", "m_d": "date"}
     assert questions(found)[1]["text"] == "Your work: Hours"
     assert outcomes(found)["p", "changed"] == "is asked once"
     dropped = {name for name, outcome in outcomes(found) if outcome == "dropped"}
-    assert dropped == {"m.t", "x", "x.y", "x.z", "u", "v"}
+    assert dropped == {"m.t", "x", "x.y", "x.z", "u", "v", "h", "h.i"}
 
 
 def test_a_published_example_arrives_except_its_free_texts():

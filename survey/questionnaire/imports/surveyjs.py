@@ -130,9 +130,9 @@ class _Reader:
         why = f"is in {shortened(name)}: {why}"
         for inner in all_elements(holder):
             self._to.drop(*name_and_type(inner), why)
-        for column in items_of(holder.get("columns")) if kind in TABLES else ():
-            cell = column if isinstance(column, Mapping) else {"name": column}
-            cell_type = cell.get("cellType") or holder.get("cellType") or "column"
+        for part in items_of(holder.get("columns" if kind in TABLES else "items")):
+            cell = part if isinstance(part, Mapping) else {"name": part}
+            cell_type = cell.get("cellType") or cell.get("inputType") or "item"
             self._to.drop(f"{shortened(name)}.{cell.get('name')}", str(cell_type), why)
 
     def _report_losses(self, name: str) -> None:

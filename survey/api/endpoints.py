@@ -65,6 +65,9 @@ MAX_QUOTED = 40
 
 QUESTION: Mapping[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$", "maxLength": 60}
 
+MAX_AFTER = 60
+"""Maximum length of a slug."""
+
 PARAMETERS: Mapping[str, Parameter] = {
     "level": Parameter(
         "Confidence level of each interval, as a decimal number",
@@ -84,7 +87,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "after": Parameter(
         "Slug after which the list begins: the last one of the page before",
-        {"type": "string", "maxLength": 60},
+        {"type": "string", "maxLength": MAX_AFTER},
     ),
     "first": Parameter("Id of the question in the rows", QUESTION, required=True),
     "second": Parameter(
@@ -289,7 +292,10 @@ class _Views:
         groups = groupby(self._gate.surveys(), key=attrgetter("slug"))
         # Sorted here, because a database may ignore hyphens when it sorts.
         newest = sorted((next(versions) for _, versions in groups), key=attrgetter("slug"))
-        page = [survey for survey in newest if survey.slug > query.get("after", "")]
+        after = query.get("after", "")
+        if len(after) > MAX_AFTER:
+            raise QueryError(f"after = {after!r} must have at most {MAX_AFTER} characters")
+        page = [survey for survey in newest if survey.slug > after]
         return respond_json(Surveys(len(newest), self._describe(page[:MAX_LISTED])))
 
     def survey(self, *_: object, slug: str) -> Response:

@@ -311,6 +311,8 @@ def test_lists_have_a_maximum_length_and_state_the_total(program, store, admin, 
     listed = Program(program.client, make_token(store, admin)).get("/surveys").get_json()
     assert listed["total"] == 2
     assert [item["slug"] for item in listed["surveys"]] == ["another"]
+    assert program.get(f"/surveys?after={'a' * 60}").status_code == 200
+    assert program.get(f"/surveys?after={'a' * 61}").status_code == 422
 
 
 def test_former_members_of_a_team_cannot_read_its_survey(program, store, filled, reader):

@@ -112,19 +112,19 @@ def write_questions(page: Page, look: Callable[[Page, str], None]) -> None:
 
 
 def translate(page: Page, look: Callable[[Page, str], None]) -> None:
-    page.get_by_role("link", name="Languages").click()
+    page.get_by_role("link", name="Languages", exact=True).click()
     write(page, "Language", "es")
     press(page, "Add language")
     write(page, "Night work and health", "Trabajo nocturno y salud")
     press(page, "Save")
     wait_saved(page)
     look(page, "builder-translation")
-    page.get_by_role("link", name="Languages").click()
+    page.get_by_role("link", name="Languages", exact=True).click()
     look(page, "builder-languages")
 
 
 def run_test(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
-    page.get_by_role("link", name="Test run").click()
+    page.get_by_role("link", name="Test run", exact=True).click()
     press(page, "Start test run")
     page.locator("summary").first.click()
     look(page, "builder-try")

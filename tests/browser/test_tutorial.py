@@ -129,7 +129,7 @@ def test_the_tutorial_works_as_it_is_written_and_its_pictures_are_current(demo, 
     pictures.take(page, "questions")
     page.set_viewport_size(DESK["viewport"])
 
-    page.get_by_role("link", name="Test run").click()
+    page.get_by_role("link", name="Test run", exact=True).click()
     press(page, "Start test run")
     page.get_by_role("spinbutton", name="Simulated respondents").fill("2000")
     press(page, "Add test responses")

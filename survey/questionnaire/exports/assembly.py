@@ -61,10 +61,10 @@ def translated_pages(
     languages = languages_of(survey)
     for i in range(len(survey.pages)):
         pages = {tag: version.pages[i] for tag, version in languages.items()}
-        written = {tag: list(written_questions(page.questions)) for tag, page in pages.items()}
-        n_questions = len(written[survey.language])
+        by_language = {tag: list(written_questions(page.questions)) for tag, page in pages.items()}
+        n_questions = len(by_language[survey.language])
         questions = [
-            TranslatedQuestion({tag: rows[j] for tag, rows in written.items()})
+            TranslatedQuestion({tag: rows[j] for tag, rows in by_language.items()})
             for j in range(n_questions)
         ]
         yield pages, questions

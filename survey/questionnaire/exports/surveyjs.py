@@ -86,16 +86,16 @@ class _Writer:
 
     def form(self) -> Form:
         """Return the survey as SurveyJS has it."""
-        own = self._survey
+        survey = self._survey
         form: Form = {
             "title": self._survey_text(lambda survey: survey.title),
             "description": self._survey_text(lambda survey: survey.introduction),
             "completedHtml": self._survey_text(lambda survey: _as_html(survey.thanks)),
-            "locale": "" if own.language == DEFAULT_LOCALE else _locale(own.language),
-            "questionsOnPageMode": "questionPerPage" if own.layout == "questions" else "",
+            "locale": "" if survey.language == DEFAULT_LOCALE else _locale(survey.language),
+            "questionsOnPageMode": "questionPerPage" if survey.layout == "questions" else "",
             "pages": [
                 self._page(number, {tag: page.title for tag, page in pages.items()}, questions)
-                for number, (pages, questions) in enumerate(translated_pages(own), 1)
+                for number, (pages, questions) in enumerate(translated_pages(survey), 1)
             ],
         }
         self._add_notes()
@@ -103,12 +103,12 @@ class _Writer:
         return _without_empty(form)
 
     def _add_notes(self) -> None:
-        own = self._survey
+        survey = self._survey
         for key, note in SURVEY_NOTES.items():
-            if getattr(own, key):
+            if getattr(survey, key):
                 self.notes.append(f"{key}: {note}")
         for key, note in SETTING_NOTES.items():
-            if getattr(own, key) != USUAL_VALUES[key]:
+            if getattr(survey, key) != USUAL_VALUES[key]:
                 self.notes.append(f"{key}: {note}")
 
     def _note_markup(self, form: Form) -> None:
@@ -145,7 +145,7 @@ class _Writer:
                 },
                 question,
             ),
-            "description": self._each(question, lambda version: version.help),
+            "description": self._localized(question, lambda version: version.help),
         }
         return _without_empty({"type": element.pop("type"), **texts, **element})
 
@@ -165,8 +165,8 @@ class _Writer:
         self._remember(question, {"yes": True, "no": False})
         return {
             "type": "boolean",
-            "labelTrue": self._each(question, lambda version: version.ordinary[0].label),
-            "labelFalse": self._each(question, lambda version: version.ordinary[1].label),
+            "labelTrue": self._localized(question, lambda version: version.ordinary[0].label),
+            "labelFalse": self._localized(question, lambda version: version.ordinary[1].label),
             "renderAs": "radio",
         }
 
@@ -184,16 +184,16 @@ class _Writer:
             values |= {NONE_ID: NONE} if NONE_ID in special else {}
         choices = self._choices(question, lambda i: first.ordinary[i].id)
         if NOT_APPLICABLE_ID in special and not kind.is_ranking and not first.ask_if:
-            label = self._each(question, lambda version: _label(version, NOT_APPLICABLE_ID))
+            label = self._localized(question, lambda version: _label(version, NOT_APPLICABLE_ID))
             alone = {"isExclusive": True} if kind.is_multiple else {}
             choices.append({"value": NOT_APPLICABLE_ID, "text": label, **alone})
             values[NOT_APPLICABLE_ID] = NOT_APPLICABLE_ID
         self._remember(question, values)
         if any(option.picture for option in first.ordinary):
             self._note(question, "the pictures of its options are left out")
-        most = first.ticks if 0 < first.ticks < len(first.ordinary) else 0
+        maximum = first.ticks if 0 < first.ticks < len(first.ordinary) else 0
         shuffled = {"choicesOrder": "random"} if first.shuffled else {}
-        return {**form, "choices": choices, **shuffled, "maxSelectedChoices": most}
+        return {**form, "choices": choices, **shuffled, "maxSelectedChoices": maximum}
 
     def _special(self, question: TranslatedQuestion, special: set[str]) -> Form:
         """Return the properties for "Prefer not to say" and "None of these"."""
@@ -205,7 +205,7 @@ class _Writer:
         return form
 
     def _label_of(self, question: TranslatedQuestion, id_: str) -> Any:
-        return self._each(question, lambda version: _label(version, id_))
+        return self._localized(question, lambda version: _label(version, id_))
 
     def _scale(self, question: TranslatedQuestion) -> Form:
         form: Form = {"type": "rating"}
@@ -216,8 +216,10 @@ class _Writer:
         if len(points) > MAX_NUMBERED:
             return {**form, "rateValues": points, "displayMode": "dropdown"}
         labels = {
-            "minRateDescription": self._each(question, lambda v: getattr(v, "low_label", "") or ""),
-            "maxRateDescription": self._each(
+            "minRateDescription": self._localized(
+                question, lambda v: getattr(v, "low_label", "") or ""
+            ),
+            "maxRateDescription": self._localized(
                 question, lambda v: getattr(v, "high_label", "") or ""
             ),
         }
@@ -266,7 +268,7 @@ class _Writer:
         if first.slider_labels is None:
             form |= {"inputType": "number"}
             if grid.unit:
-                form["placeholder"] = self._each(question, _unit)
+                form["placeholder"] = self._localized(question, _unit)
                 self._note(question, "the unit is only visible while the field is empty")
             return form
         if grid.unit:
@@ -286,7 +288,7 @@ class _Writer:
         ]
 
     def _label_at(self, question: TranslatedQuestion, i: int) -> Any:
-        return self._each(question, lambda version: version.ordinary[i].label)
+        return self._localized(question, lambda version: version.ordinary[i].label)
 
     def _condition(self, question: TranslatedQuestion) -> str:
         """Return the expression for a question's condition; "" if everybody is asked it."""
@@ -323,7 +325,7 @@ class _Writer:
     def _survey_text(self, text: Callable[[Survey], str]) -> Any:
         return self._text({tag: text(survey) for tag, survey in self._languages.items()})
 
-    def _each(self, question: TranslatedQuestion, text: Callable[[BaseQuestion], str]) -> Any:
+    def _localized(self, question: TranslatedQuestion, text: Callable[[BaseQuestion], str]) -> Any:
         """Return a text of a question in all languages."""
         return self._text({tag: text(rows[0]) for tag, rows in question.versions.items()}, question)
 
@@ -337,9 +339,9 @@ class _Writer:
             if any(_has_braces(text) for text in texts.values()):
                 self._note(question, "SurveyJS can read words in braces as the name of an answer")
             texts = {tag: _piped(text) for tag, text in texts.items()}
-        own = next(iter(texts.values()))
-        if all(text == own for text in texts.values()):
-            return own
+        first_text = next(iter(texts.values()))
+        if all(text == first_text for text in texts.values()):
+            return first_text
         return {
             "default" if tag == DEFAULT_LOCALE else _locale(tag): text
             for tag, text in texts.items()
@@ -405,8 +407,8 @@ def _exact(value: int, decimals: int) -> int | float:
     (2.5, 2)
     """
     scale: int = 10**decimals
-    whole, rest = divmod(value, scale)
-    return value / scale if rest else whole
+    whole, remainder = divmod(value, scale)
+    return value / scale if remainder else whole
 
 
 def _as_html(text: str) -> str:

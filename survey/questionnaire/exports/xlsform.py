@@ -80,18 +80,18 @@ class _Writer:
         self._names = {question.id for question in survey.questions}
         self._names |= {q.matrix.id for q in survey.questions if q.matrix}
         self._by_id = {question.id: question for question in survey.questions}
-        self._lost: dict[str, list[str]] = {}
+        self._losses: dict[str, list[str]] = {}
         self.choices: list[Cells] = []
 
     def notes(self) -> Iterator[str]:
         """Yield what the format cannot express."""
         yield TRUE_ANSWERS
         yield DECLINING
-        for what, names in self._lost.items():
-            yield f"{what}: {', '.join(names)}."
+        for loss, names in self._losses.items():
+            yield f"{loss}: {', '.join(names)}."
 
-    def _lose(self, what: str, name: str) -> None:
-        self._lost.setdefault(what, []).append(name)
+    def _lose(self, loss: str, name: str) -> None:
+        self._losses.setdefault(loss, []).append(name)
 
     def report_tags(self, rows: Sequence[Cells]) -> None:
         """Collect the rows with texts in which tools find tags of HTML."""
@@ -124,16 +124,16 @@ class _Writer:
             yield from self._note(name)
         for i, page in enumerate(self._survey.pages):
             title = _cells(
-                "label", {tag: own.pages[i].title for tag, own in self._versions.items()}
+                "label", {tag: version.pages[i].title for tag, version in self._versions.items()}
             )
             name = self._free(f"page_{i + 1}")
             yield {"type": "begin_group", "name": name, **title, "appearance": "field-list"}
-            written = [
+            question_lists = [
                 list(written_questions(survey.pages[i].questions))
                 for survey in self._versions.values()
             ]
             for j, _ in enumerate(written_questions(page.questions)):
-                rows = zip(*(questions[j] for questions in written), strict=True)
+                rows = zip(*(questions[j] for questions in question_lists), strict=True)
                 versions = [dict(zip(self._versions, row, strict=True)) for row in rows]
                 yield from self._question(versions)
             yield {"type": "end_group"}
@@ -160,21 +160,23 @@ class _Writer:
         matrix = question.matrix
         self._report(question)
         shared = {
-            **_texts("hint", versions, lambda own: own.help),
+            **_texts("hint", versions, lambda version: version.help),
             "relevant": self._relevant(question),
         }
         if matrix is None:
             yield {
                 **self._answers(question.id, versions),
                 "name": question.id,
-                **_texts("label", versions, lambda own: own.text),
+                **_texts("label", versions, lambda version: version.text),
                 **shared,
             }
             return
         yield {
             "type": "begin_group",
             "name": matrix.id,
-            **_texts("label", versions, lambda own: own.matrix.text if own.matrix else ""),
+            **_texts(
+                "label", versions, lambda version: version.matrix.text if version.matrix else ""
+            ),
             **shared,
             "appearance": "table-list",
         }
@@ -183,7 +185,9 @@ class _Writer:
             yield {
                 "type": select["type"],
                 "name": next(iter(row.values())).id,
-                **_texts("label", row, lambda own: own.matrix.row if own.matrix else ""),
+                **_texts(
+                    "label", row, lambda version: version.matrix.row if version.matrix else ""
+                ),
             }
         yield {"type": "end_group"}
 
@@ -218,7 +222,7 @@ class _Writer:
         for i, value in enumerate(_values(question)):
             if value in self._left_out(versions):
                 continue
-            labels = {tag: own.all_options[i].label for tag, own in versions.items()}
+            labels = {tag: version.all_options[i].label for tag, version in versions.items()}
             self.choices.append({"list_name": name, "name": value, **_cells("label", labels)})
         shuffle = {"parameters": "randomize=true"} if question.shuffled else {}
         likert = {"appearance": "likert"} if question.kind.is_ordered else {}
@@ -234,8 +238,8 @@ class _Writer:
             return {option.id for option in question.special}
         usual = all(
             option.label == say(label_language(tag), SPECIAL_KEYS[NOT_APPLICABLE_ID])
-            for tag, own in versions.items()
-            for option in own.special
+            for tag, version in versions.items()
+            for option in version.special
             if option.id == NOT_APPLICABLE_ID
         )
         return {NOT_APPLICABLE_ID} if question.ask_if and usual else set()
@@ -265,13 +269,17 @@ class _Writer:
             first, final = (EPOCH + timedelta(days) for days in (grid.low, last))
             constraint = f". >= date('{first}') and . <= date('{final}')"
             return {"type": "date", "constraint": constraint, **own_step}
-        texts = _texts("survey_unit", versions, lambda own: own.grid.unit if own.grid else "")
+        texts = _texts(
+            "survey_unit", versions, lambda version: version.grid.unit if version.grid else ""
+        )
         if question.slider_labels is None:
             word = "decimal" if grid.decimals else "integer"
             constraint = f". >= {low} and . <= {high}"
             return {"type": word, "constraint": constraint, **own_step, **texts}
         for i, end in enumerate(("low", "high")):
-            labels = {tag: (own.slider_labels or ("", ""))[i] for tag, own in versions.items()}
+            labels = {
+                tag: (version.slider_labels or ("", ""))[i] for tag, version in versions.items()
+            }
             texts |= _cells(f"survey_{end}_label", labels)
         return {"type": "range", "parameters": f"start={low} end={high} step={step}", **texts}
 
@@ -288,12 +296,14 @@ class _Writer:
 
     def _in_languages(self, column: str, name: str) -> Cells:
         """Return the cells of a survey's text, one for each language."""
-        return _cells(column, {tag: getattr(own, name) for tag, own in self._versions.items()})
+        return _cells(
+            column, {tag: getattr(version, name) for tag, version in self._versions.items()}
+        )
 
 
 def _texts(column: str, versions: Versions, text: Callable[[BaseQuestion], str]) -> Cells:
     """Return the cells of a question's text, one for each language."""
-    return _cells(column, {tag: text(own) for tag, own in versions.items()})
+    return _cells(column, {tag: text(version) for tag, version in versions.items()})
 
 
 def _cells(column: str, texts: Mapping[str, str]) -> Cells:

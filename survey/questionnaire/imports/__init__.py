@@ -60,8 +60,8 @@ def import_questionnaire(content: bytes, name: str, *, skip_logic: bool = False)
     ending = PurePath(name.lower()).suffix
     tool = next((tool for tool in TOOLS if ending in tool.endings), None)
     if tool is None:
-        *others, last = (f"{tool.name} ({', '.join(tool.endings)})" for tool in TOOLS)
-        listed = f"{', '.join(others)} or {last}"
+        *names, last = (f"{tool.name} ({', '.join(tool.endings)})" for tool in TOOLS)
+        listed = f"{', '.join(names)} or {last}"
         why = REFUSED.get(ending, f"is not a questionnaire of {listed}")
         raise refusal([(shortened(name), why)])
     try:

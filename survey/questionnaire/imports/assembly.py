@@ -171,11 +171,11 @@ class Assembly:
 
     def ask_together(self, ids: Iterable[str]) -> None:
         """Ask each respondent all of these questions or none."""
-        joined = set(ids)
-        for group in [group for group in self.together if group & joined]:
+        combined = set(ids)
+        for group in [group for group in self.together if group & combined]:
             self.together.remove(group)
-            joined |= group
-        self.together.append(joined)
+            combined |= group
+        self.together.append(combined)
 
     def finish(self) -> Imported:
         """Return the survey; raises DefinitionError if no question arrived."""
@@ -187,9 +187,9 @@ class Assembly:
             raise refusal([("", "the file has no question that can be randomized"), *reasons])
         pages = list(self._with_conditions(pages))
         title = self.texts.get("title") or "Imported survey"
-        own = title if isinstance(title, str) else title[self.language]
+        title_text = title if isinstance(title, str) else title[self.language]
         definition: Form = {
-            "slug": slug(own),
+            "slug": slug(title_text),
             "language": self.language,
             **self.texts,
             **self.settings,
@@ -206,19 +206,19 @@ class Assembly:
         self, pages: Iterable[tuple[Text, list[Form]]]
     ) -> Iterable[tuple[Text, list[Form]]]:
         """Yield the pages, divided where a question depends on another one of its page."""
-        done: set[str] = set()
+        earlier: set[str] = set()
         for title, questions in pages:
             current: list[Form] = []
             for question in questions:
-                if self._ask_if(question, done, _ids(current)):
+                if self._ask_if(question, earlier, _ids(current)):
                     yield title, current
-                    done |= _ids(current)
+                    earlier |= _ids(current)
                     current = []
                 current.append(question)
             yield title, current
-            done |= _ids(current)
+            earlier |= _ids(current)
 
-    def _ask_if(self, question: Form, done: set[str], current: set[str]) -> bool:
+    def _ask_if(self, question: Form, earlier: set[str], current: set[str]) -> bool:
         """Give a question its condition, or report why not; return whether it needs a new page."""
         if question["id"] not in self._conditions:
             return False
@@ -230,7 +230,7 @@ class Assembly:
             why = "depends on options that are not ticked; everybody is asked this"
             self.drop(name, "condition", why)
             return False
-        if not options or source["id"] not in done | current:
+        if not options or source["id"] not in earlier | current:
             why = "depends on something other than the options of one earlier question"
             self.drop(name, "condition", f"{why}; everybody is asked this")
             return False
@@ -306,8 +306,8 @@ def matrix_forms(
     changes = division(parts)
     for part in parts:
         if len(part) == 1:
-            joined = joined_texts(text, part[0]["text"], language)
-            yield {"type": "scale", "text": joined, **scale}, ["a matrix of one row is a scale"]
+            combined = joined_texts(text, part[0]["text"], language)
+            yield {"type": "scale", "text": combined, **scale}, ["a matrix of one row is a scale"]
         else:
             yield {"type": "matrix", "text": text, **scale, "rows": part}, changes
 
@@ -318,11 +318,11 @@ def joined_texts(
     """Return two texts as one, in all their languages; `language` is the survey's own."""
     tables = [{language: value} if isinstance(value, str) else value for value in (text, part)]
     first, second = tables
-    joined = {
+    combined = {
         tag: join(first.get(tag) or first[language], second.get(tag) or second[language])
         for tag in {**first, **second}
     }
-    return joined if len(joined) > 1 else joined[language]
+    return combined if len(combined) > 1 else combined[language]
 
 
 def language_tag(locale: str) -> str:

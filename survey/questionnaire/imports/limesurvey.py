@@ -79,7 +79,7 @@ class _Reader:
         self._survey, self._to = survey, assembly
         self._conditions = Conditions(survey)
         self._losses: set[str] = set()
-        self._used: set[str] = set()
+        self._arriving: set[str] = set()
         self._condition: Condition | None = None
         self._tags = {survey.language: assembly.language}
         """The language tags by the names of languages in the file."""
@@ -115,12 +115,14 @@ class _Reader:
         survey_texts["thanks"] = self._text(texts.get("endtext", {}), line=False)
         self._report_losses("survey", "texts")
         self._to.texts |= {key: text for key, text in survey_texts.items() if text}
-        others = sorted(
-            key for key, own in texts.items() if key not in IMPORTED_TEXTS and any(own.values())
+        unknown_keys = sorted(
+            key
+            for key, translations in texts.items()
+            if key not in IMPORTED_TEXTS and any(translations.values())
         )
-        if emails := [shortened(key) for key in others if key.startswith("email_")]:
+        if emails := [shortened(key) for key in unknown_keys if key.startswith("email_")]:
             self._to.drop("survey", "emails", f"{EMAIL}: {', '.join(emails)}")
-        for key in others:
+        for key in unknown_keys:
             if not key.startswith("email_"):
                 self._to.drop("survey", shortened(key), SURVEY_TEXTS.get(key, "has no counterpart"))
 
@@ -133,9 +135,9 @@ class _Reader:
         }
         for key in sorted(settings.keys() & SETTING_REASONS.keys()):
             self._to.drop("survey", key, SETTING_REASONS[key])
-        rest = sorted(settings.keys() - SETTING_REASONS.keys())
-        if rest:
-            listed = ", ".join(map(shortened, rest))
+        unknown = sorted(settings.keys() - SETTING_REASONS.keys())
+        if unknown:
+            listed = ", ".join(map(shortened, unknown))
             self._to.drop("survey", "settings", f"have no counterpart: {listed}")
         for table, number in self._survey.ignored.items():
             why = IGNORED_REASONS.get(table, "has no counterpart")
@@ -143,7 +145,7 @@ class _Reader:
 
     def _read_question(self, question: LimeQuestion, group_relevance: str) -> None:
         name, kind = question.code, self._kind(question)
-        self._losses, self._used = set(), set()
+        self._losses, self._arriving = set(), set()
         sizes = len(question.subquestions), len(question.answers)
         if why := self._why_not(question):
             self._to.drop(name, kind, why)
@@ -183,7 +185,7 @@ class _Reader:
         for key, values in question.attributes.items():
             usual = UNSET | {USUAL_VALUES.get(key, "")}
             is_set = any(value not in usual for value in values.values())
-            if is_set and key not in self._used | LAYOUT:
+            if is_set and key not in self._arriving | LAYOUT:
                 why = NO_TIME if key.startswith("time_limit") else "has no counterpart"
                 self._to.drop(name, shortened(key), REASONS.get(key, why))
 
@@ -228,16 +230,16 @@ class _Reader:
         entries = list(question.subquestions)
         form: Form = {"type": "multiple_choice"}
         excluding = re.split(r"[;,\s]+", self._attribute(question, "exclude_all_others"))
-        self._used.discard("exclude_all_others")
+        self._arriving.discard("exclude_all_others")
         alone = [entry for entry in entries if entry.code in excluding]
         if len(alone) == 1 and len(entries) > 2:
-            self._used.add("exclude_all_others")
+            self._arriving.add("exclude_all_others")
             entries.remove(alone[0])
             form["none_of_these"] = self._text(alone[0].texts) or alone[0].code
             changes.append(f"{shortened(alone[0].code)} is the option that excludes all others")
-        most = self._attribute(question, "max_answers")
-        if most.isascii() and most.isdecimal() and 0 < int(most[:6]) < len(entries):
-            form["max_ticks"] = int(most[:6])
+        maximum = self._attribute(question, "max_answers")
+        if maximum.isascii() and maximum.isdecimal() and 0 < int(maximum[:6]) < len(entries):
+            form["max_ticks"] = int(maximum[:6])
         values = {"none_of_these": alone[0].code} if "none_of_these" in form else {}
         self._add_list(question, entries, form, changes, values)
 
@@ -247,8 +249,8 @@ class _Reader:
             why = f"has {len(entries)} options; {MIN_RANKED} to {MAX_RANKED} can be ranked"
             self._to.drop(question.code, self._kind(question), why)
             return
-        most = self._attribute(question, "max_answers")
-        changes = ["people rank all options"] if most not in UNSET | {str(len(entries))} else []
+        maximum = self._attribute(question, "max_answers")
+        changes = ["people rank all options"] if maximum not in UNSET | {str(len(entries))} else []
         self._add_list(question, entries, {"type": "ranking"}, changes)
 
     def _number(self, question: LimeQuestion) -> None:
@@ -259,11 +261,11 @@ class _Reader:
         if not question.subquestions:
             self._to.drop(question.code, self._kind(question), "has no subquestions")
         for entry in question.subquestions[:MAX_CELLS]:
-            own = {"text": self._joined(question, entry.texts, entry.code)}
-            self._add_number(question, f"{question.code}_{entry.code}", own)
+            extra = {"text": self._join(question, entry.texts, entry.code)}
+            self._add_number(question, f"{question.code}_{entry.code}", extra)
         self._report_cells(question, len(question.subquestions))
 
-    def _add_number(self, question: LimeQuestion, name: str, own: Form) -> None:
+    def _add_number(self, question: LimeQuestion, name: str, extra: Form) -> None:
         slider = self._attribute(question, "slider_layout") == "1"
         low, high, step = (
             next(filter(None, (self._attribute(question, key) for key in keys)), "")
@@ -284,8 +286,8 @@ class _Reader:
             form["slider"] = True
         if unit := self._text(self._localized(question, "suffix")):
             form["unit"] = unit
-        changes = [*(["is a question of its own"] if own else []), *changes]
-        self._add(question, form | own, {}, changes, name)
+        changes = [*(["is a question of its own"] if extra else []), *changes]
+        self._add(question, form | extra, {}, changes, name)
 
     def _date(self, question: LimeQuestion) -> None:
         low = _day(self._attribute(question, "date_min"), "01-01")
@@ -293,7 +295,7 @@ class _Reader:
         if not low or not high:
             self._to.drop(question.code, "date", UNBOUNDED)
             return
-        self._used.add("date_format")
+        self._arriving.add("date_format")
         pattern = self._attribute(question, "date_format")
         changes = ["the time of the day is left out"] if "H" in pattern else []
         self._add(question, {"type": "date", "low": low, "high": high}, {}, changes)
@@ -315,7 +317,7 @@ class _Reader:
         for number, attribute in enumerate(("dualscale_headerA", "dualscale_headerB")):
             answers = [answer for answer in question.answers if answer.scale == number]
             header = self._localized(question, attribute)
-            text = self._joined(question, header, f"{number + 1}")
+            text = self._join(question, header, f"{number + 1}")
             scale: Form = {"options": self._options(answers)[0]}
             changes = [f"is scale {number + 1} of 2"]
             self._add_matrix(question, scale, changes, text, f"{question.code}_{number + 1}")
@@ -330,7 +332,7 @@ class _Reader:
         if self._attribute(question, "multiflexible_checkbox") == "1":
             for row in rows[:MAX_CELLS]:
                 text, name = (
-                    self._joined(question, row.texts, row.code),
+                    self._join(question, row.texts, row.code),
                     f"{question.code}_{row.code}",
                 )
                 form: Form = {"type": "multiple_choice", "text": text}
@@ -350,7 +352,7 @@ class _Reader:
             return
         scale = _numbered(points)
         for column in columns[:MAX_CELLS]:
-            text = self._joined(question, column.texts, column.code)
+            text = self._join(question, column.texts, column.code)
             name = f"{question.code}_{column.code}"
             self._add_matrix(question, scale, ["is a column of an array"], text, name, rows)
         self._report_cells(question, len(columns))
@@ -364,9 +366,11 @@ class _Reader:
             self._to.drop(question.code, kind, "is no question; only an introduction has a place")
             return
         introduction = self._to.texts.get("introduction", "")
-        own = self._to.language
-        joined = joined_texts(introduction, text, own, "{}\n\n{}".format) if introduction else text
-        self._to.texts["introduction"] = joined
+        language = self._to.language
+        combined = (
+            joined_texts(introduction, text, language, "{}\n\n{}".format) if introduction else text
+        )
+        self._to.texts["introduction"] = combined
         self._to.change(question.code, kind, "is part of the introduction")
         self._report_losses(question.code, kind)
 
@@ -442,7 +446,7 @@ class _Reader:
             self._kind(question),
             {**texts, **form},
             values=values,
-            changes=[*changes, *self._lost()],
+            changes=[*changes, *self._loss_notes()],
             condition=self._condition,
         )
 
@@ -459,7 +463,7 @@ class _Reader:
 
     def _attribute(self, question: LimeQuestion, key: str) -> str:
         """Return an attribute that is the same in all languages; "" if it is not set."""
-        self._used.add(key)
+        self._arriving.add(key)
         values = question.attributes.get(key, {})
         text = (
             values.get("") or values.get(self._survey.language) or next(iter(values.values()), "")
@@ -467,13 +471,13 @@ class _Reader:
         return text.strip()
 
     def _localized(self, question: LimeQuestion, key: str) -> Localized:
-        self._used.add(key)
+        self._arriving.add(key)
         return question.attributes.get(key, {})
 
     def _title(self, question: LimeQuestion) -> Text:
         return self._text(question.texts, line=False) or question.code
 
-    def _joined(self, question: LimeQuestion, part: Localized, code: str) -> Text:
+    def _join(self, question: LimeQuestion, part: Localized, code: str) -> Text:
         """Return the text of a question and that of one of its parts as one text."""
         return joined_texts(self._title(question), self._text(part) or code, self._to.language)
 
@@ -484,12 +488,12 @@ class _Reader:
     def _text(self, localized: Localized, *, line: bool = True) -> Text:
         """Return a text without markup and equations, or a table of languages."""
         texts = {tag: self._clean(text, line) for tag, text in localized.items() if text}
-        own = texts.pop(self._survey.language, "") or texts.pop("", "")
-        own = own or next((text for text in texts.values() if text), "")
+        base_text = texts.pop(self._survey.language, "") or texts.pop("", "")
+        base_text = base_text or next((text for text in texts.values() if text), "")
         tagged = {self._tag(tag): text for tag, text in texts.items() if text}
         tagged.pop("", None)
-        in_languages = {self._to.language: own} | tagged
-        return in_languages if own and len(in_languages) > 1 else own
+        in_languages = {self._to.language: base_text} | tagged
+        return in_languages if base_text and len(in_languages) > 1 else base_text
 
     def _tag(self, name: str) -> str:
         """Return the tag of a language of the file; "" if it is none or another one has it."""
@@ -506,12 +510,12 @@ class _Reader:
         text = PLACEHOLDER.sub("…", text)
         return one_line(text) if line else text
 
-    def _lost(self) -> list[str]:
+    def _loss_notes(self) -> list[str]:
         """Return what the current question's texts lost; several questions can be made of it."""
         return sorted(self._losses)
 
     def _report_losses(self, name: str, kind: str) -> None:
-        for loss in self._lost():
+        for loss in self._loss_notes():
             self._to.drop(name, kind, loss)
         self._losses = set()
 

@@ -52,8 +52,8 @@ class Conditions:
 
     def of(self, question: LimeQuestion, group_relevance: str) -> Reading:
         """Return the condition of a question in a group."""
-        own = question.settings.get("relevance", "")
-        equations = list(dict.fromkeys(filter(is_condition, (group_relevance, own))))
+        relevance = question.settings.get("relevance", "")
+        equations = list(dict.fromkeys(filter(is_condition, (group_relevance, relevance))))
         if len(equations) > 1:
             return None, "depends on several conditions"
         if equations:
@@ -81,9 +81,9 @@ class Conditions:
         """Return the condition that one of these comparisons is true, all of the same question."""
         sources: set[str] = set()
         tests: list[Callable[[Any], bool]] = []
-        for name, written, quoted in terms:
+        for name, sign, quoted in terms:
             source, part = self._source(name.strip())
-            operator, value = WORDS.get(written.strip(), written.strip()), quoted.strip("\"'")
+            operator, value = WORDS.get(sign.strip(), sign.strip()), quoted.strip("\"'")
             is_tick = operator in ("=", "==") and value == "Y"
             if not source or operator not in OPERATORS or (part and not is_tick):
                 return None, SEVERAL
@@ -96,10 +96,10 @@ class Conditions:
     def _source(self, name: str) -> tuple[str, str]:
         """Return the question that a name means, and the code of its option; "" if unknown."""
         if old := SGQA.fullmatch(name):
-            digits, rest = old[1], old[2]
+            digits, suffix = old[1], old[2]
             for end in range(min(len(digits), 15), 0, -1):
                 if code := self._codes_by_id.get(digits[:end]):
-                    return code, digits[end:] + rest
+                    return code, digits[end:] + suffix
             return "", ""
         if name in self._codes:
             return name, ""

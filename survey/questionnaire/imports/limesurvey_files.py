@@ -174,8 +174,8 @@ def _from_tables(tables: Mapping[str, list[Row]], name: str) -> LimeSurvey:
     texts: dict[str, Localized] = {}
     for row in tables.get("surveys_languagesettings", ()):
         for key, value in row.items():
-            own = texts.setdefault(key.removeprefix("surveyls_"), {})
-            own.setdefault(row.get("surveyls_language", language), value)
+            translations = texts.setdefault(key.removeprefix("surveyls_"), {})
+            translations.setdefault(row.get("surveyls_language", language), value)
     groups = _groups(tables)
     questions = _questions(tables, groups)
     _add_parts(tables, questions)
@@ -254,8 +254,8 @@ def _add_parts(tables: Mapping[str, list[Row]], questions: Mapping[str, LimeQues
     for row in tables.get("question_attributes", ()):
         question, value = questions.get(row.get("qid", "")), row.get("value", "")
         if question and value and row.get("attribute"):
-            own = question.attributes.setdefault(row["attribute"], {})
-            own.setdefault(row.get("language", ""), value)
+            translations = question.attributes.setdefault(row["attribute"], {})
+            translations.setdefault(row.get("language", ""), value)
     for row in tables.get("defaultvalues", ()):
         if question := questions.get(row.get("qid", "")):
             question.has_default = True

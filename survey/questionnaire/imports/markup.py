@@ -73,22 +73,22 @@ def text_of(marked: str) -> PlainText:
 def _without_tags(markup: str) -> PlainText:
     parts: list[str] = []
     losses: set[str] = set()
-    place, hidden = 0, ""
+    place, hidden_element = 0, ""
     for tag in TAG.finditer(markup):
         closes, name = tag[1], (tag[2] or "").lower()
         if name and name not in BLOCKS | INLINE and name not in MEDIA:
             continue
-        if not hidden:
+        if not hidden_element:
             parts.append(markup[place : tag.start()])
         place = tag.end()
-        if hidden:
-            hidden = "" if closes and name == hidden else hidden
+        if hidden_element:
+            hidden_element = "" if closes and name == hidden_element else hidden_element
         elif name in BLOCKS:
             parts.append("\n")
         elif name in MEDIA and not closes:
             losses.add(MEDIA[name])
-            hidden = name if name in HIDDEN else ""
-    parts.append("" if hidden else markup[place:])
+            hidden_element = name if name in HIDDEN else ""
+    parts.append("" if hidden_element else markup[place:])
     return PlainText("".join(parts), frozenset(losses))
 
 

@@ -149,9 +149,9 @@ class _Reader:
         self._report_keys(name, holder, QUESTION_KEYS)
 
     def _read_elements(self, holder: Mapping[str, Any], conditions: Sequence[str]) -> None:
-        own = conditions_of(holder)
+        conditions_here = conditions_of(holder)
         for element in inner_elements(holder):
-            self._read_element(element, (*conditions, *own))
+            self._read_element(element, (*conditions, *conditions_here))
 
     def _read_element(self, element: Mapping[str, Any], conditions: Sequence[str]) -> None:
         name, kind = name_and_type(element)
@@ -175,8 +175,8 @@ class _Reader:
         if reader is None:
             self._drop_all(name, kind, element, "is of a type that has no counterpart")
             return
-        own, self._losses, self._around = conditions_of(element), set(), ""
-        reader(self, name, {**element, "conditions": [*conditions, *own]})
+        conditions_here, self._losses, self._around = conditions_of(element), set(), ""
+        reader(self, name, {**element, "conditions": [*conditions, *conditions_here]})
 
     # -- one method for each type
 
@@ -200,17 +200,17 @@ class _Reader:
 
     def _multiple(self, name: str, element: Mapping[str, Any]) -> None:
         validators = objects(element.get("validators"))
-        maxima = [one["maxCount"] for one in validators if is_maximum(one)]
-        most = element.get("maxSelectedChoices") or min(maxima, default=None)
-        others = [one for one in validators if not is_maximum(one)]
-        element = {**element, "validators": others}
+        maxima = [validator["maxCount"] for validator in validators if is_maximum(validator)]
+        maximum = element.get("maxSelectedChoices") or min(maxima, default=None)
+        remaining = [validator for validator in validators if not is_maximum(validator)]
+        element = {**element, "validators": remaining}
         none = self._text(element.get("noneText"))
         self._add_list(
             name,
             element,
             {
                 "type": "multiple_choice",
-                **({"max_ticks": most} if isinstance(most, int) and most > 0 else {}),
+                **({"max_ticks": maximum} if isinstance(maximum, int) and maximum > 0 else {}),
                 **({"none_of_these": none} if none else {}),
             },
             none_is_usual=True,
@@ -232,7 +232,9 @@ class _Reader:
         step = element.get("rateStep", 1)
         low, n = element.get("rateMin", 1), element.get("rateCount", 0)
         ends = {
-            key: text for key, own in END_LABELS.items() if (text := self._text(element.get(own)))
+            key: text
+            for key, property_name in END_LABELS.items()
+            if (text := self._text(element.get(property_name)))
         }
         if isinstance(values, list) and values:
             if self._to.drop_if_too_long(name, "rating", len(values)):
@@ -240,7 +242,10 @@ class _Reader:
             self._add_points(name, element, [self._choice(value) for value in values], ends)
             return
         numbers = [low, n, step, element.get("rateMax", 0)]
-        if not all(type(one) is int and abs(one) <= LARGEST for one in numbers) or step < 1:
+        if (
+            not all(type(number) is int and abs(number) <= LARGEST for number in numbers)
+            or step < 1
+        ):
             self._to.drop(name, "rating", "its points are no whole numbers of a usual size")
             return
         high = element.get("rateMax", low + (n - 1) * step if n else 5)
@@ -295,22 +300,25 @@ class _Reader:
         self._report_texts(name, element, ("description",))
         self._report_losses(name)
         for item in objects(element.get("items")):
-            own = f"{name}.{item.get('name')}"
+            item_name = f"{name}.{item.get('name')}"
             part = {"title": item.get("name"), **item, "type": "text"}
             self._around, self._losses = title, set()
-            self._entry(own, {**part, "conditions": element["conditions"]})
+            self._entry(item_name, {**part, "conditions": element["conditions"]})
 
     def _entry(self, name: str, element: Mapping[str, Any]) -> None:
         kind, changes = str(element.get("inputType", "text")), []
         low, high = element.get("min"), element.get("max")
         validators = objects(element.get("validators"))
-        ranges = [one for one in validators if one.get("type") == "numeric"]
+        ranges = [validator for validator in validators if validator.get("type") == "numeric"]
         if ranges and kind in ("text", "number"):
             changes = [] if kind == "number" or "step" in element else ["asks for whole numbers"]
-            kind, others = "number", [one for one in validators if one not in ranges]
-            low = tightest(max, [low, *(one.get("minValue") for one in ranges)])
-            high = tightest(min, [high, *(one.get("maxValue") for one in ranges)])
-            element = {**element, "validators": others}
+            kind, remaining = (
+                "number",
+                [validator for validator in validators if validator not in ranges],
+            )
+            low = tightest(max, [low, *(validator.get("minValue") for validator in ranges)])
+            high = tightest(min, [high, *(validator.get("maxValue") for validator in ranges)])
+            element = {**element, "validators": remaining}
         if kind not in ("number", "range", "date"):
             self._to.drop(name, f"text, {shortened(kind)}", "free text cannot be randomized")
         elif low in (None, "") or high in (None, ""):
@@ -340,8 +348,8 @@ class _Reader:
     ) -> None:
         low, high = map(str, ends)
         grid = {"low": low, "high": high, "step": str(element.get("step", 1))}
-        own = {"slider": True} if slider else {}
-        self._add(name, element, {"type": "number", **grid, **own}, changes=changes)
+        extra = {"slider": True} if slider else {}
+        self._add(name, element, {"type": "number", **grid, **extra}, changes=changes)
 
     # -- parts
 
@@ -462,22 +470,22 @@ class _Reader:
         """Return a text without markup, or a table of languages; "" if there is none."""
         if isinstance(value, Mapping):
             texts = {str(key): self._clean(text, line) for key, text in value.items() if text}
-            default, own = texts.pop("default", ""), texts.pop(self._locale, "")
-            if default and own:
+            default, own_text = texts.pop("default", ""), texts.pop(self._locale, "")
+            if default and own_text:
                 texts.setdefault(DEFAULT_LOCALE, default)
             # A text that lacks the survey's own language has the first of the others instead.
-            own = own or default
-            if not own and any(texts.values()):
-                own = next(filter(None, texts.values()))
+            own_text = own_text or default
+            if not own_text and any(texts.values()):
+                own_text = next(filter(None, texts.values()))
                 language = language_name(self._to.language)
                 self._losses.add(f"a text that lacks {language} is shown in another language")
             self._unknown_locales |= {key for key in texts if not language_tag(key)}
             tagged = {
                 language_tag(key): text for key, text in texts.items() if language_tag(key) and text
             }
-            in_languages = tagged | {self._to.language: own}
-            ordered = {self._to.language: own} | in_languages
-            return ordered if own and len(ordered) > 1 else own
+            in_languages = tagged | {self._to.language: own_text}
+            ordered = {self._to.language: own_text} | in_languages
+            return ordered if own_text and len(ordered) > 1 else own_text
         return self._clean(value, line) if isinstance(value, str) else ""
 
     def _clean(self, markup: Any, line: bool) -> str:

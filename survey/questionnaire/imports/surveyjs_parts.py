@@ -68,11 +68,11 @@ def tightest(
     >>> tightest(max, [None, 0, "3"])
     '3'
     """
-    given = [end for end in ends if end not in (None, "")]
+    numbers = [end for end in ends if end not in (None, "")]
     try:
-        return choose(given, key=float, default=None)
+        return choose(numbers, key=float, default=None)
     except (TypeError, ValueError, OverflowError):
-        return given[0]
+        return numbers[0]
 
 
 def is_maximum(validator: Mapping[str, Any]) -> bool:
@@ -108,7 +108,7 @@ def numbered_scale(points: Sequence[tuple[Any, Text]]) -> Form | None:
 def _number_label(value: int, text: Text) -> Text | None:
     """Return the words in brackets after a number, "" for the number alone, or None."""
     if isinstance(text, Mapping):
-        labels = {tag: _number_label(value, own) for tag, own in text.items()}
+        labels = {tag: _number_label(value, label) for tag, label in text.items()}
         texts = {tag: label for tag, label in labels.items() if isinstance(label, str)}
         if len(texts) < len(labels):
             return None

@@ -58,14 +58,14 @@ Rows = Sequence[tuple[int, Sequence[str]]]
 """Rows with content: the number of each, and the text of its cells."""
 
 
-def read_sheets(content: bytes, name: str, wanted: Iterable[str]) -> dict[str, Rows | None]:
+def read_sheets(content: bytes, name: str, sheet_names: Iterable[str]) -> dict[str, Rows | None]:
     """Return the sheets of a file by name: the rows of the wanted ones, None for all others.
 
     Sheets are wanted whatever their names' case. Formulas have the values that were saved with
     them. Raises DefinitionError for a file that is broken, too large or not in this format.
     """
     file = _bounded_copy(content, name)
-    lowercase = {sheet.casefold() for sheet in wanted}
+    lowercase = {sheet.casefold() for sheet in sheet_names}
     with _errors_of_readers(name):
         book = _load(file, name)
         budget = _Budget(name)

@@ -161,7 +161,7 @@ class _Reader:
         self._settings = settings[0] if settings else Row(0, {})
         default = self._settings.get("default_language")
         self._languages = Languages([*survey, *choices, *settings], default)
-        to.language = self._languages.own
+        to.language = self._languages.own_language
         self._lists: dict[str, OptionList] = {}
         self._read_choices(choices)
         self._groups: list[_Group] = []
@@ -186,7 +186,7 @@ class _Reader:
         self._end_notes()
         for place, texts in self._survey_texts.items():
             existing = self._to.texts.get(place, "")
-            self._to.texts[place] = self._joined([existing, *texts], "\n\n")
+            self._to.texts[place] = self._join([existing, *texts], "\n\n")
         for name, options in self._lists.items():
             if not options.is_used:
                 self._to.drop(name, "list of options", "no question that arrives uses it")
@@ -198,11 +198,11 @@ class _Reader:
         title = self._line(self._settings, OWN_TITLE) or self._line(self._settings, "form_title")
         self._to.texts |= {"title": title or form_id} if title or form_id else {}
         self._to.texts |= {"slug": slug(form_id)} if form_id else {}
-        used = {OWN_TITLE, "form_title", "form_id", "default_language"}
-        self._report_cells(self._settings, used, "settings")
+        arriving = {OWN_TITLE, "form_title", "form_id", "default_language"}
+        self._report_cells(self._settings, arriving, "settings")
 
     def _read_choices(self, rows: Iterable[Row]) -> None:
-        lost: dict[tuple[str, str, str], int] = {}
+        reasons: dict[tuple[str, str, str], int] = {}
         borrowed: Counter[tuple[str, str]] = Counter()
         for row in rows:
             list_name, value = row.get("list_name"), row.get("name")
@@ -215,17 +215,17 @@ class _Reader:
                 options.special[value] = label
             else:
                 options.choices.append((value, label))
-            used = {"list_name", "name", "label"}
-            for column, why in self._lost_columns(row, used).items():
-                lost[list_name, column.header, why] = (
-                    lost.get((list_name, column.header, why), 0) + 1
+            arriving = {"list_name", "name", "label"}
+            for column, why in self._lost_columns(row, arriving).items():
+                reasons[list_name, column.header, why] = (
+                    reasons.get((list_name, column.header, why), 0) + 1
                 )
             for column in self._languages.borrowed(row, ["label"]):
                 borrowed[list_name, column.header] += 1
         for (list_name, header), n in borrowed.items():
             how = f"{self._shown_in_own()} (options: {n})"
             self._to.change(list_name, f"{header} of options", how)
-        for (list_name, header, why), n in lost.items():
+        for (list_name, header, why), n in reasons.items():
             self._to.drop(list_name, f"{header} of options", f"{why} (options: {n})")
 
     def _read_row(self, row: Row, following: Sequence[Row]) -> int:
@@ -273,7 +273,7 @@ class _Reader:
     def _title(self) -> Text:
         """Return the title of a page: that of its group, after those of the groups around it."""
         titles = [group.title for group in self._groups if group.title]
-        return self._joined(titles, ": ") if titles else ""
+        return self._join(titles, ": ") if titles else ""
 
     def _end_group(self) -> None:
         group = self._groups.pop()
@@ -285,9 +285,9 @@ class _Reader:
         else:
             self._to.keep(row.name, kind)
         if self._questions > group.questions:
-            used = {"type", "name", "label", "relevant"}
+            arriving = {"type", "name", "label", "relevant"}
             pages = {"appearance"} if row.words == ["field-list"] else set()
-            self._report_cells(row, used | pages, row.name)
+            self._report_cells(row, arriving | pages, row.name)
         self._to.add_page(self._title())
 
     def _add_matrix(self, row: Row, kind: str, inner: Sequence[Row]) -> bool:
@@ -358,7 +358,7 @@ class _Reader:
 
     def _note(self, row: Row, kind: str) -> None:
         conditions = self._conditions(row)
-        text = self._joined([self._text(row, "label"), self._text(row, "hint")], "\n\n")
+        text = self._join([self._text(row, "label"), self._text(row, "hint")], "\n\n")
         if not text:
             self._to.drop(row.name, kind, "has no text")
         elif references(str(text)):
@@ -375,21 +375,25 @@ class _Reader:
         helps = [*self._introduce(conditions), self._text(row, "hint")]
         texts = {
             "text": self._text(row, "label") or row.name,
-            "help": self._joined(helps, "\n\n"),
+            "help": self._join(helps, "\n\n"),
             **{name.removeprefix(OWN): self._line(row, name) for name in own_texts},
         }
-        shown = {name: self._with_answers(text, question.is_matrix) for name, text in texts.items()}
-        sources = sources_of("".join(_texts_of(shown["text"]) + _texts_of(shown["help"])))
+        visible_texts = {
+            name: self._with_answers(text, question.is_matrix) for name, text in texts.items()
+        }
+        sources = sources_of(
+            "".join(_texts_of(visible_texts["text"]) + _texts_of(visible_texts["help"]))
+        )
         place = "where an earlier answer is missing" if sources else "instead of earlier answers"
-        piped = [f"shows “…” {place}"] if shown != texts else []
-        found, why = self._condition(conditions)
+        piped = [f"shows “…” {place}"] if visible_texts != texts else []
+        rule, why = self._condition(conditions)
         id_ = self._to.add(
             row.name,
             kind,
-            {**{name: text for name, text in shown.items() if text}, **answers.form},
+            {**{name: text for name, text in visible_texts.items() if text}, **answers.form},
             values=answers.values,
             changes=(*answers.changes, *piped),
-            condition=found,
+            condition=rule,
         )
         self._questions += len(answers.form.get("rows", [""]))
         if sources:
@@ -398,7 +402,7 @@ class _Reader:
             self._sources[row.name] = id_, len(self._to.pages)
         if why:
             self._to.drop(row.name, "condition", f"{why}; everybody is asked this")
-        self._report_cells(row, {*BASIC, *answers.used, *own_texts}, row.name)
+        self._report_cells(row, {*BASIC, *answers.arriving, *own_texts}, row.name)
         return id_
 
     def _conditions(self, row: Row) -> tuple[str, ...]:
@@ -448,34 +452,34 @@ class _Reader:
         if note.row.name == place:
             self._to.keep(note.row.name, note.kind)
         else:
-            shown = "after sending" if place == "thanks" else "on the start page"
-            self._to.change(note.row.name, note.kind, f"is shown {shown}")
+            where = "after sending" if place == "thanks" else "on the start page"
+            self._to.change(note.row.name, note.kind, f"is shown {where}")
         self._report_cells(note.row, BASIC, note.row.name)
 
-    def _report_cells(self, row: Row, used: Collection[str], name: str) -> None:
+    def _report_cells(self, row: Row, arriving: Collection[str], name: str) -> None:
         """Report the cells of a row that do not arrive with it."""
-        for column, why in self._lost_columns(row, used).items():
+        for column, why in self._lost_columns(row, arriving).items():
             self._to.drop(name, column.header, why)
-        for column in self._languages.borrowed(row, TRANSLATED & {*used}):
+        for column in self._languages.borrowed(row, TRANSLATED & {*arriving}):
             self._to.change(name, column.header, self._shown_in_own())
 
     def _shown_in_own(self) -> str:
-        own = language_name(self._languages.own)
-        return f"is shown in {own}, too, because there is no text in this language"
+        language = language_name(self._languages.own_language)
+        return f"is shown in {language}, too, because there is no text in this language"
 
-    def _lost_columns(self, row: Row, used: Collection[str]) -> dict[Column, str]:
+    def _lost_columns(self, row: Row, arriving: Collection[str]) -> dict[Column, str]:
         """Return the columns of a row's cells that do not arrive with it, and why."""
-        lost: dict[Column, str] = {}
+        reasons: dict[Column, str] = {}
         for column, cell in row.cells.items():
             is_off = column.name in ("required", "read_only") and cell.lower() in OFF
-            if column.name not in used and not is_off:
-                lost[column] = REASONS.get(column.name, "has no counterpart")
+            if column.name not in arriving and not is_off:
+                reasons[column] = REASONS.get(column.name, "has no counterpart")
             elif column.name in TRANSLATED and (losses := text_of(cell).losses):
-                lost[column] = f"its {' and '.join(sorted(losses))} are left out"
-        for name in {column.name for column in row.cells if column.language} & {*used}:
+                reasons[column] = f"its {' and '.join(sorted(losses))} are left out"
+        for name in {column.name for column in row.cells if column.language} & {*arriving}:
             repeated = self._languages.text(row, name)[1]
-            lost |= dict.fromkeys(repeated, "another column has a text in this language")
-        return lost
+            reasons |= dict.fromkeys(repeated, "another column has a text in this language")
+        return reasons
 
     def _text(self, row: Row, name: str) -> Text:
         return self._languages.text(row, name)[0]
@@ -494,27 +498,27 @@ class _Reader:
     def _map(self, text: Text, change: Callable[[str], str]) -> Text:
         if isinstance(text, str):
             return change(text)
-        return {tag: change(own) for tag, own in text.items()}
+        return {tag: change(translation) for tag, translation in text.items()}
 
     def _with_answers(self, text: Text, is_matrix: bool) -> Text:
         """Return a text with placeholders for earlier answers, or "…" where none can be shown."""
-        names = [set(references(own)) for own in _texts_of(text)]
+        names = [set(references(translation)) for translation in _texts_of(text)]
         page = len(self._to.pages)
         ids = {name: id_ for name, (id_, shown_on) in self._sources.items() if shown_on < page}
         is_possible = self._to.skip_logic and not is_matrix and not names[0] - ids.keys()
-        if not is_possible or any(others != names[0] for others in names):
+        if not is_possible or any(names_in != names[0] for names_in in names):
             return self._map(text, without_references)
-        return self._map(text, lambda own: with_placeholders(own, ids))
+        return self._map(text, lambda translation: with_placeholders(translation, ids))
 
-    def _joined(self, texts: Iterable[Text], between: str) -> Text:
+    def _join(self, texts: Iterable[Text], between: str) -> Text:
         """Return several texts as one, in all their languages."""
-        own = self._languages.own
-        tables = [{own: text} if isinstance(text, str) else text for text in texts if text]
-        tags = dict.fromkeys([own, *(tag for table in tables for tag in table)])
-        joined = {
-            tag: between.join(table.get(tag) or table[own] for table in tables) for tag in tags
+        language = self._languages.own_language
+        tables = [{language: text} if isinstance(text, str) else text for text in texts if text]
+        tags = dict.fromkeys([language, *(tag for table in tables for tag in table)])
+        combined = {
+            tag: between.join(table.get(tag) or table[language] for table in tables) for tag in tags
         }
-        return joined if len(joined) > 1 else joined[own]
+        return combined if len(combined) > 1 else combined[language]
 
 
 def _texts_of(text: Text) -> list[str]:

@@ -41,7 +41,7 @@ class Constraint(Generic[End]):
 
     low: Limit[End] | None = None
     high: Limit[End] | None = None
-    others: tuple[str, ...] = ()
+    remainder: tuple[str, ...] = ()
     is_relative: bool = False
 
 
@@ -56,19 +56,19 @@ def number_range(expression: str) -> Constraint[Decimal]:
     """Return the range of numbers in a constraint.
 
     >>> found = number_range(". >= 0 and (120 > .) and . != 5")
-    >>> found.low, found.high, found.others
+    >>> found.low, found.high, found.remainder
     (Limit(value=Decimal('0'), is_strict=False), Limit(value=Decimal('120'), is_strict=True), \
 ('. != 5',))
     """
     ends: list[tuple[str, Decimal]] = []
-    others: list[str] = []
+    remainder: list[str] = []
     for part in _parts(expression, "and"):
         operator, value = _compared_with_answer(part)
         if _NUMBER.fullmatch(value):
             ends.append((operator, Decimal(value)))
         else:
-            others.append(part)
-    return Constraint(*_tightest(ends), tuple(others))
+            remainder.append(part)
+    return Constraint(*_tightest(ends), tuple(remainder))
 
 
 def date_range(expression: str, today: date) -> Constraint[date]:
@@ -80,17 +80,17 @@ def date_range(expression: str, today: date) -> Constraint[date]:
 Limit(value=datetime.date(2026, 1, 2), is_strict=True), True)
     """
     ends: list[tuple[str, date]] = []
-    others: list[str] = []
+    remainder: list[str] = []
     is_relative = False
     for part in _parts(expression, "and"):
         operator, value = _compared_with_answer(part)
         day = _day(value, today)
         if day is None:
-            others.append(part)
+            remainder.append(part)
         else:
             ends.append((operator, day))
             is_relative |= value.startswith("today")
-    return Constraint(*_tightest(ends), tuple(others), is_relative)
+    return Constraint(*_tightest(ends), tuple(remainder), is_relative)
 
 
 def _day(text: str, today: date) -> date | None:
@@ -130,7 +130,7 @@ class Ticks:
 
     maximum: int | None = None
     alone: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    remainder: tuple[str, ...] = ()
 
 
 _COUNT = re.compile(r"count-selected\(\s*\.\s*\)\s*(<=|<)\s*([0-9]{1,4})")
@@ -144,19 +144,19 @@ def ticks(expression: str) -> Ticks:
     """Return the maximum number of ticks in a constraint, and the options that stand alone.
 
     >>> ticks("count-selected(.) <= 3 and not(selected(., 'no') and count-selected(.) > 1)")
-    Ticks(maximum=3, alone=('no',), others=())
+    Ticks(maximum=3, alone=('no',), remainder=())
     """
     maxima: list[int] = []
     alone: list[str] = []
-    others: list[str] = []
+    remainder: list[str] = []
     for part in _parts(expression, "and"):
         if match := _COUNT.fullmatch(part):
             maxima.append(int(match[2]) - (match[1] == "<"))
         elif match := _ALONE.fullmatch(part):
             alone.append(match[1])
         else:
-            others.append(part)
-    return Ticks(min(maxima, default=None), tuple(alone), tuple(others))
+            remainder.append(part)
+    return Ticks(min(maxima, default=None), tuple(alone), tuple(remainder))
 
 
 _SELECTED = re.compile(r"selected\(\s*\$\{([^{}]+)\}\s*,\s*('[^']*'|\"[^\"]*\")\s*\)")
@@ -254,5 +254,5 @@ def with_placeholders(text: str, ids: Mapping[str, str]) -> str:
         return text
     parts = _REFERENCE.split(text)
     escaped = [part.replace("{", "{{").replace("}", "}}") for part in parts[::2]]
-    shown = [f"{{{ids[name]}|…}}" for name in parts[1::2]]
-    return "".join(part for pair in zip(escaped, [*shown, ""], strict=True) for part in pair)
+    placeholders = [f"{{{ids[name]}|…}}" for name in parts[1::2]]
+    return "".join(part for pair in zip(escaped, [*placeholders, ""], strict=True) for part in pair)

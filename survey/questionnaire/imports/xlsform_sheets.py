@@ -117,21 +117,25 @@ def read_rows(rows: Rows, sheet: str, to: Assembly) -> list[Row]:
     """Return the rows below the headers; cells without a header of their own are reported."""
     if not rows:
         return []
-    (_, headers), *others = rows
+    (_, headers), *remaining_rows = rows
     columns: list[Column | None] = []
     for header in headers:
         column = parse_header(header) if header else None
-        known = {(other.name, other.language.casefold()) for other in columns if other}
-        if column and (column.name, column.language.casefold()) in known:
+        names = {
+            (column_before.name, column_before.language.casefold())
+            for column_before in columns
+            if column_before
+        }
+        if column and (column.name, column.language.casefold()) in names:
             to.drop(sheet, header, "the sheet has another column of this name")
             column = None
         columns.append(column)
-    found = [Row(number, _cells(columns, cells)) for number, cells in others]
-    for row, (_, cells) in zip(found, others, strict=True):
+    matches = [Row(number, _cells(columns, cells)) for number, cells in remaining_rows]
+    for row, (_, cells) in zip(matches, remaining_rows, strict=True):
         for i, text in enumerate(cells):
             if text and (i >= len(headers) or not headers[i]):
                 to.drop(row.name, f"column {i + 1}", "the column has no header")
-    return [row for row in found if row.cells]
+    return [row for row in matches if row.cells]
 
 
 def _cells(columns: Sequence[Column | None], cells: Sequence[str]) -> dict[Column, str]:
@@ -160,9 +164,9 @@ def table_rows(group: Row, inner: Sequence[Row]) -> tuple[Sequence[Row], Sequenc
     """Return the rows of a table that are no questions, and its questions; none if it is none."""
     if "table-list" in group.words:
         return (), inner
-    first, *others = inner
-    if "label" in first.words and all("list-nolabel" in row.words for row in others):
-        return (first,), others
+    first, *remaining_rows = inner
+    if "label" in first.words and all("list-nolabel" in row.words for row in remaining_rows):
+        return (first,), remaining_rows
     return (), ()
 
 
@@ -174,15 +178,15 @@ class Languages:
         names = dict.fromkeys(column.language for column in columns if column.language)
         untranslated = any(c.name == "label" and not c.language for c in columns)
         self._own_name = default or ("" if untranslated else next(iter(names), ""))
-        self.own = language_tag(self._own_name) or SOURCE
+        self.own_language = language_tag(self._own_name) or SOURCE
         tags = {name.casefold(): language_tag(name) for name in names}
-        self._tags = {**tags, "": self.own, self._own_name.casefold(): self.own}
+        self._tags = {**tags, "": self.own_language, self._own_name.casefold(): self.own_language}
         self._unknown = [name for name in names if not self._tags[name.casefold()]]
 
     def report(self, to: Assembly) -> None:
         """Report the languages that cannot be recognized."""
         if self._own_name and not language_tag(self._own_name):
-            to.change(self._own_name, "language", f"is taken as {language_name(self.own)}")
+            to.change(self._own_name, "language", f"is taken as {language_name(self.own_language)}")
         for name in self._unknown:
             why = "is no known language; write its tag behind it, such as French (fr)"
             to.drop(name, "language", why)
@@ -200,22 +204,24 @@ class Languages:
             tag, text = self._tags[column.language.casefold()], plain(row.cells[column])
             if tag and texts.setdefault(tag, text) != text:
                 repeated.append(column)
-        own = texts.pop(self.own, "") or next(iter(texts.values()), "")
-        in_languages = {self.own: own} | {tag: text for tag, text in texts.items() if text}
-        return (in_languages if len(in_languages) > 1 else own), repeated
+        own_text = texts.pop(self.own_language, "") or next(iter(texts.values()), "")
+        in_languages = {self.own_language: own_text} | {
+            tag: text for tag, text in texts.items() if text
+        }
+        return (in_languages if len(in_languages) > 1 else own_text), repeated
 
     def borrowed(self, row: Row, names: Iterable[str]) -> list[Column]:
         """Return the columns whose text stands in for a missing one in the form's own language."""
-        found: list[Column] = []
+        matches: list[Column] = []
         for name in names:
             tags = {
                 tag: column
                 for column in reversed([*row.cells])
                 if column.name == name and (tag := self._tags[column.language.casefold()])
             }
-            if tags and self.own not in tags:
-                found.append([*tags.values()][-1])
-        return found
+            if tags and self.own_language not in tags:
+                matches.append([*tags.values()][-1])
+        return matches
 
 
 def plain(text: str) -> str:

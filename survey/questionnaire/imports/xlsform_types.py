@@ -109,7 +109,7 @@ class Answers:
     form: Form
     values: Mapping[str, Any] = field(default_factory=dict)
     changes: Sequence[str] = ()
-    used: Collection[str] = ()
+    arriving: Collection[str] = ()
 
 
 @dataclass
@@ -143,9 +143,11 @@ def parse_select(kind: str) -> Select:
     text = " ".join(kind.split())
     for alias, method in SELECTS.items():
         if text.lower().startswith(f"{alias} "):
-            rest = text[len(alias) + 1 :]
-            match = re.fullmatch(r"(\S.*?)\s(?:or_other|or other|or specify other)", rest, re.I)
-            return Select(method, match[1] if match else rest, bool(match))
+            list_text = text[len(alias) + 1 :]
+            match = re.fullmatch(
+                r"(\S.*?)\s(?:or_other|or other|or specify other)", list_text, re.I
+            )
+            return Select(method, match[1] if match else list_text, bool(match))
     return Select()
 
 
@@ -188,7 +190,7 @@ def select_answers(row: Row, select: Select, options: OptionList | None) -> Answ
         {**answers.form, **({"shuffle_options": True} if is_shuffled else {})},
         answers.values,
         (*changes, *answers.changes),
-        {"parameters", *answers.used},
+        {"parameters", *answers.arriving},
     )
 
 
@@ -213,8 +215,8 @@ def _choice(row: Row, options: OptionList, has_other: bool, is_shuffled: bool) -
             return _options({"type": "yes_no"}, options)
         if "likert" in row.words or _numbered(options.choices):
             scale = scale_answers(options)
-            used = {"appearance"} if row.words == ["likert"] else ()
-            return Answers(scale.form, scale.values, (), used)
+            arriving = {"appearance"} if row.words == ["likert"] else ()
+            return Answers(scale.form, scale.values, (), arriving)
     return _options({"type": "single_choice"}, options, has_other)
 
 
@@ -248,8 +250,8 @@ def _multiple_choice(row: Row, options: OptionList, has_other: bool) -> Answers:
         changes.append(f'"{shortened(none)}" is the option for none of these')
     if demanded.maximum is not None and 1 <= demanded.maximum < len(form["options"]):
         form["max_ticks"] = demanded.maximum
-    if others := [*alone[bool(none) :], *demanded.others]:
-        changes.append(f"only the number of ticks is checked, not: {_listed(others)}")
+    if remainder := [*alone[bool(none) :], *demanded.remainder]:
+        changes.append(f"only the number of ticks is checked, not: {_listed(remainder)}")
     return Answers(form, values, changes, {"constraint"})
 
 
@@ -276,8 +278,8 @@ def _numbered(choices: Sequence[tuple[str, Text]]) -> list[int]:
 
 def number_answers(row: Row, words: str) -> Answers | str:
     """Return how a number between two bounds is answered, or why it cannot be imported."""
-    written = [NUMBERS[words], row.get("constraint")]
-    demanded = number_range(" and ".join(f"({part})" for part in written if part))
+    expressions = [NUMBERS[words], row.get("constraint")]
+    demanded = number_range(" and ".join(f"({part})" for part in expressions if part))
     if demanded.low is None or demanded.high is None:
         return _without_bounds(row)
     low, high, changes = demanded.low, demanded.high, _unchecked(demanded)
@@ -289,10 +291,10 @@ def number_answers(row: Row, words: str) -> Answers | str:
         if low.is_strict or high.is_strict:
             changes.append("its lowest and highest value are possible answers, too")
     own_step = row.get(OWN_STEP) if _NUMBER.fullmatch(row.get(OWN_STEP)) else ""
-    step = own_step or _written(_step(*ends, is_whole=is_whole))
+    step = own_step or _in_digits(_step(*ends, is_whole=is_whole))
     if not own_step and step != "1":
         changes.append(f"is rounded to steps of {step}")
-    form = {"type": "number", "low": _written(ends[0]), "high": _written(ends[1]), "step": step}
+    form = {"type": "number", "low": _in_digits(ends[0]), "high": _in_digits(ends[1]), "step": step}
     return Answers(form, {}, changes, {"constraint", *((OWN_STEP,) if own_step else ())})
 
 
@@ -313,7 +315,12 @@ def range_answers(row: Row) -> Answers | str:
         changes.append("begins at its lower end")
     if parameters:
         changes.append(f"has parameters without a counterpart: {_listed(parameters)}")
-    form = {"type": "number", "low": _written(low), "high": _written(high), "step": _written(step)}
+    form = {
+        "type": "number",
+        "low": _in_digits(low),
+        "high": _in_digits(high),
+        "step": _in_digits(step),
+    }
     return Answers({**form, **({"slider": True} if is_slider else {})}, {}, changes, {"parameters"})
 
 
@@ -354,8 +361,8 @@ def _listed(names: Iterable[str]) -> str:
 
 def _unchecked(demanded: Constraint[Any]) -> list[str]:
     """Return what the report says about parts of a constraint that are no range."""
-    others = _listed(demanded.others)
-    return [f"only its range is checked, not: {others}"] if demanded.others else []
+    remainder = _listed(demanded.remainder)
+    return [f"only its range is checked, not: {remainder}"] if demanded.remainder else []
 
 
 def _whole(limit: Limit[Decimal], rounding: str, inward: int) -> Decimal:
@@ -369,7 +376,7 @@ def _step(low: Decimal, high: Decimal, *, is_whole: bool) -> Decimal:
 
     >>> _step(Decimal(0), Decimal(100), is_whole=True)
     Decimal('1')
-    >>> _written(_step(Decimal(0), Decimal(50_000), is_whole=True))
+    >>> _in_digits(_step(Decimal(0), Decimal(50_000), is_whole=True))
     '100'
     """
     exponents = [-int(end.normalize().as_tuple().exponent) for end in (low, high)]
@@ -379,6 +386,6 @@ def _step(low: Decimal, high: Decimal, *, is_whole: bool) -> Decimal:
     return next(fitting, steps[0])
 
 
-def _written(number: Decimal) -> str:
+def _in_digits(number: Decimal) -> str:
     """Return a number without exponent: "100", "0.5"."""
     return format(number.normalize(), "f")

@@ -150,6 +150,7 @@ def test_the_demo_has_the_planners_design_that_asks_two_groups():
         assert question.joint == item.question.joint, question.id
 
 
+@pytest.mark.web
 @pytest.mark.slow
 def test_the_demo_shows_every_estimate_and_its_example_analyses(tmp_path):
     figures = demo_figures(tmp_path, seed=1)

@@ -85,6 +85,7 @@ def numbers(row):
     return {k: v for k, v in asdict(row).items() if k != "generated_at"}
 
 
+@pytest.mark.web
 def test_the_counts_of_either_file_are_those_of_the_store(store, every_type, read):
     for data in read(every_type):
         assert data.tally(0).counts == store.tally(every_type.key).counts
@@ -115,6 +116,7 @@ def test_questions_that_only_some_are_asked_give_the_numbers_of_the_page(store, 
             assert data.n - unasked == page.question(question.id).n_asked < data.n
 
 
+@pytest.mark.web
 def test_shares_of_each_group_have_labels_and_the_numbers_of_the_page(store, every_type, read):
     tallies = tallies_by_link(store, every_type)
     place = [q.id for q in every_type.definition.questions].index("reasons")
@@ -132,6 +134,7 @@ def test_shares_of_each_group_have_labels_and_the_numbers_of_the_page(store, eve
         assert frame.index.names == ["stratum", "option"]
 
 
+@pytest.mark.web
 def test_means_and_tables_are_those_of_the_page(store, every_type, read):
     mean_row = next(
         row

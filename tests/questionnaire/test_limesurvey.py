@@ -387,6 +387,7 @@ def test_long_texts_full_of_markup_are_read_in_time():
         assert time.process_time() - start < 5
 
 
+@pytest.mark.web
 @pytest.mark.slow
 def test_changed_bytes_and_random_values_raise_nothing_but_a_definition_error():
     rng = random.Random(5)
@@ -432,6 +433,7 @@ def test_changed_bytes_and_random_values_raise_nothing_but_a_definition_error():
         assert result.check(Caps()).mistakes or questions(result)
 
 
+@pytest.mark.web
 @pytest.mark.slow
 def test_random_attributes_and_relations_are_imported_or_reported():
     rng = random.Random(6)

@@ -180,6 +180,7 @@ PARTS = [
 KEYS = sorted(IMPORTED | {"isRequired", "validators", "unknown"})
 
 
+@pytest.mark.web
 def test_random_files_are_imported_or_refused_with_a_reason():
     rng = random.Random(7)
     types = [element["type"] for element, _ in TYPES.values()] + ["matrix", "panel", "comment"]

@@ -476,6 +476,7 @@ TABLES = st.lists(HEADERS, min_size=1, max_size=8, unique=True).flatmap(
 )
 
 
+@pytest.mark.web
 @pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(TABLES, TABLES, TABLES, st.booleans())

@@ -117,6 +117,7 @@ def compatible_question(question):
     }
 
 
+@pytest.mark.web
 def test_importing_an_export_loses_nothing_that_fits():
     for name, survey in every_survey():
         imported = reimported(survey)
@@ -133,6 +134,7 @@ def test_an_import_of_an_export_reports_nothing_but_missing_fallback_words():
         assert lost <= {"shows “…” where an earlier answer is missing"}, name
 
 
+@pytest.mark.web
 def test_pyxform_accepts_every_export_and_warns_of_language_tags_with_regions_only():
     for name, survey in every_survey():
         found = convert(exported(survey).content, validate=False, file_type=".xlsx")

@@ -182,6 +182,7 @@ def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **o
                 sign_in(client)
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: parts[-1])
 def test_headers_are_exact_on_every_route_by_every_method_signed_in_and_not(

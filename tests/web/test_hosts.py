@@ -83,6 +83,7 @@ def requests(app: Flask, routes: Routes) -> Iterator[tuple[str, str, str]]:
             yield rule.endpoint, routes.address(rule), method
 
 
+@pytest.mark.web
 def test_every_route_answers_on_the_hosts_of_its_audience_only(
     two_origins, store, small, researcher
 ):

@@ -182,6 +182,7 @@ def test_object_access_of_every_researchers_page_is_in_the_table(app):
     )
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("person", PEOPLE)
 @pytest.mark.parametrize("method", ["GET", pytest.param("HEAD", marks=pytest.mark.web), "POST"])
 def test_object_access_every_page_opens_only_for_the_roles_in_the_table(

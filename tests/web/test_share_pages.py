@@ -94,6 +94,7 @@ def test_the_open_link_is_shared_as_text_qr_codes_and_email(owner, store, small)
     assert owner.get(f"{SHARE}/link.gif").status_code == 404
 
 
+@pytest.mark.web
 def test_a_poster_is_one_page_with_the_address_and_the_protection(owner, store):
     for title in (
         "A survey",
@@ -117,6 +118,7 @@ def box(page) -> tuple[int, int]:
     return tuple(round(float(side) / 72 * 25.4) for side in page.mediabox[2:])
 
 
+@pytest.mark.web
 def test_a_poster_speaks_the_surveys_languages_on_one_page_of_either_size(owner, store):
     titles = {"en": "Night work", "de": "Nachtarbeit", "eo": "Nokta laboro"}
     long = "Ñandú " * 20

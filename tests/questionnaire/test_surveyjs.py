@@ -21,16 +21,16 @@ def imported(*elements, skip_logic=False, **survey):
     return import_questionnaire(json.dumps(form).encode(), "s.json", skip_logic=skip_logic)
 
 
-def questions(found):
+def questions(questionnaire):
     """Return the questions of the definition, which must have no mistakes."""
-    assert found.check(Caps()).mistakes == ()
-    definition = found.definition(Caps())
+    assert questionnaire.check(Caps()).mistakes == ()
+    definition = questionnaire.definition(Caps())
     assert freeze(check(definition, Caps()), 1).questions
     return [question for page in definition["pages"] for question in page["questions"]]
 
 
-def outcomes(found):
-    return {(element.name, element.outcome): element.how for element in found.elements}
+def outcomes(questionnaire):
+    return {(element.name, element.outcome): element.how for element in questionnaire.elements}
 
 
 CHOICES = ["item1", {"value": 2, "text": "Two"}, {"value": "item 3", "text": "Three"}]
@@ -89,11 +89,11 @@ TYPES = {
 @pytest.mark.parametrize("name", TYPES)
 def test_an_element_that_can_be_randomized_arrives_whole(name):
     element, expected = TYPES[name]
-    found = imported({"name": "My question", "title": "What?", **element})
-    (question,) = questions(found)
+    questionnaire = imported({"name": "My question", "title": "What?", **element})
+    (question,) = questions(questionnaire)
     assert expected.items() <= question.items()
     assert (question["id"], question["text"]) == ("my_question", "What?")
-    assert outcomes(found) == {("My question", "kept"): ""}
+    assert outcomes(questionnaire) == {("My question", "kept"): ""}
     if "choices" in element:
         labels = [option["label"] for option in question["options"]]
         assert labels == ["item1", "Two", "Three"]
@@ -103,11 +103,11 @@ def test_an_element_that_can_be_randomized_arrives_whole(name):
 def test_a_matrix_is_divided_at_its_maximum_of_rows():
     rows = [f"Row {i}" for i in range(25)]
     element = {"type": "matrix", "name": "m", "title": "How?", "columns": ["Bad", "Good"]}
-    found = imported({**element, "rows": rows})
-    parts = questions(found)
+    questionnaire = imported({**element, "rows": rows})
+    parts = questions(questionnaire)
     assert [len(part["rows"]) for part in parts] == [12, 11, 2]
     assert [row["text"] for part in parts for row in part["rows"]] == rows
-    assert all("divided into 3" in how for how in outcomes(found).values())
+    assert all("divided into 3" in how for how in outcomes(questionnaire).values())
     (single,) = questions(imported({**element, "rows": ["Pay"]}))
     assert (single["type"], single["text"]) == ("scale", "How? Pay")
 
@@ -134,15 +134,15 @@ def test_a_matrix_is_divided_at_its_maximum_of_rows():
     ids=str,
 )
 def test_an_element_that_cannot_be_randomized_is_dropped_with_its_reason(element, words):
-    found = imported({"type": "boolean", "name": "kept"}, {"name": "gone", **element})
-    assert len(questions(found)) == 1
-    assert words in outcomes(found)["gone", "dropped"]
+    questionnaire = imported({"type": "boolean", "name": "kept"}, {"name": "gone", **element})
+    assert len(questions(questionnaire)) == 1
+    assert words in outcomes(questionnaire)["gone", "dropped"]
 
 
 def test_no_property_is_lost_silently():
     element = {"type": "boolean", "name": "q", "isRequired": True, "newThing": [1], "width": "9px"}
-    found = imported(element, triggers=[{"type": "complete"}], newSetting="x")
-    dropped = {element.kind: element.how for element in found.elements if element.how}
+    questionnaire = imported(element, triggers=[{"type": "complete"}], newSetting="x")
+    dropped = {element.kind: element.how for element in questionnaire.elements if element.how}
     assert dropped == {
         "triggers": "actions would need the true answers",
         "newSetting": "has no counterpart",
@@ -156,20 +156,20 @@ def test_texts_of_panels_and_pages_and_properties_of_options_are_not_lost_silent
     question = {"type": "radiogroup", "name": "q", "choices": choices}
     panel = {"type": "panel", "name": "p", "title": "T", "description": "D", "elements": [question]}
     page = {"name": "first", "title": "Kept", "description": "D", "elements": [panel]}
-    found = import_questionnaire(json.dumps({"pages": [page]}).encode(), "s.json")
-    assert found.definition(Caps())["pages"][0]["title"] == "Kept"
-    lost = sorted((element.name, element.kind) for element in found.elements if element.how)
+    questionnaire = import_questionnaire(json.dumps({"pages": [page]}).encode(), "s.json")
+    assert questionnaire.definition(Caps())["pages"][0]["title"] == "Kept"
+    lost = sorted((element.name, element.kind) for element in questionnaire.elements if element.how)
     panel_texts = [("p", "description"), ("p", "title")]
     assert lost == [("first", "description"), *panel_texts, ("q", "radiogroup")]
-    changed = outcomes(found)["q", "changed"]
+    changed = outcomes(questionnaire)["q", "changed"]
     assert "visibleIf" in changed
     assert "pictures" in changed
 
 
 def test_a_text_that_lacks_the_own_language_is_shown_in_it_and_reported():
-    found = imported({"type": "boolean", "name": "q", "title": {"fr": "Ça va ?"}})
-    assert questions(found)[0]["text"] == {"en": "Ça va ?", "fr": "Ça va ?"}
-    assert "lacks English (en)" in outcomes(found)["q", "changed"]
+    questionnaire = imported({"type": "boolean", "name": "q", "title": {"fr": "Ça va ?"}})
+    assert questions(questionnaire)[0]["text"] == {"en": "Ça va ?", "fr": "Ça va ?"}
+    assert "lacks English (en)" in outcomes(questionnaire)["q", "changed"]
 
 
 PARTS = [
@@ -194,21 +194,21 @@ def test_random_files_are_imported_or_refused_with_a_reason():
             for _ in range(3)
         ]
         try:
-            found = imported(*elements, skip_logic=True)
+            questionnaire = imported(*elements, skip_logic=True)
         except DefinitionError:
             continue
-        assert found.check(Caps()).mistakes or questions(found)
+        assert questionnaire.check(Caps()).mistakes or questions(questionnaire)
 
 
 def test_texts_arrive_in_all_languages_without_markup_and_placeholders():
     title = {"default": "How is <b>{job}</b>?", "pt-br": "Como é?", "zz-top": "?"}
-    found = imported(
+    questionnaire = imported(
         {"type": "boolean", "name": "q", "title": title, "labelTrue": "Good", "labelFalse": "Bad"},
         locale="de",
     )
-    (question,) = questions(found)
+    (question,) = questions(questionnaire)
     assert question["text"] == {"de": "How is …?", "pt-BR": "Como é?"}
-    assert outcomes(found)["zz-top", "dropped"] == "is no language tag"
+    assert outcomes(questionnaire)["zz-top", "dropped"] == "is no language tag"
     labels = [option["label"] for option in question["options"]]
     assert [label.get("de", label) if isinstance(label, dict) else label for label in labels] == [
         "Good",
@@ -225,22 +225,22 @@ def test_what_is_no_tag_of_html_stays_in_a_text():
 
 def test_hidden_pages_panels_and_questions_are_dropped_with_all_that_is_in_them():
     yes, hidden = {"type": "boolean", "name": "q"}, {"visible": False}
-    found = imported(
+    questionnaire = imported(
         yes,
         {**yes, "name": "a", **hidden},
         {"type": "panel", "name": "p", **hidden, "elements": [{**yes, "name": "b"}]},
         pages=[{"name": "page", **hidden, "elements": [{**yes, "name": "c"}]}],
     )
-    assert [question["id"] for question in questions(found)] == ["q"]
-    dropped = {name: how for (name, outcome), how in outcomes(found).items() if how}
+    assert [question["id"] for question in questions(questionnaire)] == ["q"]
+    dropped = {name: how for (name, outcome), how in outcomes(questionnaire).items() if how}
     assert dropped.keys() == {"a", "p", "b", "page", "c"}
     assert all("is hidden" in how for how in dropped.values())
 
 
 def test_elements_beside_pages_and_questions_beside_elements_arrive():
     a, b, c = ({"type": "boolean", "name": name} for name in "abc")
-    found = imported(c, pages=[{"elements": [a], "questions": [b]}])
-    assert [question["id"] for question in questions(found)] == ["a", "b", "c"]
+    questionnaire = imported(c, pages=[{"elements": [a], "questions": [b]}])
+    assert [question["id"] for question in questions(questionnaire)] == ["a", "b", "c"]
 
 
 def test_an_old_file_that_lists_questions_is_no_definition():
@@ -255,28 +255,28 @@ def test_an_old_file_that_lists_questions_is_no_definition():
 def test_a_long_title_is_not_repeated_in_many_items():
     items = [{"inputType": "number", "min": 0, "max": 9}] * 900
     many = {"type": "multipletext", "name": "m", "title": "t" * 300_000, "items": items}
-    found = imported({"type": "boolean", "name": "q"}, many)
-    assert [question["id"] for question in questions(found)] == ["q"]
-    assert "too long" in outcomes(found)["m", "dropped"]
+    questionnaire = imported({"type": "boolean", "name": "q"}, many)
+    assert [question["id"] for question in questions(questionnaire)] == ["q"]
+    assert "too long" in outcomes(questionnaire)["m", "dropped"]
 
 
 def test_a_numeric_validator_bounds_a_number_whatever_the_type_of_its_field():
     age = {"type": "numeric", "minValue": 0, "maxValue": 120}
-    found = imported(
+    questionnaire = imported(
         {"type": "text", "name": "a", "validators": [age]},
         {"type": "text", "name": "b", "inputType": "number", "min": 18, "validators": [age]},
         {"type": "text", "name": "c", "inputType": "email", "validators": [age]},
     )
-    ends = [(q["type"], q["low"], q["high"]) for q in questions(found)]
+    ends = [(q["type"], q["low"], q["high"]) for q in questions(questionnaire)]
     assert ends == [("number", "0", "120"), ("number", "18", "120")]
-    assert outcomes(found)["a", "changed"] == "asks for whole numbers"
-    assert ("b", "kept") in outcomes(found)
-    assert "free text" in outcomes(found)["c", "dropped"]
+    assert outcomes(questionnaire)["a", "changed"] == "asks for whole numbers"
+    assert ("b", "kept") in outcomes(questionnaire)
+    assert "free text" in outcomes(questionnaire)["c", "dropped"]
 
 
 def test_questions_within_other_elements_arrive_or_are_named():
     day = {"inputType": "date", "min": "2026-01-01", "max": "2026-12-31"}
-    found = imported(
+    questionnaire = imported(
         {
             "type": "paneldynamic",
             "name": "p",
@@ -296,22 +296,22 @@ def test_questions_within_other_elements_arrive_or_are_named():
         {"type": "unknown", "name": "u", "elements": [{"type": "boolean", "name": "v"}]},
         {"type": "multipletext", "name": "h", "visible": False, "items": [{"name": "i"}]},
     )
-    arrived = {question["id"]: question["type"] for question in questions(found)}
+    arrived = {question["id"]: question["type"] for question in questions(questionnaire)}
     assert arrived == {"q": "yes_no", "m_n": "number", "m_d": "date"}
-    assert questions(found)[1]["text"] == "Your work: Hours"
-    assert outcomes(found)["p", "changed"] == "is asked once"
-    dropped = {name for name, outcome in outcomes(found) if outcome == "dropped"}
+    assert questions(questionnaire)[1]["text"] == "Your work: Hours"
+    assert outcomes(questionnaire)["p", "changed"] == "is asked once"
+    dropped = {name for name, outcome in outcomes(questionnaire) if outcome == "dropped"}
     assert dropped == {"m.t", "x", "x.y", "x.z", "u", "v", "h", "h.i"}
 
 
 def test_a_published_example_arrives_except_its_free_texts():
     content = (REFERENCE_DATA / "forms" / "surveyjs_frameworks.json").read_bytes()
-    found = import_questionnaire(content, "surveyjs_frameworks.json", skip_logic=True)
-    types = [question["type"] for question in questions(found)]
+    questionnaire = import_questionnaire(content, "surveyjs_frameworks.json", skip_logic=True)
+    types = [question["type"] for question in questions(questionnaire)]
     assert types == ["scale", "multiple_choice", "yes_no", "single_choice"]
-    dropped = {name for name, outcome in outcomes(found) if outcome == "dropped"}
+    dropped = {name for name, outcome in outcomes(questionnaire) if outcome == "dropped"}
     assert {"disappointing-experience", "improvements-required", "email"} <= dropped
-    assert all(set(question["text"]) == {"en", "fr"} for question in questions(found))
+    assert all(set(question["text"]) == {"en", "fr"} for question in questions(questionnaire))
 
 
 FIRST = {"type": "radiogroup", "name": "job", "choices": ["yes", "no", "old"]}
@@ -334,10 +334,10 @@ def test_a_condition_on_the_options_of_one_question_is_kept_on_a_later_page(
     source, condition, options
 ):
     asked = {"type": "boolean", "name": "then", "visibleIf": condition}
-    found = imported(source, asked, skip_logic=True)
-    first, second = questions(found)
+    questionnaire = imported(source, asked, skip_logic=True)
+    first, second = questions(questionnaire)
     assert second["ask_if"] == {"question": first["id"], "options": options}
-    assert len(found.definition(Caps())["pages"]) == 2
+    assert len(questionnaire.definition(Caps())["pages"]) == 2
     without = questions(imported(source, asked))
     assert "ask_if" not in without[1]
 
@@ -355,9 +355,9 @@ def test_a_condition_on_the_options_of_one_question_is_kept_on_a_later_page(
 )
 def test_a_condition_without_a_counterpart_is_dropped_and_everybody_is_asked(condition):
     asked = {"type": "boolean", "name": "then", "visibleIf": condition}
-    found = imported(FIRST, asked, skip_logic=True)
-    assert "ask_if" not in questions(found)[1]
-    assert "everybody is asked this" in outcomes(found)["then", "dropped"]
+    questionnaire = imported(FIRST, asked, skip_logic=True)
+    assert "ask_if" not in questions(questionnaire)[1]
+    assert "everybody is asked this" in outcomes(questionnaire)["then", "dropped"]
 
 
 @pytest.mark.parametrize(
@@ -375,11 +375,11 @@ def test_a_condition_on_several_ticks_that_changes_its_meaning_is_reported(condi
     source = {**FIRST, "type": "checkbox"}
     asked = [{"type": "boolean", "name": "then", "visibleIf": condition}]
     pages = [{"elements": [source]}, {"elements": asked}]
-    found = imported(pages=pages, skip_logic=True)
-    assert [each.outcome for each in found.elements if each.kind == "condition"] == [
+    questionnaire = imported(pages=pages, skip_logic=True)
+    assert [each.outcome for each in questionnaire.elements if each.kind == "condition"] == [
         *([outcome] if outcome else [])
     ]
-    assert ("ask_if" in questions(found)[1]) == (outcome != "dropped")
+    assert ("ask_if" in questions(questionnaire)[1]) == (outcome != "dropped")
 
 
 @pytest.mark.parametrize(

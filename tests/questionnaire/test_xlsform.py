@@ -27,8 +27,12 @@ def imported(*rows, skip_logic=False, choices=None, **settings):
     return import_questionnaire(content, "form.xlsx", skip_logic=skip_logic)
 
 
-def report(found):
-    return {(element.name, element.kind): element.how for element in found.elements if element.how}
+def report(questionnaire):
+    return {
+        (element.name, element.kind): element.how
+        for element in questionnaire.elements
+        if element.how
+    }
 
 
 OPTIONS = [{"id": "a", "label": "Office"}, {"id": "b", "label": "Site"}]
@@ -73,11 +77,11 @@ TYPES = [
 
 @pytest.mark.parametrize(("row", "expected"), TYPES, ids=str)
 def test_an_element_that_can_be_randomized_arrives_whole(row, expected):
-    found = imported({"name": "my_q", "label": "What?", "hint": "Think.", **row})
-    (question,) = questions(found)
+    questionnaire = imported({"name": "my_q", "label": "What?", "hint": "Think.", **row})
+    (question,) = questions(questionnaire)
     assert expected.items() <= question.items()
     assert [question[key] for key in ("id", "text", "help")] == ["my_q", "What?", "Think."]
-    assert report(found).keys() <= {
+    assert report(questionnaire).keys() <= {
         (name, "list of options") for name in {choice[0] for choice in CHOICES}
     }
 
@@ -102,10 +106,10 @@ CHANGED = [
 
 @pytest.mark.parametrize(("row", "expected", "words"), CHANGED, ids=str)
 def test_an_element_that_changes_is_reported_with_the_change(row, expected, words):
-    found = imported({"name": "my_q", "label": "What?", **row})
-    (question,) = questions(found)
+    questionnaire = imported({"name": "my_q", "label": "What?", **row})
+    (question,) = questions(questionnaire)
     assert expected.items() <= question.items()
-    assert words in report(found)["my_q", row["type"]]
+    assert words in report(questionnaire)["my_q", row["type"]]
 
 
 @pytest.mark.parametrize(
@@ -134,17 +138,17 @@ def test_an_element_that_changes_is_reported_with_the_change(row, expected, word
     ids=str,
 )
 def test_an_element_that_cannot_be_randomized_is_dropped_with_its_reason(row, words):
-    found = imported(YES_NO, {"name": "gone", "label": "Gone?", **row})
-    assert len(questions(found)) == 1
-    assert words in report(found)["gone", row["type"]]
+    questionnaire = imported(YES_NO, {"name": "gone", "label": "Gone?", **row})
+    assert len(questions(questionnaire)) == 1
+    assert words in report(questionnaire)["gone", row["type"]]
 
 
 def test_today_is_the_day_of_the_import():
     row = {"type": "date", "name": "d", "constraint": ". > today() - 30 and . < today()"}
-    found = xlsform.read(form(row), "form.xlsx", today=date(2026, 3, 1))
-    (question,) = questions(found)
+    questionnaire = xlsform.read(form(row), "form.xlsx", today=date(2026, 3, 1))
+    (question,) = questions(questionnaire)
     assert (question["low"], question["high"]) == ("2026-01-31", "2026-02-28")
-    assert "day of the import" in report(found)["d", "date"]
+    assert "day of the import" in report(questionnaire)["d", "date"]
 
 
 def test_names_of_columns_languages_and_sheets_are_tolerant():
@@ -162,30 +166,32 @@ def test_names_of_columns_languages_and_sheets_are_tolerant():
     ]
     choices = [("List Name", "Value", "label::Français", "label::en"), ("yn", "yes", "Oui", "Yes")]
     content = workbook(Survey=rows, CHOICES=[*choices, ("yn", "no", "Non", "No")])
-    found = import_questionnaire(content, "FORM.XLSX")
-    (question,) = questions(found)
+    questionnaire = import_questionnaire(content, "FORM.XLSX")
+    (question,) = questions(questionnaire)
     assert question["text"] == {"fr": "Ça va ?", "en": "How are you?"}
     assert question["help"] == {"fr": "Today.", "en": "Today."}
-    assert found.content.own_language == "fr"
-    assert "no known language" in report(found)["Elvish", "language"]
+    assert questionnaire.content.own_language == "fr"
+    assert "no known language" in report(questionnaire)["Elvish", "language"]
 
 
 def test_a_text_that_lacks_the_own_language_is_shown_in_it_and_reported():
     row = {"type": "select_one yn", "name": "q", "label::English": "Hi?", "hint::Français": "Oui"}
     choices = [("list_name", "name", "label::en", "label::fr"), ("yn", "yes", "Yes", "Oui")]
-    found = import_questionnaire(form(row, choices=[*choices, ("yn", "no", "", "Non")]), "f.xlsx")
-    assert questions(found)[0]["help"] == {"en": "Oui", "fr": "Oui"}
+    questionnaire = import_questionnaire(
+        form(row, choices=[*choices, ("yn", "no", "", "Non")]), "f.xlsx"
+    )
+    assert questions(questionnaire)[0]["help"] == {"en": "Oui", "fr": "Oui"}
     how = "is shown in English (en), too, because there is no text in this language"
-    assert outcomes(found)["q", "changed"] == how
-    assert outcomes(found)["yn", "changed"] == f"{how} (options: 1)"
+    assert outcomes(questionnaire)["q", "changed"] == how
+    assert outcomes(questionnaire)["yn", "changed"] == f"{how} (options: 1)"
 
 
 def test_the_default_language_is_the_survey_s_own():
     row = {"type": "select_one yn", "name": "q", "label::English": "Hi?", "label::German": "Na?"}
-    found = imported(row, form_title="Work", form_id="Work_1", default_language="German")
-    (question,) = questions(found)
-    assert (found.content.own_language, question["text"]["en"]) == ("de", "Hi?")
-    assert found.definition(Caps())["slug"] == "work-1"
+    questionnaire = imported(row, form_title="Work", form_id="Work_1", default_language="German")
+    (question,) = questions(questionnaire)
+    assert (questionnaire.content.own_language, question["text"]["en"]) == ("de", "Hi?")
+    assert questionnaire.definition(Caps())["slug"] == "work-1"
 
 
 def test_groups_are_pages_with_the_titles_of_all_groups_around_them():
@@ -199,12 +205,12 @@ def test_groups_are_pages_with_the_titles_of_all_groups_around_them():
         {"type": "end group", "name": "house"},
         {**YES_NO, "name": "q4"},
     ]
-    found = imported(*rows)
-    pages = found.definition(Caps())["pages"]
+    questionnaire = imported(*rows)
+    pages = questionnaire.definition(Caps())["pages"]
     titles = [(page.get("title", ""), page["questions"][0]["id"]) for page in pages]
     assert titles == [("Home", "q1"), ("Home: Child", "q2"), ("Home", "q3"), ("", "q4")]
-    assert report(found)["child", "begin_repeat"] == "is asked once"
-    assert ("house", "name") in report(found)
+    assert report(questionnaire)["child", "begin_repeat"] == "is asked once"
+    assert ("house", "name") in report(questionnaire)
 
 
 def test_a_group_whose_questions_share_a_list_is_a_matrix():
@@ -217,15 +223,15 @@ def test_a_group_whose_questions_share_a_list_is_a_matrix():
     plain = {**matrix, "appearance": ""}
     labelled = [{**row, "appearance": "list-nolabel"} for row in rows]
     head = {"type": "select_one points", "name": "head", "label": "Points", "appearance": "label"}
-    found = imported(plain, head, *labelled, {"type": "end group"})
-    (question,) = questions(found)
+    questionnaire = imported(plain, head, *labelled, {"type": "end group"})
+    (question,) = questions(questionnaire)
     assert len(question["rows"]) == 3
-    assert "labels of the table" in report(found)["head", "select_one points"]
+    assert "labels of the table" in report(questionnaire)["head", "select_one points"]
 
     after = {**YES_NO, "relevant": "${m_1} >= 4"}
-    found = imported(matrix, *rows, {"type": "end group"}, after, skip_logic=True)
+    questionnaire = imported(matrix, *rows, {"type": "end group"}, after, skip_logic=True)
     condition = {"question": "m_o1", "options": ["value_4", "value_5"]}
-    assert questions(found)[1]["ask_if"] == condition
+    assert questions(questionnaire)[1]["ask_if"] == condition
 
     mixed = imported(matrix, rows[0], YES_NO, {"type": "end group"})
     assert [question["type"] for question in questions(mixed)] == ["scale", "yes_no"]
@@ -239,14 +245,14 @@ def test_notes_introduce_the_survey_explain_the_next_question_or_thank():
     rows = [note("hello"), note("helpline"), YES_NO, note("middle"), {**YES_NO, "name": "q2"}]
     conditional = note("conditional", relevant="${kept} = 'yes'")
     calculated = note("calculated", hint="You are ${age}.")
-    found = imported(*rows, conditional, calculated, note("bye"))
-    definition = found.definition(Caps())
+    questionnaire = imported(*rows, conditional, calculated, note("bye"))
+    definition = questionnaire.definition(Caps())
     assert definition["introduction"] == "Text of hello."
     assert definition["helpline"] == "Text of helpline."
     assert definition["thanks"] == "Text of bye."
-    assert questions(found)[1]["help"] == "Text of middle."
-    assert "reveal" in report(found)["conditional", "note"]
-    assert "calculated" in report(found)["calculated", "note"]
+    assert questions(questionnaire)[1]["help"] == "Text of middle."
+    assert "reveal" in report(questionnaire)["conditional", "note"]
+    assert "calculated" in report(questionnaire)["calculated", "note"]
 
 
 @pytest.mark.parametrize(
@@ -268,9 +274,9 @@ def test_a_condition_on_the_options_of_one_question_is_kept_on_a_later_page(
     source, condition, options
 ):
     rows = [{"type": source, "name": "q"}, {**YES_NO, "relevant": condition}]
-    found = imported(*rows, skip_logic=True)
-    assert questions(found)[1]["ask_if"] == {"question": "q", "options": options}
-    assert len(found.definition(Caps())["pages"]) == 2
+    questionnaire = imported(*rows, skip_logic=True)
+    assert questions(questionnaire)[1]["ask_if"] == {"question": "q", "options": options}
+    assert len(questionnaire.definition(Caps())["pages"]) == 2
     without = imported(*rows)
     assert "ask_if" not in questions(without)[1]
     assert "everybody is asked" in report(without)["kept", "condition"]
@@ -297,9 +303,9 @@ def test_a_condition_without_a_counterpart_is_dropped_and_everybody_is_asked(con
         {"type": "integer", "name": "age", "constraint": ADULTS},
         {**YES_NO, "relevant": condition},
     ]
-    found = imported(*rows, skip_logic=True)
-    assert "ask_if" not in questions(found)[-1]
-    assert "everybody is asked" in report(found)["kept", "condition"]
+    questionnaire = imported(*rows, skip_logic=True)
+    assert "ask_if" not in questions(questionnaire)[-1]
+    assert "everybody is asked" in report(questionnaire)["kept", "condition"]
 
 
 def test_equality_with_several_ticks_becomes_any_of_them_and_is_reported():
@@ -309,16 +315,20 @@ def test_equality_with_several_ticks_becomes_any_of_them_and_is_reported():
         {**YES_NO, "relevant": "${q} = 'a'"},
         {"type": "end group"},
     ]
-    found = imported(*rows, skip_logic=True)
-    assert report(found)["kept", "condition"] == "is true if any of its options is ticked"
+    questionnaire = imported(*rows, skip_logic=True)
+    assert report(questionnaire)["kept", "condition"] == "is true if any of its options is ticked"
 
 
 def test_conditions_of_a_group_and_its_question_are_too_many():
     group = {"type": "begin group", "name": "g", "relevant": "${q} = 'a'"}
     source = {"type": "select_one job", "name": "q"}
     inner = {**YES_NO, "relevant": "${q} = 'b'"}
-    found = imported(source, group, YES_NO, inner, {"type": "end group"}, skip_logic=True)
-    assert [bool(question.get("ask_if")) for question in questions(found)] == [False, True, False]
+    questionnaire = imported(source, group, YES_NO, inner, {"type": "end group"}, skip_logic=True)
+    assert [bool(question.get("ask_if")) for question in questions(questionnaire)] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_earlier_answers_are_shown_on_later_pages_with_skip_logic_only():
@@ -328,11 +338,11 @@ def test_earlier_answers_are_shown_on_later_pages_with_skip_logic_only():
         {"type": "select_one yn", "name": "then", "label": "At ${q} {now}?", "hint": "${then}"},
         {"type": "end group"},
     ]
-    found = imported(*rows, skip_logic=True)
-    assert questions(found)[1]["text"] == "At {q|…} {{now}}?"
-    assert questions(found)[1]["help"] == "…"
+    questionnaire = imported(*rows, skip_logic=True)
+    assert questions(questionnaire)[1]["text"] == "At {q|…} {{now}}?"
+    assert questions(questionnaire)[1]["help"] == "…"
     kind = "select_one yn"
-    assert report(found)["then", kind] == "shows “…” where an earlier answer is missing"
+    assert report(questionnaire)["then", kind] == "shows “…” where an earlier answer is missing"
     without = imported(*rows)
     assert questions(without)[1]["text"] == "At … {now}?"
     assert report(without)["then", kind] == "shows “…” instead of earlier answers"
@@ -361,16 +371,18 @@ LOST = {
 
 def test_only_tags_of_html_are_removed_from_texts_and_lost_media_are_named():
     text = "If score<low or score>high, <b>under</b> <X> km, <median>?<!-- no --> <img src='a'>"
-    found = import_questionnaire(
+    questionnaire = import_questionnaire(
         form({"type": "select_one yn", "name": "q", "label": text}), "f.xlsx"
     )
-    assert questions(found)[0]["text"] == "If score<low or score>high, under <X> km, <median>?"
-    assert outcomes(found)["q", "dropped"] == "its pictures are left out"
+    assert (
+        questions(questionnaire)[0]["text"] == "If score<low or score>high, under <X> km, <median>?"
+    )
+    assert outcomes(questionnaire)["q", "dropped"] == "its pictures are left out"
 
 
 def test_every_cell_that_does_not_arrive_is_named():
-    found = imported({**YES_NO, **LOST}, version="3", style="pages")
-    lost = report(found)
+    questionnaire = imported({**YES_NO, **LOST}, version="3", style="pages")
+    lost = report(questionnaire)
     for header in LOST.keys() - {"parameters"}:
         assert ("kept", header) in lost, header
     assert "seed" in lost["kept", "select_one yn"]
@@ -378,8 +390,8 @@ def test_every_cell_that_does_not_arrive_is_named():
 
     choices = [("list_name", "name", "label", "media::image", "f"), ("yn", "yes", "", "a.png", "")]
     rows = [*choices, ("yn", "no", "", "", "x"), ("", "y", "", "", ""), ("rest", "a", "", "", "")]
-    found = imported({**YES_NO, "required": "no", "": "stray"}, choices=rows)
-    assert report(found).keys() == {
+    questionnaire = imported({**YES_NO, "required": "no", "": "stray"}, choices=rows)
+    assert report(questionnaire).keys() == {
         ("yn", "media::image of options"),
         ("yn", "f of options"),
         ("y", "choice"),
@@ -409,9 +421,9 @@ def test_a_published_form_without_a_usable_question_is_refused_with_a_reason_for
 def test_published_forms_arrive_except_what_cannot_be_randomized(name):
     content = (REFERENCE_DATA / "forms" / f"{name}.xlsx").read_bytes()
     rows = survey_cells(REFERENCE_DATA / "forms" / f"{name}.xlsx")
-    found = import_questionnaire(content, f"{name}.xlsx", skip_logic=True)
-    outcome, reasons = {}, " ".join(element.how for element in found.elements)
-    for element in found.elements:
+    questionnaire = import_questionnaire(content, f"{name}.xlsx", skip_logic=True)
+    outcome, reasons = {}, " ".join(element.how for element in questionnaire.elements)
+    for element in questionnaire.elements:
         outcome.setdefault((element.name, element.kind), element.outcome)
     for row in rows:
         kind = " ".join(row["type"].split())
@@ -426,7 +438,7 @@ def test_published_forms_arrive_except_what_cannot_be_randomized(name):
     selects = [row for row in rows if row["type"].startswith("select")]
     arrived = [row for row in selects if outcome[row["name"], row["type"]] != "dropped"]
     assert len(arrived) >= 0.95 * len(selects) > 0
-    assert len(questions(found)) >= len(selects)
+    assert len(questions(questionnaire)) >= len(selects)
 
 
 def survey_cells(path):
@@ -485,7 +497,7 @@ def test_arbitrary_cells_are_imported_or_refused_with_a_reason(survey, choices, 
     choices = [["list_name", "name", *choices[0]], *(["l", *row[:1], *row] for row in choices[1:])]
     content = workbook(survey=survey, choices=choices, settings=values)
     try:
-        found = import_questionnaire(content, "form.xlsx", skip_logic=skip_logic)
+        questionnaire = import_questionnaire(content, "form.xlsx", skip_logic=skip_logic)
     except DefinitionError:
         return
-    assert found.check(Caps()).mistakes or questions(found)
+    assert questionnaire.check(Caps()).mistakes or questions(questionnaire)

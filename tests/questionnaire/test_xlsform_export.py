@@ -137,10 +137,10 @@ def test_an_import_of_an_export_reports_nothing_but_missing_fallback_words():
 @pytest.mark.web
 def test_pyxform_accepts_every_export_and_warns_of_language_tags_with_regions_only():
     for name, survey in every_survey():
-        found = convert(exported(survey).content, validate=False, file_type=".xlsx")
-        warnings = [text for text in found.warnings if "pt-BR" not in text]
+        questionnaire = convert(exported(survey).content, validate=False, file_type=".xlsx")
+        warnings = [text for text in questionnaire.warnings if "pt-BR" not in text]
         assert warnings == [], name
-        bound = set(re.findall(r'<bind nodeset="[^"]*/(\w+)"', found.xform))
+        bound = set(re.findall(r'<bind nodeset="[^"]*/(\w+)"', questionnaire.xform))
         assert {question.id for question in survey.questions} <= bound, name
 
 
@@ -186,13 +186,13 @@ def test_labels_that_look_like_markup_come_back_whole_or_are_named():
     def back(options):
         form = {**definition, "questions": [{**question, "options": options}]}
         exported = export_questionnaire(check(form, Caps()), "xlsform")
-        found = import_questionnaire(exported.content, "x.xlsx").definition(Caps())
-        return found, " ".join(exported.notes)
+        questionnaire = import_questionnaire(exported.content, "x.xlsx").definition(Caps())
+        return questionnaire, " ".join(exported.notes)
 
-    found, notes = back(options)
-    (arrived,) = found["pages"][0]["questions"]
+    questionnaire, notes = back(options)
+    (arrived,) = questionnaire["pages"][0]["questions"]
     assert [option["label"] for option in arrived["options"]] == labels
-    assert (arrived["text"], found["title"]) == (question["text"], definition["title"])
+    assert (arrived["text"], questionnaire["title"]) == (question["text"], definition["title"])
     assert "HTML" not in notes
     assert (
         "for HTML, and leave them out: tag." in back([*options, {"id": "tag", "label": "<b>"}])[1]

@@ -133,7 +133,7 @@ function conditionMistakes(model, fields) {
 function trialMistakes(copy, field, source, accepted) {
   const { id: name, options, opt_out: optOut } = source.question;
   return options.flatMap(({ id }, option) => {
-    // Whoever leaves the question empty chooses the option for no answer.
+    // A question without an answer counts as the option for no answer.
     const data = dataWith(source, option) ?? (id === optOut ? {} : null);
     const expected = accepted.includes(id);
     if (data === null || isShown(copy, field, data) === expected) return [];

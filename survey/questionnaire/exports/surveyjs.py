@@ -50,7 +50,7 @@ SURVEY_NOTES: Mapping[str, str] = {
     "field_until": "there is no field mode",
     "theme": "the accent color has no counterpart",
 }
-"""What is said about keys of a survey that cannot be exported, if they are set."""
+"""Notes on keys of a survey that cannot be exported, if they are set."""
 
 LOOKS_LIKE_HTML = "an import of this file takes parts of the text for HTML, and changes them"
 
@@ -60,7 +60,7 @@ SETTING_NOTES: Mapping[str, str] = {
     "bucket": "the time of a release has no counterpart",
     "access": "SurveyJS has no invitations",
 }
-"""What is said about settings that differ from the usual value."""
+"""Notes on settings that differ from the usual value."""
 
 
 def write(survey: Survey) -> Exported:

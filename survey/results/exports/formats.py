@@ -46,7 +46,7 @@ TABLE_COLUMNS = """Columns of {file}
   says whether the report names it. Both are randomized: never treat them as true answers.
   Columns named ID_share_OPTION, ID_mean and ID_rank_OPTION are debiased: their plain average over
   the cells that are not empty is the published estimate. Pages suppress estimates with very wide
-  intervals; these columns are here all the same. For the mean of a group, divide the average of
+  intervals; these columns remain in the file. For the mean of a group, divide the average of
   ID_mean in the group by that of ID_base, if the question has this column: it debiases who
   answered. An empty cell: the respondent was not asked, or the report does not cover the option.
 """

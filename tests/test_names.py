@@ -120,6 +120,7 @@ def test_no_module_is_named_after_a_bare_participle():
     assert [str(path) for stem, path in stems.items() if is_participle(stem)] == []
 
 
+@pytest.mark.web
 def test_no_modules_import_each_other_in_a_circle():
     """Imports of types alone count too: a reader of one module has to read the other."""
     graph = {path: imports(tree) for path, tree in modules().items()}

@@ -116,6 +116,7 @@ def test_few_numbers_of_uses_depend_on_the_minifier():
     assert sum(fewest[key] != most[key] for key in most) < len(most) / 200
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("table", [NEVER_ALLOWED, NOT_LISTED])
 def test_a_function_that_touches_more_fails_by_module_position_and_name(table):

@@ -52,6 +52,7 @@ def test_every_client_replaces_text_of_the_source():
     assert len({each[:3] for each in clients}) == len(clients)
 
 
+@pytest.mark.web
 @pytest.mark.slow
 @pytest.mark.security
 @pytest.mark.parametrize("family", LISTED)

@@ -136,6 +136,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.web
 @pytest.mark.security
 @run(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
 @given(data=st.data())

@@ -146,6 +146,7 @@ def test_the_largest_ratio_between_two_truths_is_exactly_the_channels_ratio(chan
     assert largest_ratio(channel) == channel.ratio
 
 
+@pytest.mark.web
 @pytest.mark.slow
 @pytest.mark.security
 @each_case("channel", CHANNELS.values())

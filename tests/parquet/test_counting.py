@@ -26,6 +26,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("name", ["every", "drawn"])
 def test_the_tallies_of_an_export_match_the_store(store, name, request, tmp_path, engine):
     survey = request.getfixturevalue(name)
@@ -50,6 +51,7 @@ def supported(question, stored: bytes) -> np.ndarray:
     return members * is_asked[:, None]
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("name", long_unless(["drawn"], ["every", "drawn"]))
 def test_joint_counts_match_the_reports_for_every_two_kinds(store, name, request, tmp_path, engine):
     survey = request.getfixturevalue(name)

@@ -80,6 +80,7 @@ def test_at_most_nine_files_outside_kinds_name_a_question_type():
     assert naming <= NAMING, "ask question.kind, or add the file to CONTRIBUTING and to this list"
 
 
+@pytest.mark.web
 @pytest.mark.slow
 def test_no_python_code_outside_kinds_compares_a_question_type_with_a_name():
     for file in sources():

@@ -37,6 +37,7 @@ def cross(store, survey, names, options=None):
 KINDS = ["choice", "sets", "hours", "subsets", "fine", "mood"]
 
 
+@pytest.mark.web
 @pytest.mark.parametrize(
     "head",
     [

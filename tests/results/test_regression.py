@@ -68,6 +68,7 @@ def test_combinations_count_only_respondents_who_were_asked_all_questions(store)
     assert count_combinations(store, survey, [0, 1]).times.sum() == sum(is_asked)
 
 
+@pytest.mark.web
 def test_the_coefficients_equal_those_of_a_fit_to_single_reports(store, small):
     add_people(store, small, 1200, "north", shares_by_first_answer(0.5), 1)
     add_people(store, small, 800, "south", shares_by_first_answer(0.3), 2)

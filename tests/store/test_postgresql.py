@@ -258,6 +258,7 @@ def test_a_store_on_a_file_does_not_import_psycopg():
 # -- traces in the heaps and the log
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, settings, direct_access):
     """Neither `ctid` (place in the heap) nor `xmin` (transaction) reveals the order of arrival."""
@@ -281,6 +282,7 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, settin
     assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_after_a_release_no_invitation_reveals_its_report_or_when_it_was_spent(
     store, small, direct_access

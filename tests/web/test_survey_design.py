@@ -104,6 +104,7 @@ def recommended_button(client, slug: str) -> str:
     return re.search(r'value="(use-design \d+)">Use the recommended design', page)[1]
 
 
+@pytest.mark.web
 def test_the_plan_page_compares_the_present_design_with_the_recommended_one(ada, store, begin):
     slug = begin(total="3.2")
     draft_check = check_draft(content_of(store, slug), Caps())

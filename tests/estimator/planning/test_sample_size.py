@@ -31,6 +31,7 @@ def test_answers_without_randomization_have_cochrans_numbers():
     assert required_n(0.05, channel=openly, population=4000).n == 351
 
 
+@pytest.mark.web
 @pytest.mark.slow
 @settings(max_examples=25)
 @given(

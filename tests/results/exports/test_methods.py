@@ -44,6 +44,7 @@ def every_type(store):
     return survey
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("options", long_unless(COMBINATIONS[:1], COMBINATIONS), ids=str)
 def test_every_statistic_base_method_and_mechanism_of_a_row_has_a_section(
     store, every_type, options

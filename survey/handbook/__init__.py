@@ -137,7 +137,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Match:
-    """A section that contains all words of a query, with an excerpt that marks them."""
+    """A section that a search finds, with an excerpt that marks the words of the query."""
 
     page: Page
     section: Section
@@ -331,7 +331,6 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.push("addresses", _rewrite_addresses)
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    parser.add_render_rule("fence", _render_code)
     return parser
 
 
@@ -382,10 +381,6 @@ def _open_table(_renderer: Any, tokens: Sequence[Token], i: int, *_: Any) -> str
     # A table that is wider than a phone scrolls, and a keyboard must be able to scroll it.
     label = f"Table {tokens[i].meta['number']}"
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">\n<table>\n'
-
-
-def _render_code(_renderer: Any, tokens: Sequence[Token], i: int, *_: Any) -> str:
-    return f'<pre tabindex="0"><code>{escape(tokens[i].content)}</code></pre>\n'
 
 
 def _read(file: str) -> str:

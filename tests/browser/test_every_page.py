@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from survey import handbook
 from survey.app import create_app
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
@@ -77,6 +78,18 @@ def test_every_page_fits_and_passes_the_accessibility_rules(
         faults += [(rule.endpoint, *fault) for fault in faults_of(page, looks)]
     assert faults == []
     assert seen
+
+
+def test_every_page_of_the_handbook_fits_and_passes_the_accessibility_rules(
+    serve, researcher, new_device
+):
+    url, device = serve(), new_device(viewport={"width": 1280, "height": 800}, is_mobile=False)
+    device.context.add_init_script(AXE_SCRIPT)
+    page, faults = device.open(f"{url}/handbook"), []
+    for address in ("/handbook?q=remind", *(entry.address for entry in handbook.pages().values())):
+        page.goto(url + address)
+        faults += [(address, *fault) for fault in faults_of(page, SOME_LOOKS)]
+    assert faults == []
 
 
 def test_pages_with_notes_and_the_hardest_accent_fit_and_pass_the_accessibility_rules(

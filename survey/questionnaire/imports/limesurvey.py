@@ -257,7 +257,7 @@ class _Reader:
         self._add_number(question, question.code, {})
 
     def _numbers(self, question: LimeQuestion) -> None:
-        """Read a list of numbers, each as a question of its own."""
+        """Read a list of numbers, each as a separate question."""
         if not question.subquestions:
             self._to.drop(question.code, self._kind(question), "has no subquestions")
         for entry in question.subquestions[:MAX_CELLS]:
@@ -286,7 +286,7 @@ class _Reader:
             form["slider"] = True
         if unit := self._text(self._localized(question, "suffix")):
             form["unit"] = unit
-        changes = [*(["is a question of its own"] if extra else []), *changes]
+        changes = [*(["is a separate question"] if extra else []), *changes]
         self._add(question, form | extra, {}, changes, name)
 
     def _date(self, question: LimeQuestion) -> None:

@@ -296,7 +296,7 @@ class _Reader:
             why = "its name and title are too long to be repeated in each item"
             self._drop_all(name, "multipletext", element, why)
             return
-        self._to.change(name, "multipletext", "each of its items is a question of its own")
+        self._to.change(name, "multipletext", "each of its items is a separate question")
         self._report_texts(name, element, ("description",))
         self._report_losses(name)
         for item in objects(element.get("items")):

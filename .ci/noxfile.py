@@ -68,7 +68,7 @@ def web(session: nox.Session) -> None:
     """Run the slower tests of browsers, proxies, images and releases."""
     install(session)
     install_client(session)
-    session.run("pytest", "-m", "web and not long", *session.posargs)
+    session.run("pytest", "-m", "web and not long and not scale", *session.posargs)
 
 
 @nox.session(python="3.11")

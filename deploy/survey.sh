@@ -15,11 +15,13 @@ fi
 if [ -n "$keys" ]; then
     SURVEY_KEYS=$keys
 fi
-# Only `config check` needs the secret, which belongs to root.
-if [ "${1:-}" = config ]; then
-    SURVEY_SECRET=$(cat /etc/survey/secret)
-    export SURVEY_SECRET
-fi
+# Only these commands need the secret, which belongs to root.
+case ${1:-} in
+    config | notify)
+        SURVEY_SECRET=$(cat /etc/survey/secret)
+        export SURVEY_SECRET
+        ;;
+esac
 case ${1:-} in
     keeper | release | restore | copy-store) user=survey-keeper ;;
     *) user=survey ;;

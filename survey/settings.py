@@ -66,12 +66,18 @@ class Settings:
     disk_minimum: int = 200
     retention_days: int = 0
     client_origins: str = ""
+    smtp: str = field(default="", repr=False)
+    mail_from: str = ""
+    webhook_hosts: str = ""
 
     def __post_init__(self) -> None:
         self._check_addresses()
         check_database(self.database)
         if self.internal:
             host_and_port(self.internal)
+        check_mail(self.smtp, self.mail_from)
+        for host in self.webhook_hosts.split():
+            check_address("SURVEY_WEBHOOK_HOSTS", f"https://{host}")
         for name, variable in VARIABLES.items():
             variable.check(name, self)
         if self.release_every < MIN_RELEASE_SECONDS and not self.opens_here_only:
@@ -275,6 +281,23 @@ VARIABLES: Mapping[str, Variable] = {
         "reports: copies of the respondents' page (`survey bundle`), forms with the npm package.",
         unset="none: this server only",
     ),
+    "SURVEY_SMTP": Variable(
+        "smtp",
+        "Mail server that sends messages about releases: `smtps://USER:PASSWORD@HOST`, "
+        "`smtp://…` with STARTTLS, or `smtp://localhost` without.",
+        unset="none: no e-mail",
+    ),
+    "SURVEY_MAIL_FROM": Variable(
+        "mail_from",
+        "Sender of these messages, an e-mail address; required with `SURVEY_SMTP`.",
+        unset="none",
+    ),
+    "SURVEY_WEBHOOK_HOSTS": Variable(
+        "webhook_hosts",
+        "Hosts (with a port unless it is 443), separated by spaces, to which owners may have "
+        "messages about releases sent.",
+        unset="none: no webhooks",
+    ),
     "SURVEY_RETENTION_DAYS": Variable(
         "retention_days",
         "Days after closing until `survey retention` deletes a survey; 0 keeps it.",
@@ -399,6 +422,41 @@ def check_database(url: str) -> None:
         raise SettingsError(
             f"{DATABASE}{scheme_note}{note if scheme == 'postgresql' else ''}"
         ) from None
+
+
+def check_mail(smtp: str, mail_from: str) -> None:
+    """Raise SettingsError unless a mail server and a sender are both set and valid, or neither.
+
+    The message quotes no part of the server's URL, because it may contain a password.
+    """
+    if not smtp:
+        return
+    try:
+        parts = urlsplit(smtp)
+        is_valid = parts.scheme in ("smtp", "smtps") and bool(parts.hostname)
+        is_valid = is_valid and parts.netloc.count("@") <= 1 and parts.path in ("", "/")
+        is_valid = is_valid and (parts.port or 1) > 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise SettingsError(
+            "SURVEY_SMTP must be smtps://USER:PASSWORD@HOST:PORT or smtp://HOST:PORT; encode "
+            "special characters in a password, @ as %40"
+        )
+    if not is_email(mail_from):
+        raise SettingsError(
+            f"SURVEY_MAIL_FROM = {mail_from!r} must be the e-mail address of the sender, because "
+            "SURVEY_SMTP is set"
+        )
+
+
+def is_email(text: str) -> bool:
+    """Return whether a text looks like an e-mail address.
+
+    >>> is_email("surveys@example.org"), is_email("a@b@example.org"), is_email("a b@example.org")
+    (True, False, False)
+    """
+    return bool(re.fullmatch(r"[!-?A-~]{1,64}@[a-z0-9.-]{1,190}", text, re.IGNORECASE))
 
 
 def host_and_port(text: str) -> tuple[str, int]:

@@ -33,7 +33,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan",),
     "client": ("bundle", "verify"),
     "server": (
-        *("config", "migrate", "serve", "keeper", "release", "retention", "researcher"),
+        *("config", "migrate", "serve", "keeper", "release", "retention", "notify", "researcher"),
         *("backup", "restore", "check-store", "copy-store", "audit", "demo"),
     ),
 }

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -249,6 +250,24 @@ def retention() -> None:
         return
     slugs = delete_overdue(configured_store(), days, utc_today())
     click.echo("\n".join(f"deleted {slug}" for slug in slugs) or "nothing to delete")
+
+
+@click.command()
+def notify() -> None:
+    """Send messages about new releases by e-mail and to webhooks; exit 1 if any failed."""
+    from survey.collect.release_notices import send_due
+
+    n_sent, n_failed = 0, 0
+    for due, problem in send_due(configured_store(), configured_settings()):
+        if problem:
+            # The path of a webhook's address can be a password.
+            target = urlsplit(due.notice.url).netloc or "an e-mail address"
+            click.echo(f"{due.notice.slug}: not sent to {target}: {problem}", err=True)
+        n_failed += bool(problem)
+        n_sent += not problem
+    click.echo(f"sent {quantity(n_sent, 'message')}" if n_sent or n_failed else "nothing to send")
+    if n_failed:
+        sys.exit(1)
 
 
 @click.command()

@@ -240,6 +240,8 @@ class AnalysisPages(Pages):
             if view.analysis.source
             else figure_source(view.survey, datetime.now(UTC))
         )
+        if license_name := self._store.license_of_results(view.survey.slug):
+            source = f"{source}\nLicense: {license_name}"
         accent = shown_look(self._store, view.survey.slug).accent
         specification = with_accent(specification, accent)
         return result, chart_file(view.survey, specification, kind, options, source)

@@ -13,6 +13,7 @@ from wtforms import (
     HiddenField,
     IntegerField,
     PasswordField,
+    SelectChoice,
     SelectField,
     SelectMultipleField,
     StringField,
@@ -31,7 +32,7 @@ from wtforms.validators import (
 from wtforms.widgets import CheckboxInput
 
 from survey.research.credentials import MIN_PASSWORD_LENGTH
-from survey.store import MAX_NOTE_LENGTH, ROLES, SCOPES
+from survey.store import LICENSES, MAX_NOTE_LENGTH, ROLES, SCOPES
 
 MAX_DIGITS = 15
 """Digits of the longest number that any form accepts; `int` rejects thousands of digits."""
@@ -277,9 +278,40 @@ class RevokeResultLinkForm(FlaskForm):  # type: ignore[misc]
 
 
 class PublicResultsForm(FlaskForm):  # type: ignore[misc]
-    """Whether anyone may read the results: "yes" or empty."""
+    """Whether anyone may read the results, "yes" or empty, and under which license."""
 
     public = HiddenField()
+    license = SelectField(
+        "License",
+        choices=[SelectChoice("", "No license"), *(SelectChoice(name, name) for name in LICENSES)],
+    )
+
+
+class EmailNoticeForm(FlaskForm):  # type: ignore[misc]
+    """Whether the researcher gets an e-mail at each release: "yes" or empty."""
+
+    wanted = HiddenField()
+
+
+class WebhookForm(FlaskForm):  # type: ignore[misc]
+    """The address of a new webhook."""
+
+    url = StringField(
+        "Address of the webhook",
+        [
+            DataRequired(
+                "Enter the address of the webhook, such as https://hooks.example.org/survey"
+            )
+        ],
+        filters=[lambda text: (text or "").strip()],
+    )
+    submit = SubmitField("Add webhook")
+
+
+class RemoveWebhookForm(FlaskForm):  # type: ignore[misc]
+    """The webhook to remove."""
+
+    url = HiddenField()
 
 
 class ScheduleForm(FlaskForm):  # type: ignore[misc]

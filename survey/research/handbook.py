@@ -31,7 +31,7 @@ HELP: Mapping[str, tuple[str, ...]] = {
     "drafts.translation": ("how-to/languages",),
     "drafts.publish": ("how-to/ethics", "how-to/data-protection"),
     "collection": ("how-to/invitations", "how-to/shared-devices"),
-    "share": ("how-to/publish-results", "how-to/invitations"),
+    "share": ("how-to/publish-results", "how-to/messages", "how-to/invitations"),
     "readers": ("explanation/randomized-answers",),
     "results": ("how-to/read-results", "explanation/randomized-answers"),
     "microdata": ("how-to/spss-stata-r", "how-to/replication", "reference/files"),

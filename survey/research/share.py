@@ -1,4 +1,4 @@
-"""Sharing a survey: its link, QR code, poster and email text; results without an account.
+"""Sharing a survey: its link, QR code, poster and email text; results without an account; messages.
 
 Holders of a secret link can read a survey's results until the link expires; anyone can read them
 while they are public. The same views serve these readers and the team, with the same suppression,
@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from flask import Response, flash, redirect, render_template, request, url_for
 from markupsafe import Markup
 
 from survey.collect.invitations import QR_FORMATS, qr_code, respondent_link
 from survey.collect.release import utc_today
-from survey.errors import ClosedError, ConflictError, NotFoundError
+from survey.collect.release_notices import check_webhook, webhook_secret
+from survey.errors import ClosedError, ConflictError, DesignError, NotFoundError
 from survey.questionnaire.privacy_loss import invitation_sentence
 from survey.research.access import Pages, Route, Section, Workspace, static_file
 from survey.research.analyses import AnalysisPages, Choice, Context, View
 from survey.research.downloads import PDF, download, file_name, to_pdf
 from survey.research.forms import (
+    EmailNoticeForm,
     PublicResultsForm,
+    RemoveWebhookForm,
     ResultLinkForm,
     RevokeResultLinkForm,
+    WebhookForm,
     whole_number,
 )
 from survey.respondent_texts import SOURCE, closest_language, say
@@ -38,7 +44,7 @@ from survey.results.estimates.result import SurveyResult
 from survey.results.exports.methods import methods_statement
 from survey.results.request import DEFAULT_OPTIONS
 from survey.security import hash_of
-from survey.store import PublishedSurvey, ResultLink, find_survey
+from survey.store import LICENSES, PublishedSurvey, ReleaseNotice, ResultLink, find_survey
 
 STATIC = Path(__file__).resolve().parent.parent / "static"
 
@@ -72,6 +78,9 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("POST", f"{survey}/links", "owner", pages.create_link),
         Route("POST", f"{survey}/links/end", "owner", pages.revoke_link),
         Route("POST", f"{survey}/public", "owner", pages.set_public),
+        Route("POST", f"{survey}/email", "editor", pages.set_email),
+        Route("POST", f"{survey}/webhooks", "owner", pages.add_webhook),
+        Route("POST", f"{survey}/webhooks/remove", "owner", pages.remove_webhook),
     ]
     share = Section("share", "/research", routes)
     share.app_context_processor(lambda: {"share_hash": script_hash})
@@ -102,6 +111,15 @@ class Embed(NamedTuple):
     code: str
 
 
+class Webhook(NamedTuple):
+    """A webhook as its page shows it: who added it, its secret, and why its last message failed."""
+
+    notice: ReleaseNotice
+    host: str
+    maker: str
+    secret: str
+
+
 class PosterText(NamedTuple):
     """What a poster says in one language of the survey; `until` is "" without a last day."""
 
@@ -118,8 +136,15 @@ class _SharePages(Pages):
         """Show all ways to share the survey and its results."""
         return self._page(slug)
 
-    def _page(self, slug: str, form: ResultLinkForm | None = None, new_link: str = "") -> str:
+    def _page(
+        self,
+        slug: str,
+        form: ResultLinkForm | None = None,
+        new_link: str = "",
+        webhook_form: WebhookForm | None = None,
+    ) -> str:
         survey, today = find_survey(self._store, slug), utc_today()
+        license_name = self._store.license_of_results(slug)
         is_public = self._store.has_public_results(slug)
         link = respondent_link(survey, self._settings) if _has_link(survey) else ""
         return render_template(
@@ -138,8 +163,9 @@ class _SharePages(Pages):
             or ResultLinkForm(formdata=None, label="", expires=today + timedelta(LINK_DAYS)),
             limits={"min": today.isoformat(), "max": _max_day(today).isoformat()},
             revoke_form=RevokeResultLinkForm(formdata=None),
-            public_form=PublicResultsForm(formdata=None),
+            public_form=PublicResultsForm(formdata=None, license=license_name),
             is_public=is_public,
+            **self._messages(slug, webhook_form),
             public_link=self._address("readers.public", slug=slug),
             embeds=self._embeds(survey) if is_public else [],
         )
@@ -198,18 +224,93 @@ class _SharePages(Pages):
         return redirect(url_for("share.page", slug=slug, _anchor="links"))
 
     def set_public(self, slug: str) -> Any:
-        """Make the results public, or end public access."""
+        """Make the results public under a license, change this license, or end public access."""
         find_survey(self._store, slug)
-        public = PublicResultsForm().public.data == "yes"
-        if public != self._store.has_public_results(slug):
-            self._store.set_public_results(slug, public=public)
+        form = PublicResultsForm()
+        public, license_name = form.public.data == "yes", form.license.data or ""
+        was_public = self._store.has_public_results(slug)
+        if public == was_public and license_name == self._store.license_of_results(slug):
+            return redirect(url_for("share.page", slug=slug, _anchor="public"))
+        self._store.set_public_results(slug, public=public, license_name=license_name)
+        if license_name and public:
+            self._log.write("chose a license for the results", slug, license_name)
+        if public != was_public:
             self._log.write("made the results public" if public else "ended public results", slug)
             flash(
                 "Anyone can now read the results."
                 if public
                 else "The results are no longer public."
             )
+        elif public:
+            flash("The license has been changed.")
         return redirect(url_for("share.page", slug=slug, _anchor="public"))
+
+    def _messages(self, slug: str, form: WebhookForm | None) -> Context:
+        """Return what the page shows about messages at each release."""
+        key = self._gate.researcher().key
+        notices = self._store.release_notices(slug)
+        mails = [due.notice for due in notices if not due.notice.url]
+        return {
+            "can_mail": bool(self._settings.smtp),
+            "webhook_hosts": self._settings.webhook_hosts.split(),
+            "email": next((notice for notice in mails if notice.researcher == key), None),
+            "email_form": EmailNoticeForm(formdata=None),
+            "webhooks": [
+                Webhook(
+                    due.notice,
+                    urlsplit(due.notice.url).netloc,
+                    due.email,
+                    webhook_secret(self._settings, slug, due.notice.url),
+                )
+                for due in notices
+                if due.notice.url
+            ],
+            "webhook_form": form or WebhookForm(formdata=None),
+            "remove_form": RemoveWebhookForm(formdata=None),
+        }
+
+    def set_email(self, slug: str) -> Any:
+        """Send the researcher an e-mail at each release, or stop these e-mails."""
+        find_survey(self._store, slug)
+        key, wanted = self._gate.researcher().key, EmailNoticeForm().wanted.data == "yes"
+        if not wanted:
+            self._store.remove_release_notice(slug, key)
+        else:
+            with suppress(ConflictError):  # the form was sent twice
+                self._store.add_release_notice(ReleaseNotice(slug, key))
+        flash(
+            "You will get an e-mail at each release." if wanted else "You will get no more e-mails."
+        )
+        return redirect(url_for("share.page", slug=slug, _anchor="messages"))
+
+    def add_webhook(self, slug: str) -> Any:
+        """Send a message to an address at each release."""
+        find_survey(self._store, slug)
+        form = WebhookForm()
+        if not form.validate_on_submit():
+            return self._page(slug, webhook_form=form), 422
+        notice = ReleaseNotice(slug, self._gate.researcher().key, form.url.data)
+        try:
+            check_webhook(notice.url, self._settings)
+            self._store.add_release_notice(notice)
+        except (DesignError, ConflictError) as error:
+            form.url.errors = [f"The webhook was not added: {error}"]
+            return self._page(slug, webhook_form=form), 422
+        self._log.write("added a webhook", slug, urlsplit(notice.url).netloc)
+        flash("The webhook gets a message at each release.")
+        return redirect(url_for("share.page", slug=slug, _anchor="messages"))
+
+    def remove_webhook(self, slug: str) -> Any:
+        """Remove the webhook that the form names."""
+        url = RemoveWebhookForm().url.data or ""
+        for due in self._store.release_notices(slug):
+            notice = due.notice
+            if url == notice.url != "" and self._store.remove_release_notice(
+                slug, notice.researcher, url
+            ):
+                self._log.write("removed a webhook", slug, urlsplit(url).netloc)
+                flash("The webhook has been removed.")
+        return redirect(url_for("share.page", slug=slug, _anchor="messages"))
 
     def _link(self, survey: PublishedSurvey) -> str:
         if survey.state == "closed":
@@ -353,6 +454,8 @@ class _ReaderPages(AnalysisPages):
                 **self.dashboard_context(view, result),
                 "is_shared": True,
                 "is_public": False,  # hides the links to the embedding codes
+                "license": self._store.license_of_results(survey.slug),
+                "license_url": LICENSES.get(self._store.license_of_results(survey.slug)),
                 "versions": self._version_choices(survey),
                 "statement": methods_statement(result),
             }

@@ -41,7 +41,14 @@ from survey.store.releases import (
 )
 from survey.store.schema import TABLES, Table
 from survey.store.sealed_reports import Batch, PrivateKeys, SealingKey
-from survey.store.shared_results import ResultLink, ValidResultLink
+from survey.store.shared_results import (
+    LICENSES,
+    MAX_WEBHOOKS,
+    DueNotice,
+    ReleaseNotice,
+    ResultLink,
+    ValidResultLink,
+)
 from survey.store.surveys import (
     GRACE,
     INCOMPLETE_COPY,
@@ -56,11 +63,13 @@ from survey.store.transactions import Row, StoredReport
 __all__ = [
     "GRACE",
     "INCOMPLETE_COPY",
+    "LICENSES",
     "MAX_COMMENTS",
     "MAX_COMMENT_LENGTH",
     "MAX_NOTES",
     "MAX_NOTE_LENGTH",
     "MAX_RELEASED",
+    "MAX_WEBHOOKS",
     "N_ASKED",
     "ROLES",
     "SCOPES",
@@ -74,6 +83,7 @@ __all__ = [
     "Comment",
     "Draft",
     "DraftHead",
+    "DueNotice",
     "FieldKeys",
     "LastBlock",
     "LoginSession",
@@ -83,6 +93,7 @@ __all__ = [
     "PublishedSurvey",
     "Release",
     "ReleaseContent",
+    "ReleaseNotice",
     "ReleasedReports",
     "Researcher",
     "ResultLink",

@@ -78,6 +78,12 @@ _RELEASE_WITHOUT_TIME = Table(
     key=("survey",),
 )
 
+_PUBLIC_RESULTS_WITHOUT_LICENSE = Table(
+    "public_results",
+    tuple(column for column in schema.PUBLIC_RESULTS.columns if column.name != "license"),
+    key=("slug",),
+)
+
 _SEALING_CHANGES: Mapping[Dialect, Sequence[str]] = {
     "sqlite": (
         "ALTER TABLE release ADD COLUMN time INTEGER NOT NULL DEFAULT 0",
@@ -155,12 +161,22 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     ),
     "m007_collaboration": (
         schema.RESULT_LINK,
-        schema.PUBLIC_RESULTS,
+        _PUBLIC_RESULTS_WITHOUT_LICENSE,
         schema.DRAFT_COMMENT,
         schema.TREND_NOTE,
         schema.TEAM_LOOK,
     ),
     "m008_pictures": (schema.PICTURE,),
+    "m009_release_notices": (
+        schema.RELEASE_NOTICE,
+        {
+            "sqlite": ("ALTER TABLE public_results ADD COLUMN license TEXT NOT NULL DEFAULT ''",),
+            "postgresql": (
+                "ALTER TABLE public_results ADD COLUMN "
+                "license text COLLATE \"C\" NOT NULL DEFAULT ''",
+            ),
+        },
+    ),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
@@ -191,7 +207,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m008_pictures; run: survey migrate
+    survey.errors.StoreError: the database lacks m009_release_notices; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -204,7 +220,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m008_pictures
+this program knows steps up to m009_release_notices
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

@@ -281,7 +281,7 @@ ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 
 TEAM_TABLES = (
     *("membership", "colleague_link", "archived"),
-    *("result_link", "public_results", "trend_note", "team_look"),
+    *("result_link", "public_results", "release_notice", "trend_note", "team_look"),
 )
 """Tables with rows of all versions of a survey, by its slug."""
 
@@ -387,6 +387,15 @@ class Teams(Transactions):
             if role != "owner":  # who alone may share results
                 transaction.execute(
                     "DELETE FROM result_link WHERE slug = ? AND maker = ?", [slug, researcher]
+                )
+                transaction.execute(
+                    "DELETE FROM release_notice WHERE slug = ? AND researcher = ? AND url <> ''",
+                    [slug, researcher],
+                )
+            if _rank(role) < _rank("editor"):
+                transaction.execute(
+                    "DELETE FROM release_notice WHERE slug = ? AND researcher = ?",
+                    [slug, researcher],
                 )
             if old == ("owner",) and role != "owner" and not _n_owners(transaction, slug):
                 raise ConflictError(f"{slug} needs an owner: make another member an owner first")

@@ -263,7 +263,22 @@ RESULT_LINK = Table(
     ),
     key=("token_hash",),
 )
-PUBLIC_RESULTS = Table("public_results", (_text("slug"),), key=("slug",))
+PUBLIC_RESULTS = Table(
+    "public_results", (_text("slug"), _text("license", "DEFAULT ''")), key=("slug",)
+)
+# A researcher's wish to hear of releases: by e-mail if the URL is empty, otherwise by a webhook.
+RELEASE_NOTICE = Table(
+    "release_notice",
+    (
+        _text("slug"),
+        _RESEARCHER,
+        _text("url"),
+        _integer("n", "CHECK (n >= 0)"),
+        _integer("tries", "CHECK (tries >= 0)"),
+        _text("problem"),
+    ),
+    key=("slug", "researcher", "url"),
+)
 # Keys of surveys and drafts are never reused: a cached result or a bookmark of a deleted survey
 # must not show another one.
 DELETED = Table(
@@ -338,7 +353,8 @@ TABLES = {
         SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, SEEN, BLOCK, COUNTS, RELEASE,
         INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
         DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
-        RESULT_LINK, PUBLIC_RESULTS, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK, PICTURE,
+        RESULT_LINK, PUBLIC_RESULTS, RELEASE_NOTICE, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
+        PICTURE,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

@@ -1,16 +1,55 @@
-"""Access to the results of a survey without an account: with a link, or for everyone."""
+"""Shared results of a survey: with a link, for everyone, and messages about its releases."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, replace
 
 from survey.errors import ConflictError, ForbiddenError, NotFoundError
-from survey.store.people import has_role
-from survey.store.schema import PUBLIC_RESULTS, RESULT_LINK
-from survey.store.transactions import REGISTRY, Transactions
+from survey.store.people import Role, has_role
+from survey.store.schema import PUBLIC_RESULTS, RELEASE_NOTICE, RESULT_LINK
+from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 MAX_RESULT_LINKS = 50
 """Maximum number of valid links to the results of a survey."""
+
+MAX_WEBHOOKS = 5
+"""Maximum number of webhooks of a survey."""
+
+MAX_DELIVERY_TRIES = 12
+"""Attempts to deliver the message about a release, before it is given up."""
+
+LICENSES: Mapping[str, str] = {
+    "CC0 1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "CC BY 4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "CC BY-SA 4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
+}
+"""The licenses of public results, with their addresses."""
+
+
+@dataclass(frozen=True)
+class ReleaseNotice:
+    """The wish of a researcher to hear of a survey's releases: by e-mail, or at a webhook's `url`.
+
+    `n` is the number of reports released at the last message, `tries` the number of failed attempts
+    since then, and `problem` the reason of the last failure.
+    """
+
+    slug: str
+    researcher: int
+    url: str = ""
+    n: int = 0
+    tries: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class DueNotice:
+    """A notice of a survey with new reports: their total, and the researcher's e-mail address."""
+
+    notice: ReleaseNotice
+    email: str
+    n_released: int
 
 
 @dataclass(frozen=True)
@@ -37,7 +76,7 @@ class ValidResultLink:
 
 
 class SharedResults(Transactions):
-    """The part of a `Store` that holds links to results, and which results are public."""
+    """The part of a `Store` about links to results, public results and messages about releases."""
 
     def add_result_link(self, token_hash: bytes, link: ResultLink, now: int) -> None:
         """Store the hash of a link to the results of a survey; delete links that have expired.
@@ -48,11 +87,7 @@ class SharedResults(Transactions):
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
-            if not transaction.row("SELECT 1 FROM survey WHERE slug = ?", [link.slug]):
-                raise NotFoundError(f'there is no survey "{link.slug}"')
-            # The role may have been lost since the request was checked.
-            if not has_role(transaction, link.slug, link.maker, "owner"):
-                raise ForbiddenError(f"only owners of {link.slug} can share its results")
+            _check_role(transaction, link.slug, link.maker, "owner", "share its results")
             transaction.execute("DELETE FROM result_link WHERE expires <= ?", [now])
             rows = transaction.rows("SELECT label FROM result_link WHERE slug = ?", [link.slug])
             if [link.label] in [list(row) for row in rows]:
@@ -95,15 +130,117 @@ class SharedResults(Transactions):
         """Return whether anyone may read the results of a survey."""
         return self._row("SELECT 1 FROM public_results WHERE slug = ?", [slug]) is not None
 
-    def set_public_results(self, slug: str, *, public: bool) -> None:
+    def license_of_results(self, slug: str) -> str:
+        """Return the license of public results, one of `LICENSES`; "" without license."""
+        row = self._row("SELECT license FROM public_results WHERE slug = ?", [slug])
+        return str(row[0]) if row else ""
+
+    def set_public_results(self, slug: str, *, public: bool, license_name: str = "") -> None:
         """Make the results of a survey public, or end public access.
 
-        Raises NotFoundError if the survey was deleted: a later survey may get the same slug.
+        Raises NotFoundError if the survey was deleted, because a later survey may get the same
+        slug, and for a license that is not in `LICENSES`.
+        """
+        if license_name and license_name not in LICENSES:
+            raise NotFoundError(f"license = {license_name!r} must be one of {', '.join(LICENSES)}")
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            _check_exists(transaction, slug)
+            transaction.execute("DELETE FROM public_results WHERE slug = ?", [slug])
+            if public:
+                transaction.execute(PUBLIC_RESULTS.insert, [slug, license_name])
+
+    def add_release_notice(self, notice: ReleaseNotice) -> None:
+        """Send a researcher, or a webhook, a message about each later release of a survey.
+
+        Raises NotFoundError if the survey was deleted; ForbiddenError if the researcher may not
+        (editors may get e-mails, owners may add webhooks); ConflictError if there is such a notice,
+        or if there are too many webhooks.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
-            if not transaction.row("SELECT 1 FROM survey WHERE slug = ?", [slug]):
-                raise NotFoundError(f'there is no survey "{slug}"')
-            transaction.execute("DELETE FROM public_results WHERE slug = ?", [slug])
-            if public:
-                transaction.execute(PUBLIC_RESULTS.insert, [slug])
+            role: Role = "owner" if notice.url else "editor"
+            _check_role(transaction, notice.slug, notice.researcher, role, "hear of its releases")
+            rows = transaction.rows(
+                "SELECT researcher, url FROM release_notice WHERE slug = ?", [notice.slug]
+            )
+            webhooks = [url for _, url in rows if url]
+            if notice.url in webhooks or (notice.researcher, notice.url) in map(tuple, rows):
+                raise ConflictError(f"{notice.url or 'this e-mail address'} already gets messages")
+            if notice.url and len(webhooks) >= MAX_WEBHOOKS:
+                raise ConflictError(
+                    f"a survey can have at most {MAX_WEBHOOKS} webhooks: remove one first"
+                )
+            now = replace(notice, n=_n_released(transaction, notice.slug))
+            transaction.execute(RELEASE_NOTICE.insert, astuple(now))
+
+    def release_notices(self, slug: str) -> list[DueNotice]:
+        """Return all notices of a survey, webhooks by address."""
+        rows = self._rows(f"{_NOTICES} WHERE slug = ? ORDER BY url, email", [slug])
+        return [_due(row) for row in rows]
+
+    def due_notices(self) -> list[DueNotice]:
+        """Return the notices of surveys that have released reports since the last message."""
+        rows = self._rows(f"{_NOTICES} ORDER BY slug, url, email")
+        return [due for due in map(_due, rows) if due.n_released > due.notice.n]
+
+    def record_delivery(self, due: DueNotice, problem: str = "") -> None:
+        """Record that a message was delivered, or why not; a problem is retried some times.
+
+        A message that could not be delivered `MAX_DELIVERY_TRIES` times is given up: the next
+        release has its own message.
+        """
+        tries = due.notice.tries + 1 if problem else 0
+        is_over = not problem or tries >= MAX_DELIVERY_TRIES
+        self._execute(
+            "UPDATE release_notice SET n = ?, tries = ?, problem = ? "
+            "WHERE slug = ? AND researcher = ? AND url = ?",
+            [
+                due.n_released if is_over else due.notice.n,
+                0 if is_over else tries,
+                problem,
+                *(due.notice.slug, due.notice.researcher, due.notice.url),
+            ],
+        )
+
+    def remove_release_notice(self, slug: str, researcher: int, url: str = "") -> bool:
+        """Stop the messages to a researcher or webhook; return False if there were none."""
+        return bool(
+            self._execute(
+                "DELETE FROM release_notice WHERE slug = ? AND researcher = ? AND url = ?",
+                [slug, researcher, url],
+            )
+        )
+
+
+_N_RELEASED = (
+    "SELECT COALESCE(SUM(release.n), 0) FROM release "
+    "JOIN survey ON survey.key = release.survey WHERE survey.slug = "
+)
+_NOTICES = (
+    f"SELECT {', '.join(RELEASE_NOTICE.column_names)}, email, "  # noqa: S608  constant
+    f"({_N_RELEASED} release_notice.slug) FROM release_notice "
+    "JOIN researcher ON researcher.key = release_notice.researcher"
+)
+
+
+def _due(row: Row) -> DueNotice:
+    return DueNotice(ReleaseNotice(*row[:-2]), str(row[-2]), int(row[-1]))
+
+
+def _n_released(transaction: Transaction, slug: str) -> int:
+    return transaction.integer(f"{_N_RELEASED} ?", [slug])
+
+
+def _check_exists(transaction: Transaction, slug: str) -> None:
+    if not transaction.row("SELECT 1 FROM survey WHERE slug = ?", [slug]):
+        raise NotFoundError(f'there is no survey "{slug}"')
+
+
+def _check_role(
+    transaction: Transaction, slug: str, researcher: int, role: Role, purpose: str
+) -> None:
+    """Raise an error unless the survey exists and the researcher still has a role in its team."""
+    _check_exists(transaction, slug)
+    if not has_role(transaction, slug, researcher, role):
+        raise ForbiddenError(f"only {role}s of {slug} can {purpose}")

@@ -12,6 +12,7 @@ from survey.store import (
     ColleagueLink,
     Plan,
     PublishedSurvey,
+    ReleaseNotice,
     ResultLink,
     Row,
     Schedule,
@@ -56,7 +57,8 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.set_plan(survey.key, Plan(500, {"north": 30}))
     store.set_archived(survey.slug, archived=True)
     store.add_result_link(b"reader", ResultLink(survey.slug, "Ministry", 99, ada), 5)
-    store.set_public_results(survey.slug, public=True)
+    store.set_public_results(survey.slug, public=True, license_name="CC BY 4.0")
+    store.add_release_notice(ReleaseNotice(survey.slug, ada, "https://hooks.example.org/a"))
     store.add_action(Action(5, "ada@example.org", "published", survey.slug, "version 1"))
 
 

@@ -54,6 +54,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m006_sealing",
         "m007_collaboration",
         "m008_pictures",
+        "m009_release_notices",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

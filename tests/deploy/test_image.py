@@ -75,16 +75,17 @@ def test_everything_installed_in_the_image_is_pinned_by_hash():
         assert "--require-hashes -r " in command or "--no-deps --no-index" in command, command
 
 
-@pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily", "keeper"])
+@pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily", "keeper", "notify"])
 def test_every_server_is_isolated_and_uses_known_settings_only(name):
     service = COMPOSE["services"][name]
-    assert service["networks"] == ["inside"]
+    # Only the job that sends messages reaches other networks.
+    assert service["networks"] == ["inside", *(["outside"] if name == "notify" else [])]
     assert COMPOSE["networks"]["inside"]["internal"] is True
     assert {key for key in service["environment"] if key.startswith("SURVEY_")} <= set(VARIABLES)
     assert "ports" not in service
 
 
-SERVICES = ["app1", "app2", "daily", "database", "keeper", "migrate", "proxy"]
+SERVICES = ["app1", "app2", "daily", "database", "keeper", "migrate", "notify", "proxy"]
 
 
 CAPABILITIES = {
@@ -95,6 +96,7 @@ CAPABILITIES = {
     "database": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"],
     "keeper": [],
     "migrate": [],
+    "notify": [],
     # The master opens ports below 1024 and reads the key; workers run as another user.
     "proxy": ["NET_BIND_SERVICE", "SETUID", "SETGID", "CHOWN", "DAC_OVERRIDE"],
 }
@@ -140,7 +142,7 @@ def test_no_secret_is_in_the_compose_file(name):
 def test_every_long_running_service_has_a_health_check(name):
     service = COMPOSE["services"][name]
     # These serve nothing.
-    if name in ("migrate", "daily", "keeper"):
+    if name in ("migrate", "daily", "keeper", "notify"):
         assert service["healthcheck"] == {"disable": True}
     elif "build" in service:
         assert "healthcheck" not in service

@@ -76,6 +76,7 @@ UNIT_HARDENING = {
     "survey.service": f"{KEYLESS}AmbientCapabilities=\nPrivateMounts=yes",
     "survey-backup.service": JOB,
     "survey-retention.service": JOB,
+    "survey-notify.service": JOB,
     "survey-keeper.service": """
 User=survey-keeper
 StateDirectory=survey-keys

@@ -27,11 +27,11 @@ pytestmark = pytest.mark.web
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007"]
+OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),
-    "m008_pictures",
+    *("m008_pictures", "m009_release_notices"),
 ]
 
 KILLED = """
@@ -184,7 +184,7 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
     store.close_connections()
     if empty.startswith("sqlite"):
         DirectAccess(empty).run(
-            "INSERT INTO _sqlite_migrations VALUES (9, 'survey', 'm999_new', '')"
+            "INSERT INTO _sqlite_migrations VALUES (99, 'survey', 'm999_new', '')"
         )
     else:
         DirectAccess(empty).run("INSERT INTO applied_migration (name) VALUES ('m999_new')")

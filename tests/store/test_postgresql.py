@@ -208,6 +208,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m006_sealing",
             "m007_collaboration",
             "m008_pictures",
+            "m009_release_notices",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

@@ -6,6 +6,7 @@ import html
 import io
 import re
 import time
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from pypdf import PdfReader
 
 from survey.collect.publication import close, publish
 from survey.collect.release import utc_today
+from survey.collect.release_notices import webhook_secret
 from survey.questionnaire.loading import load
 from survey.respondent_texts import LANGUAGES
 from survey.security import hash_of
@@ -270,6 +272,24 @@ def test_results_are_public_only_while_an_owner_says_so(owner, store, small, str
         assert stranger.get(path).status_code == 404
 
 
+def test_a_license_appears_with_public_results_and_under_their_figures(
+    owner, store, small, stranger
+):
+    add_links(store, small)
+    address = 'href="https://creativecommons.org/licenses/by/4.0/"'
+    do(owner, "public", public="yes")
+    assert "License:" not in stranger.get(FIGURE).text
+    do(owner, "public", public="yes", license="CC BY 4.0")
+    assert "License: CC BY 4.0" in stranger.get(FIGURE).text
+    assert address in stranger.get(PUBLIC).text
+    assert '<option selected value="CC BY 4.0">' in owner.get(SHARE).text
+    assert do(owner, "public", public="yes", license="mine").status_code == 404
+    do(owner, "public", public="", license="CC BY 4.0")
+    assert store.license_of_results("small") == ""
+    do(owner, "public", public="yes")
+    assert address not in stranger.get(PUBLIC).text, "a license ends with public access"
+
+
 @pytest.mark.security
 def test_a_public_figure_hides_what_the_results_suppress(owner, store, small, stranger):
     add(store, small, random_reports(60))
@@ -344,3 +364,56 @@ def test_only_owners_get_the_forms_that_share_results(app, store, researcher, sm
     assert "Create link" in pages["owner"].text
     results = {name: people[name].get("/research/surveys/small/1").text for name in pages}
     assert [SHARE in text for text in results.values()] == [False, True, True]
+
+
+# -- messages at each release
+
+HOOK = "https://hooks.example.org/a?key=private-path"
+
+
+@pytest.fixture
+def settings(settings):
+    return replace(
+        settings,
+        smtp="smtp://localhost",
+        mail_from="surveys@example.org",
+        webhook_hosts="hooks.example.org",
+    )
+
+
+def test_researchers_choose_e_mails_and_owners_add_webhooks(owner, store, small):
+    for _ in range(2):  # the second time, the form was sent twice
+        assert do(owner, "email", wanted="yes").status_code == 302
+    assert "You get an e-mail at each release." in owner.get(SHARE).text
+    assert do(owner, "webhooks", url=HOOK).status_code == 302
+    (mail, hook) = store.release_notices("small")
+    assert (mail.notice.url, mail.email, hook.notice.url) == ("", EMAIL, HOOK)
+    for url, reason in {
+        "https://elsewhere.example.org": "the allowed hosts are hooks.example.org",
+        HOOK: "already gets messages",
+        "": "Enter the address of the webhook",
+    }.items():
+        refused = do(owner, "webhooks", url=url)
+        assert refused.status_code == 422
+        assert reason in refused.text
+    store.record_delivery(hook, "the webhook answered with status 500")
+    assert "the webhook answered with status 500" in owner.get(SHARE).text
+    do(owner, "email", wanted="")
+    do(owner, "webhooks/remove", url=HOOK)
+    assert store.release_notices("small") == []
+    events = [action.event for action in store.actions("small", 9)]
+    assert events == ["removed a webhook", "added a webhook"]
+    assert "private-path" not in str(store.actions("small", 9))
+
+
+@pytest.mark.security
+def test_only_owners_see_the_address_and_the_secret_of_a_webhook(app, store, small, settings):
+    people = People(app, store)
+    do(people["owner"], "webhooks", url=HOOK)
+    secret = webhook_secret(settings, "small", HOOK)
+    pages = {name: people[name].get(SHARE).text for name in ("owner", "editor")}
+    assert secret in pages["owner"]
+    assert html.escape(HOOK) in pages["owner"]
+    assert "hooks.example.org" in pages["editor"]
+    assert "private-path" not in pages["editor"]
+    assert secret not in pages["editor"]

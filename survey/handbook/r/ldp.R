@@ -9,7 +9,7 @@
 # answers, or a matrix P with P[i, j] = P(report j | answer i), from weights/ID.csv.
 # The numbers equal those of survey.estimator in Python; survey/methods/ explains the formulas.
 # Respondents must have answered truthfully and independently; the data cannot show whether they
-# did. MIT licence.
+# did. MIT license.
 
 #' Shares of the true answers to one question, from counts of reports.
 #'

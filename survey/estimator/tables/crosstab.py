@@ -29,6 +29,8 @@ from survey.estimator.core.debiasing import (
     report_classes,
 )
 from survey.estimator.core.intervals import (
+    EDGE,
+    MomentRange,
     lattice_shift,
     level_of_student,
     score_ends,
@@ -302,12 +304,11 @@ def crosstab(
     shares: for display, because it is biased near the edges; up to 10^6 cells; not for d > 1. If it
     was not found in time, `converged` is False. The errors are always those of the linear estimate.
 
-    Intervals are Wilson's score intervals with the observed second moment among the other cells and
-    Student's t, for each cell alone; an end moves outwards if reports are skewed, and because
-    counts are whole numbers (`lattice_shift`). Coverage at .95, simulated for tables of 2 x 2 and
-    3 x 3, epsilon .5 to 8, shares from 0, n 50 to 1,000: at least .945. If all questions were
-    randomized jointly, a cell is an option of one question, and estimate, error and interval are
-    those of `proportions`.
+    Intervals are Wilson's score intervals with the observed second moment and Student's t, for each
+    cell alone; an end moves outwards if reports are skewed, and because counts are whole numbers
+    (`lattice_shift`). Coverage at .95, simulated for tables of 2 x 2, 3 x 3, 5 x 5, epsilon .5 to
+    8, shares from 0, n 50 to 2,000: at least .945. If all questions were randomized jointly, a cell
+    is an option of one question, and estimate, error and interval are those of `proportions`.
 
     Valid if devices randomized each question (or joint response) independently, and respondents
     answered truthfully and independently. Sources: Warner 1965; van den Hout and van der Heijden
@@ -320,10 +321,10 @@ def crosstab(
     >>> crosstab([[300, 200], [200, 300]], [grr(2, "3/4"), grr(2, "3/4")])
     Crosstab(n=1000, level=0.9500, method='linear', converged=True, gap=0.0000)
     question_0  question_1  estimate  std_error  conf_low  conf_high
-             0           0    0.4500     0.0395    0.3751     0.5302
-             0           1    0.0500     0.0369    0.0000     0.1261
-             1           0    0.0500     0.0369    0.0000     0.1261
-             1           1    0.4500     0.0395    0.3751     0.5302
+             0           0    0.4500     0.0395    0.3736     0.5287
+             0           1    0.0500     0.0369    0.0000     0.1254
+             1           0    0.0500     0.0369    0.0000     0.1254
+             1           1    0.4500     0.0395    0.3736     0.5287
     """
     checked_level(level)
     if method not in ("linear", "em"):
@@ -407,19 +408,62 @@ def linear_cells(shares: Floats, n: int, channels: tuple[CodeChannel, ...], leve
     skewness = skewness_of(estimate, square, cube, possible)
     shift = _shifts(shares, n, channels, level)
     low, high = (
-        score_ends(
+        _cell_ends(
             # Clipping to [0, 1] only widens the interval, and gives it a width.
             np.clip(estimate + side * shift, 0.0, 1.0),
             np.full(estimate.shape, float(n)),
-            moment.at_truth,
-            elsewhere,
-            # Student's t, because the moment among the other cells is estimated.
+            moment,
+            Moments(estimate, square, cube),
+            # Student's t, because the mean of g^2 is estimated.
             level_of_student(level, n),
             skewness,
         )[end]
         for end, side in enumerate((-1, 1))
     )
     return Cells(estimate, np.sqrt(variance / n), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+
+
+class Moments(NamedTuple):
+    """The estimates of cells, and the means of g, g^2 and g^3 over the reports; of equal shapes."""
+
+    mean: Floats
+    square: Floats
+    cube: Floats
+
+    @property
+    def slope(self) -> Floats:
+        """Cov(g^2, g)/Var g, by which the mean of g^2 rises with a chance rise of the estimate."""
+        variance = np.maximum(self.square - self.mean**2, EDGE)
+        return np.asarray((self.cube - self.square * self.mean) / variance)
+
+
+def _cell_ends(
+    at: Floats, n: Floats, moment: MomentRange, observed: Moments, level: float, skewness: Floats
+) -> tuple[Floats, Floats]:
+    """Return the ends of the score interval around `at`, with the variance at each share x.
+
+    Var g + x^2 is the mean of g^2 if the share is x. Reports that fall into a cell by chance raise
+    its estimate and the mean of g^2 together, so at x it is about m - slope (estimate - x) for the
+    observed mean m; x at_truth + (1-x) minimum and x at_truth + (1-x) maximum limit it. (The moment
+    among the other cells at the estimated share is no substitute: an estimate near 1 explains all
+    reports and leaves the other cells the minimum, and the interval is then too narrow at 0.)
+    """
+    expected, smallest, largest = (
+        score_ends(at, n, at_truth, elsewhere, level, skewness)
+        for at_truth, elsewhere in (
+            (
+                observed.square + observed.slope * (1 - observed.mean),
+                observed.square - observed.slope * observed.mean,
+            ),
+            (moment.at_truth, moment.minimum),
+            (moment.at_truth, moment.maximum),
+        )
+    )
+    # The smaller of two variances accepts a share if both do, the larger one if either does.
+    return (
+        np.minimum(smallest[0], np.maximum(expected[0], largest[0])),
+        np.maximum(smallest[1], np.minimum(expected[1], largest[1])),
+    )
 
 
 def _shifts(shares: Floats, n: int, channels: tuple[CodeChannel, ...], level: float) -> Floats:

@@ -108,8 +108,17 @@ ldp_crosstab <- function(table, channel_row, channel_col, level = 0.95) {
   }
   student <- min(qt((1 + level) / 2, max(n - 1, 1)), 8)
   z <- ldp_z(2 * pnorm(student) - 1)
-  low <- ldp_score_ends(pmin(pmax(estimate - shift, 0), 1), n, at_truth, elsewhere, z, skewness)$low
-  high <- ldp_score_ends(pmin(pmax(estimate + shift, 0), 1), n, at_truth, elsewhere, z, skewness)$high
+  # At the share x, the mean of g^2 is about square - slope (estimate - x), within its possible range.
+  slope <- (cube - square * estimate) / pmax(square - estimate^2, 1e-12)
+  ends <- function(side, at_truth, elsewhere) {
+    at <- pmin(pmax(estimate + side * shift, 0), 1)
+    ldp_score_ends(at, n, at_truth, elsewhere, z, skewness)[[if (side < 0) "low" else "high"]]
+  }
+  expected <- lapply(c(-1, 1), ends, square + slope * (1 - estimate), square - slope * estimate)
+  smallest <- lapply(c(-1, 1), ends, at_truth, bounds$minimum)
+  largest <- lapply(c(-1, 1), ends, at_truth, bounds$maximum)
+  low <- pmin(smallest[[1]], pmax(expected[[1]], largest[[1]]))
+  high <- pmax(smallest[[2]], pmin(expected[[2]], largest[[2]]))
   labels <- ldp_cell_labels(table, estimate)
   order <- as.vector(t(matrix(seq_along(estimate), nrow(estimate))))
   data.frame(row = labels$row[order], column = labels$column[order], estimate = estimate[order],

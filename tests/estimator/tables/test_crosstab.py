@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from survey.estimator.core.maximum_likelihood import (
     most_likely_table,
     report_shares,
 )
-from survey.estimator.tables.crosstab import CHUNK
+from survey.estimator.tables.crosstab import CHUNK, linear_cells
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.randomized_response import forced_response, two_coins
@@ -38,10 +39,10 @@ pairs = pytest.mark.parametrize("channels", PAIRS.values(), ids=PAIRS)
 
 def dense(channels) -> np.ndarray:
     """Return the Kronecker product, which the estimator avoids building."""
-    product = np.ones((1, 1))
+    whole = np.ones((1, 1))
     for channel in channels:
-        product = np.kron(product, channel.matrix)
-    return product
+        whole = np.kron(whole, channel.matrix)
+    return whole
 
 
 def random_reports(channels, n: int, seed: int = 1) -> np.ndarray:
@@ -183,14 +184,12 @@ def test_margins_are_sums_of_the_linear_table():
 
 
 def simulated_coverage(P: np.ndarray, channel: SubsetSelection, n: int, rounds: int) -> np.ndarray:
-    rng = np.random.default_rng(n)
     F = channel.matrix.T @ P @ channel.matrix
-    hits = np.zeros(P.shape)
-    for counts in rng.multinomial(n, F.ravel() / F.sum(), size=rounds):
-        table = crosstab(counts.reshape(P.shape), [channel, channel])
-        assert np.all(table.conf_low < table.conf_high)
-        hits += (table.conf_low <= P) & (table.conf_high >= P)
-    return hits / rounds
+    counts = np.random.default_rng(n).multinomial(n, F.ravel() / F.sum(), size=rounds)
+    shares = np.moveaxis(counts.reshape(rounds, *P.shape), 0, -1) / n
+    _, _, low, high = linear_cells(shares, n, (channel, channel), 0.95)
+    assert np.all(low < high)
+    return np.mean((low <= P) & (high >= P), axis=0)
 
 
 def hard_tables(k: int) -> list[np.ndarray]:
@@ -206,21 +205,21 @@ def at_least(coverage: float, rounds: int) -> float:
     return coverage - 4 * math.sqrt(coverage * (1 - coverage) / rounds)
 
 
-@pytest.mark.web
 @each_case("table", range(5))
 def test_intervals_of_cells_cover(table):
-    coverage = simulated_coverage(hard_tables(3)[table], from_epsilon(3, 1), 1000, 400)
-    assert coverage.min() >= at_least(0.945, 400)
+    # In 50 reports, a cell's estimate can be near 1 by chance, and explain all that was observed.
+    for k, epsilon, n in ((5, "1", 50), (3, "1", 1000)):
+        coverage = simulated_coverage(hard_tables(k)[table], from_epsilon(k, epsilon), n, 2000)
+        assert coverage.min() >= at_least(0.945, 2000), (k, epsilon, n)
 
 
-@pytest.mark.long
+@pytest.mark.web
 @each_case("k", [2, 3, 5])
 @each_case("epsilon", ["0.5", "1", "2", "4", "6", "8"])
-@each_case("n", [50, 200, 500, 2000])
-def test_intervals_of_cells_cover_on_a_grid(k, epsilon, n):
-    for P in hard_tables(k):
-        coverage = simulated_coverage(P, from_epsilon(k, epsilon), n, 2000)
-        assert coverage.min() >= at_least(0.945, 2000)
+def test_intervals_of_cells_cover_on_a_grid(k, epsilon):
+    for n, P in product([50, 200, 500, 2000], hard_tables(k)):
+        coverage = simulated_coverage(P, from_epsilon(k, epsilon), n, 4000)
+        assert coverage.min() >= at_least(0.945, 4000), (n, P)
 
 
 def test_cells_far_outside_have_an_interval_with_a_width():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,7 +14,7 @@ import click
 from survey.cli import configured_settings
 from survey.errors import ChannelError, DesignError
 from survey.estimator.planning.sample_size import checked_n, rounded
-from survey.mechanism.exact_numbers import exact_fraction
+from survey.mechanism.exact_numbers import exact_fraction, format_fraction
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.loading import load_file
@@ -80,6 +81,8 @@ def design_survey(
         *_recommendation(result.recommended),
         *_one_report(result),
         *_bins_lines(listed, result.recommended),
+        "",
+        *_definition_lines(result.recommended),
     ]
     if chart is not None:
         write_chart(survey_design_chart(result, present), chart)
@@ -191,6 +194,35 @@ def _recommendation(design: SurveyDesign) -> list[str]:
         *(f"  {name:{MAX_ID}}{text}" for name, text in merged),
         *_weak_answer_lines(design),
     ]
+
+
+def _definition_lines(design: SurveyDesign) -> list[str]:
+    """Return the lines of TOML that state a design in a definition; comments name their places."""
+    stated: dict[str, list[str]] = {}
+    for item in design.questions:
+        name, n_rows = design.written_place(item.question.id)
+        # A matrix states the sum of its rows' equal epsilons.
+        epsilon = format_fraction(Fraction(item.epsilon or 0) * n_rows)
+        stated[name] = [
+            f'mechanism = "{item.question.mechanism}"',
+            f"epsilon = {json.dumps(epsilon) if '/' in epsilon else epsilon}",
+        ]
+    lines = [
+        "To use this design, write these lines into the definition. They replace its own",
+        "mechanisms, privacy parameters and groups.",
+        "",
+    ]
+    if design.drawn < len(design.groups):
+        lines += ["# before the first [[pages]]", f"questions_per_person = {design.drawn}", ""]
+    for settings, names in groupby(stated, stated.__getitem__):
+        ids = ", ".join(names)
+        lines += [f"# in the question{'s' * (', ' in ids)} {ids}", *settings, ""]
+    for group, mechanism in design.declarations:
+        lines += ["# at the end", "[[together]]", f"questions = {json.dumps(group)}"]
+        lines += ["joint = true"] if mechanism else []
+        lines += [f'mechanism = "{mechanism}"'] if mechanism == "half_space" else []
+        lines.append("")
+    return lines[:-1]
 
 
 def _weak_answer_lines(design: SurveyDesign) -> list[str]:

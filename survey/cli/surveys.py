@@ -41,7 +41,6 @@ from survey.errors import (
     StoreError,
     SurveyError,
 )
-from survey.mechanism.composition import format_epsilon
 from survey.questionnaire import is_test_run
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
@@ -50,7 +49,12 @@ from survey.questionnaire.exports import WRITERS, export_questionnaire
 from survey.questionnaire.imports import import_questionnaire
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file, read_file
-from survey.questionnaire.privacy_loss import Questions, publication_warnings
+from survey.questionnaire.privacy_loss import (
+    Questions,
+    publication_warnings,
+    report_heading,
+    report_sentences,
+)
 from survey.questionnaire.schema import definition_schema
 from survey.questionnaire.texts import Slug
 from survey.results.exports.csv import links_csv
@@ -241,12 +245,20 @@ def check(file: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(privacy_loss.to_json(), indent=2))
         return
-    click.echo(
-        f"{file}: no mistakes. {quantity(len(definition.questions), 'question')}, "
-        f"total epsilon {format_epsilon(definition.epsilon)}, reports of "
-        f"{definition.report_bytes:,} bytes."
+    n_asked = privacy_loss.questions_asked
+    asked = (
+        f", of which each person is asked {n_asked}" if n_asked < len(definition.questions) else ""
     )
-    click.echo("\n".join(lines(privacy_loss)))
+    summary = [
+        f"The definition {file} is valid: {quantity(len(definition.questions), 'question')} in "
+        f"{quantity(len(definition.languages), 'language')}{asked}.",
+        f"{report_heading(definition)}. {report_sentences(definition.ratio)}",
+        f"To publish it: survey publish {file}",
+        "",
+        "Details for specialists",
+        f"  reports of {definition.report_bytes:,} bytes",
+    ]
+    click.echo("\n".join([*summary, *lines(privacy_loss)]))
 
 
 def _mistakes_as_json(error: DefinitionError) -> list[dict[str, object]]:

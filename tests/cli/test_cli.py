@@ -44,7 +44,11 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
     file = str(tmp_path / "small.toml")
     checked = run("check", file)
     assert checked.exit_code == 0
-    assert "2 questions, total epsilon 3.584" in checked.output
+    assert checked.stdout.startswith(
+        f"The definition {file} is valid: 2 questions in 1 language.\n"
+        "Privacy loss of one complete response: ε 3.584 (weak). One complete response changes the "
+        "odds of a guess about someone by a factor of at most 36. A suspicion of 10% becomes at "
+    )
     steps = (
         "m001_foundation",
         "m002_invitations",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
+import tomllib
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
+from survey.demo import DEFINITION as DEMO
 from survey.estimator import margin_of, power, required_n_difference
-from tests.surveys import RANKING
+from tests.surveys import MATRIX, RANKING
 
 
 def run(*arguments: str):
@@ -254,6 +258,40 @@ def test_a_design_with_a_ranking_states_the_margin_of_its_mean_ranks(tmp_path):
     margin = re.search(line, result.output, re.M)
     assert margin, result.output
     assert 0.07 < float(margin[1]) < 0.2
+
+
+def with_printed_design(definition: str, output: str) -> dict[str, Any]:
+    """Return a definition with the lines that `survey plan` prints, each put where it says."""
+    written = tomllib.loads(definition)
+    for key in ("together", "questions_per_person"):
+        written.pop(key, None)
+    lines = output.partition("mechanisms, privacy parameters and groups.\n")[2]
+    for block in lines.split("# ")[1:]:
+        place, _, toml = block.partition("\n")
+        settings = tomllib.loads(toml)
+        for question in (q for page in written["pages"] for q in page["questions"]):
+            if question["id"] in re.sub("^in the questions? ", "", place).split(", "):
+                question.pop("truth_probability", None)
+                question |= settings
+        if not place.startswith("in the question"):
+            written |= settings
+    return written
+
+
+def test_the_printed_lines_of_toml_make_a_definition_with_the_recommended_design(tmp_path):
+    file = tmp_path / "survey.toml"
+    changed = tmp_path / "changed.json"
+    for definition, arguments in (
+        (DEMO.read_text(), ("--cross", "bullied,leaving")),
+        (MATRIX, ()),
+    ):
+        file.write_text(definition)
+        printed = survey_run(*arguments, questions=str(file), total="3").output
+        changed.write_text(json.dumps(with_printed_design(definition, printed), default=str))
+        again = survey_run(*arguments, questions=str(changed), total="3")
+        assert again.exit_code == 0, again.output
+        recommended = re.search(r"^ +\* (.*)$", printed, re.M)[1]
+        assert re.search(r"^ +now (.*)$", again.output, re.M)[1] == recommended, printed
 
 
 DEFINITION = f"""

@@ -31,7 +31,7 @@ from survey.mechanism.joint_response import (
     joint_channel,
     marginal_response,
 )
-from survey.questionnaire.definition import MAX_JOINT, groups_of
+from survey.questionnaire.definition import MAX_JOINT, groups_of, matrices_of
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
@@ -100,6 +100,34 @@ class SurveyDesign:
     def together(self) -> tuple[tuple[str, ...], ...]:
         linked = conditional_groups([item.question for item in self.questions])
         return tuple(group for group in self.groups if list(group) not in linked)
+
+    @property
+    def declarations(self) -> list[tuple[tuple[str, ...], JointMechanism | None]]:
+        """The questions of each `[[together]]`, and the mechanism if they are randomized jointly.
+
+        The id of a matrix stands for its rows; a matrix alone needs no declaration.
+        """
+        joint = {
+            item.question.joint.questions: item.question.joint.mechanism
+            for item in self.questions
+            if item.question.joint
+        }
+        declared = (
+            (tuple(dict.fromkeys(self.written_place(id_)[0] for id_ in group)), joint.get(group))
+            for group in self.together
+        )
+        return [(ids, mechanism) for ids, mechanism in declared if len(ids) > 1]
+
+    def written_place(self, id_: str) -> tuple[str, int]:
+        """Return the id of the matrix of a question, or its own, and the number of its rows."""
+        matrix = self._by_id[id_].question.matrix
+        if not matrix:
+            return id_, 1
+        return matrix.id, len(self._matrices[matrix.id])
+
+    @cached_property
+    def _matrices(self) -> dict[str, tuple[str, ...]]:
+        return matrices_of(item.question for item in self.questions)
 
     @property
     def ratio(self) -> Fraction:

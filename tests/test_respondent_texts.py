@@ -6,10 +6,12 @@ import json
 import re
 import shutil
 from itertools import chain
+from typing import get_args
 
 from babel import Locale
 from babel.messages.pofile import read_po
 
+from survey.questionnaire.privacy_loss import Strength
 from survey.respondent_texts import (
     FIELDWORK,
     FOLDER,
@@ -51,7 +53,7 @@ KEYS_FROM_THE_SERVER = ("refusal.",)
 KEYS_BUILT_ON_THE_DEVICE = (
     *(f"start.{name}" for name in ("consent", "ethics", "helpline", "contact")),
     *(f"waiting.{reason}" for reason in ("network", "busy", "many")),
-    *(f"label.{strength}" for strength in ("good", "moderate", "weak")),
+    *(f"label.{strength}" for strength in get_args(Strength)),
 )
 
 

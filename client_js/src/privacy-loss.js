@@ -18,7 +18,7 @@ import { columnExtremes, tableRow, tableTruths, total } from "./weight-table.js"
  * @typedef {import("./mechanism.js").WeightTable} WeightTable
  * @typedef {Ratio & {linked: boolean, joint?: true}} Bound  e^epsilon of one question; `linked`: it
  *   includes the linked questions; `joint`: it is that of a joint response
- * @typedef {"good" | "moderate" | "weak"} Strength
+ * @typedef {"strong" | "moderate" | "weak"} Strength
  */
 
 /**
@@ -48,8 +48,8 @@ function differingBits({ m, s, alone, sampled }) {
   return BigInt(Math.min(sampled, D));
 }
 
-/** Up to this e^epsilon, protection is good. */
-const GOOD_UP_TO = 3n;
+/** Up to this e^epsilon, protection is strong. */
+const STRONG_UP_TO = 3n;
 
 /** Above this e^epsilon, a question, or a whole report, is weakly protected. */
 const WEAK_QUESTION_ABOVE = 9n;
@@ -214,7 +214,7 @@ export function isWeakTogether(total) {
 /** @param {Ratio} ratio @param {bigint} weakAbove @returns {Strength} */
 function strength(ratio, weakAbove) {
   if (exceeds(ratio, { numerator: weakAbove, denominator: 1n })) return "weak";
-  return exceeds(ratio, { numerator: GOOD_UP_TO, denominator: 1n }) ? "moderate" : "good";
+  return exceeds(ratio, { numerator: STRONG_UP_TO, denominator: 1n }) ? "moderate" : "strong";
 }
 
 /**

@@ -45,7 +45,7 @@ ODDS = [
     for limit in (STRONG_UP_TO, WEAK_QUESTION_ABOVE, WEAK_REPORT_ABOVE)
     for step in (-1, 0, 1)
 ]
-"""Odds factors at the limits between good, moderate and weak protection."""
+"""Odds factors at the limits between strong, moderate and weak protection."""
 
 PREFIX, OLD_PREFIX = 32, 16
 """Minimum number of hexadecimal digits of the hash in a link, and in one to an old definition."""
@@ -362,16 +362,12 @@ def check_label(node: Node, definition: Definition) -> Check:
 
 
 def _wrong_grades(definition: Definition, grades: Mapping[str, Any]) -> list[str]:
-    """Return what the device grades otherwise than the server: good, moderate or weak."""
+    """Return what the device grades otherwise than the server: strong, moderate or weak."""
     expected = {
-        "each question": {name: _on_device(word) for name, word in strengths(definition).items()},
-        "a whole report": _on_device(report_strength(definition)),
-        "a factor": [_on_device(strength(Fraction(n), WEAK_QUESTION_ABOVE)) for n in ODDS],
+        "each question": strengths(definition),
+        "a whole report": report_strength(definition),
+        "a factor": [strength(Fraction(n)) for n in ODDS],
         "several factors together": [n > WEAK_REPORT_ABOVE for n in ODDS],
     }
     pairs = zip(expected, ("questions", "report", "odds", "together"), strict=True)
     return [name for name, key in pairs if grades[key] != expected[name]]
-
-
-def _on_device(word: str) -> str:
-    return {"strong": "good"}.get(word, word)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import takewhile
+from typing import Literal
 
 from survey.mechanism import BitVector, HalfSpace, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.composition import (
@@ -52,9 +53,12 @@ WEAK_REPORT_ABOVE = 20
 STRONG_UP_TO = 3
 """Up to this odds factor, protection is called strong: the standard level of one question."""
 
+Strength = Literal["strong", "moderate", "weak"]
+"""The one scale of words for protection, from the strongest; `privacy-loss.js` has the same."""
 
-def strength(ratio: Fraction, weak_above: int) -> str:
-    """Return the protection in a word: strong, moderate or weak.
+
+def strength(ratio: Fraction, weak_above: int = WEAK_QUESTION_ABOVE) -> Strength:
+    """Return the protection of one question, or of a whole report with another limit, in a word.
 
     >>> [strength(Fraction(r), WEAK_REPORT_ABOVE) for r in (3, 20, 21)]
     ['strong', 'moderate', 'weak']
@@ -64,7 +68,7 @@ def strength(ratio: Fraction, weak_above: int) -> str:
     return "strong" if ratio <= STRONG_UP_TO else "moderate"
 
 
-def report_strength(questions: Definition | Questions) -> str:
+def report_strength(questions: Definition | Questions) -> Strength:
     """Return the protection grade of a whole report: weak, too, if a question or topic is weak."""
     if questions.ratio > WEAK_REPORT_ABOVE:
         return "weak"
@@ -171,12 +175,9 @@ def labels(definition: Definition) -> dict[str, Label]:
     return {question.id: label(question, linked[question.id]) for question in definition.questions}
 
 
-def strengths(definition: Definition) -> dict[str, str]:
+def strengths(definition: Definition) -> dict[str, Strength]:
     """Return the protection of every question, with those linked to it, in a word, by id."""
-    return {
-        name: strength(ratio, WEAK_QUESTION_ABOVE)
-        for name, ratio in definition.linked_ratios.items()
-    }
+    return {name: strength(ratio) for name, ratio in definition.linked_ratios.items()}
 
 
 def linked_epsilons(definition: Definition) -> dict[str, float]:
@@ -387,8 +388,8 @@ def _weak_report(questions: Questions, caps: Caps) -> str:
         )
     else:
         warning = (
-            f"Little protection: {factor} The total epsilon is above {caps.warning}, the warning "
-            "threshold of this server."
+            f"{report_strength(questions).capitalize()} protection: {factor} The total epsilon is "
+            f"above {caps.warning}, the warning threshold of this server."
         )
     if not (n := questions.proposed_draw(caps)):
         return f"{warning} Choose a smaller epsilon for the questions that reveal most."

@@ -162,7 +162,8 @@ class _SurveyPages(Pages):
         team: dict[int, Role] = {self._gate.researcher().key: "owner"}
         published = publish_survey(self._store, survey, utc_today(), team=team)
         self._log.write("published", published.slug, f"version {published.version}")
-        return redirect(url_for("results.newest", slug=published.slug))
+        flash(published.slug, "published")
+        return redirect(url_for("collection.overview", slug=published.slug))
 
     def _warnings(self, survey: Survey) -> list[str]:
         """Return the warnings about a survey that is published from a file."""

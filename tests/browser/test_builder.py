@@ -290,6 +290,31 @@ def test_the_new_answer_has_the_focus(serve, store, researcher, new_device, has_
     assert [item["label"]["en"] for item in options] == ["Once", "Often", "Daily", "Always"]
 
 
+COVERED_FIELDS = """() => [...document.querySelector("[data-draft]").elements]
+  .filter((field) => field.type !== "hidden" && field.checkVisibility() && field.tabIndex >= 0)
+  .filter((field) => {
+    document.activeElement.blur();
+    window.scrollTo(0, field.getBoundingClientRect().top + window.scrollY - 8);
+    field.focus();
+    const bar = document.querySelector(".undo").getBoundingClientRect();
+    const box = field.getBoundingClientRect();
+    return bar.top < box.bottom && box.top < bar.bottom;
+  }).map((field) => field.name)"""
+"""Scroll each field to where the notice may be, focus it, and return those that it covers."""
+
+
+@pytest.mark.parametrize("window", [{}, test_looks.DESK], ids=["phone", "desk"])
+def test_the_notice_of_a_change_covers_no_field_that_has_the_focus(
+    serve, store, researcher, new_device, window
+):
+    content, key = add_question(DraftContent.new("Draft", "draft"), 1, "single_choice")
+    draft = store.add_draft(content.to_json(), EMAIL, 0, {store.researcher(EMAIL).key: "owner"})
+    address = f"/research/drafts/{draft.slug}/questions/{key}?did=question-add&place={key}&undo=1"
+    page = sign_in(new_device(**window), serve(), address)
+    expect(page.get_by_role("status").filter(has_text="Question added.")).to_be_visible()
+    assert page.evaluate(COVERED_FIELDS) == []
+
+
 def test_a_question_moves_to_any_place_in_one_step_and_keeps_the_focus(
     serve, store, researcher, new_device
 ):

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -20,9 +20,16 @@ from survey.cli import main as command_line
 from survey.estimator import margin_of
 from survey.handbook import FOLDER
 from survey.ops.health import Check, Gauges
+from survey.questionnaire.drafts.form_messages import LEVELS, level_name
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.base import Kind
 from survey.questionnaire.kinds.question import CommonFields
+from survey.questionnaire.privacy_loss import (
+    STRONG_UP_TO,
+    WEAK_QUESTION_ABOVE,
+    WEAK_REPORT_ABOVE,
+    Strength,
+)
 from survey.questionnaire.schema import definition_schema
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.difference.table import DifferenceRow
@@ -270,7 +277,25 @@ def sample_margins() -> str:
     return table(["epsilon", *(f"{n:,} responses" for n in numbers)], rows)
 
 
+def protection_grades() -> str:
+    """Return the range of factors of each word for protection."""
+    strong, moderate, weak = get_args(Strength)
+    at_most, question, report = STRONG_UP_TO, WEAK_QUESTION_ABOVE, WEAK_REPORT_ABOVE
+    limits = [
+        (strong, f"{at_most} or less", f"{at_most} or less"),
+        (moderate, f"above {at_most}, up to {report}", f"above {at_most}, up to {question}"),
+        (weak, f"above {report}, or any question or topic is {weak}", f"above {question}"),
+    ]
+    return table(["grade", "factor of a whole report", "factor of one question or topic"], limits)
+
+
+def privacy_levels() -> str:
+    return "".join(f"- {level_name(level)}\n" for level in LEVELS)
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
+    "protection-grades": protection_grades,
+    "privacy-levels": privacy_levels,
     "sample-margins": sample_margins,
     "settings": settings,
     "metrics": metrics,

@@ -150,7 +150,7 @@ def test_the_message_about_a_default_answer_names_its_checkbox():
 
 def test_every_mechanism_and_way_has_a_name_in_the_forms():
     assert set(MECHANISM_NAMES) == set(DESIGNS)
-    assert set(WAY_NAMES) == {"", *PRIVACY}
+    assert set(WAY_NAMES) == set(PRIVACY)
 
 
 def test_messages_that_are_sentences_stay_unchanged():

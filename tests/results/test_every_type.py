@@ -366,10 +366,11 @@ def test_rows_name_mechanism_truth_probability_and_number_of_truths(result):
 
 def test_rows_count_only_respondents_who_were_asked():
     survey = survey_of(["choice", "hours", "mood"], head="questions_per_person = 1\n")
-    result = result_of(survey, n_asked=5_000, n=N)
-    assert {row.n_reports for row in result.rows} == {5_000}
+    result = result_of(survey, n_asked=5_741, n=N)
+    assert {row.n_reports for row in result.rows} == {5_741}
     for question in result.questions:
-        assert question.notes[0] == "A random 5,000 of 20,000 respondents were asked."
+        # The exact number, as in "n = 5,741" beside it.
+        assert question.notes[0] == "A random 5,741 of 20,000 respondents were asked."
 
 
 def test_a_sampled_question_needs_more_respondents():

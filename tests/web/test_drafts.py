@@ -117,6 +117,13 @@ def test_a_survey_is_created_and_published_without_scripts(ada, store):
     response = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
     assert response.location == "/research/surveys/night-work/collect"
     (survey,) = store.versions("night-work")
+    # The confirmation, with a link to copy and the next step, appears once.
+    opened, again = (ada.get(response.location).text for _ in range(2))
+    banner = opened[opened.index('<h2 id="published">Published</h2>') :].partition("</section>")[0]
+    assert f'value="http://127.0.0.1:8000/s/night-work#d={survey.sha256[:32]}"' in banner
+    assert 'data-copy="respondents-link"' in banner
+    assert 'href="/research/surveys/night-work/share"' in banner
+    assert 'id="published"' not in again
     assert [question.id for question in survey.definition.questions] == ["night", "often"]
     options = [option.id for option in survey.definition.questions[1].options]
     assert options == ["never", "sometimes", "always", "prefer_not_to_say"]
@@ -1011,11 +1018,11 @@ def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store
         assert f'name="{name}" value="{value}"' in page_text
     (test_run,) = store.test_runs(slug)
     page = ada.get(f"/research/surveys/{test_run.slug}/1").text
-    assert page.count(">True</th>") == 2
+    assert page.count(">True value you set</th>") == 2
     typed = re.findall(r'<td class="number">(\d+%)</td>\s*<td class="number answered">', page)
     assert typed[:3] == ["26%", "52%", "22%"]
     alone = ada.get(f"/research/surveys/{test_run.slug}/1/questions/night").text
-    assert alone.count(">True</th>") == 1
+    assert alone.count(">True value you set</th>") == 1
 
 
 def dashboard(client, store, slug: str) -> str:
@@ -1033,12 +1040,12 @@ def test_different_simulations_have_no_common_truth_until_the_test_run_is_recrea
         send(ada, f"{path}/simulate", page=path, n="1500", **{"share-night-0": share})
     page = dashboard(ada, store, slug)
     assert "had different true shares" in page
-    assert ">True</th>" not in page
+    assert ">True value you set</th>" not in page
     send(ada, f"{path}/make", page=path)
     assert 'name="share-night-0" value="80"' in ada.get(path).text
     assert "true shares" not in dashboard(ada, store, slug)
     send(ada, f"{path}/simulate", page=path, n="5000")
-    assert ">True</th>" in dashboard(ada, store, slug)
+    assert ">True value you set</th>" in dashboard(ada, store, slug)
 
 
 def test_files_and_figures_of_a_test_run_are_marked_as_test(ada, store):

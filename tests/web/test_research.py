@@ -316,7 +316,7 @@ def test_a_file_with_warnings_becomes_a_draft_that_can_be_published_unchanged(si
     assert (
         "is nearly equal to “Did you fall asleep at work?” in the survey “A small survey”" in page
     )
-    assert publish_file(signed_in, PROTECTED.encode()).location == "/research/surveys/small"
+    assert publish_file(signed_in, PROTECTED.encode()).location == "/research/surveys/small/collect"
 
 
 def test_every_error_is_shown_and_nothing_is_published(signed_in, store):

@@ -218,7 +218,10 @@ def test_the_table_of_questions_per_person_has_privacy_and_margins_and_sets_the_
     ]
     assert "too wide" in words[4][1]
     assert "too wide" not in words[4][6]
-    assert re.findall(r"Recommended|Now", " ".join(words[1])) == ["Recommended", "Now"]
+    assert re.findall(r"Most without a warning|Now", " ".join(words[1])) == [
+        "Most without a warning",
+        "Now",
+    ]
     response, _ = press(ada, slug, "ask-some 2", came_from="plan")
     assert re.search(r"/plan\?did=ask-some&.*#draws$", response.location)
     assert content_of(store, slug).survey["questions_per_person"] == "2"

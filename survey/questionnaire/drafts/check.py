@@ -31,6 +31,7 @@ from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_
 from survey.questionnaire.privacy_loss import (
     WEAK_QUESTION_ABOVE,
     Questions,
+    Strength,
     is_weak_report,
     strength,
 )
@@ -101,14 +102,21 @@ class DraftCheck:
         return replace(everything, drawn=self.draws) if is_partial and self.draws else everything
 
     @cached_property
-    def recommended_draw(self) -> int | None:
-        """The number of questions to ask each respondent; None if asking all of them is fine.
+    def automatic_draw(self) -> int | None:
+        """The number of questions that "Automatic" asks each respondent; None if it asks all.
 
-        This is the largest number with which a whole report is not weak, or 1 if there is none.
+        This is the largest number that causes no warning, or 1 if there is none.
         """
         everything = _all_asked(self._published, self.together)
         draw = everything.proposed_draw(self.caps)
         return None if draw is None or everything.n_groups < 2 else max(draw, 1)
+
+    @property
+    def largest_safe_draw(self) -> int:
+        """The largest number of questions per respondent that causes no warning; 0 if none does."""
+        everything = _all_asked(self._published, self.together)
+        draw = everything.proposed_draw(self.caps)
+        return everything.n_groups if draw is None else draw
 
     @property
     def proposed_draw(self) -> int | None:
@@ -144,9 +152,9 @@ class DraftCheck:
             if question.channel.ratio ** (1 + len(self.rows.get(key, ()))) > WEAK_QUESTION_ABOVE
         )
 
-    def strength_of(self, key: int) -> str:
+    def strength_of(self, key: int) -> Strength:
         """Return a word for the protection of a question with those linked to it, by its key."""
-        return strength(self.ratio_of(key), WEAK_QUESTION_ABOVE)
+        return strength(self.ratio_of(key))
 
     def is_linked(self, name: str) -> bool:
         """Whether skip logic links other questions to a question, by its id."""
@@ -191,7 +199,7 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
         valid = dict(_valid_questions(definition, content.own_language, flat, caps))
         questions, rows = _split_rows(valid)
         partial = DraftCheck(None, (), questions, caps, None, together, rows)
-        if draw := partial.recommended_draw:
+        if draw := partial.automatic_draw:
             definition["questions_per_person"] = draw
     try:
         survey = check(definition, caps)

@@ -6,10 +6,13 @@ the forms never see. The forms take the labels of their fields from here.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 from survey.questionnaire.designs import PRIVACY
+from survey.questionnaire.privacy_loss import STRONG_UP_TO, odds_in_words, strength
 
 FIELD_NAMES: Mapping[str, str] = {
     "allow_skip_logic": "Ask questions only after certain answers (skip logic)",
@@ -51,21 +54,29 @@ MECHANISM_NAMES: Mapping[str, str] = {
 """The names of the designs in the builder."""
 
 WAY_NAMES: Mapping[str, str] = {
-    "": "Standard: odds factor of at most 3",
     "truth_probability": "By truth probability",
     "keep_probability": "By keep probability",
     "epsilon": "By epsilon",
 }
-"""The names of the ways to state the privacy; "" is the standard level."""
+"""The names of the ways to state the privacy exactly."""
 
-LEVEL_NAMES: Mapping[str, str] = {
-    "0.5": "Very strong",
-    "0.8": "Strong",
-    "": "Standard",
-    "1.7": "Moderate",
-    "2.9": "Weak",
-}
-"""The named privacy levels by epsilon, from the strongest; "" is the standard level, ln 3."""
+LEVELS = ("0.5", "0.8", "", "1.7", "2.9")
+"""The epsilons of the privacy levels, from the strongest; "" is the standard level, ln 3."""
+
+
+def level_name(level: str) -> str:
+    """Return the word for the protection of one report at a privacy level, and its odds factor.
+
+    >>> [level_name(level) for level in ("0.8", "", "1.7")]
+    ['Strong (ε 0.8): odds factor of at most 2.3', 'Strong (standard): odds factor of at most 3', \
+'Moderate (ε 1.7): odds factor of at most 5.5']
+    """
+    ratio = Fraction(math.exp(float(level))) if level else Fraction(STRONG_UP_TO)
+    manner = f"ε {level}" if level else "standard"
+    return (
+        f"{strength(ratio).capitalize()} ({manner}): odds factor of at most {odds_in_words(ratio)}"
+    )
+
 
 PATTERNS: Mapping[str, str] = {
     "^[a-z][a-z0-9_]*$": "is not an id: use lowercase letters a to z, digits and _, "
@@ -123,7 +134,7 @@ def _missing_statement(match: re.Match[str]) -> str:
     needs = f": “{MECHANISM_NAMES.get(name, name)}” requires it" if name else ""
     if not set(ways) & set(PRIVACY):
         return f"write a line “{ways[0]} = …” under “{FIELD_NAMES['parameters']}”" + (
-            f", and choose “{WAY_NAMES['']}” under “{FIELD_NAMES['way']}”{needs}"
+            f", and choose “{level_name('')}” under “{FIELD_NAMES['way']}”{needs}"
             if set((match["given"] or "").split(" and ")) & set(PRIVACY)
             else needs
         )

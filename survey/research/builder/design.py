@@ -12,14 +12,13 @@ from survey.errors import ChannelError, DesignError
 from survey.estimator.planning.sample_size import rounded
 from survey.mechanism.composition import format_epsilon, log_rounded_up
 from survey.mechanism.exact_numbers import GRID, format_fraction
-from survey.questionnaire.definition import drawn_together, matrices_of
+from survey.questionnaire.definition import drawn_together
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.drafts.form_messages import LEVEL_NAMES, MECHANISM_NAMES
+from survey.questionnaire.drafts.form_messages import MECHANISM_NAMES
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.privacy_loss import (
-    WEAK_QUESTION_ABOVE,
     Bounds,
     Questions,
     odds_in_words,
@@ -81,7 +80,8 @@ class Draw:
     """A number of groups of questions that each person is asked, and its effect in words.
 
     `strength` is the protection of a complete response, `factor` its odds factor, and `responses`
-    the number of responses to each question.
+    the expected number of responses to each question. `is_largest_safe` marks the largest number
+    that causes no warning; none is marked if even one question causes one.
     """
 
     n: int
@@ -89,7 +89,7 @@ class Draw:
     factor: str
     responses: int
     is_present: bool
-    is_recommended: bool
+    is_largest_safe: bool
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
     if asked.n_groups < 2:
         return None
     present = min(asked.drawn, asked.n_groups)
-    recommended = draft_check.recommended_draw or asked.n_groups
-    listed = {*range(1, LISTED_DRAWS + 1), present, recommended, asked.n_groups}
+    largest_safe = draft_check.largest_safe_draw
+    listed = {*range(1, LISTED_DRAWS + 1), present, largest_safe, asked.n_groups}
     limit = draft_check.caps.survey
     draws = []
     for n in sorted(listed & set(range(1, asked.n_groups + 1))):
@@ -175,7 +175,7 @@ def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
         responses = Responses(planned.n, questions.share_asked).to_question
         factor = odds_in_words(questions.ratio)
         strength = report_strength(questions)
-        draws.append(Draw(n, strength, factor, responses, n == present, n == recommended))
+        draws.append(Draw(n, strength, factor, responses, n == present, n == largest_safe))
     published = [to_published(question) for _, question in draft_check.published.values()]
     margins = tuple(
         (
@@ -188,7 +188,7 @@ def draw_table(draft_check: DraftCheck, planned: DraftPlan) -> DrawTable | None:
 
 
 LISTED_DRAWS = 5
-"""The table lists all numbers up to this one, then the current, recommended and largest one."""
+"""The table lists all numbers up to this one, then the current, largest safe and largest one."""
 
 
 def design_panel(draft_check: DraftCheck, planned: DraftPlan, n_questions: int) -> DesignPanel:
@@ -236,20 +236,8 @@ def apply_design(
         # The rows of a matrix have equal epsilons; the draft states their sum.
         n_rows = 1 + len(draft_check.rows.get(key, ()))
         levels[key] = (mechanism, format_fraction(epsilon * n_rows))
-    joint = {
-        item.question.joint.questions: item.question.joint.mechanism
-        for item in design.questions
-        if item.question.joint
-    }
-    matrices = matrices_of(question for _, question in draft_check.published.values())
-    matrix_of = {id_: matrix for matrix, ids in matrices.items() for id_ in ids}
-    groups = (
-        (tuple(dict.fromkeys(matrix_of.get(id_, id_) for id_ in group)), joint.get(group))
-        for group in design.together
-    )
-    together = [(ids, mechanism) for ids, mechanism in groups if len(ids) > 1]
     drawn = design.drawn if design.drawn < len(design.groups) else 0
-    return edits.with_groups(edits.with_epsilons(content, levels), together, drawn)
+    return edits.with_groups(edits.with_epsilons(content, levels), design.declarations, drawn)
 
 
 def better_mechanism(question: BaseQuestion) -> tuple[str, float]:
@@ -331,7 +319,11 @@ def _imprecise(draft_check: DraftCheck, planned: DraftPlan, keys: Collection[int
 
 def level_remedy(levels: Mapping[int, str], key: int) -> str:
     """Return the text of the button that sets a question's recommended level; empty without one."""
-    return f"Use the {LEVEL_NAMES[levels[key]].lower()} privacy level" if key in levels else ""
+    if key not in levels:
+        return ""
+    level = levels[key]
+    name = strength(Fraction(math.exp(float(level)))) if level else "standard"
+    return f"Use the {name} privacy level"
 
 
 def ranges_sentence(question: BaseQuestion, responses: int) -> str:
@@ -443,7 +435,7 @@ def _row(design: SurveyDesign, place: int | None, *, is_recommended: bool) -> De
     questions = Questions(
         tuple(item.question for item in design.questions), design.drawn, together=design.groups
     )
-    answer = strength(design.answer_ratio, WEAK_QUESTION_ABOVE)
+    answer = strength(design.answer_ratio)
     pair = math.floor(design.n * design.separate_share)
     return DesignRow(
         place=place,

@@ -252,8 +252,8 @@ def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:
 
     Numbers that exceed the server's maximum are left out, except the `current` one.
     """
-    questions, recommended = draft_check.asked, draft_check.recommended_draw
-    automatic = f"{recommended} of {questions.n_groups}" if recommended else "all"
+    questions, automatic_draw = draft_check.asked, draft_check.automatic_draw
+    automatic = f"{automatic_draw} of {questions.n_groups}" if automatic_draw else "all"
     choices = {
         AUTOMATIC: f"Automatic: as many as cause no warning (now {automatic})",
         "": f"All, {_described_ratio(questions.with_draw(questions.n_groups))}",
@@ -262,7 +262,7 @@ def draw_choices(draft_check: DraftCheck, current: str) -> dict[str, str]:
         ratio = questions.ratio_of(n)
         if log_rounded_up(ratio) > draft_check.caps.survey:
             break
-        note = ", recommended" if n == recommended else ""
+        note = ", most without a warning" if n == draft_check.largest_safe_draw else ""
         choices[str(n)] = (
             f"{n} of {questions.n_groups}, {_described_ratio(questions.with_draw(n))}{note}"
         )

@@ -6,9 +6,7 @@ A draft may be wrong while it is edited, so these fields refuse only what is too
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from flask_wtf import FlaskForm
@@ -38,12 +36,12 @@ from survey.questionnaire.drafts.draft import DraftContent, Question
 from survey.questionnaire.drafts.edits import Values
 from survey.questionnaire.drafts.form_messages import (
     FIELD_NAMES,
-    LEVEL_NAMES,
+    LEVELS,
     MECHANISM_NAMES,
     WAY_NAMES,
+    level_name,
 )
 from survey.questionnaire.kinds import WRITTEN_KINDS, kind_of
-from survey.questionnaire.privacy_loss import odds_in_words
 from survey.research.forms import WholeNumberField, whole_number
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
@@ -161,15 +159,15 @@ class QuestionForm(SheetForm):
         ]
         if kind.is_matrix:
             del self.joint
-        levels = [f"{LEVEL}{epsilon}" for epsilon in LEVEL_NAMES if epsilon]
+        levels = [f"{LEVEL}{epsilon}" for epsilon in LEVELS if epsilon]
         if self.way.data not in (*PRIVACY, *levels):
             self.way.data = ""
         elif self.way.data in PRIVACY and self.way.data not in ways:
             ways.append(self.way.data)
-        if self.way.data == "epsilon" and self.value.data in LEVEL_NAMES:
+        if self.way.data == "epsilon" and self.value.data in LEVELS:
             self.way.data = f"{LEVEL}{self.value.data}"
         self.way.choices = [
-            *(_level_choice(name) for name in LEVEL_NAMES if not name or "epsilon" in ways),
+            *(_level_choice(name) for name in LEVELS if not name or "epsilon" in ways),
             *(SelectChoice(way, WAY_NAMES.get(way, way), optgroup="Exact value") for way in ways),
         ]
         return self
@@ -179,12 +177,9 @@ LEVEL = "epsilon "
 """Prefix of the named privacy levels among the choices; the rest of the choice is the epsilon."""
 
 
-def _level_choice(epsilon: str) -> SelectChoice:
-    if not epsilon:
-        return SelectChoice("", WAY_NAMES[""], optgroup="Privacy levels")
-    odds = odds_in_words(Fraction(math.exp(float(epsilon))))
-    label = f"{LEVEL_NAMES[epsilon]} (ε {epsilon}): odds factor of at most {odds}"
-    return SelectChoice(f"{LEVEL}{epsilon}", label, optgroup="Privacy levels")
+def _level_choice(level: str) -> SelectChoice:
+    value = f"{LEVEL}{level}" if level else ""
+    return SelectChoice(value, level_name(level), optgroup="Privacy levels")
 
 
 def _without_level(values: dict[str, Any], base: Values) -> dict[str, Any]:

@@ -224,6 +224,7 @@ class _PublicationPages(DraftPages):
             version,
         )
         self._log.write("published", published.slug, f"version {published.version}")
+        flash(published.slug, "published")
         return self._finish(opened, published, planned)
 
     def _finish(self, opened: OpenDraft, survey: PublishedSurvey, planned: DraftPlan) -> Any:

@@ -240,9 +240,7 @@ class QuestionResult:
         """Notes on who was asked and on how to read the shares."""
         notes = []
         if self.n_asked < self.n:
-            # Three significant digits: the exact number says nothing more.
-            n_asked = round(self.n_asked, 3 - len(str(self.n_asked)))
-            notes.append(f"A random {n_asked:,} of {self.n:,} respondents were asked.")
+            notes.append(f"A random {self.n_asked:,} of {self.n:,} respondents were asked.")
         if self.question.kind.is_ranking:
             last = self.question.kind.count_ranked(self.question)
             notes.append(f"Shares of first places; mean ranks from 1 (first) to {last} (last).")

@@ -441,9 +441,9 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     page.goto(f"{url}/research/surveys/heat/explore")
     look(page, "research-explore")
     for label, place in (("Question", 1), ("By question or group", 2)):
-        options = page.get_by_label(label).locator("option")
-        value = options.nth(place).get_attribute("value")
-        page.get_by_label(label).select_option(value)
+        choice = page.get_by_label(label, exact=True)
+        value = choice.locator("option").nth(place).get_attribute("value")
+        choice.select_option(value)
     page.get_by_role("button", name="Show").click()
     look(page, "research-explore-table")
 
@@ -525,9 +525,10 @@ def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> N
     page.get_by_role("link", name="Details").first.click()
     look(page, "research-question")
     for name in ("By group", "Over time"):
-        page.get_by_role("link", name=name).click()
+        page.get_by_role("link", name=name, exact=True).click()
         page.wait_for_load_state("networkidle")
-        assert page.evaluate("[...document.images].map((i) => i.naturalWidth > 0)") == [True]
+        expect(page.locator("#figures")).to_be_visible()
+        assert page.locator("main svg").count() > 0
         look(page, f"research-{name.lower().replace(' ', '-')}")
     for name in ("links", "trend"):
         page.goto(f"{url}/research/surveys/none/1/{name}")

@@ -1023,6 +1023,9 @@ def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store
     assert typed[:3] == ["26%", "52%", "22%"]
     alone = ada.get(f"/research/surveys/{test_run.slug}/1/questions/night").text
     assert alone.count(">True value you set</th>") == 1
+    # The row without a share of those who answered says why.
+    assert alone.count(">left out<") == 1
+    assert "counts “<bdi>Prefer not to say</bdi>” like an answer" in " ".join(alone.split())
 
 
 def dashboard(client, store, slug: str) -> str:

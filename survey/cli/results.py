@@ -165,6 +165,12 @@ def estimate(
 @click.option("--output", type=PATH, help="Write the CSV to a file.")
 @click.option("--parquet", type=PATH, help="Write the released reports to a Parquet directory.")
 @click.option(
+    "--debiased",
+    "with_debiased",
+    is_flag=True,
+    help="Add columns to --parquet whose averages are the published shares and means.",
+)
+@click.option(
     "--microdata", type=PATH, help="Write the released reports and their codebook to a ZIP file."
 )
 @click.option(
@@ -183,6 +189,7 @@ def export(
     version: int | None,
     output: Path | None,
     parquet: Path | None,
+    with_debiased: bool,
     microdata: Path | None,
     form: str | None,
     replication: Path | None,
@@ -196,6 +203,8 @@ def export(
         raise click.UsageError(f"{chosen[0]} writes reports: only --version can be added")
     if form and not microdata:
         raise click.UsageError("--format requires --microdata")
+    if with_debiased and not parquet:
+        raise click.UsageError("--debiased requires --parquet")
     store = configured_store()
     survey = find_survey(store, slug, version)
     if chosen and not store.n_released(survey.key):
@@ -204,7 +213,9 @@ def export(
         _write_archive(archive, store, survey, form or ("csv" if microdata else "replication"))
     elif parquet is not None:
         with progress_bar("writing", store.n_released(survey.key)) as bar:
-            manifest = export_reports(store, survey, parquet, bar.update)
+            manifest = export_reports(
+                store, survey, parquet, bar.update, with_debiased=with_debiased
+            )
         click.echo(
             f"wrote {quantity(manifest.n, 'released report')} to {parquet} "
             f"in {quantity(len(manifest.parts), 'file')}"

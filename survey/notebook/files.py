@@ -78,14 +78,16 @@ def read_parquet(path: str | Path) -> Microdata:
 
         from survey.parquet.export import read_export
     export = read_export(Path(path))
-    tables = [pq.read_table(part, partitioning=None) for part in export.parts]
+    questions = export.survey.definition.questions
+    names = [STRATUM, BUCKET, *(question.id for question in questions)]
+    tables = [pq.read_table(part, columns=names, partitioning=None) for part in export.parts]
     strata, buckets = (
         np.concatenate([np.array(table[name].to_pylist(), dtype=object) for table in tables])
         for name in (STRATUM, BUCKET)
     )
     stored = [
         np.concatenate([_parquet_codes(question, table[question.id]) for table in tables])
-        for question in export.survey.definition.questions
+        for question in questions
     ]
     return Microdata(export.survey, strata, buckets, stored, export.manifest.release)
 

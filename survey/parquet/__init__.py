@@ -22,17 +22,23 @@ __all__ = ["ENGINES", "export_reports", "open_reports"]
 
 
 def export_reports(
-    store: Store, survey: PublishedSurvey, directory: Path, progress: Callable[[int], object]
+    store: Store,
+    survey: PublishedSurvey,
+    directory: Path,
+    progress: Callable[[int], object],
+    *,
+    with_debiased: bool = False,
 ) -> Manifest:
     """Write the released reports of a survey version into a directory.
 
-    Calls `progress` after each block with its number of reports. Raises ConflictError for a
-    directory that contains anything but an earlier export of the same version, and MissingPartError
-    without the extra.
+    `with_debiased` adds columns whose plain averages are the published shares and means. Calls
+    `progress` after each block with its number of reports. Raises ConflictError for a directory
+    that contains anything but an earlier export of the same version, and MissingPartError without
+    the extra.
     """
     with require_extra("parquet"):
         from survey.parquet.export import write_reports
-    return write_reports(store, survey, directory, progress)
+    return write_reports(store, survey, directory, progress, with_debiased=with_debiased)
 
 
 @contextmanager

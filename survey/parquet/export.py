@@ -4,6 +4,7 @@ Every file is written under a temporary name and renamed when it is complete, th
 a reader finds either the earlier export or the new one. The directory has these files:
 
     definition.json             the published definition, byte for byte
+    codebook.csv                each column, the labels of its codes, and the options of its bits
     manifest.json               the contents; written last, so that it marks a complete export
     release-000012-00000.parquet ...    the reports, in no meaningful order
 
@@ -11,7 +12,8 @@ A part has one row per report: a column per question, named by its id, and the c
 and `_bucket`, whose names no question can have. Integer codes are uint8 for up to 256 codes,
 otherwise uint16. Bit strings are fixed-size binary; option 0 is the highest bit of the first
 byte. A code is null if a survey that samples its questions did not ask the question, or if too
-few released reports of the stratum answer it.
+few released reports of the stratum answer it. Debiased columns of doubles may follow: their plain
+averages are the published shares and means. Parquet stores each of their few values once per block.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from itertools import chain, count, islice
@@ -36,11 +38,22 @@ from survey.parquet.engines import first_line
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED_PREFIX
+from survey.results.exports.csv import to_csv
+from survey.results.exports.report_table import (
+    DebiasedColumn,
+    VariableRow,
+    added_columns,
+    code_variables,
+    codebook_rows,
+    debiased_values,
+)
 from survey.store import BlockColumn, PublishedSurvey, State, Store
 from survey.store.releases import BUCKET, STRATUM, read_microdata
 
 DEFINITION = "definition.json"
+CODEBOOK = "codebook.csv"
 MANIFEST = "manifest.json"
+DOCUMENTS = (DEFINITION, CODEBOOK, MANIFEST)
 PARTIAL = ".partial"
 FORMAT = 1
 
@@ -157,15 +170,22 @@ NAME_TYPE = pa.dictionary(pa.int8(), pa.string())
 BLOCKS_PER_PART = 64
 """At most four million reports per part: few files, yet enough for every core."""
 
-Blocks = Iterator[list[BlockColumn]]
+Batches = Iterator[pa.RecordBatch]
 Progress = Callable[[int], object]
 """Called after each block with its number of reports."""
 
 
-def schema_of(definition: Definition) -> pa.Schema:
-    """Return the columns of a survey's export, in order."""
+Debiased = Sequence[Sequence[DebiasedColumn]]
+"""The debiased columns of each question, which an export need not have."""
+
+
+def schema_of(definition: Definition, debiased: Debiased = ()) -> pa.Schema:
+    """Return the columns of a survey's export, in order: those of codes, then debiased ones."""
     questions = [pa.field(question.id, type_of(question)) for question in definition.questions]
-    return pa.schema([pa.field(STRATUM, NAME_TYPE), pa.field(BUCKET, NAME_TYPE), *questions])
+    added = [pa.field(c.variable.name, pa.float64()) for columns in debiased for c in columns]
+    return pa.schema(
+        [pa.field(STRATUM, NAME_TYPE), pa.field(BUCKET, NAME_TYPE), *questions, *added]
+    )
 
 
 def type_of(question: PublishedQuestion) -> pa.DataType:
@@ -175,18 +195,25 @@ def type_of(question: PublishedQuestion) -> pa.DataType:
     return pa.uint8() if question.channel.code_bytes == 1 else pa.uint16()
 
 
-def batch_of(definition: Definition, block: list[BlockColumn]) -> pa.RecordBatch:
+def batch_of(
+    definition: Definition, block: list[BlockColumn], debiased: Debiased = ()
+) -> pa.RecordBatch:
     """Return one block: the columns of all questions, with the same reports in the same order."""
     n = block[0].n
     names = [
         pa.DictionaryArray.from_arrays(np.zeros(n, dtype=np.int8), [name])
         for name in (block[0].stratum, block[0].bucket)
     ]
-    answers = [
-        column_of(question, np.frombuffer(column.data, dtype=np.uint8))
-        for question, column in zip(definition.questions, block, strict=True)
+    stored = [np.frombuffer(column.data, dtype=np.uint8) for column in block]
+    answers = map(column_of, definition.questions, stored)
+    added = [
+        # Engines leave nulls out of an average, but not every engine leaves out nan.
+        pa.array(values, from_pandas=True)
+        for question, columns, codes in zip(definition.questions, debiased, stored, strict=False)
+        for values in debiased_values(question, columns, codes)
     ]
-    return pa.record_batch([*names, *answers], schema=schema_of(definition))
+    schema = schema_of(definition, debiased)
+    return pa.record_batch([*names, *answers, *added], schema=schema)
 
 
 def column_of(question: PublishedQuestion, stored: NDArray[np.uint8]) -> pa.Array:
@@ -205,7 +232,12 @@ def column_of(question: PublishedQuestion, stored: NDArray[np.uint8]) -> pa.Arra
 
 
 def write_reports(
-    store: Store, survey: PublishedSurvey, directory: Path, progress: Progress
+    store: Store,
+    survey: PublishedSurvey,
+    directory: Path,
+    progress: Progress,
+    *,
+    with_debiased: bool = False,
 ) -> Manifest:
     """Write the released reports of a survey, and only these, and return the manifest."""
     check_path(directory)
@@ -213,7 +245,10 @@ def write_reports(
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_free(directory, survey)
     released, blocks = read_microdata(store, survey)
-    parts = tuple(_write_parts(survey, released.release, blocks, directory, progress))
+    debiased = added_columns(survey.definition, released) if with_debiased else []
+    batches = (batch_of(survey.definition, block, debiased) for block in blocks)
+    schema = schema_of(survey.definition, debiased)
+    parts = tuple(_write_parts(schema, released.release, batches, directory, progress))
     manifest = Manifest(
         slug=survey.slug,
         version=survey.version,
@@ -224,10 +259,16 @@ def write_reports(
         n=released.n,
         parts=parts,
     )
+    variables = [
+        *code_variables(survey.definition),
+        *(column.variable for columns in debiased for column in columns),
+    ]
+    codebook = to_csv(codebook_rows(variables), VariableRow)
+    _write(directory / CODEBOOK, codebook.encode("utf-8"))
     _write(directory / DEFINITION, survey.canonical)
     _write(directory / MANIFEST, manifest.to_json().encode("utf-8"))
     for entry in directory.iterdir():
-        if _is_export_file(entry.name) and entry.name not in {DEFINITION, MANIFEST, *parts}:
+        if _is_export_file(entry.name) and entry.name not in {*DOCUMENTS, *parts}:
             entry.unlink()
     return manifest
 
@@ -253,30 +294,30 @@ def _check_free(directory: Path, survey: PublishedSurvey) -> None:
 def _is_export_file(name: str) -> bool:
     """Return whether a complete or an interrupted export writes a file with this name."""
     final = name.removesuffix(PARTIAL)
-    return final in (DEFINITION, MANIFEST) or is_part(final)
+    return final in DOCUMENTS or is_part(final)
 
 
 def _write_parts(
-    survey: PublishedSurvey, release: int, blocks: Blocks, directory: Path, progress: Progress
+    schema: pa.Schema, release: int, batches: Batches, directory: Path, progress: Progress
 ) -> Iterator[str]:
-    """Write blocks into as many parts as needed, at least one, and yield the name of each."""
+    """Write batches into as many parts as needed, at least one, and yield the name of each."""
     for number in count():
-        first = list(islice(blocks, 1))
+        first = list(islice(batches, 1))
         if number and not first:
             return
         name = part_name(release, number)
-        content = chain(first, islice(blocks, BLOCKS_PER_PART - 1))
-        _write_part(survey, content, directory / name, progress)
+        content = chain(first, islice(batches, BLOCKS_PER_PART - 1))
+        _write_part(schema, content, directory / name, progress)
         yield name
 
 
-def _write_part(survey: PublishedSurvey, blocks: Blocks, file: Path, progress: Progress) -> None:
-    """Write one part with a row group per block."""
+def _write_part(schema: pa.Schema, batches: Batches, file: Path, progress: Progress) -> None:
+    """Write one part with a row group per batch."""
     partial = file.with_name(file.name + PARTIAL)
-    with pq.ParquetWriter(partial, schema_of(survey.definition), compression="zstd") as writer:
-        for block in blocks:
-            writer.write_batch(batch_of(survey.definition, block))
-            progress(block[0].n)
+    with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            progress(batch.num_rows)
     partial.replace(file)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from zipfile import ZIP_STORED, ZipFile
 
 from flask import Response, render_template, request, send_file, url_for
@@ -29,8 +29,7 @@ from survey.results.estimates.chart import middle_bars, share_bars
 from survey.results.estimates.findings import key_findings
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.exports.csv import to_csv
-from survey.results.exports.formats import FORMATS, ReportFormat
+from survey.results.exports.formats import DEBIASED_COLUMNS, FORMATS, ReportFormat
 from survey.results.exports.methods import (
     method_name,
     methods_statement,
@@ -39,13 +38,20 @@ from survey.results.exports.methods import (
     survey_facts,
     works_cited,
 )
-from survey.results.exports.microdata import ZIP, write_all_values, write_documents
+from survey.results.exports.microdata import (
+    CODE_COLUMNS,
+    ZIP,
+    write_all_values,
+    write_documents,
+)
 from survey.results.exports.package import Package
-from survey.results.exports.report_table import VariableRow, code_variables, codebook_rows
 from survey.results.plan.compute import DEFAULT_N
 from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, Store, find_survey
 from survey.version import __version__
+
+if TYPE_CHECKING:
+    from survey.parquet.export import Manifest
 
 CSV = "text/csv; charset=utf-8"
 
@@ -62,18 +68,26 @@ def download(content: bytes | str, content_type: str, name: str) -> Response:
     return Response(content, content_type=content_type, headers=headers)
 
 
-def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
+def write_parquet(
+    file: IO[bytes], store: Store, survey: PublishedSurvey, *, with_debiased: bool = False
+) -> int:
     """Write what `survey export --parquet` writes, and its documents, as ZIP; return n."""
     with TemporaryDirectory() as directory, ZipFile(file, "w", ZIP_STORED) as packed:
-        manifest = export_reports(store, survey, Path(directory), lambda _: None)
+
+        def export() -> Manifest:
+            target = Path(directory)
+            return export_reports(
+                store, survey, target, lambda _: None, with_debiased=with_debiased
+            )
+
+        manifest = export()
         # Another release in between has other counts, on which some values depend.
         while (tally := store.tally(survey.key)).release != manifest.release:
-            manifest = export_reports(store, survey, Path(directory), lambda _: None)
+            manifest = export()
         package = Package(packed)
-        write_documents(package, survey, tally)
+        head = f"Debiased columns\n{DEBIASED_COLUMNS}\n" if with_debiased else ""
+        write_documents(package, survey, tally, columns=head + CODE_COLUMNS)
         write_all_values(package, survey, tally)
-        rows = codebook_rows(tuple(code_variables(survey.definition)))
-        package.add("codebook.csv", to_csv(rows, VariableRow))
         for part in sorted(Path(directory).iterdir()):
             # The documents have the definition already.
             if part.name not in package.digests:
@@ -88,10 +102,17 @@ _PARQUET = ReportFormat(
     write_parquet,
 )
 
+_DEBIASED_PARQUET = ReportFormat(
+    "Parquet with debiased columns",
+    "The same, and columns whose plain averages are the published shares and means.",
+    partial(write_parquet, with_debiased=True),
+)
+
 DOWNLOADS: Mapping[str, ReportFormat] = {
     "csv": FORMATS["csv"],
     "labels": FORMATS["labels"],
     "parquet": _PARQUET,
+    "parquet-debiased": _DEBIASED_PARQUET,
     **FORMATS,
 }
 """All formats of the page, in its order."""

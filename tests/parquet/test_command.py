@@ -81,6 +81,7 @@ def test_an_earlier_version_can_be_exported(run, store, tmp_path):
         ["estimate", "--parquet", "out", "--version", "1"],
         ["export", "every", "--parquet", "out", "--output", "out.csv"],
         ["export", "every", "--parquet", "out", "--level", "0.9"],
+        ["export", "every", "--debiased", "--microdata", "out.zip"],
     ],
 )
 def test_options_that_exclude_each_other_are_a_usage_error(run, arguments):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,10 +12,14 @@ import pytest
 
 from survey.collect.publication import close
 from survey.errors import ConflictError, StoreBusyError
-from survey.parquet import export, export_reports
+from survey.notebook.files import read_parquet
+from survey.parquet import export, export_reports, open_reports
 from survey.store import StoredReport
-from tests.conftest import TODAY
+from tests.conftest import SMALL, TODAY
 from tests.parquet.reports import EVERY, fill, published, stored_codes
+from tests.results.exports.test_report_table import estimates_of, released
+from tests.results.exports.test_report_table import rows_of as csv_rows
+from tests.surveys import EVERY_DESIGN, EVERY_TYPE, MATRIX, ROUTED_AND_DRAWN
 
 
 def silent(n: int) -> None:
@@ -86,7 +91,7 @@ def test_the_definition_and_a_manifest_are_exported_with_the_reports(exported, e
     assert manifest["definition"] == every.sha256
     assert (manifest["n"], manifest["release"]) == (900, store.tally(every.key).release)
     assert sorted(p.name for p in exported.iterdir()) == sorted(
-        ["definition.json", "manifest.json", *manifest["parts"]]
+        ["codebook.csv", "definition.json", "manifest.json", *manifest["parts"]]
     )
 
 
@@ -132,25 +137,22 @@ def test_an_interrupted_export_leaves_the_earlier_one_and_the_next_deletes_its_f
     store, every, exported, monkeypatch
 ):
     fill(store, every, 100, "south", 9)
+    written: list[int] = []
+
+    def fail(n: int) -> None:
+        written.append(n)
+        if len(written) == 2:
+            raise StoreBusyError("the disk is full")
+
     with monkeypatch.context() as patched:
         patched.setattr(export, "BLOCKS_PER_PART", 1)
-
-        def fail(definition, block):
-            if block[0].stratum == "south":
-                raise StoreBusyError("the disk is full")
-            return batch_of(definition, block)
-
-        batch_of = export.batch_of
-        patched.setattr(export, "batch_of", fail)
         with pytest.raises(StoreBusyError):
-            export_reports(store, every, exported, silent)
+            export_reports(store, every, exported, fail)
     assert any(p.name.endswith(".partial") for p in exported.iterdir())
     assert len(rows_of(exported)) == 900
     manifest = export_reports(store, every, exported, silent)
     assert len(rows_of(exported)) == 1000
-    assert {p.name for p in exported.iterdir()} == {
-        "definition.json", "manifest.json", *manifest.parts
-    }  # fmt: skip
+    assert {p.name for p in exported.iterdir()} == {*export.DOCUMENTS, *manifest.parts}
 
 
 def test_a_release_during_the_start_of_an_export_is_exported_completely_or_not_at_all(
@@ -168,3 +170,41 @@ def test_a_release_during_the_start_of_an_export_is_exported_completely_or_not_a
     manifest = export_reports(store, every, tmp_path / "out", silent)
     assert (manifest.n, manifest.release, len(tallies)) == (1000, 4, 4)
     assert len(rows_of(tmp_path / "out")) == 1000
+
+
+@pytest.mark.parametrize("toml", [EVERY_TYPE, EVERY_DESIGN, ROUTED_AND_DRAWN, MATRIX])
+def test_the_average_that_duckdb_computes_of_each_debiased_column_is_the_published_figure(
+    store, toml, tmp_path
+):
+    survey, out = released(store, toml), tmp_path / "out"
+    export_reports(store, survey, out, silent, with_debiased=True)
+    variables = {
+        row["variable"]: (row["question_id"], row["content"], row["option_id"])
+        for row in csv_rows((out / export.CODEBOOK).read_bytes())
+        if row["content"] in ("share", "mean", "mean rank")
+    }
+    parquet = duckdb.read_parquet(str(out / "*.parquet"))
+    averages = parquet.aggregate(", ".join(f'avg("{name}")' for name in variables)).fetchall()[0]
+    estimates = estimates_of(store, survey)
+    assert set(variables.values()) == estimates.keys()
+    for about, average in zip(variables.values(), averages, strict=True):
+        assert f"{average + 0.0:.6f}" == f"{estimates[about] + 0.0:.6f}", about
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # called by Ibis 12
+def test_debiased_columns_have_names_of_their_own_and_leave_the_codes_and_counts_as_they_were(
+    store, tmp_path
+):
+    toml = SMALL.replace('"fell_asleep"', '"pressure_share_never"')
+    survey, out = released(store, toml), tmp_path / "out"
+    export_reports(store, survey, out, silent)
+    plain = rows_of(out)
+    export_reports(store, survey, out, silent, with_debiased=True)
+    wide = rows_of(out)
+    assert wide.select(plain.column_names) == plain
+    assert "pressure_share_never_2" in wide.column_names
+    codebook = csv_rows((out / export.CODEBOOK).read_bytes())
+    assert list(dict.fromkeys(row["variable"] for row in codebook)) == wide.column_names
+    with open_reports(out, "duckdb") as reports:
+        assert reports.tally() == store.tally(survey.key)
+    assert read_parquet(out).tally(0) == store.tally(survey.key)

@@ -44,13 +44,17 @@ TABLE_COLUMNS = """Columns of {file}
   codebook.csv lists all columns, with the meaning of each code; codebook.xml is the same in DDI.
   A question with one answer has a column of codes. A multiple choice has a column per option that
   says whether the report names it. Both are randomized: never treat them as true answers.
+{debiased}"""
+"""The README's text about the columns of files with labels."""
+
+DEBIASED_COLUMNS = """\
   Columns named ID_share_OPTION, ID_mean and ID_rank_OPTION are debiased: their plain average over
   the cells that are not empty is the published estimate. Pages suppress estimates with very wide
   intervals; these columns remain in the file. For the mean of a group, divide the average of
   ID_mean in the group by that of ID_base, if the question has this column: it debiases who
   answered. An empty cell: the respondent was not asked, or the report does not cover the option.
 """
-"""The README's text about the columns of files with labels."""
+"""The README's text about columns whose averages are published."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def write_table(
 ) -> int:
     """Write a ZIP with the table of reports as the file `name`, and its documents."""
     table = read_table(store, survey)
-    columns = TABLE_COLUMNS.format(file=name)
+    columns = TABLE_COLUMNS.format(file=name, debiased=DEBIASED_COLUMNS)
     if limits and (names := shortened_names(table.variables, limits)):
         columns += fill(
             f"{limits.program} limits labels to {limits.variable} {limits.unit} (codes: "

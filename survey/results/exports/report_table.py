@@ -7,10 +7,10 @@ are the published shares and means. The table is in memory; for very many report
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,8 @@ def read_table(store: Store, survey: PublishedSurvey) -> ReportTable:
             f"{tally.n:,} responses with {len(variables):,} columns are more than the "
             f"{MAX_CELLS:,} cells that this format can hold; choose CSV with codes or Parquet"
         )
-    parts = [_block_columns(definition, tally, block) for block in blocks]
+    debiased = debiased_columns(definition, tally)
+    parts = [_block_columns(definition, debiased, block) for block in blocks]
     if not parts:
         return ReportTable(survey, tally, variables, (np.empty(0, dtype=object),) * len(variables))
     order = secure_permutation(tally.n)
@@ -124,21 +125,19 @@ def table_variables(definition: Definition, tally: Tally) -> tuple[Variable, ...
     """Return the variables of a survey's table, with unique names."""
     variables = _group_variables("stratum", "bucket")
     names = {variable.name for variable in variables}
-    for place, question in enumerate(definition.questions):
-        for variable in _question_variables(question, tally.n_asked[place]):
-            name = unique_name(variable.name, names)
-            names.add(name)
-            variables.append(
-                Variable(
-                    name,
-                    variable.label,
-                    variable.content,
-                    variable.question_id,
-                    variable.option_id,
-                    variable.labels,
-                )
-            )
+    columns = debiased_columns(definition, tally)
+    for question, debiased in zip(definition.questions, columns, strict=True):
+        written = (*_report_variables(question), *(column.variable for column in debiased))
+        variables += _uniquely_named(written, names)
     return tuple(variables)
+
+
+def _uniquely_named(variables: Iterable[Variable], names: set[str]) -> Iterator[Variable]:
+    """Yield variables with names that are not in `names`, to which they are added."""
+    for variable in variables:
+        name = unique_name(variable.name, names)
+        names.add(name)
+        yield replace(variable, name=name)
 
 
 def code_variables(definition: Definition) -> Iterator[Variable]:
@@ -174,20 +173,62 @@ def unique_name(wanted: str, names: set[str]) -> str:
     return name
 
 
-def _question_variables(question: PublishedQuestion, n: int) -> Iterator[Variable]:
-    """Yield the code or the named options of a question, then its debiased columns."""
+class DebiasedColumn(NamedTuple):
+    """A column whose plain average is a published estimate, and its value for each code.
+
+    place  the position of the option whose bit, 0 or 1, is the code; otherwise None
+    """
+
+    variable: Variable
+    values: Floats
+    place: int | None = None
+
+
+def debiased_columns(definition: Definition, tally: Tally) -> list[list[DebiasedColumn]]:
+    """Return the debiased columns of each question."""
+    return [
+        list(_question_columns(question, counts, n))
+        for question, counts, n in zip(
+            definition.questions, tally.counts, tally.n_asked, strict=True
+        )
+    ]
+
+
+def added_columns(definition: Definition, tally: Tally) -> list[list[DebiasedColumn]]:
+    """Return the debiased columns of a file with codes, with names that no code's column has."""
+    names = {STRATUM, BUCKET, *(question.id for question in definition.questions)}
+    return [
+        [
+            column._replace(variable=variable)
+            for column, variable in zip(
+                columns,
+                _uniquely_named((column.variable for column in columns), names),
+                strict=True,
+            )
+        ]
+        for columns in debiased_columns(definition, tally)
+    ]
+
+
+def _question_columns(
+    question: PublishedQuestion, counts: Sequence[int], n: int
+) -> Iterator[DebiasedColumn]:
+    """Yield the columns of shares and means, then that of the base, if it is not everybody."""
     id_, text = question.id, question.text
-    yield from _report_variables(question)
     items = _averages(question, n)
     for item in items:
         of = f" of “{item.label}”" if item.label else ""
         content = _CONTENTS[item.statistic]
         suffix = f"{content.rpartition(' ')[2]}_{item.item}".strip("_")
         label = f"Debiased {content}{of}: {text}"
-        yield Variable(f"{id_}_{suffix}", label, content, id_, item.item)
-    if _base_item(items):
+        variable = Variable(f"{id_}_{suffix}", label, content, id_, item.item)
+        # The plain average is the estimate: v / mean of b.
+        average = item.values / (answered_mean(item, counts, n) or np.nan)
+        yield DebiasedColumn(variable, average, item.place)
+    if base := _base_item(items):
         label = f"Debiased base, average 1: respondents who answered: {text}"
-        yield Variable(f"{id_}_base", label, "base", id_)
+        weights = base.answered / (answered_mean(base, counts, n) or np.nan)
+        yield DebiasedColumn(Variable(f"{id_}_base", label, "base", id_), weights)
 
 
 def _report_variables(question: PublishedQuestion) -> Iterator[Variable]:
@@ -237,44 +278,39 @@ def code_labels(question: PublishedQuestion) -> dict[int, str]:
 
 
 def _block_columns(
-    definition: Definition, tally: Tally, block: Sequence[BlockColumn]
+    definition: Definition,
+    debiased: Sequence[Sequence[DebiasedColumn]],
+    block: Sequence[BlockColumn],
 ) -> list[NDArray[Any]]:
     """Return the columns of one block, in the order of `table_variables`."""
     n = block[0].n
     columns: list[NDArray[Any]] = [
         np.full(n, name, dtype=object) for name in (block[0].stratum, block[0].bucket)
     ]
-    for place, (question, column) in enumerate(zip(definition.questions, block, strict=True)):
-        counts, n_asked = tally.counts[place], tally.n_asked[place]
-        columns += _question_columns(
-            question, np.frombuffer(column.data, np.uint8), counts, n_asked
-        )
+    for question, column, added in zip(definition.questions, block, debiased, strict=True):
+        stored = np.frombuffer(column.data, np.uint8)
+        if question.channel.report_bits:
+            columns.extend(named_options(question, stored).T)
+        else:
+            is_asked, codes = stored_codes(question, stored)
+            columns.append(np.where(is_asked, code_index(codes), np.nan))
+        columns.extend(debiased_values(question, added, stored))
     return columns
 
 
-def _question_columns(
-    question: PublishedQuestion, stored: Codes, counts: Sequence[int], n_asked: int
+def debiased_values(
+    question: PublishedQuestion, columns: Sequence[DebiasedColumn], stored: Codes
 ) -> Iterator[Floats]:
+    """Yield the debiased columns of one question's reports; nan where a report has no value."""
     is_asked, codes = stored_codes(question, stored)
-    named = _named_options(question, codes) if question.channel.report_bits else None
-    index = code_index(codes)
-    if named is None:
-        yield np.where(is_asked, index, np.nan)
-    else:
-        named[~is_asked] = np.nan
-        yield from named.T
-    items = _averages(question, n_asked)
-    for item in items:
-        # The plain average is the estimate: v / mean of b.
-        average = item.values / (answered_mean(item, counts, n_asked) or np.nan)
-        if named is None or item.place is None:
-            yield np.where(is_asked, average[np.where(is_asked, index, 0)], np.nan)
+    index = np.where(is_asked, code_index(codes), 0)
+    bits = named_options(question, stored) if question.channel.report_bits else None
+    for column in columns:
+        if bits is None or column.place is None:
+            yield np.where(is_asked, column.values[index], np.nan)
         else:
-            column = named[:, item.place]
-            yield np.where(np.isnan(column), np.nan, average[(column == 1).astype(np.int64)])
-    if base := _base_item(items):
-        weights = base.answered / (answered_mean(base, counts, n_asked) or np.nan)
-        yield np.where(is_asked, weights[np.where(is_asked, index, 0)], np.nan)
+            bit = bits[:, column.place]
+            yield np.where(np.isnan(bit), np.nan, column.values[(bit == 1).astype(np.int64)])
 
 
 def stored_codes(question: PublishedQuestion, stored: Codes) -> tuple[Booleans, Codes]:
@@ -293,13 +329,14 @@ def code_index(codes: Codes) -> Integers:
     return index
 
 
-def _named_options(question: PublishedQuestion, codes: Codes) -> Floats:
+def named_options(question: PublishedQuestion, stored: Codes) -> Floats:
     """Return 1 where a report names an option, 0 where not, nan where it does not cover it."""
+    is_asked, codes = stored_codes(question, stored)
     k = len(question.options)
     bits = np.unpackbits(codes, axis=1)[:, : question.channel.report_bits].astype(np.float64)
     if question.channel.is_sampled:
-        covered, ones = bits[:, :k], bits[:, k:]
-        return np.where(covered == 1, ones, np.nan)
+        bits = np.where(bits[:, :k] == 1, bits[:, k:], np.nan)
+    bits[~is_asked] = np.nan
     return bits
 
 

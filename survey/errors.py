@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from http import HTTPStatus
+from pathlib import Path
 
 # PyPI's package `survey` has nothing to do with this one, but installs into the same folder.
 if not hasattr(sys.modules["survey"], "__version__"):
@@ -19,10 +20,24 @@ if not hasattr(sys.modules["survey"], "__version__"):
 class SurveyError(Exception):
     """An expected error; its message says which value is wrong and what would be right.
 
-    `fields` are additional members of the error's problem document (RFC 9457).
+    fields  additional members of the error's problem document (RFC 9457)
+    file    path of the file that contains the mistake; "" if it is in no file or unknown
+    line    number of the line in the file, if a parser states it
     """
 
     fields: Mapping[str, object] = {}
+    file: str = ""
+    line: int | None = None
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Add the path of a file to the errors about its content."""
+    try:
+        yield
+    except SurveyError as error:
+        error.file = error.file or str(path)
+        raise
 
 
 class ChannelError(SurveyError, ValueError):
@@ -62,10 +77,14 @@ class DefinitionError(SurveyError):
     """
 
     def __init__(
-        self, mistakes: list[tuple[str, str]], places: Sequence[tuple[str | int, ...]] = ()
+        self,
+        mistakes: list[tuple[str, str]],
+        places: Sequence[tuple[str | int, ...]] = (),
+        line: int | None = None,
     ) -> None:
         self.mistakes = mistakes
         self.places = tuple(places)
+        self.line = line
         lines = (f"{place}: {text}" if place else text for place, text in mistakes)
         super().__init__("\n".join(lines))
 

@@ -6,15 +6,17 @@ Exit status: 0 done, 1 rejected with a message, 2 wrong usage.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from survey.errors import SurveyError
+from survey.errors import DefinitionError, SurveyError
 from survey.version import __version__
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 BROKEN_PIPE = 141
 """Exit status after a closed pipe, as for a process that the signal SIGPIPE ended."""
 
+AS_JSON = "survey.json"
+"""The key under which a command's context says that errors are printed as JSON."""
+
 PATH = click.Path(path_type=Path)
 """An argument that names a file or a directory."""
 
@@ -49,7 +54,7 @@ PATH = click.Path(path_type=Path)
 class CommandLine(click.Group):
     """The commands of `MODULES`, imported on first use so that `survey --version` starts at once.
 
-    An expected error of a command prints one line and ends with exit status 1.
+    An expected error of a command prints one line, or JSON, and ends with exit status 1.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -86,12 +91,17 @@ class CommandLine(click.Group):
                 os.dup2(null, stream.fileno())
             raise click.exceptions.Exit(BROKEN_PIPE) from None
         except SurveyError as error:
-            message = str(error)
+            problem = error
         except OSError as error:
-            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            name = error.filename
+            problem = SurveyError(f"{name}: {error.strerror}" if name else str(error))
+            problem.file = str(name or "")
         except UnicodeEncodeError:
-            message = "an argument is not text in the encoding of this machine"
-        click.echo(f"survey: {message}", err=True)
+            problem = SurveyError("an argument is not text in the encoding of this machine")
+        if ctx.meta.get(AS_JSON):
+            click.echo(json.dumps({"mistakes": list(mistakes_as_json(problem))}, indent=2))
+        else:
+            click.echo(f"survey: {problem}", err=True)
         raise click.exceptions.Exit(1)
 
 
@@ -99,6 +109,24 @@ class CommandLine(click.Group):
 @click.version_option(__version__)
 def main() -> None:
     """Run surveys whose server never learns an answer."""
+
+
+def mistakes_as_json(error: SurveyError) -> Iterator[dict[str, object]]:
+    """Yield each mistake for programs: its place in words, its path if it has one, and a message.
+
+    All commands with `json_option` print errors in this form.
+    """
+    mistakes, places = [("", str(error))], []
+    if isinstance(error, DefinitionError):
+        mistakes, places = error.mistakes, [[*place] for place in error.places]
+    for (place, message), path in zip_longest(mistakes, places):
+        yield {
+            "file": error.file or None,
+            "line": error.line,
+            "place": place,
+            "path": path,
+            "message": message,
+        }
 
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -113,6 +141,16 @@ def combine(*options: Option) -> Option:
         return command
 
     return add
+
+
+def json_option(meaning: str) -> Option:
+    """Return the option --json, with which errors are printed as JSON too."""
+
+    def remember(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
+        ctx.meta[AS_JSON] = value
+        return value
+
+    return click.option("--json", "as_json", is_flag=True, callback=remember, help=meaning)
 
 
 def quantity(n: int, noun: str) -> str:

@@ -11,7 +11,8 @@ import click
 
 from survey.cli import PATH, quantity
 from survey.cli.results import format_options, interval_options, output_format, print_csv
-from survey.errors import DesignError
+from survey.errors import DesignError, naming_file
+from survey.mechanism import AnyChannel
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.plain_table import (
     Column,
@@ -65,10 +66,11 @@ def debias(
     options = IntervalOptions(**fields)
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise click.UsageError("--delimiter must be one character, such as ;")
-    with file.open(encoding="utf-8-sig", newline="") as text:
+    described = _described(channel)
+    with naming_file(file), file.open(encoding="utf-8-sig", newline="") as text:
         table = read_table(
             text,
-            lambda header: _columns(header, channel, names, labels, by),
+            lambda header: _columns(header, channel, described, names, labels, by),
             by=by,
             delimiter=delimiter,
             skip_empty=skip_empty,
@@ -83,22 +85,33 @@ def debias(
         click.echo(to_json(table.rows(options)))
 
 
+def _described(channel: str) -> AnyChannel | dict[str, Column]:
+    """Return the channel of the option --channel, or the columns of an export's channels.json."""
+    path = Path(channel)
+    if path.suffix != ".json" and not path.is_file():
+        return parse_channel(channel)
+    with naming_file(path):
+        return read_channels(path)
+
+
 def _columns(
-    header: Sequence[str], channel: str, names: Sequence[str], labels: str, by: str
+    header: Sequence[str],
+    channel: str,
+    described: AnyChannel | dict[str, Column],
+    names: Sequence[str],
+    labels: str,
+    by: str,
 ) -> dict[str, Column]:
     """Return the columns to estimate, with their channels and labels."""
-    path = Path(channel)
-    form = read_channels(path) if path.suffix == ".json" or path.is_file() else channel
-    if isinstance(form, dict):
+    if isinstance(described, dict):
         if labels:
             raise click.UsageError(f"--labels: {channel} already names the answers")
-        return _export_columns(header, channel, form, names)
-    parsed = parse_channel(form) if isinstance(form, str) else form
+        return _export_columns(header, channel, described, names)
     candidates = names or [name for name in header if name != by]
     if not names and len(candidates) != 1:
         raise click.UsageError(f"name a column with --column: {', '.join(candidates)}")
     answers = tuple(next(csv.reader([labels]), [])) if labels else ()
-    return {name: Column(parsed, answers, bool(answers)) for name in candidates}
+    return {name: Column(described, answers, bool(answers)) for name in candidates}
 
 
 def _export_columns(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from survey.cli import json_option
 from survey.cli.survey_design import design_survey
 from survey.errors import DesignError
 from survey.estimator import (
@@ -58,7 +61,7 @@ CHART_EPSILONS = (0.1, 10.0)
 SEED = 1
 """Seed of the simulated surveys: the same command draws the same chart."""
 
-SURVEY_OPTIONS = ("questions", "total", "n", "cross", "answer_factor", "chart")
+SURVEY_OPTIONS = ("questions", "total", "n", "cross", "answer_factor", "chart", "as_json")
 """Parameters that plan a whole survey."""
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -86,6 +89,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     help="Two questions to cross-tabulate; can be repeated.",
 )
 @click.option("--answer-factor", type=float, help="Maximum odds factor of one answer.")
+@json_option("Print the plan, or errors, as JSON.")
 @click.pass_context
 def plan(
     context: click.Context,
@@ -103,6 +107,7 @@ def plan(
     total: str | None,
     cross: tuple[str, ...],
     answer_factor: float | None,
+    as_json: bool,
 ) -> None:
     """Plan a survey with generalized randomized response, and print a table of margins.
 
@@ -114,7 +119,7 @@ def plan(
     """
     if questions or total or cross or answer_factor is not None:
         _refuse_question_options(context)
-        design_survey(questions, total, n, cross, answer_factor, chart)
+        design_survey(questions, total, n, cross, answer_factor, chart, as_json=as_json)
         return
     question: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
     for file in (chart, grid):
@@ -133,8 +138,19 @@ def plan(
         rng = np.random.default_rng(SEED)
         simulated = simulated_grid(rng, k=k, share=share, level=level)
         write_chart(grid_specification(simulated), grid)
+    _print_plan(result, lines, as_json=as_json)
+
+
+def _print_plan(result: Plan | None, lines: list[str], *, as_json: bool) -> None:
+    """Print a plan, and raise an error if it is impossible."""
+    is_impossible = result is not None and not result.possible
+    if as_json:
+        click.echo(json.dumps({"plan": result and asdict(result)}, indent=2))
+        if is_impossible:  # The plan's note says why.
+            raise click.exceptions.Exit(1)
+        return
     click.echo("\n".join(lines))
-    if result is not None and not result.possible:
+    if result is not None and is_impossible:
         raise DesignError(result.note)
 
 

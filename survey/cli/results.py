@@ -18,6 +18,7 @@ from survey.cli import (
     combine,
     configured_settings,
     configured_store,
+    json_option,
     progress_bar,
     quantity,
 )
@@ -82,7 +83,7 @@ estimate_options = combine(
 
 format_options = combine(
     click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV."),
-    click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON."),
+    json_option("Print the rows, or errors, as JSON."),
 )
 """The options --csv and --json; `output_format` combines their values."""
 

@@ -49,6 +49,8 @@ def design_survey(
     cross: Sequence[str],
     answer_factor: float | None,
     chart: Path | None,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Print the designs of a survey and the recommended one, and draw their margins."""
     if not questions or not total or n is None:
@@ -86,7 +88,43 @@ def design_survey(
     ]
     if chart is not None:
         write_chart(survey_design_chart(result, present), chart)
-    click.echo("\n".join(lines))
+    if as_json:
+        designs = [_design_as_json(design) for design in result.designs]
+        recommended = _design_as_json(result.recommended)
+        click.echo(json.dumps({"recommended": recommended, "designs": designs}, indent=2))
+    else:
+        click.echo("\n".join(lines))
+
+
+def _design_as_json(design: SurveyDesign) -> dict[str, object]:
+    """Return a design for programs; null stands for a margin that does not exist."""
+
+    def margin(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    return {
+        "asked": design.drawn,
+        "groups": design.groups,
+        "together": design.together,
+        "report_factor": float(design.ratio),
+        "answer_factor": float(design.answer_ratio),
+        "typical_margin": margin(design.typical_margin),
+        "cell_margin": margin(design.cell_margin),
+        "crossings": [
+            {"questions": pair.ids, "responses": pair.responses, "margin": margin(pair.margin)}
+            for pair in design.declared
+        ],
+        "questions": [
+            {
+                "id": item.question.id,
+                "mechanism": item.question.mechanism,
+                "epsilon": None if item.epsilon is None else float(item.epsilon),
+                "responses": item.responses,
+                "margin": margin(item.margin),
+            }
+            for item in design.questions
+        ],
+    }
 
 
 def _answer_limit(factor: float) -> Fraction:

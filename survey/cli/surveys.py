@@ -11,13 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import datetime
-from itertools import zip_longest
 from pathlib import Path
 
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from survey.cli import PATH, combine, configured_settings, configured_store, quantity
+from survey.cli import (
+    PATH,
+    combine,
+    configured_settings,
+    configured_store,
+    json_option,
+    mistakes_as_json,
+    quantity,
+)
 from survey.collect.invitations import (
     QR_FORMATS,
     field_link,
@@ -40,6 +47,7 @@ from survey.errors import (
     ReportError,
     StoreError,
     SurveyError,
+    naming_file,
 )
 from survey.questionnaire import is_test_run
 from survey.questionnaire.canonical import freeze
@@ -124,7 +132,7 @@ def new(name: str) -> None:
 @click.command("import")
 @click.argument("file", type=PATH)
 @click.option("--output", type=PATH, help="Write the definition to this file, which ends in .json.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@json_option("Print the report, or errors, as JSON.")
 @click.option("--skip-logic", is_flag=True, help="Keep questions that depend on earlier answers.")
 def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool) -> None:
     """Import a questionnaire FILE of another survey tool and report on each of its elements.
@@ -138,7 +146,8 @@ def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool
     if output is not None and output.suffix != ".json":
         raise DesignError(f"{output}: the definition is written as JSON; use a name with .json")
     caps = configured_settings().caps
-    imported = import_questionnaire(read_file(file), file.name, skip_logic=skip_logic)
+    with naming_file(file):
+        imported = import_questionnaire(read_file(file), file.name, skip_logic=skip_logic)
     mistakes = [mistake.text for mistake in imported.check(caps).mistakes]
     if output is not None:
         text = json.dumps(imported.definition(caps), indent=2, ensure_ascii=False)
@@ -146,7 +155,10 @@ def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool
             target.write(f"{text}\n")
     if as_json:
         elements = [asdict(element) for element in imported.elements]
-        click.echo(json.dumps({"elements": elements, "mistakes": mistakes}, indent=2))
+        remaining = DefinitionError([("", text) for text in mistakes])
+        remaining.file = str(output or "")
+        listed = list(mistakes_as_json(remaining))
+        click.echo(json.dumps({"elements": elements, "mistakes": listed}, indent=2))
         return
     for line in [*map(str, imported.elements), *(f"mistake  {text}" for text in mistakes)]:
         click.echo(printable(line))
@@ -160,7 +172,8 @@ def import_file(file: Path, output: Path | None, as_json: bool, skip_logic: bool
 @click.option(
     "--output", type=PATH, required=True, help="Write the questionnaire to this new file."
 )
-def convert(definition: Path, form: str, output: Path) -> None:
+@json_option("Print the notes, or errors, as JSON.")
+def convert(definition: Path, form: str, output: Path, as_json: bool) -> None:
     """Write a DEFINITION file in the format of another tool.
 
     The command prints a note on everything that the format cannot express.
@@ -170,6 +183,9 @@ def convert(definition: Path, form: str, output: Path) -> None:
         raise DesignError(f"--output {output}: the file name must end in {exported.ending}")
     with output.open("xb") as target:
         target.write(exported.content)
+    if as_json:
+        click.echo(json.dumps({"output": str(output), "notes": exported.notes}, indent=2))
+        return
     for note in exported.notes:
         click.echo(printable(f"note  {note}"))
     click.echo(f"wrote {output}: {quantity(len(exported.notes), 'note')}")
@@ -182,7 +198,7 @@ def schema() -> None:
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the surveys as JSON.")
+@json_option("Print the surveys, or errors, as JSON.")
 def list_surveys(as_json: bool) -> None:
     """List the newest version of each survey: short name, state, released responses, title."""
     store = configured_store()
@@ -222,7 +238,7 @@ def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: 
 
 @click.command()
 @click.argument("file", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print numbers or mistakes as JSON.")
+@json_option("Print numbers or mistakes as JSON.")
 def check(file: Path, as_json: bool) -> None:
     """List every mistake in a definition FILE; if there are none, show its privacy loss."""
     others: list[Definition] = []
@@ -230,8 +246,7 @@ def check(file: Path, as_json: bool) -> None:
         survey = load_file(file, configured_settings().caps)
     except DefinitionError as error:
         if as_json:
-            click.echo(json.dumps({"mistakes": _mistakes_as_json(error)}, indent=2))
-            sys.exit(1)
+            raise
         for place, text in error.mistakes:
             click.echo(
                 f"{file}: {place}: {text}" if place != file.name else f"{place}: {text}", err=True
@@ -261,19 +276,17 @@ def check(file: Path, as_json: bool) -> None:
     click.echo("\n".join([*summary, *lines(privacy_loss)]))
 
 
-def _mistakes_as_json(error: DefinitionError) -> list[dict[str, object]]:
-    """Return each mistake with its place in words and, if the file could be parsed, its path."""
-    pairs = zip_longest(error.mistakes, error.places)
-    return [
-        {"place": place, "path": path and [*path], "message": message}
-        for (place, message), path in pairs
-    ]
-
-
 @click.command()
 @click.argument("file", type=PATH)
 @schedule_options
-def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
+@json_option("Print the version, or errors, as JSON.")
+def publish(
+    file: Path,
+    opens: datetime | None,
+    closes: datetime | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
     """Publish a definition FILE as a new version, which cannot be changed."""
     # Hashing the client is slow; the other commands of this module do not need it.
     settings, store = configured_settings(), configured_store()
@@ -283,14 +296,16 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: 
     previous = newest.schedule if newest else Schedule()
     schedule = updated_schedule(previous, opens, closes, limit)
     survey = publish_survey(store, definition, utc_today(), schedule)
-    click.echo(f"published {survey.slug} version {survey.version}")
-    click.echo(f"definition {survey.sha256}")
-    if survey.definition.access == "invitation":
-        click.echo(f"create its invitation links with: survey invite {survey.slug}")
-    else:
-        click.echo(respondent_link(survey, settings))
     if survey.version > 1:
         click.echo("links and invitations of earlier versions no longer work", err=True)
+    link = respondent_link(survey, settings) if survey.definition.access != "invitation" else None
+    if as_json:
+        head = {"slug": survey.slug, "version": survey.version, "definition": survey.sha256}
+        click.echo(json.dumps(head | {"link": link}, indent=2))
+        return
+    click.echo(f"published {survey.slug} version {survey.version}")
+    click.echo(f"definition {survey.sha256}")
+    click.echo(link or f"create its invitation links with: survey invite {survey.slug}")
 
 
 @click.command()

@@ -22,12 +22,14 @@ MAX_SHOWN = 60
 NAMES = {"pages": "page", "questions": "question", "options": "option"}
 
 
-def refusal(mistakes: Sequence[tuple[str, str]], places: Sequence[Place] = ()) -> DefinitionError:
+def refusal(
+    mistakes: Sequence[tuple[str, str]], places: Sequence[Place] = (), line: int | None = None
+) -> DefinitionError:
     """Return the error that lists the mistakes; everything in it is printable."""
     listed = [(printable(place), printable(text)) for place, text in mistakes[:MAX_LISTED]]
     if len(mistakes) > MAX_LISTED:
         listed.append(("and so on", f"{len(mistakes) - MAX_LISTED:,} more mistakes"))
-    return DefinitionError(listed, places)
+    return DefinitionError(listed, places, line)
 
 
 def located(raw: Mapping[str, Any], mistakes: Iterable[Mistake]) -> DefinitionError:

@@ -13,6 +13,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, NoReturn
 
+from survey.errors import naming_file
 from survey.questionnaire.canonical import ROW_TEXTS
 from survey.questionnaire.definition import (
     Definition,
@@ -42,7 +43,8 @@ DOTTED = re.compile(
 
 def load_file(path: Path, caps: Caps) -> Survey:
     """Read and check a definition file in TOML or JSON, by its file name extension."""
-    return load(read_file(path), path.name, caps)
+    with naming_file(path):
+        return load(read_file(path), path.name, caps)
 
 
 def read_file(path: Path) -> bytes:
@@ -71,11 +73,20 @@ def parse(content: bytes, name: str) -> dict[str, Any]:
     except RecursionError:
         raise refusal([(shortened(name), "is nested too deeply")]) from None
     except ValueError as error:  # from both parsers, with line and column
-        raise refusal([(shortened(name), f"cannot be parsed: {error}")]) from None
+        line = _line_of(error)
+        raise refusal([(shortened(name), f"cannot be parsed: {error}")], line=line) from None
     if not isinstance(raw, dict):
         raise refusal([(shortened(name), "must hold one object with slug, title, pages")])
     # Editors find the schema of a JSON file by this key.
     return {key: value for key, value in raw.items() if key != "$schema"}
+
+
+def _line_of(error: ValueError) -> int | None:
+    """Return the line that a parser states; tomllib does so only at the end of its message."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.lineno
+    stated = re.search(r"\(at line ([0-9]+), column [0-9]+\)$", str(error))
+    return int(stated[1]) if stated and isinstance(error, tomllib.TOMLDecodeError) else None
 
 
 def _decode(text: str, name: str) -> Any:

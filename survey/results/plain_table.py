@@ -271,7 +271,13 @@ def read_table(
         places = {name: _place(header, name) for name in (*columns, *([by] if by else []))}
         return _count(rows, header, columns, places, by, skip_empty)
     except csv.Error as error:
-        raise CountsError(f"row {rows.line_num}: not CSV: {error}") from None
+        problem = CountsError(f"row {rows.line_num}: not CSV: {error}")
+        problem.line = rows.line_num
+        raise problem from None
+    except CountsError as error:
+        # A row can have several lines; this is its last one.
+        error.line = rows.line_num
+        raise
     except UnicodeDecodeError as error:
         raise CountsError(f"the table is not UTF-8: {error}") from None
 

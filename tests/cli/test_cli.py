@@ -26,7 +26,7 @@ from survey.demo import DEFINITION, prepare
 from survey.errors import StoreBusyError, StoreError
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from survey.store import open_store
+from survey.store import find_survey, open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port
 from tests.store.reports import add, random_reports
 from tests.surveys import EVERY_TYPE
@@ -95,9 +95,78 @@ def test_check_prints_mistakes_as_json_with_their_paths(run, tmp_path):
     assert mistake["path"] == ["pages", 1, "questions", 0, "options", 2, "id"]
     assert mistake["place"].endswith("option 3 (once), id")
     assert mistake["message"].startswith('"once" is used twice')
+    assert (mistake["file"], mistake["line"]) == (str(file), None)
     file.write_text("slug =", encoding="utf-8")
     (mistake,) = json.loads(run("check", str(file), "--json").stdout)["mistakes"]
     assert (mistake["place"], mistake["path"]) == ("broken.toml", None)
+
+
+def test_every_command_that_reads_a_file_prints_its_mistakes_as_json_in_one_form(
+    run, tmp_path, monkeypatch
+):
+    for name, content in {
+        "broken.toml": SMALL.replace('"often"', '"once"'),
+        "cut.toml": 'slug = "a"\n\ntitle = = "b"',
+        "cut.json": '{"title": "A",\n "pages": [}',
+        "cut.lss": "<document>\n<surveys>\n</document>",
+        "cut.tsv": 'class\ttype/scale\tname\ttext\nS\t\tlanguage\ten\nQ\tL\tq\t"open',
+        "reports.csv": "a\n0\n1\n7\n",
+        "channel.json": "[",
+    }.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    path = ["pages", 1, "questions", 0, "options", 2, "id"]
+    debias, sizes = ("debias", "reports.csv", "--channel"), ("--total", "3", "--n", "500")
+    monkeypatch.chdir(tmp_path)
+    run("migrate")
+    cases = [
+        (("check", "broken.toml"), "broken.toml", None, path),
+        (("publish", "broken.toml"), "broken.toml", None, path),
+        (("simulate", "broken.toml"), "broken.toml", None, path),
+        (("convert", "broken.toml", "--to", "xlsform", "--output", "x"), "broken.toml", None, path),
+        (("plan", "--questions", "broken.toml", *sizes), "broken.toml", None, path),
+        (("publish", "cut.toml"), "cut.toml", 3, None),
+        (("import", "cut.json"), "cut.json", 2, None),
+        (("import", "cut.lss"), "cut.lss", 3, None),
+        (("import", "cut.tsv"), "cut.tsv", 3, None),
+        (("import", "none.lss"), "none.lss", None, None),
+        ((*debias, "grr:k=3,p=0.5"), "reports.csv", 4, None),
+        ((*debias, "channel.json"), "channel.json", None, None),
+        ((*debias, "grr:k=3"), None, None, None),
+        (("estimate", "nobody"), None, None, None),
+    ]
+    for arguments, file, line, place in cases:
+        plain, answer = run(*arguments), run(*arguments, "--json")
+        assert (plain.exit_code, answer.exit_code) == (1, 1), (arguments, answer.output)
+        (mistake,) = json.loads(answer.stdout)["mistakes"]
+        assert mistake.keys() == {"file", "line", "place", "path", "message"}
+        assert mistake["message"] in plain.stderr, arguments
+        actual = mistake["file"], mistake["line"], mistake["path"]
+        assert actual == (file, line, place), arguments
+
+
+def test_publication_conversion_and_plans_are_printed_as_json(run, tmp_path):
+    file, output = tmp_path / "one.toml", tmp_path / "one.xlsx"
+    file.write_text(SMALL.replace('slug = "small"', 'slug = "one"'), encoding="utf-8")
+    answer = run("convert", str(file), "--to", "xlsform", "--output", str(output), "--json")
+    converted = json.loads(answer.stdout)
+    assert converted["output"] == str(output)
+    assert any("nothing is randomized" in note for note in converted["notes"])
+    run("migrate")
+    published = json.loads(run("publish", str(file), "--json").stdout)
+    store = open_store(f"sqlite:///{tmp_path / 'cli.db'}")
+    survey = find_survey(store, "one")
+    store.close_connections()
+    assert (published["slug"], published["version"]) == ("one", 1)
+    assert published["definition"] == survey.sha256
+    assert "/s/one" in published["link"]
+    options = ("--total", "3", "--n", "500", "--json")
+    planned = json.loads(run("plan", "--questions", str(file), *options).stdout)
+    assert planned["recommended"] in planned["designs"]
+    assert [q["id"] for q in planned["recommended"]["questions"]] == [
+        question.id for question in survey.definition.questions
+    ]
+    plan = json.loads(run("plan", "--epsilon", "1", "--n", "500", "--json").stdout)["plan"]
+    assert (plan["possible"], plan["n"]) == (True, 500)
 
 
 def test_a_new_definition_can_be_published_at_once_and_overwrites_nothing(

@@ -159,7 +159,8 @@ def _parse_tables(content: bytes, name: str) -> dict[str, list[Row]]:
         why = "declares a document type or entities, which LimeSurvey does not do"
         raise refusal([(shortened(name), why)]) from None
     except (ParseError, ValueError, LookupError) as error:
-        raise refusal([(shortened(name), f"cannot be parsed: {error}")]) from None
+        line = error.position[0] if isinstance(error, ParseError) else None
+        raise refusal([(shortened(name), f"cannot be parsed: {error}")], line=line) from None
     if target.languages:
         target.tables["languages"] = [{"language": tag} for tag in target.languages]
     return target.tables
@@ -327,7 +328,7 @@ def _parse_rows(content: bytes, name: str) -> list[Row]:
             rows.append({column: value.strip() for column, value in pairs if value.strip()})
     except csv.Error as error:
         why = f"has a mistake in the row that begins on line {begin}, such as a quote without end"
-        raise refusal([(shortened(name), f"{why}: {error}")]) from None
+        raise refusal([(shortened(name), f"{why}: {error}")], line=begin) from None
     return rows
 
 

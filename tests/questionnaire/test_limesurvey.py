@@ -252,6 +252,61 @@ def test_tables_and_settings_without_a_counterpart_are_named():
 
 
 JOB = Item("job", "L", answers=ANSWERS)
+SHOWN = "shows “…” where an earlier answer is missing"
+PIPED_TEXTS = {
+    "At {job.shown} {TOKEN:X}?": ("At {job|…} …?", {SHOWN, "{TOKEN:X} is left out of its texts"}),
+    "At {INSERTANS:1X10X11}?": ("At {job|…}?", {SHOWN}),
+    "For {hours.NAOK} of { 24 }?": ("For {hours|…} of {{ 24 }}?", {SHOWN}),
+    "<b>{sums_SQ002}</b>?": ("{sums_sq002|…}?", {SHOWN}),
+    "At { job }, {job}?": (
+        "At {{ job }}, {job|…}?",
+        {SHOWN, "shows the label of an answer where LimeSurvey shows its code"},
+    ),
+    "{ticks.shown} {rows_SQ001} {later}?": (
+        "… … …?",
+        {f"{{{name}}} is left out of its texts" for name in ("ticks.shown", "rows_SQ001", "later")},
+    ),
+}
+
+
+def test_texts_show_earlier_answers_on_a_later_page_with_skip_logic_only():
+    for text, (shown, changes) in PIPED_TEXTS.items():
+        items = [
+            Item("job", "L", answers=ANSWERS),
+            Item("hours", "N", attributes=BOUNDS),
+            Item("sums", "K", parts=ROWS, attributes=BOUNDS),
+            Item("ticks", "M", parts=ROWS),
+            Item("rows", "A", parts=ROWS),
+            Item("then", "Y", text, help=text),
+            Item("later", "Y"),
+        ]
+        result = imported(*items, skip_logic=True)
+        then = questions(result)[-2]
+        assert (then["text"], then["help"]) == (shown, shown)
+        assert set(outcomes(result)["then", "changed", "yes or no"].split("; ")) == changes
+        page = outcomes(result).get(("then", "changed", "text"), "")
+        assert ("is on a page after the question" in page) == (SHOWN in changes), text
+        without = imported(*items)
+        assert "{" not in questions(without)[-2]["text"].replace("{ ", "")
+        assert SHOWN not in outcomes(without)["then", "changed", "yes or no"]
+
+
+def test_matrices_and_texts_that_differ_between_languages_show_no_earlier_answers():
+    text = {"en": "At {job.shown}?", "de": "Dort?"}
+    content = every_format(
+        {"Group": [JOB, Item("q", "Y", text), Item("m", "A", text["en"], parts=ROWS)]},
+        languages=("en", "de"),
+    )
+    for name, file in content.items():
+        result = import_questionnaire(file, name, skip_logic=True)
+        _, plain, matrix = questions(result)
+        assert plain["text"] == {"en": "At …?", "de": "Dort?"}
+        assert "At …?" in str(matrix["text"])
+        lost = "{job.shown} is left out of its texts"
+        assert outcomes(result)["q", "changed", "yes or no"] == lost
+        assert outcomes(result)["m", "changed", "array, 5 points"] == lost
+
+
 CONDITIONS = [
     (JOB, 'job.NAOK == "A1"', ["a1"]),
     (JOB, '((job.NAOK == "A1"))', ["a1"]),

@@ -216,6 +216,28 @@ def test_texts_arrive_in_all_languages_without_markup_and_placeholders():
     ]
 
 
+def test_texts_show_earlier_answers_with_skip_logic_only():
+    parts = {"name": "a", "inputType": "number", "min": 0, "max": 9}
+    then = {"type": "boolean", "name": "then", "title": "{ job } with {parts.a}, {panel.x}?"}
+    elements = [
+        {"type": "boolean", "name": "job"},
+        {"type": "multipletext", "name": "parts", "items": [parts]},
+        {"type": "boolean", "name": "later", "visibleIf": "{job} = true"},
+        {**then, "description": "{job} or {later}"},
+    ]
+    questionnaire = imported(*elements, skip_logic=True)
+    question = questions(questionnaire)[-1]
+    assert question["text"] == "{job|…} with {parts_a|…}, …?"
+    assert question["help"] == "{job|…} or {later|…}"
+    changes = [element.how for element in questionnaire.elements if element.name == "then"]
+    assert changes == [
+        "shows “…” where an earlier answer is missing; {panel.x} is left out of its texts",
+        "is on a page after the question whose answer it shows",
+    ]
+    plain = questions(imported(*elements))[-1]
+    assert (plain["text"], plain["help"]) == ("… with …, …?", "… or …")
+
+
 @pytest.mark.reference
 def test_what_is_no_tag_of_html_stays_in_a_text():
     title = "If <b class='x'>a<b and c>d</b>; x <s or y> z, <i = 5>, <a&amp;b> <u data-x>"

@@ -132,17 +132,19 @@ def reduced_question(question: dict) -> dict:
             {"id": option["id"], "label": option["label"]} for option in form["options"]
         ]
     return {
-        key: without_piping(form[key]) if key in ("text", "help") else form[key] for key in form
+        key: without_fallback(form[key]) if key in ("text", "help") else form[key] for key in form
     }
 
 
-def without_piping(text):
+def without_fallback(text):
     if isinstance(text, dict):
-        return {tag: without_piping(own) for tag, own in text.items()}
+        return {tag: without_fallback(own) for tag, own in text.items()}
     if not is_piped(text):
         return text
-    parts = (part if isinstance(part, str) else "…" for part in parse_piped(text))
-    return re.sub(r"\{[^{}]*\}", "…", "".join(parts))
+    return "".join(
+        re.sub(r"\{[^{}]*\}", "…", part) if isinstance(part, str) else f"{{{part.question}|…}}"
+        for part in parse_piped(text)
+    )
 
 
 def returned(survey: Survey) -> Survey:

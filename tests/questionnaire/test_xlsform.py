@@ -331,7 +331,7 @@ def test_conditions_of_a_group_and_its_question_are_too_many():
     ]
 
 
-def test_earlier_answers_are_shown_on_later_pages_with_skip_logic_only():
+def test_earlier_answers_are_shown_with_skip_logic_only_and_others_are_named():
     rows = [
         {"type": "select_one job", "name": "q"},
         {"type": "begin group", "name": "g"},
@@ -342,10 +342,12 @@ def test_earlier_answers_are_shown_on_later_pages_with_skip_logic_only():
     assert questions(questionnaire)[1]["text"] == "At {q|…} {{now}}?"
     assert questions(questionnaire)[1]["help"] == "…"
     kind = "select_one yn"
-    assert report(questionnaire)["then", kind] == "shows “…” where an earlier answer is missing"
+    lost = "${then} is left out of its texts"
+    shown = "shows “…” where an earlier answer is missing"
+    assert report(questionnaire)["then", kind] == f"{shown}; {lost}"
     without = imported(*rows)
     assert questions(without)[1]["text"] == "At … {now}?"
-    assert report(without)["then", kind] == "shows “…” instead of earlier answers"
+    assert report(without)["then", kind] == f"${{q}} is left out of its texts; {lost}"
 
 
 LOST = {

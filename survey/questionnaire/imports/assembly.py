@@ -19,15 +19,15 @@ from survey.questionnaire.drafts.draft import (
     slug,
 )
 from survey.questionnaire.error_messages import refusal, shortened
+from survey.questionnaire.imports.earlier_answers import MISSING, References
+from survey.questionnaire.imports.markup import Text
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.matrix import MAX_ROWS, joined_text
+from survey.questionnaire.placeholders import PIPED_TEXTS
 from survey.questionnaire.texts import Identifier
 from survey.settings import Caps
 
 Outcome = Literal["kept", "changed", "dropped"]
-
-Text = str | dict[str, str]
-"""A text, or a table of languages."""
 
 Form = dict[str, Any]
 
@@ -90,8 +90,9 @@ class Condition:
 class Assembly:
     """A survey during an import: pages, unique ids, and the report."""
 
-    def __init__(self, language: str, *, skip_logic: bool) -> None:
+    def __init__(self, language: str, *, skip_logic: bool, references: References) -> None:
         self.language, self.skip_logic = language, skip_logic
+        self._references = references
         self.texts: dict[str, Text] = {}
         self.settings: Form = {}
         self.elements: list[Element] = []
@@ -100,6 +101,10 @@ class Assembly:
         self._ids: set[str] = set()
         self._answers: dict[str, tuple[Form, dict[str, Any]]] = {}
         self._conditions: dict[str, tuple[str, Condition]] = {}
+        self._answered: dict[str, str] = {}
+        """The ids of questions with one answer, by their names in the file."""
+        self._shown: dict[str, tuple[str, set[str]]] = {}
+        """By the id of a question: its name, and the ids of the answers that its texts show."""
 
     def drop_if_too_long(self, name: str, kind: str, *numbers: int) -> bool:
         """Report and return whether a question has too many options or rows."""
@@ -142,15 +147,23 @@ class Assembly:
         """Add a question to the last page, report it, and return its id.
 
         `name` is its name in the file, `values` are the values of its options in the file, by the
-        options' ids.
+        options' ids. Its text and help can refer to earlier answers.
         """
         base = own_identifier(name) or "question"
+        question, sources, shown_changes = self._with_answers(question)
+        changes = [*changes, *shown_changes]
         added = {"id": free_identifier(base, self._ids), **question}
         self._ids.add(added["id"])
         if len(self._ids) > MAX_IMPORTED:
             raise refusal([("", f"the file has more than {MAX_IMPORTED:,} questions")])
         self.pages[-1][1].append(added)
         self._answers[name] = added, dict(values or {})
+        if sources:
+            self._shown[added["id"]] = name, sources
+            self.ask_together([added["id"], *sources])
+        kind_of_question = WRITTEN_KINDS[question["type"]]
+        if not (kind_of_question.is_multiple or kind_of_question.is_matrix):
+            self._answered[name] = added["id"]
         if condition is not None:
             if self.skip_logic:
                 self._conditions[added["id"]] = name, condition
@@ -163,6 +176,24 @@ class Assembly:
         else:
             self.keep(name, kind)
         return str(added["id"])
+
+    def _with_answers(self, question: Form) -> tuple[Form, set[str], list[str]]:
+        """Return a question that shows earlier answers, their ids, and what the report says."""
+        is_possible = self.skip_logic and not WRITTEN_KINDS[question["type"]].is_matrix
+        changed, names, notes = dict(question), set[str](), set[str]()
+        for key in PIPED_TEXTS:
+            if not (text := question.get(key)):
+                continue
+            shown = self._references.shown(text, self._answered if is_possible else {})
+            changed[key] = shown.text
+            names |= shown.names
+            labelled = frozenset(name for name in shown.names if self._has_labels(name))
+            notes |= shown.left_out | self._references.notes(text, labelled)
+        ids = {self._answered[name] for name in names}
+        return changed, ids, [*([MISSING] if ids else []), *sorted(notes)]
+
+    def _has_labels(self, name: str) -> bool:
+        return not WRITTEN_KINDS[self._answers[name][0]["type"]].is_numeric
 
     def add_rows(self, matrix: str, rows: Mapping[str, str], values: Mapping[str, Any]) -> None:
         """Let conditions depend on the rows of a matrix: their ids by their names in the file."""
@@ -205,18 +236,27 @@ class Assembly:
     def _with_conditions(
         self, pages: Iterable[tuple[Text, list[Form]]]
     ) -> Iterable[tuple[Text, list[Form]]]:
-        """Yield the pages, divided where a question depends on another one of its page."""
+        """Yield the pages, divided where a question needs the answer to another one of its page."""
         earlier: set[str] = set()
         for title, questions in pages:
             current: list[Form] = []
             for question in questions:
-                if self._ask_if(question, earlier, _ids(current)):
+                depends = self._ask_if(question, earlier, _ids(current))
+                if self._shows(question, _ids(current)) or depends:
                     yield title, current
                     earlier |= _ids(current)
                     current = []
                 current.append(question)
             yield title, current
             earlier |= _ids(current)
+
+    def _shows(self, question: Form, current: set[str]) -> bool:
+        """Return whether a question shows an answer of its own page, and report its new page."""
+        name, sources = self._shown.get(question["id"], ("", set()))
+        if not sources & current:
+            return False
+        self.change(name, "text", "is on a page after the question whose answer it shows")
+        return True
 
     def _ask_if(self, question: Form, earlier: set[str], current: set[str]) -> bool:
         """Give a question its condition, or report why not; return whether it needs a new page."""

@@ -18,13 +18,17 @@ from survey.questionnaire.imports.assembly import (
     Condition,
     Form,
     Imported,
-    Text,
     joined_texts,
     language_tag,
     listed_options,
     matrix_forms,
 )
-from survey.questionnaire.imports.limesurvey_conditions import Conditions, is_condition
+from survey.questionnaire.imports.earlier_answers import References
+from survey.questionnaire.imports.limesurvey_conditions import (
+    Conditions,
+    is_condition,
+    label_note,
+)
 from survey.questionnaire.imports.limesurvey_files import (
     Entry,
     LimeQuestion,
@@ -52,10 +56,10 @@ from survey.questionnaire.imports.limesurvey_terms import (
     USUAL_VALUES,
     WORDS,
 )
-from survey.questionnaire.imports.markup import one_line, plain_text
+from survey.questionnaire.imports.markup import Text, one_line, plain_text
 from survey.questionnaire.kinds.scale import point_id
 
-PLACEHOLDER = re.compile(r"\{(?=[^\s{}])[^{}]{1,1000}\}")
+PLACEHOLDER = re.compile(r"\{(?=[^\s{}])([^{}]{1,1000})\}")
 """An equation in a text: LimeSurvey ignores braces that are followed by a space."""
 
 Reader = Callable[["_Reader", LimeQuestion], None]
@@ -65,7 +69,10 @@ def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
     """Import a survey of LimeSurvey; raises DefinitionError if the file contains none."""
     survey = parse_file(content, name)
     language = _base_tag(survey.language) or "en"
-    return _Reader(survey, Assembly(language, skip_logic=skip_logic)).read()
+    conditions = Conditions(survey)
+    references = References(PLACEHOLDER, conditions.answer_name, label_note)
+    to = Assembly(language, skip_logic=skip_logic, references=references)
+    return _Reader(survey, to, conditions, references).read()
 
 
 class _Reader:
@@ -75,9 +82,15 @@ class _Reader:
     attributes that its reader asked for.
     """
 
-    def __init__(self, survey: LimeSurvey, assembly: Assembly) -> None:
+    def __init__(
+        self,
+        survey: LimeSurvey,
+        assembly: Assembly,
+        conditions: Conditions,
+        references: References,
+    ) -> None:
         self._survey, self._to = survey, assembly
-        self._conditions = Conditions(survey)
+        self._conditions, self._references = conditions, references
         self._losses: set[str] = set()
         self._arriving: set[str] = set()
         self._condition: Condition | None = None
@@ -439,7 +452,7 @@ class _Reader:
     ) -> None:
         """Add a question with its texts and its condition."""
         texts: Form = {"text": self._title(question)}
-        if help_text := self._text(question.help, line=False):
+        if help_text := self._text(question.help, line=False, has_answers=True):
             texts["help"] = help_text
         self._to.add(
             name or question.code,
@@ -475,19 +488,25 @@ class _Reader:
         return question.attributes.get(key, {})
 
     def _title(self, question: LimeQuestion) -> Text:
-        return self._text(question.texts, line=False) or question.code
+        return self._text(question.texts, line=False, has_answers=True) or question.code
 
     def _join(self, question: LimeQuestion, part: Localized, code: str) -> Text:
         """Return the text of a question and that of one of its parts as one text."""
-        return joined_texts(self._title(question), self._text(part) or code, self._to.language)
+        row = self._text(part, has_answers=True) or code
+        return joined_texts(self._title(question), row, self._to.language)
 
     def _plain(self, localized: Localized) -> str:
         text = localized.get(self._survey.language) or next(iter(localized.values()), "")
         return one_line(plain_text(text).text)
 
-    def _text(self, localized: Localized, *, line: bool = True) -> Text:
-        """Return a text without markup and equations, or a table of languages."""
-        texts = {tag: self._clean(text, line) for tag, text in localized.items() if text}
+    def _text(self, localized: Localized, *, line: bool = True, has_answers: bool = False) -> Text:
+        """Return a text without markup and equations, or a table of languages.
+
+        `has_answers` keeps the equations, since questions can show earlier answers.
+        """
+        texts = {
+            tag: self._clean(text, line, has_answers) for tag, text in localized.items() if text
+        }
         base_text = texts.pop(self._survey.language, "") or texts.pop("", "")
         base_text = base_text or next((text for text in texts.values() if text), "")
         tagged = {self._tag(tag): text for tag, text in texts.items() if text}
@@ -502,12 +521,12 @@ class _Reader:
             self._tags[name] = "" if tag in self._tags.values() else tag
         return self._tags[name]
 
-    def _clean(self, markup: str, line: bool) -> str:
+    def _clean(self, markup: str, line: bool, has_answers: bool) -> str:
         text, losses = plain_text(markup)
         self._losses |= {f"its {loss} are left out" for loss in losses}
-        for match in PLACEHOLDER.finditer(text):
-            self._losses.add(f"{shortened(match[0])} is left out of its texts")
-        text = PLACEHOLDER.sub("…", text)
+        if not has_answers:
+            self._losses |= self._references.left_out(text)
+            text = self._references.without(text)
         return one_line(text) if line else text
 
     def _loss_notes(self) -> list[str]:

@@ -29,6 +29,9 @@ OPERATORS = ("==", "=", "!=", "<>", "<=", ">=", "<", ">")
 SGQA = re.compile(r"\+?[0-9]+X[0-9]+X([0-9]+)([0-9A-Za-z_]*)")
 """The old name of an answer: the ids of survey, group and question, and a subquestion's code."""
 
+ANSWER = re.compile(r"\s*(INSERTANS:)?([0-9A-Za-z_]+)(\.shown|\.NAOK)?\s*")
+"""An expression in a text that shows an answer."""
+
 MAX_CONDITION = 1_000
 """Maximum length of an equation that is read."""
 
@@ -43,8 +46,19 @@ def is_condition(relevance: str) -> bool:
     return relevance.strip("() ") not in ("", "1")
 
 
+def label_note(expression: str) -> str:
+    """Return what changes if an expression shows the label of an answer to a list.
+
+    >>> label_note("job.shown"), label_note("job")
+    ('', 'shows the label of an answer where LimeSurvey shows its code')
+    """
+    match = ANSWER.fullmatch(expression)
+    shows_label = match is not None and (match[1] or match[3] == ".shown")
+    return "" if shows_label else "shows the label of an answer where LimeSurvey shows its code"
+
+
 class Conditions:
-    """Reads the conditions of a survey's questions."""
+    """Reads the conditions of a survey's questions, and the answers that their texts show."""
 
     def __init__(self, survey: LimeSurvey) -> None:
         self._codes_by_id = survey.codes
@@ -92,6 +106,11 @@ class Conditions:
         if len(sources) != 1:
             return None, SEVERAL
         return Condition(sources.pop(), lambda answer: any(test(answer) for test in tests)), ""
+
+    def answer_name(self, expression: str) -> str:
+        """Return the name under which the answer that an expression shows was imported, or ""."""
+        match = ANSWER.fullmatch(expression)
+        return "_".join(filter(None, self._source(match[2]))) if match else ""
 
     def _source(self, name: str) -> tuple[str, str]:
         """Return the question that a name means, and the code of its option; "" if unknown."""

@@ -1,10 +1,13 @@
-"""HTML in the texts of other tools, as plain text."""
+"""Texts of other tools: HTML in them as plain text."""
 
 from __future__ import annotations
 
 import html
 import re
 from typing import NamedTuple
+
+Text = str | dict[str, str]
+"""A text, or a table of languages."""
 
 BLOCKS = frozenset(
     (

@@ -16,13 +16,13 @@ from survey.questionnaire.imports.assembly import (
     Assembly,
     Form,
     Imported,
-    Text,
     joined_texts,
     language_tag,
     listed_options,
     matrix_forms,
 )
-from survey.questionnaire.imports.markup import one_line, plain_text
+from survey.questionnaire.imports.earlier_answers import References
+from survey.questionnaire.imports.markup import Text, one_line, plain_text
 from survey.questionnaire.imports.surveyjs_conditions import condition_of
 from survey.questionnaire.imports.surveyjs_parts import (
     all_elements,
@@ -60,7 +60,7 @@ HIDDEN = "is hidden: respondents do not see it"
 DEFAULT_LOCALE = "en"
 """The language of texts under "default", unless they are the only ones in the own language."""
 
-PLACEHOLDER = re.compile(r"\{[^{}]{1,200}\}")
+REFERENCES = References(re.compile(r"\{([^{}]{1,200})\}"), str.strip)
 """The value of a question or a variable in a text."""
 
 MOST_POINTS = 100
@@ -80,7 +80,7 @@ def read(content: bytes, name: str, *, skip_logic: bool = False) -> Imported:
         raise refusal([(shortened(name), "is not a SurveyJS questionnaire: it has no pages")])
     locale = str(form.get("locale") or DEFAULT_LOCALE)
     language = language_tag(locale) or DEFAULT_LOCALE
-    reader = _Reader(Assembly(language, skip_logic=skip_logic), locale)
+    reader = _Reader(Assembly(language, skip_logic=skip_logic, references=REFERENCES), locale)
     return reader.read(form)
 
 
@@ -285,13 +285,13 @@ class _Reader:
             return
         scale = numbered_scale(columns) or {"options": listed_options(columns)[0]}
         lines, _ = listed_options(rows)
-        title = self._text(element.get("title")) or name
+        title = self._text(element.get("title"), has_answers=True) or name
         for form, changes in matrix_forms(title, lines, scale, self._to.language):
             self._add(name, element, form, {}, changes)
 
     def _items(self, name: str, element: Mapping[str, Any]) -> None:
         """Read the entries of an element as questions of their own."""
-        title = self._text(element.get("title"), line=False)
+        title = self._text(element.get("title"), line=False, has_answers=True)
         if len(name) + len(str(title)) > MAX_REPEATED:
             why = "its name and title are too long to be repeated in each item"
             self._drop_all(name, "multipletext", element, why)
@@ -429,10 +429,10 @@ class _Reader:
     ) -> None:
         """Add a question with the texts and properties that all types share."""
         kind = str(element["type"])
-        text = self._text(element.get("title"), line=False) or name
+        text = self._text(element.get("title"), line=False, has_answers=True) or name
         around = self._around
         texts = {"text": joined_texts(around, text, self._to.language) if around else text}
-        if help_text := self._text(element.get("description"), line=False):
+        if help_text := self._text(element.get("description"), line=False, has_answers=True):
             texts["help"] = help_text
         condition, why = condition_of(element["conditions"])
         self._to.add(
@@ -466,10 +466,17 @@ class _Reader:
             return value, self._text(choice.get("text")) or str(value)
         return choice, str(choice)
 
-    def _text(self, value: Any, *, line: bool = True) -> Text:
-        """Return a text without markup, or a table of languages; "" if there is none."""
+    def _text(self, value: Any, *, line: bool = True, has_answers: bool = False) -> Text:
+        """Return a text without markup, or a table of languages; "" if there is none.
+
+        `has_answers` keeps references to earlier answers, which questions can show.
+        """
         if isinstance(value, Mapping):
-            texts = {str(key): self._clean(text, line) for key, text in value.items() if text}
+            texts = {
+                str(key): self._clean(text, line, has_answers)
+                for key, text in value.items()
+                if text
+            }
             default, own_text = texts.pop("default", ""), texts.pop(self._locale, "")
             if default and own_text:
                 texts.setdefault(DEFAULT_LOCALE, default)
@@ -486,15 +493,15 @@ class _Reader:
             in_languages = tagged | {self._to.language: own_text}
             ordered = {self._to.language: own_text} | in_languages
             return ordered if own_text and len(ordered) > 1 else own_text
-        return self._clean(value, line) if isinstance(value, str) else ""
+        return self._clean(value, line, has_answers) if isinstance(value, str) else ""
 
-    def _clean(self, markup: Any, line: bool) -> str:
-        """Return a text without HTML and without the values of other questions."""
+    def _clean(self, markup: Any, line: bool, has_answers: bool) -> str:
+        """Return a text without HTML and, unless it has them, without the answers of others."""
         text, losses = plain_text(str(markup))
         self._losses |= {f"its {loss} are left out" for loss in losses}
-        for match in PLACEHOLDER.finditer(text):
-            self._losses.add(f"{shortened(match[0])} is left out of its texts")
-        text = PLACEHOLDER.sub("…", text)
+        if not has_answers:
+            self._losses |= REFERENCES.left_out(text)
+            text = REFERENCES.without(text)
         return one_line(text) if line else text
 
 

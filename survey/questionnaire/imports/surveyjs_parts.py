@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from survey.questionnaire.imports.assembly import Form, Text
+from survey.questionnaire.imports.assembly import Form
+from survey.questionnaire.imports.markup import Text
 from survey.questionnaire.kinds.base import LARGEST
 
 

@@ -18,18 +18,16 @@ from survey.questionnaire.imports.assembly import (
     Assembly,
     Condition,
     Imported,
-    Text,
     divided,
     division,
     listed_options,
 )
-from survey.questionnaire.imports.markup import text_of
+from survey.questionnaire.imports.markup import Text, text_of
 from survey.questionnaire.imports.workbook import read_sheets
 from survey.questionnaire.imports.xlsform_expressions import (
+    REFERENCES,
     condition,
     references,
-    with_placeholders,
-    without_references,
 )
 from survey.questionnaire.imports.xlsform_sheets import (
     MAX_TABLE,
@@ -62,7 +60,6 @@ from survey.questionnaire.imports.xlsform_types import (
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.base import SPECIAL
 from survey.questionnaire.language_names import language_name
-from survey.questionnaire.placeholders import sources_of
 from survey.questionnaire.texts import SURVEY_TEXTS
 
 SURVEY, CHOICES, SETTINGS = "survey", "choices", "settings"
@@ -111,7 +108,7 @@ def read(
     by_name.setdefault(CHOICES, by_name.get(OLD_CHOICES))
     if not by_name.get(SURVEY):
         raise refusal([(shortened(name), 'is no XLSForm: it has no sheet "survey" with content')])
-    to = Assembly("", skip_logic=skip_logic)
+    to = Assembly("", skip_logic=skip_logic, references=REFERENCES)
     for sheet, rows in sheets.items():
         if rows is None:
             to.drop(sheet, "sheet", "only survey, choices and settings are imported")
@@ -168,8 +165,6 @@ class _Reader:
         self._notes: list[_Note] = []
         self._survey_texts: dict[str, list[Text]] = {}
         self._questions = 0
-        # The id and the page of each question with one answer, by its name.
-        self._sources: dict[str, tuple[str, int]] = {}
         for row in settings[1:]:
             to.drop(row.name, "settings", "only the first row of settings counts")
 
@@ -378,28 +373,16 @@ class _Reader:
             "help": self._join(helps, "\n\n"),
             **{name.removeprefix(OWN): self._line(row, name) for name in own_texts},
         }
-        visible_texts = {
-            name: self._with_answers(text, question.is_matrix) for name, text in texts.items()
-        }
-        sources = sources_of(
-            "".join(_texts_of(visible_texts["text"]) + _texts_of(visible_texts["help"]))
-        )
-        place = "where an earlier answer is missing" if sources else "instead of earlier answers"
-        piped = [f"shows “…” {place}"] if visible_texts != texts else []
         rule, why = self._condition(conditions)
         id_ = self._to.add(
             row.name,
             kind,
-            {**{name: text for name, text in visible_texts.items() if text}, **answers.form},
+            {**{name: text for name, text in texts.items() if text}, **answers.form},
             values=answers.values,
-            changes=(*answers.changes, *piped),
+            changes=answers.changes,
             condition=rule,
         )
         self._questions += len(answers.form.get("rows", [""]))
-        if sources:
-            self._to.ask_together([id_, *sources])
-        if not (question.is_multiple or question.is_matrix):
-            self._sources[row.name] = id_, len(self._to.pages)
         if why:
             self._to.drop(row.name, "condition", f"{why}; everybody is asked this")
         self._report_cells(row, {*BASIC, *answers.arriving, *own_texts}, row.name)
@@ -491,7 +474,7 @@ class _Reader:
         """Return a text without line breaks and without earlier answers."""
 
         def line(text: str) -> str:
-            return " ".join(without_references(text).split())
+            return " ".join(REFERENCES.without(text).split())
 
         return self._map(text, line)
 
@@ -499,16 +482,6 @@ class _Reader:
         if isinstance(text, str):
             return change(text)
         return {tag: change(translation) for tag, translation in text.items()}
-
-    def _with_answers(self, text: Text, is_matrix: bool) -> Text:
-        """Return a text with placeholders for earlier answers, or "…" where none can be shown."""
-        names = [set(references(translation)) for translation in _texts_of(text)]
-        page = len(self._to.pages)
-        ids = {name: id_ for name, (id_, shown_on) in self._sources.items() if shown_on < page}
-        is_possible = self._to.skip_logic and not is_matrix and not names[0] - ids.keys()
-        if not is_possible or any(names_in != names[0] for names_in in names):
-            return self._map(text, without_references)
-        return self._map(text, lambda translation: with_placeholders(translation, ids))
 
     def _join(self, texts: Iterable[Text], between: str) -> Text:
         """Return several texts as one, in all their languages."""
@@ -519,11 +492,6 @@ class _Reader:
             tag: between.join(table.get(tag) or table[language] for table in tables) for tag in tags
         }
         return combined if len(combined) > 1 else combined[language]
-
-
-def _texts_of(text: Text) -> list[str]:
-    """Return a text in each of its languages."""
-    return [text] if isinstance(text, str) else [*text.values()]
 
 
 OFF = ("no", "false", "false()", "0")

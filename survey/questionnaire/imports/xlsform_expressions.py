@@ -6,13 +6,14 @@ Source of the syntax: https://docs.getodk.org/form-operators-functions/
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Generic, TypeVar
 
 from survey.questionnaire.imports.assembly import Condition
+from survey.questionnaire.imports.earlier_answers import References
 from survey.questionnaire.imports.surveyjs_conditions import condition_of
 
 MAX_CONDITION, MAX_CONSTRAINT = 1_000, 300
@@ -162,7 +163,8 @@ def ticks(expression: str) -> Ticks:
 _SELECTED = re.compile(r"selected\(\s*\$\{([^{}]+)\}\s*,\s*('[^']*'|\"[^\"]*\")\s*\)")
 _NOT_SELECTED = re.compile(rf"not\(\s*{_SELECTED.pattern}\s*\)")
 _NOT_EQUAL = re.compile(r"not\(\s*\$\{([^{}]+)\}\s*=\s*('[^']*'|\"[^\"]*\")\s*\)")
-_REFERENCE = re.compile(r"\$\{ ?([^{}]{1,200}?) ?\}")
+REFERENCES = References(re.compile(r"\$\{ ?([^{}]{1,200}?) ?\}"))
+"""How XLSForm writes an earlier answer into a text or an expression."""
 
 
 def condition(expression: str) -> tuple[Condition | None, str]:
@@ -182,7 +184,7 @@ def _in_surveyjs(part: str) -> str:
     part = _NOT_SELECTED.sub(r"{\1} <> \2", part)
     part = _NOT_EQUAL.sub(r"{\1} <> \2", part)
     part = _SELECTED.sub(r"{\1} contains \2", part)
-    return _REFERENCE.sub(r"{\1}", part)
+    return REFERENCES.pattern.sub(r"{\1}", part)
 
 
 def references(text: str) -> list[str]:
@@ -191,7 +193,7 @@ def references(text: str) -> list[str]:
     >>> references("At ${ job } in ${town}")
     ['job', 'town']
     """
-    return _REFERENCE.findall(text)
+    return REFERENCES.pattern.findall(text)
 
 
 def _parts(expression: str, word: str) -> list[str]:
@@ -233,26 +235,3 @@ def _closes_at_end(text: str) -> bool:
         if not depth:
             return i == len(text) - 1
     return False
-
-
-def without_references(text: str) -> str:
-    """Return a text with "…" instead of answers.
-
-    >>> without_references("At ${job}?")
-    'At …?'
-    """
-    return _REFERENCE.sub("…", text)
-
-
-def with_placeholders(text: str, ids: Mapping[str, str]) -> str:
-    """Return a text that shows earlier answers, or "…" if there are none.
-
-    >>> with_placeholders("At ${Job} {now}?", {"Job": "job"}), with_placeholders("{now}", {})
-    ('At {job|…} {{now}}?', '{now}')
-    """
-    if not references(text):
-        return text
-    parts = _REFERENCE.split(text)
-    escaped = [part.replace("{", "{{").replace("}", "}}") for part in parts[::2]]
-    placeholders = [f"{{{ids[name]}|…}}" for name in parts[1::2]]
-    return "".join(part for pair in zip(escaped, [*placeholders, ""], strict=True) for part in pair)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from survey.questionnaire.error_messages import shortened
-from survey.questionnaire.imports.assembly import Assembly, Text
-from survey.questionnaire.imports.markup import text_of
+from survey.questionnaire.imports.assembly import Assembly
+from survey.questionnaire.imports.markup import Text, text_of
 from survey.questionnaire.imports.workbook import Rows
 from survey.questionnaire.language_names import language_name, language_tag
 from survey.respondent_texts import SOURCE

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from survey.mechanism.channel import MAX_GRID
 from survey.mechanism.weight_table import MAX_RANKED, MIN_RANKED
 from survey.questionnaire.error_messages import shortened
-from survey.questionnaire.imports.assembly import Form, Text, listed_options
+from survey.questionnaire.imports.assembly import Form, listed_options
+from survey.questionnaire.imports.markup import Text
 from survey.questionnaire.imports.xlsform_expressions import (
     Constraint,
     Limit,

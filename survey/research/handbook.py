@@ -34,6 +34,7 @@ HELP: Mapping[str, tuple[str, ...]] = {
     "share": ("how-to/publish-results", "how-to/messages", "how-to/invitations"),
     "readers": ("explanation/randomized-answers",),
     "results": ("how-to/read-results", "explanation/randomized-answers"),
+    "questionnaires": ("how-to/other-survey-tools", "how-to/xlsform"),
     "microdata": ("how-to/spss-stata-r", "how-to/replication", "reference/files"),
     "reports": ("how-to/read-results",),
     "tokens": ("reference/api",),

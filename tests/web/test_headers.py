@@ -133,7 +133,7 @@ PARTS = [
     ("team", "looks", "people", "collection", "lifecycle", "microdata"),
     ("share", "readers"),
     ("drafts",),
-    ("reports",),
+    ("reports", "questionnaires"),
     ("research",),
     ("results", "versions"),
     ("api",),

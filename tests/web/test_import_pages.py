@@ -8,13 +8,17 @@ import re
 
 import pytest
 
+from survey.collect.publication import publish
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.loading import load
+from survey.questionnaire.exports import WRITERS, export_questionnaire
+from survey.questionnaire.loading import load, source_of
+from survey.research.builder.downloads import Questionnaire
 from survey.settings import Caps
-from tests.conftest import SMALL
+from tests.conftest import EMAIL, SMALL, TODAY
 from tests.questionnaire.limesurvey_files import Item, every_format
-from tests.surveys import EVERY_TYPE
+from tests.questionnaire.test_xlsform_export import every_survey
+from tests.surveys import EVERY_DESIGN, EVERY_TYPE
 from tests.web.researchers import sign_in, token
 
 DRAFTS = "/research/drafts"
@@ -143,6 +147,38 @@ def test_a_draft_can_be_downloaded_as_definition_and_for_other_tools(ada, store)
     assert "trial-1-xlsform.xlsx" in xlsform.headers["Content-Disposition"]
     assert ada.get(f"{location}/download/docx").status_code == 404
     assert ada.get(location).text.count("/download") == 1
+
+
+def test_each_published_version_can_be_downloaded_by_viewers(ada, store):
+    team = {store.researcher(EMAIL).key: "viewer"}
+    survey = load(EVERY_DESIGN, "s.toml", Caps())
+    first = publish(store, survey, TODAY, team=team)
+    publish(store, survey.model_copy(update={"title": "Another title"}), TODAY, team=team)
+    base = f"/research/surveys/{first.slug}"
+    assert f"{base}/2/download" in ada.get(f"{base}/2").text
+    page = ada.get(f"{base}/1/download")
+    links = re.findall(r'href="([^"]+/download/\w+)"', page.text)
+    definition, surveyjs, xlsform = (ada.get(link) for link in links)
+    assert "cannot express everything" in page.text
+    assert definition.json == json.loads(json.dumps(source_of(first.definition), default=str))
+    for form, file in (("surveyjs", surveyjs), ("xlsform", xlsform)):
+        assert f"{first.slug}-1-{form}" in file.headers["Content-Disposition"]
+        if form == "surveyjs":  # workbooks contain the time
+            assert file.data == export_questionnaire(survey, form).content
+    assert xlsform.data.startswith(b"PK")
+    assert ada.get(f"{base}/1/download/docx").status_code == 404
+    assert ada.get(f"{base}/3/download").status_code == 404
+
+
+def test_a_published_version_is_converted_as_its_survey_whatever_its_mechanisms():
+    for name, survey in every_survey():
+        converted = Questionnaire.of_version(freeze(survey, 1)).survey
+        assert converted is not None, name
+        for form in WRITERS:
+            expected, actual = (export_questionnaire(s, form) for s in (survey, converted))
+            assert actual.notes == expected.notes, name
+        surveyjs = [export_questionnaire(s, "surveyjs").content for s in (survey, converted)]
+        assert surveyjs[0] == surveyjs[1], name
 
 
 def test_a_draft_with_mistakes_cannot_be_downloaded(ada, store):

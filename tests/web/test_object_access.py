@@ -35,6 +35,8 @@ MINIMUM_ROLES = {
     "results.estimates_figure": "viewer",
     "microdata.page": "editor",
     "microdata.download": "editor",
+    "questionnaires.downloads": "viewer",
+    "questionnaires.file": "viewer",
     "reports.stylesheet": "anybody",
     "reports.methods": "researcher",
     "reports.survey_methods": "viewer",

@@ -79,4 +79,4 @@ def sections(workspace: Workspace) -> list[Section]:
             "draft_keys": {"drafts.outline": "o", "drafts.preview": "p"},
         }
 
-    return [section]
+    return [section, downloads.version_section(workspace)]

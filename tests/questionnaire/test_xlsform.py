@@ -344,7 +344,8 @@ def test_earlier_answers_are_shown_with_skip_logic_only_and_others_are_named():
     kind = "select_one yn"
     lost = "${then} is left out of its texts"
     shown = "shows “…” where an earlier answer is missing"
-    assert report(questionnaire)["then", kind] == f"{shown}; {lost}"
+    label = "shows the label of an answer where ODK shows its name"
+    assert report(questionnaire)["then", kind] == f"{shown}; {lost}; {label}"
     without = imported(*rows)
     assert questions(without)[1]["text"] == "At … {now}?"
     assert report(without)["then", kind] == f"${{q}} is left out of its texts; {lost}"

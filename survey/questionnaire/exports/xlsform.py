@@ -203,6 +203,7 @@ class _Writer:
             self._lose("Automatic options are not offered as answers", name)
         if any(is_piped(getattr(question, key)) for key in question.piped_names):
             self._lose("The words for a missing earlier answer are left out", name)
+            self._lose("ODK shows the names of options instead of labels as earlier answers", name)
 
     def _answers(self, name: str, versions: Versions) -> Cells:
         """Return the cells that say how a question is answered."""

@@ -163,7 +163,10 @@ def ticks(expression: str) -> Ticks:
 _SELECTED = re.compile(r"selected\(\s*\$\{([^{}]+)\}\s*,\s*('[^']*'|\"[^\"]*\")\s*\)")
 _NOT_SELECTED = re.compile(rf"not\(\s*{_SELECTED.pattern}\s*\)")
 _NOT_EQUAL = re.compile(r"not\(\s*\$\{([^{}]+)\}\s*=\s*('[^']*'|\"[^\"]*\")\s*\)")
-REFERENCES = References(re.compile(r"\$\{ ?([^{}]{1,200}?) ?\}"))
+LABEL_NOTE = "shows the label of an answer where ODK shows its name"
+"""ODK's function for labels, `jr:choice-name`, works in calculations only."""
+
+REFERENCES = References(re.compile(r"\$\{ ?([^{}]{1,200}?) ?\}"), note=lambda _: LABEL_NOTE)
 """How XLSForm writes an earlier answer into a text or an expression."""
 
 

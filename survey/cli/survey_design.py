@@ -15,7 +15,7 @@ from survey.cli import configured_settings
 from survey.errors import ChannelError, DesignError
 from survey.estimator.planning.sample_size import checked_n, rounded
 from survey.mechanism.exact_numbers import exact_fraction, format_fraction
-from survey.questionnaire.definition import MAX_QUESTIONS
+from survey.questionnaire.definition import MAX_QUESTIONS, drawn_together
 from survey.questionnaire.kinds import BaseQuestion
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.privacy_loss import WEAK_QUESTION_ABOVE, odds_in_words
@@ -64,12 +64,12 @@ def design_survey(
         total_epsilon = exact_fraction(total, "total")
     except ChannelError as error:
         raise DesignError(str(error)) from None
-    together = [group.questions for group in survey.together] if survey else []
+    declared = [group.questions for group in survey.together] if survey else []
     result = survey_plan(
         listed,
         total_epsilon,
         n,
-        together=together,
+        together=drawn_together(listed, declared),
         crossings=pairs,
         caps=caps,
         answer_limit=None if answer_factor is None else _answer_limit(answer_factor),

@@ -48,8 +48,8 @@ function differingBits({ m, s, alone, sampled }) {
   return BigInt(Math.min(sampled, D));
 }
 
-/** Up to this e^epsilon, protection is strong. */
-const STRONG_UP_TO = 3n;
+/** The largest odds factor, e^epsilon, of strong protection. */
+const STRONG_ODDS = 3n;
 
 /** Above this e^epsilon, a question, or a whole report, is weakly protected. */
 const WEAK_QUESTION_ABOVE = 9n;
@@ -214,7 +214,7 @@ export function isWeakTogether(total) {
 /** @param {Ratio} ratio @param {bigint} weakAbove @returns {Strength} */
 function strength(ratio, weakAbove) {
   if (exceeds(ratio, { numerator: weakAbove, denominator: 1n })) return "weak";
-  return exceeds(ratio, { numerator: STRONG_UP_TO, denominator: 1n }) ? "moderate" : "strong";
+  return exceeds(ratio, { numerator: STRONG_ODDS, denominator: 1n }) ? "moderate" : "strong";
 }
 
 /**

@@ -307,10 +307,11 @@ COVERED_FIELDS = """() => [...document.querySelector("[data-draft]").elements]
 def test_the_notice_of_a_change_covers_no_field_that_has_the_focus(
     serve, store, researcher, new_device, window
 ):
-    content, key = add_question(DraftContent.new("Draft", "draft"), 1, "single_choice")
-    draft = store.add_draft(content.to_json(), EMAIL, 0, {store.researcher(EMAIL).key: "owner"})
-    address = f"/research/drafts/{draft.slug}/questions/{key}?did=question-add&place={key}&undo=1"
-    page = sign_in(new_device(**window), serve(), address)
+    content = DraftContent.new("Draft", "draft").to_json()
+    draft = store.add_draft(content, EMAIL, 0, {store.researcher(EMAIL).key: "owner"})
+    page = sign_in(new_device(**window), serve(), f"/research/drafts/{draft.slug}")
+    page.get_by_label("New question").select_option("single_choice")
+    press(page, "Add a question to page 1")
     expect(page.get_by_role("status").filter(has_text="Question added.")).to_be_visible()
     assert page.evaluate(COVERED_FIELDS) == []
 

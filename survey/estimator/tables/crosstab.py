@@ -307,8 +307,10 @@ def crosstab(
     Intervals are Wilson's score intervals with the observed second moment and Student's t, for each
     cell alone; an end moves outwards if reports are skewed, and because counts are whole numbers
     (`lattice_shift`). Coverage at .95, simulated for tables of 2 x 2, 3 x 3, 5 x 5, epsilon .5 to
-    8, shares from 0, n 50 to 2,000: at least .945. If all questions were randomized jointly, a cell
-    is an option of one question, and estimate, error and interval are those of `proportions`.
+    8, shares from 0, n 50 to 2,000, 4,000 surveys each: at least .941, with a standard error of
+    .0035; three of the lowest, repeated with 40,000: .949 to .950. If all questions were randomized
+    jointly, a cell is an option of one question, and estimate, error and interval are those of
+    `proportions`.
 
     Valid if devices randomized each question (or joint response) independently, and respondents
     answered truthfully and independently. Sources: Warner 1965; van den Hout and van der Heijden

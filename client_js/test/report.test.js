@@ -522,11 +522,11 @@ test("a question is weak exactly above 9, and no line is then called proof of no
   assert.equal(provesNothing(ask(channel(2, 90_001, 10_000))), false);
 });
 
-test("protection is good up to 3, and weak above 9 for a question and above 20 for a report", () => {
+test("protection is strong up to 3, and weak above 9 for a question and above 20 for a report", () => {
   const grades = (strength) =>
     [30, 31, 90, 91, 200, 201].map((tenths) => strength(ratio(channel(2, tenths, 10))));
   assert.deepEqual(grades(questionStrength), [
-    "good",
+    "strong",
     "moderate",
     "moderate",
     "weak",
@@ -535,7 +535,7 @@ test("protection is good up to 3, and weak above 9 for a question and above 20 f
   ]);
   const gradeOfTotal = (total) => reportStrength(ask(channel(2, 3, 1)), total);
   assert.deepEqual(grades(gradeOfTotal), [
-    "good",
+    "strong",
     "moderate",
     "moderate",
     "moderate",

@@ -206,8 +206,8 @@ def test_every_page_leads_with_the_factor_of_seven_rewordings_and_promises_no_do
         page.locator("fieldset").nth(number).locator("label.choice").first.tap()
     page.get_by_text("How these answers are protected").tap()
     protection = page.locator(".details-body").inner_text()
-    assert protection.index("of at most 2,187") < protection.index("question alone: good")
-    assert protection.count("question alone: good") == 7
+    assert protection.index("of at most 2,187") < protection.index("question alone: strong")
+    assert protection.count("question alone: strong") == 7
     assert "proof" not in protection
     press(page, "Continue")
     heading(page, "Check your answers")

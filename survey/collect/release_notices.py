@@ -21,7 +21,7 @@ from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
 from survey.errors import DesignError, NotFoundError
-from survey.settings import Settings, host_of, is_loopback
+from survey.settings import Settings, host_of, is_email, is_loopback
 from survey.store import DueNotice, Store, find_survey
 from survey.version import __version__
 
@@ -128,7 +128,7 @@ def _delivery() -> Iterator[None]:
         raise DeliveryError(f"its certificate is not valid: {error.verify_message}") from None
     except TimeoutError:
         raise DeliveryError(f"no answer within {TIMEOUT_SECONDS:g} seconds") from None
-    except (OSError, smtplib.SMTPException, http.client.HTTPException, ValueError) as error:
+    except (OSError, smtplib.SMTPException, http.client.HTTPException) as error:
         raise DeliveryError(f"the connection failed: {error}"[:200]) from None
 
 
@@ -187,6 +187,9 @@ def _mail(
     """Send an e-mail to a researcher."""
     if not settings.smtp:
         raise DeliveryError("the operator has switched off e-mail")
+    # A list would reach several people; Python fails on other odd addresses in ways of its own.
+    if not is_email(address):
+        raise DeliveryError(f"{address!r} is no e-mail address to which this server sends")
     mail = EmailMessage()
     with _delivery():
         mail["From"], mail["To"] = settings.mail_from, address
@@ -204,7 +207,7 @@ def _mail(
             )
         )
         with _smtp(settings.smtp, context) as connection:
-            connection.send_message(mail)
+            connection.send_message(mail, to_addrs=[address])
 
 
 @contextmanager

@@ -275,6 +275,8 @@ class _SharePages(Pages):
         key, wanted = self._gate.researcher().key, EmailNoticeForm().wanted.data == "yes"
         if not wanted:
             self._store.remove_release_notice(slug, key)
+        elif not self._settings.smtp:
+            raise NotFoundError("the operator of this server has not set up e-mail")
         else:
             with suppress(ConflictError):  # the form was sent twice
                 self._store.add_release_notice(ReleaseNotice(slug, key))

@@ -192,6 +192,28 @@ def test_a_message_that_fails_is_sent_again_and_stops_no_other(
     assert len(mailbox.envelopes) == 1
 
 
+ODD_ADDRESSES = (
+    *("a@", "@b", "a@b\r\nBcc: c@example.org", "a b@c", '"@', "<>@<>", "j\u00fcrgen@example.org"),
+    *("a@example.org, b@example.org", "a@[", "(@", "a@example.org;"),
+)
+
+
+def test_an_odd_e_mail_address_stops_no_other_message(store, small, settings, ada, mail_server):
+    url, mailbox = mail_server
+    for address in ODD_ADDRESSES:
+        odd = store.add_researcher(address, "hash").key
+        store.set_role("small", odd, "editor")
+        store.add_release_notice(ReleaseNotice("small", odd))
+    store.add_release_notice(ReleaseNotice("small", ada))
+    release(store, small, 25)
+    mails = configured(settings, smtp=url, mail_from="surveys@example.org")
+    outcomes = list(send_due(store, mails))
+    assert len(outcomes) == len(ODD_ADDRESSES) + 1
+    assert [problem for due, problem in outcomes if due.email == "ada@example.org"] == [""]
+    recipients = {address for envelope in mailbox.envelopes for address in envelope.rcpt_tos}
+    assert recipients == {"ada@example.org"}
+
+
 def test_a_message_is_given_up_after_many_attempts_and_the_next_release_has_its_own(
     store, small, settings, ada, receiver, trusting
 ):

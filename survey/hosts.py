@@ -42,7 +42,7 @@ HOSTS: Mapping[str, frozenset[Host]] = {
     "respond.picture": _BOTH,
     **dict.fromkeys(("accounts", "account", "tokens", "team", "people"), _RESEARCHERS),
     **dict.fromkeys(("research", "drafts", "collection", "lifecycle", "versions"), _RESEARCHERS),
-    **dict.fromkeys(("share", "readers", "looks"), _RESEARCHERS),
+    **dict.fromkeys(("share", "readers", "looks", "questionnaires"), _RESEARCHERS),
     **dict.fromkeys(("results", "microdata", "reports", "handbook", "api"), _RESEARCHERS),
     "home": _BOTH,
     # Load balancers and the server itself use an internal address.

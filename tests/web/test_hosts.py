@@ -32,7 +32,7 @@ RESPONDENTS = {"respond", "home", "healthz"}
 RESEARCHERS = {
     *("accounts", "account", "tokens", "team", "people", "research", "drafts", "collection"),
     *("lifecycle", "results", "microdata", "reports", "api", "home", "healthz"),
-    *("share", "readers", "versions", "looks", "handbook"),
+    *("share", "readers", "versions", "looks", "handbook", "questionnaires"),
 }
 """Parts of the application for each audience; on purpose, this repeats the application's table."""
 

@@ -12,6 +12,7 @@ from survey.audit.summary import run_checks, run_client
 from survey.respond.client import INDEX, Client, source_files
 from tests import surveys
 from tests.audit.malicious import EVADING, LISTED, Malicious
+from tests.conftest import long_unless
 
 SAMPLES = 20_000
 SECONDS = 10
@@ -83,7 +84,7 @@ def test_a_client_is_rejected_by_what_it_does(node, family):
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("survey", ["two", "twelve"])
+@pytest.mark.parametrize("survey", long_unless(["two"], ["two", "twelve"]))
 def test_the_genuine_client_passes_with_new_choices(node, survey):
     definition = surveys.publish(surveys.SAMPLING[survey])
     assert first_failure(run_checks(SERVED, definition, SAMPLES, node)) == ""

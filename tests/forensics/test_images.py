@@ -6,13 +6,14 @@ import random
 
 import pytest
 
+from tests.conftest import long_unless
 from tests.forensics.images import PLACES, N, investigate
 from tests.forensics.search import Image, PlantedReport
 
 pytestmark = [pytest.mark.security, pytest.mark.web]
 
 
-@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("kind", long_unless(["sqlite"], PLACES))
 def test_no_image_links_a_report_to_its_id_its_place_its_time_or_its_invitation(kind, tmp_path):
     outcome = investigate(kind, tmp_path)
     assert outcome.leaks == {}

@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from survey.errors import SettingsError
 
@@ -284,7 +284,7 @@ VARIABLES: Mapping[str, Variable] = {
     "SURVEY_SMTP": Variable(
         "smtp",
         "Mail server that sends messages about releases: `smtps://USER:PASSWORD@HOST`, "
-        "`smtp://…` with STARTTLS, or `smtp://localhost` without.",
+        "`smtp://…` with STARTTLS, or `smtp://localhost` without encryption.",
         unset="none: no e-mail",
     ),
     "SURVEY_MAIL_FROM": Variable(
@@ -294,8 +294,8 @@ VARIABLES: Mapping[str, Variable] = {
     ),
     "SURVEY_WEBHOOK_HOSTS": Variable(
         "webhook_hosts",
-        "Hosts (with a port unless it is 443), separated by spaces, to which owners may have "
-        "messages about releases sent.",
+        "Hosts (with a port unless it is 443), separated by spaces, to which webhooks may "
+        "send messages about releases.",
         unset="none: no webhooks",
     ),
     "SURVEY_RETENTION_DAYS": Variable(
@@ -425,7 +425,7 @@ def check_database(url: str) -> None:
 
 
 def check_mail(smtp: str, mail_from: str) -> None:
-    """Raise SettingsError unless a mail server and a sender are both set and valid, or neither.
+    """Raise SettingsError if a mail server is set, unless it and the sender are valid.
 
     The message quotes no part of the server's URL, because it may contain a password.
     """
@@ -436,6 +436,9 @@ def check_mail(smtp: str, mail_from: str) -> None:
         is_valid = parts.scheme in ("smtp", "smtps") and bool(parts.hostname)
         is_valid = is_valid and parts.netloc.count("@") <= 1 and parts.path in ("", "/")
         is_valid = is_valid and (parts.port or 1) > 0
+        # Python's library sends neither other names of hosts nor other passwords.
+        (parts.hostname or "").encode("idna")
+        unquote(parts.netloc).encode("ascii")
     except ValueError:
         is_valid = False
     if not is_valid:
@@ -456,7 +459,7 @@ def is_email(text: str) -> bool:
     >>> is_email("surveys@example.org"), is_email("a@b@example.org"), is_email("a b@example.org")
     (True, False, False)
     """
-    return bool(re.fullmatch(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z0-9.-]{1,190}", text, re.A | re.I))
+    return bool(re.fullmatch(r"[\w.!#$%&'*+/^`{|}~-]{1,64}@[a-z0-9.-]{1,190}", text, re.A | re.I))
 
 
 def host_and_port(text: str) -> tuple[str, int]:

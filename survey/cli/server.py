@@ -254,13 +254,13 @@ def retention() -> None:
 
 @click.command()
 def notify() -> None:
-    """Send messages about new releases by e-mail and to webhooks; exit 1 if any failed."""
+    """Send messages about new releases by e-mail and to webhooks; exit 1 if any fails."""
     from survey.collect.release_notices import send_due
 
     n_sent, n_failed = 0, 0
     for due, problem in send_due(configured_store(), configured_settings()):
         if problem:
-            # The path of a webhook's address can be a password.
+            # The path of a webhook's URL can contain a secret.
             target = urlsplit(due.notice.url).netloc or "an e-mail address"
             click.echo(f"{due.notice.slug}: not sent to {target}: {problem}", err=True)
         n_failed += bool(problem)

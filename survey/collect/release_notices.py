@@ -1,7 +1,7 @@
 """Messages about releases, by e-mail and to webhooks; `survey notify` sends them.
 
-Neither the server nor the keeper may open connections to other machines, so a job of its own sends
-the messages. They state numbers that the results pages show, and no result.
+Neither the server nor the keeper may open connections to other machines, so a separate job sends
+the messages. They contain counts that the results pages also show, but no results.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import hmac
 import http.client
 import json
 import smtplib
+import socket
 import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -26,6 +28,11 @@ from survey.store import DueNotice, Store, find_survey
 from survey.version import __version__
 
 TIMEOUT_SECONDS = 10.0
+"""Maximum wait for each step of a connection."""
+
+MAX_SECONDS = 30.0
+"""Maximum duration of a request to a webhook."""
+
 MAX_URL_LENGTH = 500
 
 SIGNATURE = "Survey-Signature"
@@ -46,7 +53,7 @@ class ReleaseMessage:
 
 
 class DeliveryError(Exception):
-    """A message was not delivered, for the reason that its owner reads."""
+    """A message was not delivered; the Share page shows the reason."""
 
 
 def check_webhook(url: str, settings: Settings) -> None:
@@ -62,10 +69,10 @@ def check_webhook(url: str, settings: Settings) -> None:
             f"characters (found {url[:80]!r})"
         )
     host = host_of(f"https://{parts.netloc}")
-    # A server that connects to any address would open the operator's network to its researchers.
-    if host not in settings.webhook_hosts.split():
+    # Otherwise researchers could reach any machine on the operator's network.
+    if host not in {host_of(f"https://{allowed}") for allowed in settings.webhook_hosts.split()}:
         raise DesignError(
-            f"the operator does not allow messages to {host[:80]}; the allowed hosts are "
+            f"the operator does not allow messages to {host[:80]}; allowed hosts: "
             f"{settings.webhook_hosts or 'none'}"
         )
 
@@ -84,10 +91,15 @@ def send_due(
 ) -> Iterator[tuple[DueNotice, str]]:
     """Send all messages that are due; yield each notice, and why it failed or "".
 
-    One message that fails does not stop the others. A crash can repeat a message, but loses none.
+    A failed message does not stop the others. After a crash, a message may be sent twice, but none
+    is lost.
     """
     context = context or ssl.create_default_context()
-    for due in store.due_notices():
+    due_notices = store.due_notices()
+    if any(due.notice.url for due in due_notices):
+        # A missing secret is a mistake of the operator, to be found before anything is sent.
+        settings.with_real_secret()
+    for due in due_notices:
         try:
             message = _message(store, settings, due)
         except NotFoundError:
@@ -109,7 +121,6 @@ def _message(store: Store, settings: Settings, due: DueNotice) -> ReleaseMessage
     slug, pages = due.notice.slug, f"{settings.researchers_url}/research/surveys/{due.notice.slug}"
     return ReleaseMessage(
         slug=slug,
-        # Control characters of a title would be headers of the message.
         title=" ".join(find_survey(store, slug).definition.title.split()),
         n_new=due.n_released - due.notice.n,
         n_released=due.n_released,
@@ -121,15 +132,21 @@ def _message(store: Store, settings: Settings, due: DueNotice) -> ReleaseMessage
 
 @contextmanager
 def _delivery() -> Iterator[None]:
-    """Turn the errors of networks and protocols into a reason."""
+    """Turn network and protocol errors into a DeliveryError with a reason."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:
-        raise DeliveryError(f"its certificate is not valid: {error.verify_message}") from None
+        reason = f"the server's certificate is not valid: {error.verify_message}"
     except TimeoutError:
-        raise DeliveryError(f"no answer within {TIMEOUT_SECONDS:g} seconds") from None
-    except (OSError, smtplib.SMTPException, http.client.HTTPException) as error:
-        raise DeliveryError(f"the connection failed: {error}"[:200]) from None
+        reason = f"the server did not answer within {TIMEOUT_SECONDS:g} seconds"
+    except smtplib.SMTPException as error:
+        # The text of the error contains the address, or what the mail server says of its accounts.
+        reason = f"the mail server rejected the message ({type(error).__name__})"
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = f"the connection failed: {error}"[:200]
+    else:
+        return
+    raise DeliveryError(reason)
 
 
 def _post(message: ReleaseMessage, url: str, settings: Settings, context: ssl.SSLContext) -> None:
@@ -161,23 +178,34 @@ def _post(message: ReleaseMessage, url: str, settings: Settings, context: ssl.SS
         connection = http.client.HTTPSConnection(
             parts.netloc, timeout=TIMEOUT_SECONDS, context=context
         )
+        # A receiver that sends a byte now and then would hold the job for ever.
+        end = threading.Timer(MAX_SECONDS, _shut_down, [connection])
+        end.start()
         try:
             connection.request("POST", path, body, headers)
             status = connection.getresponse().status
         finally:
+            end.cancel()
             connection.close()
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        raise DeliveryError(f"the webhook answered with status {status}")
+        raise DeliveryError(f"the webhook returned status {status}")
+
+
+def _shut_down(connection: http.client.HTTPSConnection) -> None:
+    """End a connection that another thread uses, which then gets an error."""
+    with suppress(OSError):
+        if connection.sock is not None:
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 MAIL = """\
-New responses to “{title}” were released: {n_new:,}.
-Released in total: {n_released:,}.
+New responses released for “{title}”: {n_new:,}.
+Total released so far: {n_released:,}.
 
 Results: {results}
 
-You get this message because you asked for it on the survey’s Share page.
-To stop these messages: {share}
+You are receiving this e-mail because you requested it on the survey’s Share page.
+To stop these e-mails, go to {share}
 """
 
 
@@ -186,14 +214,15 @@ def _mail(
 ) -> None:
     """Send an e-mail to a researcher."""
     if not settings.smtp:
-        raise DeliveryError("the operator has switched off e-mail")
+        raise DeliveryError("e-mail is turned off on this server")
     # A list would reach several people; Python fails on other odd addresses in ways of its own.
     if not is_email(address):
-        raise DeliveryError(f"{address!r} is no e-mail address to which this server sends")
+        raise DeliveryError(f"{address!r} is not an e-mail address to which this server can send")
     mail = EmailMessage()
     with _delivery():
         mail["From"], mail["To"] = settings.mail_from, address
-        mail["Subject"] = f"New responses: {message.title}"
+        # Python decodes encoded words of a title, and so adds the headers that they contain.
+        mail["Subject"] = f"New responses: {message.slug}"
         mail["Date"] = format_datetime(message.sent)
         mail["Message-ID"] = make_msgid(domain=settings.mail_from.rpartition("@")[2])
         mail["Auto-Submitted"] = "auto-generated"

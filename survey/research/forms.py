@@ -288,9 +288,9 @@ class PublicResultsForm(FlaskForm):  # type: ignore[misc]
 
 
 class EmailNoticeForm(FlaskForm):  # type: ignore[misc]
-    """Whether the researcher gets an e-mail at each release: "yes" or empty."""
+    """Whether the researcher gets an e-mail about each release: "yes" or empty."""
 
-    wanted = HiddenField()
+    subscribe = HiddenField()
 
 
 class WebhookForm(FlaskForm):  # type: ignore[misc]

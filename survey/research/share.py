@@ -272,8 +272,8 @@ class _SharePages(Pages):
     def set_email(self, slug: str) -> Any:
         """Send the researcher an e-mail at each release, or stop these e-mails."""
         find_survey(self._store, slug)
-        key, wanted = self._gate.researcher().key, EmailNoticeForm().wanted.data == "yes"
-        if not wanted:
+        key, subscribes = self._gate.researcher().key, EmailNoticeForm().subscribe.data == "yes"
+        if not subscribes:
             self._store.remove_release_notice(slug, key)
         elif not self._settings.smtp:
             raise NotFoundError("the operator of this server has not set up e-mail")
@@ -281,7 +281,9 @@ class _SharePages(Pages):
             with suppress(ConflictError):  # the form was sent twice
                 self._store.add_release_notice(ReleaseNotice(slug, key))
         flash(
-            "You will get an e-mail at each release." if wanted else "You will get no more e-mails."
+            "You will get an e-mail about each release."
+            if subscribes
+            else "You will no longer get e-mails about releases."
         )
         return redirect(url_for("share.page", slug=slug, _anchor="messages"))
 
@@ -299,7 +301,7 @@ class _SharePages(Pages):
             form.url.errors = [f"The webhook was not added: {error}"]
             return self._page(slug, webhook_form=form), 422
         self._log.write("added a webhook", slug, urlsplit(notice.url).netloc)
-        flash("The webhook gets a message at each release.")
+        flash("Webhook added. It will receive a message about each release.")
         return redirect(url_for("share.page", slug=slug, _anchor="messages"))
 
     def remove_webhook(self, slug: str) -> Any:

@@ -266,7 +266,7 @@ RESULT_LINK = Table(
 PUBLIC_RESULTS = Table(
     "public_results", (_text("slug"), _text("license", "DEFAULT ''")), key=("slug",)
 )
-# A researcher's wish to hear of releases: by e-mail if the URL is empty, otherwise by a webhook.
+# A researcher's subscription to messages about releases: by e-mail if the URL is empty.
 RELEASE_NOTICE = Table(
     "release_notice",
     (

@@ -16,8 +16,8 @@ MAX_RESULT_LINKS = 50
 MAX_WEBHOOKS = 5
 """Maximum number of webhooks of a survey."""
 
-MAX_DELIVERY_TRIES = 12
-"""Attempts to deliver the message about a release, before it is given up."""
+MAX_DELIVERY_TRIES = 288
+"""Maximum number of attempts to deliver a message: a day, if the job runs every five minutes."""
 
 LICENSES: Mapping[str, str] = {
     "CC0 1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
@@ -29,7 +29,7 @@ LICENSES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ReleaseNotice:
-    """The wish of a researcher to hear of a survey's releases: by e-mail, or at a webhook's `url`.
+    """A subscription to messages about a survey's releases: by e-mail, or to the webhook at `url`.
 
     `n` is the number of reports released at the last message, `tries` the number of failed attempts
     since then, and `problem` the reason of the last failure.
@@ -160,7 +160,9 @@ class SharedResults(Transactions):
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             role: Role = "owner" if notice.url else "editor"
-            _check_role(transaction, notice.slug, notice.researcher, role, "hear of its releases")
+            _check_role(
+                transaction, notice.slug, notice.researcher, role, "get messages about its releases"
+            )
             rows = transaction.rows(
                 "SELECT researcher, url FROM release_notice WHERE slug = ?", [notice.slug]
             )
@@ -185,10 +187,9 @@ class SharedResults(Transactions):
         return [due for due in map(_due, rows) if due.n_released > due.notice.n]
 
     def record_delivery(self, due: DueNotice, problem: str = "") -> None:
-        """Record that a message was delivered, or why not; a problem is retried some times.
+        """Record that a message was delivered, or why it was not.
 
-        A message that could not be delivered `MAX_DELIVERY_TRIES` times is given up: the next
-        release has its own message.
+        After `MAX_DELIVERY_TRIES` failures the message is dropped; the next release gets a new one.
         """
         tries = due.notice.tries + 1 if problem else 0
         is_over = not problem or tries >= MAX_DELIVERY_TRIES

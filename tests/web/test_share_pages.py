@@ -383,22 +383,22 @@ def settings(settings):
 
 def test_researchers_choose_e_mails_and_owners_add_webhooks(owner, store, small):
     for _ in range(2):  # the second time, the form was sent twice
-        assert do(owner, "email", wanted="yes").status_code == 302
-    assert "You get an e-mail at each release." in owner.get(SHARE).text
+        assert do(owner, "email", subscribe="yes").status_code == 302
+    assert "You get an e-mail about each release." in owner.get(SHARE).text
     assert do(owner, "webhooks", url=HOOK).status_code == 302
     (mail, hook) = store.release_notices("small")
     assert (mail.notice.url, mail.email, hook.notice.url) == ("", EMAIL, HOOK)
     for url, reason in {
-        "https://elsewhere.example.org": "the allowed hosts are hooks.example.org",
+        "https://elsewhere.example.org": "allowed hosts: hooks.example.org",
         HOOK: "already gets messages",
         "": "Enter the address of the webhook",
     }.items():
         refused = do(owner, "webhooks", url=url)
         assert refused.status_code == 422
         assert reason in refused.text
-    store.record_delivery(hook, "the webhook answered with status 500")
-    assert "the webhook answered with status 500" in owner.get(SHARE).text
-    do(owner, "email", wanted="")
+    store.record_delivery(hook, "the webhook returned status 500")
+    assert "the webhook returned status 500" in owner.get(SHARE).text
+    do(owner, "email", subscribe="")
     do(owner, "webhooks/remove", url=HOOK)
     assert store.release_notices("small") == []
     events = [action.event for action in store.actions("small", 9)]

@@ -150,6 +150,7 @@ def test_a_proxy_that_alters_anything_is_found(serve: Callable[..., str], small:
     assert overlooked == []
 
 
+@pytest.mark.long
 def test_an_alteration_for_one_profile_is_found_with_the_default_visits(simulation: Simulation):
     overlooked = []
     profiles = [
@@ -180,6 +181,7 @@ def test_an_alteration_of_field_mode_is_found_with_the_link_of_its_survey(
     assert overlooked == []
 
 
+@pytest.mark.long
 def test_an_alteration_in_one_of_ten_visits_is_found(simulation: Simulation):
     # Each run overlooks it with probability .9^66 < .001; the seeds make the outcome certain.
     overlooked = []

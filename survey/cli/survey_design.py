@@ -103,7 +103,7 @@ def _design_as_json(design: SurveyDesign) -> dict[str, object]:
         return value if math.isfinite(value) else None
 
     return {
-        "asked": design.drawn,
+        "questions_per_person": design.drawn,
         "groups": design.groups,
         "together": design.together,
         "report_factor": float(design.ratio),

@@ -270,8 +270,8 @@ def check(file: Path, as_json: bool) -> None:
         f"{report_heading(definition)}. {report_sentences(definition.ratio)}",
         f"To publish it: survey publish {file}",
         "",
-        "Details for specialists",
-        f"  reports of {definition.report_bytes:,} bytes",
+        "Technical details",
+        f"  report size: {definition.report_bytes:,} bytes",
     ]
     click.echo("\n".join([*summary, *lines(privacy_loss)]))
 

@@ -22,7 +22,7 @@ from email.utils import format_datetime, make_msgid
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
-from survey.errors import DesignError, NotFoundError
+from survey.errors import DesignError, SurveyError
 from survey.settings import Settings, host_of, is_email, is_loopback
 from survey.store import DueNotice, Store, find_survey
 from survey.version import __version__
@@ -52,7 +52,7 @@ class ReleaseMessage:
     sent: datetime
 
 
-class DeliveryError(Exception):
+class DeliveryError(SurveyError):
     """A message was not delivered; the Share page shows the reason."""
 
 
@@ -100,18 +100,14 @@ def send_due(
         # A missing secret is a mistake of the operator, to be found before anything is sent.
         settings.with_real_secret()
     for due in due_notices:
+        problem = ""
         try:
             message = _message(store, settings, due)
-        except NotFoundError:
-            # The survey was deleted meanwhile, with its notices.
-            continue
-        try:
             if due.notice.url:
                 _post(message, due.notice.url, settings, context)
             else:
                 _mail(message, due.email, settings, context)
-            problem = ""
-        except DeliveryError as error:
+        except SurveyError as error:
             problem = str(error)
         store.record_delivery(due, problem)
         yield due, problem
@@ -150,12 +146,9 @@ def _delivery() -> Iterator[None]:
 
 
 def _post(message: ReleaseMessage, url: str, settings: Settings, context: ssl.SSLContext) -> None:
-    """Send a signed message to a webhook, without following redirects."""
-    try:
-        # The operator may have removed the host since the webhook was added.
-        check_webhook(url, settings)
-    except DesignError as error:
-        raise DeliveryError(str(error)) from None
+    """Send a signed message to a webhook; raise DeliveryError, also for a redirect."""
+    # The operator may have removed the host since the webhook was added.
+    check_webhook(url, settings)
     content = {
         "event": "release",
         "survey": message.slug,
@@ -215,13 +208,13 @@ def _mail(
     """Send an e-mail to a researcher."""
     if not settings.smtp:
         raise DeliveryError("e-mail is turned off on this server")
-    # A list would reach several people; Python fails on other odd addresses in ways of its own.
+    # A list would reach several people, and Python raises other errors for invalid addresses.
     if not is_email(address):
         raise DeliveryError(f"{address!r} is not an e-mail address to which this server can send")
     mail = EmailMessage()
     with _delivery():
         mail["From"], mail["To"] = settings.mail_from, address
-        # Python decodes encoded words of a title, and so adds the headers that they contain.
+        # Not the title: Python decodes encoded words, which can contain further headers.
         mail["Subject"] = f"New responses: {message.slug}"
         mail["Date"] = format_datetime(message.sent)
         mail["Message-ID"] = make_msgid(domain=settings.mail_from.rpartition("@")[2])
@@ -236,7 +229,7 @@ def _mail(
             )
         )
         with _smtp(settings.smtp, context) as connection:
-            connection.send_message(mail, to_addrs=[address])
+            connection.send_message(mail)
 
 
 @contextmanager

@@ -104,7 +104,7 @@ _PARQUET = ReportFormat(
 
 _DEBIASED_PARQUET = ReportFormat(
     "Parquet with debiased columns",
-    "The same, and columns whose plain averages are the published shares and means.",
+    "Codes, and columns whose plain averages are the published shares and means.",
     partial(write_parquet, with_debiased=True),
 )
 

@@ -452,14 +452,15 @@ class _ReaderPages(AnalysisPages):
             self._store, slug, whole_number(request.args.get("version", "")) or None
         )
         view = self._view(survey, {})
+        license_name = self._store.license_of_results(slug)
 
         def surroundings(view: View, result: SurveyResult) -> Context:
             return {
                 **self.dashboard_context(view, result),
                 "is_shared": True,
                 "is_public": False,  # hides the links to the embedding codes
-                "license": self._store.license_of_results(survey.slug),
-                "license_url": LICENSES.get(self._store.license_of_results(survey.slug)),
+                "license": license_name,
+                "license_url": LICENSES.get(license_name),
                 "versions": self._version_choices(survey),
                 "statement": methods_statement(result),
             }

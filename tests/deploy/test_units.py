@@ -15,12 +15,15 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Sink
 
 from survey.settings import VARIABLES, Settings
-from survey.store import open_store
+from survey.store import ReleaseNotice, open_store
 from tests.archive.whole_store import contents
 from tests.conftest import ROOT, SERVE, free_port, wait_until_up
 from tests.faults.reports import new_report, send
+from tests.store.reports import add, publish_pending, random_reports
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
@@ -318,9 +321,42 @@ def test_every_job_works_without_the_system_calls_that_its_unit_denies(
         text=True,
     )
     assert process.returncode == 0, process.stderr
-    # Messages need no numerical library, whose start tries such calls in the other jobs.
-    if unit != "survey-notify.service":
-        assert "(INJECTED)" in log.read_text(), "no call was denied, so the test is void"
+    # Not every job tries such a call on its own, but the sandbox must deny it to all.
+    priority = "import os; os.setpriority(os.PRIO_PROCESS, 0, 5)"
+    denied = subprocess.run(
+        [*sandbox(unit, log), sys.executable, "-c", priority], capture_output=True, text=True
+    )
+    assert "PermissionError" in denied.stderr
+    assert "(INJECTED)" in log.read_text(), "no call was denied, so the test is void"
     if "backup" in unit:
         names = sorted(path.name for path in directory.iterdir())
         assert names == [names[0], f"{names[0]}.sha256"]
+
+
+@pytest.mark.web
+def test_messages_are_sent_without_the_system_calls_that_the_unit_denies(
+    installed, settings, store, small, tmp_path
+):
+    ada = store.add_researcher("ada@example.org", "hash").key
+    store.set_role("small", ada, "owner")
+    store.add_release_notice(ReleaseNotice("small", ada))
+    add(store, small, random_reports(25))
+    publish_pending(store, small)
+    store.close_connections()
+    controller = Controller(Sink(), hostname="127.0.0.1", port=free_port())
+    controller.start()
+    try:
+        process = subprocess.run(
+            [*sandbox("survey-notify.service", tmp_path / "calls"), *SERVE[:3], "notify"],
+            env={
+                **os.environ,
+                "SURVEY_DATABASE": settings.database,
+                "SURVEY_SMTP": f"smtp://127.0.0.1:{controller.port}",
+                "SURVEY_MAIL_FROM": "surveys@example.org",
+            },
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        controller.stop()
+    assert (process.stdout, process.stderr) == ("sent 1 message\n", "")

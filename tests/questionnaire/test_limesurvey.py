@@ -285,7 +285,7 @@ def test_texts_show_earlier_answers_on_a_later_page_with_skip_logic_only():
         assert (then["text"], then["help"]) == (shown, shown)
         assert set(outcomes(result)["then", "changed", "yes or no"].split("; ")) == changes
         page = outcomes(result).get(("then", "changed", "text"), "")
-        assert ("is on a page after the question" in page) == (SHOWN in changes), text
+        assert ("was moved to a page after the question" in page) == (SHOWN in changes), text
         without = imported(*items)
         assert "{" not in questions(without)[-2]["text"].replace("{ ", "")
         assert SHOWN not in outcomes(without)["then", "changed", "yes or no"]

@@ -232,7 +232,7 @@ def test_texts_show_earlier_answers_with_skip_logic_only():
     changes = [element.how for element in questionnaire.elements if element.name == "then"]
     assert changes == [
         "shows “…” where an earlier answer is missing; {panel.x} is left out of its texts",
-        "is on a page after the question whose answer it shows",
+        "was moved to a page after the question whose answer it shows",
     ]
     plain = questions(imported(*elements))[-1]
     assert (plain["text"], plain["help"]) == ("… with …, …?", "… or …")

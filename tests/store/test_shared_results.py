@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from survey.collect.publication import close
-from survey.errors import ForbiddenError, NotFoundError
-from survey.store import ResultLink
+from survey.errors import ConflictError, ForbiddenError, NotFoundError
+from survey.store import MAX_WEBHOOKS, ReleaseNotice, ResultLink
 from tests.conftest import TODAY
+from tests.store.reports import add, publish_pending, random_reports
 
 NOW = 1_000
 
@@ -82,3 +83,50 @@ def test_a_deleted_survey_leaves_nothing_that_a_later_one_of_its_name_would_shar
         store.add_result_link(b"two", link(ada), NOW)
     with pytest.raises(NotFoundError):
         store.set_public_results("small", public=True)
+
+
+def test_roles_decide_who_gets_messages_about_releases(store, small, ada):
+    store.set_role("small", ada, "owner")
+    ben = store.add_researcher("ben@example.org", "hash").key
+    store.set_role("small", ben, "editor")
+    store.add_release_notice(ReleaseNotice("small", ben))
+    with pytest.raises(ConflictError):
+        store.add_release_notice(ReleaseNotice("small", ben))
+    with pytest.raises(ForbiddenError):
+        store.add_release_notice(ReleaseNotice("small", ben, "https://hooks.example.org"))
+    store.set_role("small", ben, "owner")
+    store.add_release_notice(ReleaseNotice("small", ben, "https://hooks.example.org"))
+    with pytest.raises(ConflictError):
+        store.add_release_notice(ReleaseNotice("small", ada, "https://hooks.example.org"))
+    store.set_role("small", ben, "editor")
+    assert [due.notice.url for due in store.release_notices("small")] == [""]
+    store.set_role("small", ben, "viewer")
+    assert store.release_notices("small") == []
+    for number in range(MAX_WEBHOOKS):
+        store.add_release_notice(ReleaseNotice("small", ada, f"https://h.example.org/{number}"))
+    with pytest.raises(ConflictError):
+        store.add_release_notice(ReleaseNotice("small", ada, "https://h.example.org/more"))
+    close(store, "small", TODAY)
+    store.delete_survey("small", TODAY)
+    assert store.release_notices("small") == []
+
+
+def test_a_notice_is_due_from_a_release_until_its_message_is_delivered_or_given_up(
+    store, small, ada, monkeypatch
+):
+    monkeypatch.setattr("survey.store.shared_results.MAX_DELIVERY_TRIES", 2)
+    store.set_role("small", ada, "owner")
+    for url in ("", "https://hooks.example.org"):
+        store.add_release_notice(ReleaseNotice("small", ada, url))
+    add(store, small, random_reports(30))
+    assert store.due_notices() == []
+    publish_pending(store, small)
+    mail, hook = store.due_notices()
+    assert (mail.email, mail.n_released - mail.notice.n) == ("ada@example.org", 30)
+    store.record_delivery(mail)
+    store.record_delivery(hook, "no answer")
+    (hook,) = store.due_notices()
+    assert (hook.notice.tries, hook.notice.problem) == (1, "no answer")
+    store.record_delivery(hook, "no answer")
+    assert store.due_notices() == []
+    assert store.release_notices("small")[1].notice.problem == "no answer"

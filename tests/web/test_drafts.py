@@ -1025,7 +1025,7 @@ def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store
     assert alone.count(">True value you set</th>") == 1
     # The row without a share of those who answered says why.
     assert alone.count(">left out<") == 1
-    assert "counts “<bdi>Prefer not to say</bdi>” like an answer" in " ".join(alone.split())
+    assert "counts “<bdi>Prefer not to say</bdi>” as an answer" in " ".join(alone.split())
 
 
 def dashboard(client, store, slug: str) -> str:

@@ -113,7 +113,7 @@ class DraftCheck:
 
     @property
     def largest_safe_draw(self) -> int:
-        """The largest number of questions per respondent that causes no warning; 0 if none does."""
+        """The largest number of questions per respondent that causes no warning; 0 if all do."""
         everything = _all_asked(self._published, self.together)
         draw = everything.proposed_draw(self.caps)
         return everything.n_groups if draw is None else draw

@@ -251,11 +251,11 @@ class Assembly:
             earlier |= _ids(current)
 
     def _shows(self, question: Form, current: set[str]) -> bool:
-        """Return whether a question shows an answer of its own page, and report its new page."""
+        """Return whether a question shows an answer from the same page; report its new page."""
         name, sources = self._shown.get(question["id"], ("", set()))
         if not sources & current:
             return False
-        self.change(name, "text", "is on a page after the question whose answer it shows")
+        self.change(name, "text", "was moved to a page after the question whose answer it shows")
         return True
 
     def _ask_if(self, question: Form, earlier: set[str], current: set[str]) -> bool:

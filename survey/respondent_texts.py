@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from babel.messages import Catalog
+    from babel.messages import Catalog, Message
 
 FOLDER = Path(__file__).parent / "translations"
 SOURCE = "en"
@@ -61,10 +61,8 @@ def read_texts(language: str, catalogue: str = RESPONDENT) -> Mapping[str, Text]
     messages = _messages(language, catalogue)
     texts: dict[str, Text] = {}
     for message in messages:
-        if isinstance(message.id, str) and isinstance(message.string, str):
-            texts[message.id] = message.string
-        elif message.string:
-            texts[message.id[0]] = tuple(message.string)
+        string = message.string or ""
+        texts[_key(message)] = string if isinstance(string, str) else tuple(string)
     del texts[""]  # the catalogue's header
     return texts
 
@@ -83,6 +81,14 @@ def _messages(language: str, catalogue: str) -> Catalog:
 
     with catalogue_file(language, catalogue).open("rb") as file:
         return read_po(file, locale=language.replace("-", "_"), abort_invalid=True)
+
+
+def _key(message: Message) -> str:
+    return message.id if isinstance(message.id, str) else message.id[0]
+
+
+def _forms(text: Text) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
 
 
 def catalogue_file(language: str, catalogue: str) -> Path:
@@ -164,14 +170,17 @@ def _as_list(texts: list[Text]) -> bytes:
 
 
 def outdated_texts(language: str, catalogue: str = RESPONDENT) -> Iterator[str]:
-    """Describe each text that is missing, superfluous or translated from an older English text."""
+    """Describe each text that is missing, superfluous or translated from an older English text.
+
+    A text is missing as well if one of its forms is empty, or if it is marked as fuzzy.
+    """
     source, own = read_texts(SOURCE, catalogue), read_texts(language, catalogue)
-    comments = {
-        message.id if isinstance(message.id, str) else message.id[0]: message.auto_comments
-        for message in _messages(language, catalogue)
-    }
-    for key in source.keys() - own.keys():
-        yield f"{key}: missing"
+    messages = _messages(language, catalogue)
+    comments = {_key(message): message.auto_comments for message in messages}
+    fuzzy = {_key(message) for message in messages if message.fuzzy}
+    for key in source:
+        if key in fuzzy or not all(_forms(own.get(key, ""))):
+            yield f"{key}: missing"
     for key in own.keys() - source.keys():
         yield f"{key}: not in English"
     for key in (key for key in source if key in own and language != SOURCE):

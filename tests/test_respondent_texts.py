@@ -8,6 +8,7 @@ import shutil
 from itertools import chain
 from typing import get_args
 
+import pytest
 from babel import Locale
 from babel.messages.pofile import read_po
 
@@ -104,6 +105,32 @@ def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
         assert main(["--accept", "es"]) == 1
         lines = capsys.readouterr().out.splitlines()
         assert [line for line in lines if line.startswith("es/")] == [missing]
+    finally:
+        clear_caches()
+
+
+@pytest.mark.parametrize(
+    ("entry", "untranslated"),
+    [
+        (r'msgid "start.more"\nmsgstr ".*"', 'msgid "start.more"\nmsgstr ""'),
+        (r'(?s)(msgid "count.minutes".*?msgstr\[1\]) ".*?"', r'\1 ""'),
+        (r'(#\. .*\n)msgid "start.button"', r'\1#, fuzzy\nmsgid "start.button"'),
+    ],
+)
+def test_empty_and_fuzzy_texts_are_reported_as_missing(
+    tmp_path, monkeypatch, capsys, entry, untranslated
+):
+    folder = tmp_path / "translations"
+    shutil.copytree(FOLDER, folder)
+    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
+    german = catalogue_file("de", RESPONDENT)
+    text, n = re.subn(entry, untranslated, german.read_text("utf-8"), count=1)
+    german.write_text(text, "utf-8")
+    try:
+        clear_caches()
+        assert (n, main([])) == (1, 1)
+        (line,) = capsys.readouterr().out.splitlines()[:-1]
+        assert re.fullmatch(r"de/respondent: [a-z]+\.[a-z]+: missing", line)
     finally:
         clear_caches()
 

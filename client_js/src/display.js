@@ -166,15 +166,21 @@ export function askBeforeLoss(losesAnswers) {
 }
 
 /** Number of presses of Shift, without other keys in between, that leave the page. */
-const LEAVING_PRESSES = 3;
+const PRESSES = 3;
+
+/** Maximum milliseconds between two of these presses; slower ones may be meant for a screen reader. */
+const PRESS_TIME = 1000;
 
 /** Call `onExit` after Shift has been pressed three times, for people who cannot reach the button. @param {() => void} onExit */
 export function leaveOnShift(onExit) {
   let presses = 0;
-  window.addEventListener("keydown", ({ key, repeat }) => {
+  let last = 0;
+  window.addEventListener("keydown", ({ key, repeat, timeStamp }) => {
+    if (repeat) return;
     if (key !== "Shift") presses = 0;
-    else if (!repeat) presses += 1;
-    if (presses === LEAVING_PRESSES) {
+    else presses = timeStamp - last > PRESS_TIME ? 1 : presses + 1;
+    last = timeStamp;
+    if (presses === PRESSES) {
       presses = 0;
       onExit();
     }

@@ -61,8 +61,12 @@ export function paragraphs(text, attributes = {}, wrap = undefined) {
     .map((part) => element("p", attributes, ...isolatedNumbers(part, wrap)));
 }
 
-/** A plus sign and digits in any script, in groups separated by spaces and marks, as in phone numbers. */
-const DIGIT_GROUPS = /(\+?\p{Nd}(?:[\s\u00a0()./-]{0,2}\p{Nd})+)/u;
+/**
+ * A negative number, or digits in any script, in groups separated by spaces and marks, as in phone
+ * numbers. Hours after a phone number, such as "9-17", "24/7" or "(24 hours)", are not part of it.
+ */
+const NUMBERS =
+  /(−[\p{Nd}.,٫]*\p{Nd}|\+?\p{Nd}(?:(?!\s?\(\p{Nd}+[^\p{Nd})]|\s\p{Nd}{1,2}(?:[:\p{L}]|[-–/]\p{Nd}{1,2}(?![-/\p{Nd}])))[\s()./-]{0,3}\p{Nd})+)/u;
 
 /**
  * Return a text whose numbers keep the order of their digit groups in right-to-left scripts.
@@ -75,7 +79,7 @@ export function isolatedNumbers(text, wrap = undefined) {
   if (!wrap && !RIGHT_TO_LEFT.test(text)) return text === "" ? [] : [text];
   const isolate =
     wrap ?? ((/** @type {string} */ number) => element("bdi", { dir: "ltr" }, number));
-  const parts = text.split(DIGIT_GROUPS);
+  const parts = text.split(NUMBERS);
   // Digits inside a word or a code are not a separate number.
   const isApart = (/** @type {number} */ i) =>
     !/[\p{L}&#=_]$/u.test(parts[i - 1]) && !/^[\p{L}&#=_;]/u.test(parts[i + 1]);
@@ -98,7 +102,8 @@ const PHONE_DIGITS = 6;
  */
 function phoneLink(number) {
   const plain = plainText(number);
-  const digits = plain.replace(/[^\d+]/g, "");
+  // The zero of "+49 (0)30" is dialed within the country only.
+  const digits = plain.replace(/\(0\)|[^\d+]/g, "");
   const isShort = digits === plain && /^\d{3,5}$/.test(digits) && !/^(19|20)\d\d$/.test(digits);
   const isDate = /^\d{1,4}([./-])\d{1,2}\1\d{1,4}$/.test(plain);
   const isPhone = isShort || (!isDate && digits.replace("+", "").length >= PHONE_DIGITS);

@@ -345,7 +345,8 @@ function numberField(context, grid) {
       : []),
   ];
   return entryField(context, grid, {
-    attributes: { ...attributes, class: "entry" },
+    // A minus sign precedes its number in every script.
+    attributes: { ...attributes, class: "entry", dir: "ltr" },
     hint,
     write: at,
     read: (input) => locate(grid, input.value),

@@ -6,11 +6,15 @@
 /** Maximum number of automatic reloads. */
 const MAX_RELOADS = 2;
 
+/** Whether a file of the page is missing; several may be. */
+let isIncomplete = false;
+
 window.addEventListener(
   "error",
   ({ target }) => {
-    if (!(target instanceof HTMLScriptElement)) return;
-    const reloads = Number(history.state?.reloads ?? 0);
+    if (isIncomplete || !(target instanceof HTMLScriptElement)) return;
+    isIncomplete = true;
+    const reloads = history.state?.reloads ?? 0;
     if (reloads >= MAX_RELOADS) return offerReload();
     history.replaceState({ reloads: reloads + 1 }, "");
     setTimeout(() => location.reload(), 1000 * (reloads + 1));
@@ -26,7 +30,7 @@ function offerReload() {
     const button = document.createElement("button");
     button.className = "button reload";
     button.textContent = section.dataset.reload ?? "";
-    button.addEventListener("click", () => location.reload());
+    button.onclick = () => location.reload();
     section.append(button);
   }
 }

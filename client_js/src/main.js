@@ -290,6 +290,7 @@ window.addEventListener("hashchange", () => {
 });
 
 open().catch(() => {
-  if (loadedLanguages().length > 0)
-    display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload }));
+  // `guard.js` treats missing texts like a missing script.
+  if (loadedLanguages().length === 0) document.scripts[0].dispatchEvent(new Event("error"));
+  else display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload }));
 });

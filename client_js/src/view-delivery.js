@@ -297,6 +297,9 @@ function againKey(reason) {
 /** Final obstacles, for which "Try again" would be a false promise. */
 const FINAL = ["closed", "full"];
 
+/** Faults of the link, which remain when the page is loaded again. */
+const OF_LINK = ["damaged_link", "other_definition", "invitation_needed"];
+
 /**
  * @param {object} of
  * @param {Obstacle} of.reason
@@ -315,7 +318,7 @@ export function obstacleView({ reason, opens, survey, onTryAgain, hasAnswers = f
     named,
     paragraph(say(`cannot.${reason}`, { day }), "notice"),
     paragraph(say(hasAnswers ? "cannot.nothingSent" : "cannot.nothing")),
-    ...(isFinal ? [] : [button(say(againKey(reason)), onTryAgain)]),
+    ...(isFinal || OF_LINK.includes(reason) ? [] : [button(say(againKey(reason)), onTryAgain)]),
     ...(named ? passage(named, "contact") : []),
   );
 }

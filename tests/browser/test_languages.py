@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from survey.respondent_texts import LABEL_LANGUAGES, LANGUAGES, SOURCE, say
 from tests.browser.respondent import choose, heading, press, wait_sent
@@ -120,6 +120,42 @@ def test_a_number_and_its_unit_keep_their_order_in_arabic(site, new_device):
     number = hint.get_by_text("80", exact=True).bounding_box()
     unit = hint.get_by_text("ساعة", exact=True).bounding_box()
     assert unit["x"] + unit["width"] < number["x"]
+
+
+def test_a_minus_sign_stays_left_of_its_number_in_arabic(site, new_device):
+    number = 'type = "number"\nlow = -20\nhigh = 40\nunit = "درجة"'
+    text = 'text = { en = "Was it {slept|cold}?", ar = "هل كانت {slept|باردة}؟" }'
+    definition = re.sub('text = { en = "Where.*', text, NIGHTS.replace('type = "yes_no"', number))
+    survey = site.publish(f"allow_skip_logic = true\n{definition}")
+    page = new_device(locale="ar").open(site.link(survey))
+    press(page, say("ar", "start.button"))
+    page.locator("input.entry").fill("-3")
+    assert page.locator("input.entry").evaluate("(e) => getComputedStyle(e).direction") == "ltr"
+    press(page, say("ar", "question.next"))
+    assert_sign_left_of_digit(page.locator("h1, legend").first)
+    choose(page, "هنا")
+    press(page, say("ar", "question.next"))
+    heading(page, say("ar", "review.heading"))
+    assert_sign_left_of_digit(page.locator("dd b").first)
+
+
+def assert_sign_left_of_digit(text: Locator) -> None:
+    sign, digit = text.evaluate(
+        """(element) => {
+          const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+          for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+            const at = node.data.indexOf("−");
+            if (at < 0) continue;
+            return [at, at + 1].map((from) => {
+              const range = document.createRange();
+              range.setStart(node, from);
+              range.setEnd(node, from + 1);
+              return range.getBoundingClientRect().left;
+            });
+          }
+        }"""
+    )
+    assert sign < digit
 
 
 def test_changing_the_language_keeps_the_answers(site, survey, device):

@@ -168,18 +168,21 @@ export function askBeforeLoss(losesAnswers) {
 /** Number of presses of Shift, without other keys in between, that leave the page. */
 const PRESSES = 3;
 
-/** Maximum milliseconds between two of these presses; slower ones may be meant for a screen reader. */
+/** Maximum milliseconds between two of these presses. */
 const PRESS_TIME = 1000;
 
 /** Call `onExit` after Shift has been pressed three times, for people who cannot reach the button. @param {() => void} onExit */
 export function leaveOnShift(onExit) {
   let presses = 0;
-  let last = 0;
-  window.addEventListener("keydown", ({ key, repeat, timeStamp }) => {
+  let pause = 0;
+  window.addEventListener("keydown", ({ key, repeat }) => {
     if (repeat) return;
-    if (key !== "Shift") presses = 0;
-    else presses = timeStamp - last > PRESS_TIME ? 1 : presses + 1;
-    last = timeStamp;
+    presses = key === "Shift" ? presses + 1 : 0;
+    // Slower presses may be meant for a screen reader.
+    window.clearTimeout(pause);
+    pause = window.setTimeout(() => {
+      presses = 0;
+    }, PRESS_TIME);
     if (presses === PRESSES) {
       presses = 0;
       onExit();

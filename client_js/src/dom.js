@@ -65,7 +65,7 @@ export function paragraphs(text, attributes = {}, wrap = undefined) {
  * A negative number, or digits in any script, in groups separated by spaces and marks, as in phone
  * numbers. Hours after a phone number, such as "9-17", "24/7" or "(24 hours)", are not part of it.
  */
-const NUMBERS =
+const DIGIT_GROUPS =
   /(−[\p{Nd}.,٫]*\p{Nd}|\+?\p{Nd}(?:(?!\s?\(\p{Nd}+[^\p{Nd})]|\s\p{Nd}{1,2}(?:[:\p{L}]|[-–/]\p{Nd}{1,2}(?![-/\p{Nd}])))[\s()./-]{0,3}\p{Nd})+)/u;
 
 /**
@@ -79,7 +79,7 @@ export function isolatedNumbers(text, wrap = undefined) {
   if (!wrap && !RIGHT_TO_LEFT.test(text)) return text === "" ? [] : [text];
   const isolate =
     wrap ?? ((/** @type {string} */ number) => element("bdi", { dir: "ltr" }, number));
-  const parts = text.split(NUMBERS);
+  const parts = text.split(DIGIT_GROUPS);
   // Digits inside a word or a code are not a separate number.
   const isApart = (/** @type {number} */ i) =>
     !/[\p{L}&#=_]$/u.test(parts[i - 1]) && !/^[\p{L}&#=_;]/u.test(parts[i + 1]);

@@ -30,7 +30,7 @@ function offerReload() {
     const button = document.createElement("button");
     button.className = "button reload";
     button.textContent = section.dataset.reload ?? "";
-    button.onclick = () => location.reload();
+    button.addEventListener("click", () => location.reload());
     section.append(button);
   }
 }

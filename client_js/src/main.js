@@ -291,6 +291,7 @@ window.addEventListener("hashchange", () => {
 
 open().catch(() => {
   // `guard.js` treats missing texts like a missing script.
-  if (loadedLanguages().length === 0) document.scripts[0].dispatchEvent(new Event("error"));
+  if (loadedLanguages().length === 0)
+    document.querySelector("script")?.dispatchEvent(new Event("error"));
   else display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload }));
 });

@@ -55,7 +55,8 @@ def test_a_preview_shows_the_pictures_of_answers(site, new_device):
     team = {site.store.researcher(EMAIL).key: "owner"}
     draft = site.store.add_draft(content.to_json(), EMAIL, 1, team)
     device = new_device()
-    page = sign_in(device, site.url, f"/research/drafts/{draft.slug}/preview/page")
+    page = sign_in(device, site.url)
+    page.goto(f"{site.url}/research/drafts/{draft.slug}/preview/page")
     press(page, "Start")
     page.wait_for_function("document.images[0]?.naturalWidth === 64")
     requested = [request.url for request in device.requests if "/pictures/" in request.url]

@@ -87,7 +87,8 @@ def _key(message: Message) -> str:
     return message.id if isinstance(message.id, str) else message.id[0]
 
 
-def _forms(text: Text) -> tuple[str, ...]:
+def forms(text: Text) -> tuple[str, ...]:
+    """Return a text's plural forms, or the text alone."""
     return (text,) if isinstance(text, str) else text
 
 
@@ -179,7 +180,7 @@ def outdated_texts(language: str, catalogue: str = RESPONDENT) -> Iterator[str]:
     comments = {_key(message): message.auto_comments for message in messages}
     fuzzy = {_key(message) for message in messages if message.fuzzy}
     for key in source:
-        if key in fuzzy or not all(_forms(own.get(key, ""))):
+        if key in fuzzy or not all(forms(own.get(key, ""))):
             yield f"{key}: missing"
     for key in own.keys() - source.keys():
         yield f"{key}: not in English"
@@ -199,7 +200,7 @@ def accept_texts(language: str, catalogue: str = RESPONDENT) -> str:
 
 
 def _one_line(text: Text) -> str:
-    return (text if isinstance(text, str) else " | ".join(text)).strip()
+    return " | ".join(forms(text)).strip()
 
 
 def clear_caches() -> None:

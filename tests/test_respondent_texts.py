@@ -26,6 +26,7 @@ from survey.respondent_texts import (
     clear_caches,
     device_keys,
     device_texts,
+    forms,
     is_reviewed,
     main,
     read_texts,
@@ -58,9 +59,14 @@ KEYS_BUILT_ON_THE_DEVICE = (
 )
 
 
-def forms(text: Text) -> tuple[str, ...]:
-    """Return a text's plural forms, or the text alone."""
-    return (text,) if isinstance(text, str) else text
+@pytest.fixture
+def catalogues(tmp_path, monkeypatch):
+    """Let the test change copies of the catalogues."""
+    folder = tmp_path / "translations"
+    shutil.copytree(FOLDER, folder)
+    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
+    yield
+    clear_caches()
 
 
 def placeholders(text: Text) -> set[str]:
@@ -82,33 +88,27 @@ def test_every_translation_has_the_placeholders_of_its_source():
             assert isinstance(text, str) == isinstance(source, str), (language, key)
 
 
-def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
-    tmp_path, monkeypatch, capsys
-):
+@pytest.mark.usefixtures("catalogues")
+def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("0 outdated texts; languages: en reviewed")
-    folder = tmp_path / "translations"
-    shutil.copytree(FOLDER, folder)
-    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
     english, spanish = (catalogue_file(language, RESPONDENT) for language in ("en", "es"))
     english.write_text(english.read_text("utf-8").replace('"Start"', '"Begin"'), "utf-8")
     entry = re.compile(r'#\. .*\nmsgid "exit.button"\n.*\n')
     spanish.write_text(entry.sub("", spanish.read_text("utf-8")), "utf-8")
-    try:
-        assert main([]) == 1
-        lines = capsys.readouterr().out.splitlines()
-        changed = "start.button: translated from a different English text than “Begin”"
-        missing = "es/respondent: exit.button: missing"
-        outdated = [f"{language}/respondent: {changed}" for language in TRANSLATIONS]
-        assert sorted(lines[:-1]) == sorted([missing, *outdated])
-        # An accepted text is not reported again; a missing one is.
-        assert main(["--accept", "es"]) == 1
-        lines = capsys.readouterr().out.splitlines()
-        assert [line for line in lines if line.startswith("es/")] == [missing]
-    finally:
-        clear_caches()
+    assert main([]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    changed = "start.button: translated from a different English text than “Begin”"
+    missing = "es/respondent: exit.button: missing"
+    outdated = [f"{language}/respondent: {changed}" for language in TRANSLATIONS]
+    assert sorted(lines[:-1]) == sorted([missing, *outdated])
+    # An accepted text is not reported again; a missing one is.
+    assert main(["--accept", "es"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("es/")] == [missing]
 
 
+@pytest.mark.usefixtures("catalogues")
 @pytest.mark.parametrize(
     ("entry", "untranslated"),
     [
@@ -117,44 +117,29 @@ def test_outdated_texts_are_reported_until_a_translator_has_accepted_them(
         (r'(#\. .*\n)msgid "start.button"', r'\1#, fuzzy\nmsgid "start.button"'),
     ],
 )
-def test_empty_and_fuzzy_texts_are_reported_as_missing(
-    tmp_path, monkeypatch, capsys, entry, untranslated
-):
-    folder = tmp_path / "translations"
-    shutil.copytree(FOLDER, folder)
-    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
+def test_empty_and_fuzzy_texts_are_reported_as_missing(capsys, entry, untranslated):
     german = catalogue_file("de", RESPONDENT)
     text, n = re.subn(entry, untranslated, german.read_text("utf-8"), count=1)
     german.write_text(text, "utf-8")
-    try:
-        clear_caches()
-        assert (n, main([])) == (1, 1)
-        (line,) = capsys.readouterr().out.splitlines()[:-1]
-        assert re.fullmatch(r"de/respondent: [a-z]+\.[a-z]+: missing", line)
-    finally:
-        clear_caches()
+    clear_caches()
+    assert (n, main([])) == (1, 1)
+    (line,) = capsys.readouterr().out.splitlines()[:-1]
+    assert re.fullmatch(r"de/respondent: [a-z]+\.[a-z]+: missing", line)
 
 
-def test_the_page_says_that_a_translation_is_machine_made_until_a_reviewer_is_named(
-    tmp_path, monkeypatch
-):
-    folder = tmp_path / "translations"
-    shutil.copytree(FOLDER, folder)
-    monkeypatch.setattr("survey.respondent_texts.FOLDER", folder)
+@pytest.mark.usefixtures("catalogues")
+def test_the_page_says_that_a_translation_is_machine_made_until_a_reviewer_is_named():
     place = device_keys().index(MACHINE_MADE)
-    try:
+    clear_caches()
+    assert json.loads(device_texts("es"))[place] == say("es", MACHINE_MADE) != ""
+    assert json.loads(device_texts(SOURCE))[place] == ""
+    for catalogue, is_last in ((RESPONDENT, False), (FIELDWORK, True)):
+        file = catalogue_file("es", catalogue)
+        text = file.read_text("utf-8")
+        file.write_text(text.replace(f"{REVIEWER}: \\n", f"{REVIEWER}: A. Person\\n"), "utf-8")
         clear_caches()
-        assert json.loads(device_texts("es"))[place] == say("es", MACHINE_MADE) != ""
-        assert json.loads(device_texts(SOURCE))[place] == ""
-        for catalogue, is_last in ((RESPONDENT, False), (FIELDWORK, True)):
-            file = catalogue_file("es", catalogue)
-            text = file.read_text("utf-8")
-            file.write_text(text.replace(f"{REVIEWER}: \\n", f"{REVIEWER}: A. Person\\n"), "utf-8")
-            clear_caches()
-            assert is_reviewed("es") == is_last
-        assert json.loads(device_texts("es"))[place] == ""
-    finally:
-        clear_caches()
+        assert is_reviewed("es") == is_last
+    assert json.loads(device_texts("es"))[place] == ""
 
 
 def test_every_language_has_all_of_its_plural_forms():

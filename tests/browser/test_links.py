@@ -95,6 +95,8 @@ def test_a_damaged_link_shows_an_error_and_no_questions(site, device, damage):
     page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED), "north")))
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("Part of your link is missing or was changed")
+    # The link would be the same.
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
     assert page.locator("input").count() == 0
     assert device.posts == []
     assert not any("definition.json" in request.url for request in device.requests)

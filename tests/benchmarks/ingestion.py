@@ -1,8 +1,13 @@
-"""Compare durable ingestion with empty responses and with a commit per report, in one run.
+"""Compare durable ingestion with empty responses, a commit per report and a peer, in one run.
 
 Run as `python -m tests.benchmarks.ingestion`. It requires the extra `bench` and the load generator
 wrk (Debian package wrk), which shares the cores with the servers and the database. Reports are
-released while they arrive, as in production.
+released while they arrive, as in production. The peer (`tests.benchmarks.ingestion_peer`) is
+FastAPI with asyncpg, which inserts each report into PostgreSQL on its own.
+
+The run fails if a server sends any unexpected status or breaks a connection, or if its database
+does not contain exactly the acknowledged reports and those whose answers the load generator did
+not wait for.
 """
 
 from __future__ import annotations
@@ -11,13 +16,12 @@ import argparse
 import json
 import os
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +37,7 @@ from survey.collect.release import Keeper
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PrivateKeys, open_store
+from tests.benchmarks.ingestion_peer import DATABASE, TABLE
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
 LOAD = ROOT / "tests/benchmarks/load.lua"
@@ -42,13 +47,16 @@ DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
 )
 
 NOOP, GROUP, SINGLE = "empty response", "group commit", "commit per report"
-PLAIN = "commit per report, plain SQLite"
+PEER = "FastAPI, asyncpg, one INSERT per report"
 EARLIER = "group commit, earlier checkout"
 MIN_EARLIER_RATIO, MAX_EARLIER_P99 = 0.95, 1.2
 """Targets for the ratios of ingestion to that of an earlier checkout."""
 
-MIN_RATIOS = {"gthread": 0.50, "granian": 0.25}
-"""Targets for the ratio of durable ingestion to empty responses."""
+MIN_RATIO = 0.5
+"""Target for the ratio of durable ingestion to empty responses of the same server."""
+
+MIN_PEER_RATIO = 2
+"""Target for the ratio of durable ingestion to the peer's."""
 
 
 class SingleCommitter:
@@ -63,35 +71,6 @@ class SingleCommitter:
             raise outcome
 
 
-class PlainCommitter:
-    """A plain SQLite implementation: a connection per thread and a commit per report.
-
-    Writers wait in SQLite's busy handler, which sleeps between attempts and keeps no order.
-    """
-
-    def __init__(self, commit: Any) -> None:
-        self._store = commit.__self__._store
-        self._local = threading.local()
-
-    def add(self, item: Any) -> None:
-        report, connection = item.report, self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(
-            "INSERT OR IGNORE INTO inbox (survey, id, stratum, codes) VALUES (?, ?, ?, ?)",
-            (self._local.survey, report.id, report.stratum, report.codes),
-        )
-        connection.execute("COMMIT")
-
-    def _connection(self) -> sqlite3.Connection:
-        if not hasattr(self._local, "connection"):
-            path = self._store.path
-            self._local.connection = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self._local.connection.execute("PRAGMA synchronous = FULL")
-            self._local.survey = self._store.versions("load")[0].key
-        connection: sqlite3.Connection = self._local.connection
-        return connection
-
-
 def group_commit() -> Flask:
     """Create the unmodified application."""
     return create_app()
@@ -100,12 +79,6 @@ def group_commit() -> Flask:
 def single_commit() -> Flask:
     """Create an application with a commit per report."""
     incoming_reports.Committer = SingleCommitter  # type: ignore[assignment,misc]
-    return create_app()
-
-
-def plain_sqlite() -> Flask:
-    """Create an application with a commit per report in plain SQLite."""
-    incoming_reports.Committer = PlainCommitter  # type: ignore[assignment,misc]
     return create_app()
 
 
@@ -123,10 +96,23 @@ class Case:
     def name(self) -> str:
         return f"{self.server} {self.workers}x{self.threads} {self.database}: {self.work}"
 
+    @property
+    def path(self) -> str:
+        return "/healthz" if self.work == NOOP else "/s/load/reports"
+
+    @property
+    def status(self) -> str:
+        """The only status with which the server may answer."""
+        return "200" if self.work == NOOP else "201"
+
     def command(self, port: int) -> list[str]:
-        application = {SINGLE: "single_commit", PLAIN: "plain_sqlite"}.get(
-            self.work, "group_commit"
-        )
+        """Return the command that starts the server; `survey serve` has its own threads."""
+        if self.server == "granian" and self.work in (NOOP, GROUP):
+            return [
+                *(sys.executable, "-m", "survey.cli", "serve", "--without-keeper"),
+                *("--port", str(port), "--workers", str(self.workers)),
+            ]
+        application = "single_commit" if self.work == SINGLE else "group_commit"
         target = f"tests.benchmarks.ingestion:{application}"
         workers, threads = str(self.workers), str(self.threads)
         if self.server == "granian":
@@ -151,8 +137,9 @@ def wrk(url: str, connections: int, seconds: int, arguments: Sequence[str]) -> d
         ],
         capture_output=True,
         text=True,
-        check=True,
     )
+    if run.returncode:
+        raise SystemExit(f"wrk failed at {url}: {run.stdout}{run.stderr}")
     figures: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return figures
 
@@ -167,9 +154,26 @@ class Trial:
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, connections: int, seconds: int) -> None:
-        path = "/healthz" if self.case.work == NOOP else "/s/load/reports"
+        """Add a round; fail if a response has another status than expected, or is missing."""
         arguments = [] if self.case.work == NOOP else self.arguments
-        self.rounds.append(wrk(f"{self.url}{path}", connections, seconds, arguments))
+        row = wrk(f"{self.url}{self.case.path}", connections, seconds, arguments)
+        if set(row["statuses"]) != {self.case.status} or row["dropped"]:
+            raise SystemExit(
+                f"{self.case.name}: every status must be {self.case.status} "
+                f"(found {row['statuses']}, {row['dropped']} broken connections)"
+            )
+        self.rounds.append(row)
+
+    def check_rows(self, stored: int, connections: int) -> None:
+        """Fail unless the database contains the acknowledged reports and the last of each round.
+
+        The load generator ends without waiting for the last answer of each connection.
+        """
+        if self.case.work == NOOP:
+            return
+        acknowledged = sum(row["statuses"]["201"] for row in self.rounds)
+        if not acknowledged <= stored <= acknowledged + connections * len(self.rounds):
+            raise SystemExit(f"{self.case.name}: {acknowledged:,} acknowledged, {stored:,} stored")
 
     def median(self, figure: str) -> float:
         return statistics.median(row[figure] for row in self.rounds)
@@ -207,26 +211,31 @@ def keep(url: str, keys: Path) -> Iterator[None]:
 RUN_BASE = """
 import sys
 from pathlib import Path
+from survey.store import open_store
 from tests.benchmarks.ingestion import GROUP, Case, run_case
 server, workers, threads, kind, database, keys = sys.argv[1:]
 case = Case(server, int(workers), int(threads), kind, GROUP)
 with run_case(case, database, Path(keys)) as trial:
     print(trial.url, *trial.arguments, flush=True)
     sys.stdin.read()
+store = open_store(database)
+survey = store.versions("load")[0].key
+print(store.n_released(survey) + store.n_pending(survey))
 """
-"""Runs the case of an earlier checkout with the code of that checkout, until its input ends."""
+"""Runs the case of an earlier checkout with the code of that checkout, until its input ends.
+
+It prints the server's address and the arguments of its reports, and at the end the stored reports.
+"""
 
 
 @contextmanager
-def run_base(case: Case, database: str, keys: Path, base: Path) -> Iterator[Trial]:
+def run_base(
+    case: Case, database: str, keys: Path, base: Path, connections: int
+) -> Iterator[Trial]:
     """Run the server of an earlier checkout over a separate database with a published survey."""
     options = [
-        case.server,
-        str(case.workers),
-        str(case.threads),
-        case.database,
-        database,
-        str(keys),
+        *(case.server, str(case.workers), str(case.threads), case.database),
+        *(database, str(keys)),
     ]
     process = subprocess.Popen(
         [sys.executable, "-c", RUN_BASE, *options],
@@ -235,14 +244,31 @@ def run_base(case: Case, database: str, keys: Path, base: Path) -> Iterator[Tria
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        url, *arguments = process.stdout.readline().split()
-        yield Trial(case, url, arguments)
+        # Its server may log to the same output.
+        line = next((line for line in process.stdout if line.startswith("http://")), "")
+        if not line:
+            raise SystemExit(f"{case.name}: the server of {base} does not start")
+        url, *arguments = line.split()
+        yield (trial := Trial(case, url, arguments))
     finally:
-        process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=120)
+    trial.check_rows(int(output.split()[-1]), connections)
 
 
 @contextmanager
-def run_case(case: Case, database: str, keys: Path) -> Iterator[Trial]:
+def run_server(command: Sequence[str], url: str, variables: Mapping[str, str]) -> Iterator[None]:
+    """Run a server until the context ends."""
+    server = subprocess.Popen(command, text=True, cwd=ROOT, env={**os.environ, **variables})
+    try:
+        wait_until_up(url, server)
+        yield
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@contextmanager
+def run_case(case: Case, database: str, keys: Path, connections: int) -> Iterator[Trial]:
     """Run the case's server over a separate database with a published survey."""
     store = open_store(database)
     store.migrate()
@@ -251,22 +277,33 @@ def run_case(case: Case, database: str, keys: Path) -> Iterator[Trial]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     variables = {"SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database, "SURVEY_PUBLIC_URL": url}
-    server = subprocess.Popen(
-        case.command(port), text=True, cwd=ROOT, env={**os.environ, **variables}
-    )
     length = str(survey.definition.report_bytes)
-    try:
-        wait_until_up(url, server)
-        with keep(database, keys):
-            yield (trial := Trial(case, url, [survey.sha256, ",".join("0" * 10), length]))
-    finally:
-        server.terminate()
-        server.wait(30)
-    stored = store.n_released(survey.key) + store.n_pending(survey.key)
-    acknowledged = sum(row["statuses"].get("201", 0) for row in trial.rounds)
-    if case.work != NOOP and not acknowledged <= stored:
-        raise SystemExit(f"{case.name}: {acknowledged:,} acknowledged, {stored:,} stored")
+    with run_server(case.command(port), url, variables), keep(database, keys):
+        yield (trial := Trial(case, url, [survey.sha256, ",".join("0" * 10), length]))
+    trial.check_rows(store.n_released(survey.key) + store.n_pending(survey.key), connections)
     store.close_connections()
+
+
+@contextmanager
+def run_peer(
+    case: Case, database: str, arguments: Sequence[str], connections: int
+) -> Iterator[Trial]:
+    """Run the peer on granian, over a separate database with the one table that it needs."""
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(TABLE)
+        url = f"http://127.0.0.1:{(port := free_port())}"
+        command = [
+            *(sys.executable, "-m", "granian", "--interface", "asgi", "--port", str(port)),
+            *("--workers", str(case.workers), "--no-ws", "--log-level", "warning"),
+            "tests.benchmarks.ingestion_peer:app",
+        ]
+        with run_server(command, url, {DATABASE: database}):
+            yield (trial := Trial(case, url, arguments))
+        row = connection.execute("SELECT count(*) FROM report").fetchone()
+        assert row is not None
+        trial.check_rows(row[0], connections)
 
 
 def measure(
@@ -276,17 +313,20 @@ def measure(
     with ExitStack() as stack:
         scratch = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
         stack.callback(shutil.rmtree, scratch)
-        trials = []
+        trials: list[Trial] = []
         for number, case in enumerate(cases):
             database = f"sqlite:///{scratch / f'{number}.db'}"
             if case.database == "postgresql":
                 (directory := scratch / str(number)).mkdir()
                 database = stack.enter_context(postgresql(directory))
             keys = scratch / f"keys-{number}"
-            if case.work == EARLIER and base:
-                trials.append(stack.enter_context(run_base(case, database, keys, base)))
-                continue
-            trials.append(stack.enter_context(run_case(case, database, keys)))
+            if case.work == PEER:
+                trial = run_peer(case, database, trials[0].arguments, connections)
+            elif case.work == EARLIER and base:
+                trial = run_base(case, database, keys, base, connections)
+            else:
+                trial = run_case(case, database, keys, connections)
+            trials.append(stack.enter_context(trial))
         for _ in range(rounds):
             for trial in trials:
                 trial.load(connections, seconds)
@@ -316,12 +356,14 @@ def print_ratios(trials: Sequence[Trial]) -> None:
         ratio = statistics.median(a[figure] / b[figure] for a, b in pairs)
         print(f"  {label:44}{ratio:8.2f}   target {target}")
 
-    server = group.case.server
-    print_ratio("durable / empty", group, empty, "per_second", f">= {MIN_RATIOS[server]:.2f}")
-    for work in (SINGLE, PLAIN):
-        if single := by_case.get((work, "sqlite")):
-            print_ratio(f"group commit / {work}", group, single, "per_second", ">= 2")
-            print_ratio("  ratio of p99", group, single, "p99_ms", "<= 0.25")
+    print_ratio("durable / empty", group, empty, "per_second", f">= {MIN_RATIO:.2f}")
+    if single := by_case.get((SINGLE, "sqlite")):
+        print_ratio(f"group commit / {SINGLE}", group, single, "per_second", ">= 2")
+        print_ratio("  ratio of p99", group, single, "p99_ms", "<= 0.25")
+    if peer := by_case.get((PEER, "postgresql")):
+        for trial in filter(None, [group, by_case.get((GROUP, "postgresql"))]):
+            label = f"{trial.case.database} / peer"
+            print_ratio(label, trial, peer, "per_second", f">= {MIN_PEER_RATIO}")
     for database in ("sqlite", "postgresql"):
         current, earlier = by_case.get((GROUP, database)), by_case.get((EARLIER, database))
         if current and earlier:
@@ -340,7 +382,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--without", nargs="*", default=[], help="single, postgresql")
+    parser.add_argument("--without", nargs="*", default=[], help="single, peer, postgresql")
     parser.add_argument("--base", type=Path, help="an earlier checkout to compare with")
     options = parser.parse_args()
     print(
@@ -350,21 +392,30 @@ def main() -> None:
     for server in options.server:
         for workers in options.workers:
             for threads in options.threads:
-                kinds = [(NOOP, "sqlite"), (GROUP, "sqlite"), (SINGLE, "sqlite"), (PLAIN, "sqlite")]
-                kinds.append((GROUP, "postgresql"))
-                if options.base:
-                    kinds += [(EARLIER, "sqlite"), (EARLIER, "postgresql")]
                 cases = [
                     Case(server, workers, threads, database, work)
-                    for work, database in kinds
-                    if not ("single" in options.without and work in (SINGLE, PLAIN))
-                    and database not in options.without
+                    for work, database in kinds(options.without, has_base=bool(options.base))
                 ]
                 trials = measure(
                     cases, options.rounds, options.seconds, options.connections, options.base
                 )
                 print_figures(trials)
                 print_ratios(trials)
+
+
+def kinds(without: Sequence[str], *, has_base: bool) -> list[tuple[str, str]]:
+    """Return each kind of work with its database, except those that a run leaves out."""
+    names = {"single": (SINGLE,), "peer": (PEER,), "postgresql": ()}
+    excluded_works = {work for name in without for work in names[name]}
+    all_kinds = [(NOOP, "sqlite"), (GROUP, "sqlite"), (SINGLE, "sqlite"), (GROUP, "postgresql")]
+    all_kinds.append((PEER, "postgresql"))
+    if has_base:
+        all_kinds += [(EARLIER, "sqlite"), (EARLIER, "postgresql")]
+    return [
+        (work, database)
+        for work, database in all_kinds
+        if work not in excluded_works and database not in without
+    ]
 
 
 if __name__ == "__main__":

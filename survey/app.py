@@ -97,7 +97,7 @@ class Application(Flask):
         """Match a request with the routes of its host only, whatever its path and method."""
         adapter = super().create_url_adapter(request)
         if adapter is not None and request is not None:
-            adapter.map = self.hosts.routes(self.hosts.kind(request))
+            adapter.map = self.hosts.routes(self.hosts.kind(request.host))
         return adapter
 
     def log_exception(self, exc_info: ExcInfo) -> None:
@@ -123,9 +123,6 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         MAX_FORM_MEMORY_SIZE=research.MAX_UPLOAD_BYTES,
         MAX_FORM_PARTS=research.MAX_UPLOAD_BYTES // 100,
     )
-    if settings.trusted_proxies:
-        n = settings.trusted_proxies
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
     client = respond.Client.load()
 
@@ -135,7 +132,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         if "\0" in request.path:
             raise errors.NotFoundError("there is no page at this address")
 
-    respond.init_app(app, store, settings, client)
+    reception = respond.init_app(app, store, settings, client)
     results = ResultCache(store)
     research.init_app(app, store, results, settings, client.preview)
     api.init_app(app, store, results, settings)
@@ -146,29 +143,44 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
 
     @app.after_request
     def add_headers(response: Response) -> Response:
-        ok = response.status_code == HTTPStatus.OK
-        immutable = ok and request.endpoint in IMMUTABLE_ENDPOINTS
-        is_page = response.mimetype == "text/html"
-        response.headers.update(
-            headers(
-                request.path,
-                https=app.hosts.is_https(request),
-                immutable=immutable,
-                in_field_mode=request.endpoint in FIELD_ENDPOINTS,
-                for_respondents=app.hosts.kind(request) is Host.RESPONDENTS,
-                onion_url=app.hosts.onion_url(request) if is_page else "",
-            )
-            | framing_headers(FRAMING.get(request.endpoint or "", ""), request.host)
-            | reader_headers(READERS.get(request.endpoint or ""), ok=ok)
-        )
+        ok, is_page = response.status_code == HTTPStatus.OK, response.mimetype == "text/html"
+        place = (request.host, request.path, request.endpoint)
+        response.headers.update(_headers(app.hosts, *place, ok=ok, is_page=is_page))
         return response
 
+    headers_of_report = partial(
+        _headers, app.hosts, endpoint="respond.reports", ok=False, is_page=True
+    )
+    app.wsgi_app = respond.DirectReports(  # type: ignore[method-assign]
+        app.wsgi_app, reception, app.hosts.serves_reports, headers_of_report
+    )
+    # Outside all others: only this one can tell which host a request names.
+    if n := settings.trusted_proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     return app
+
+
+def _headers(
+    hosts: Hosts, host: str, path: str, endpoint: str | None, *, ok: bool, is_page: bool
+) -> dict[str, str]:
+    """Return the security headers of a response: `ok` for status 200, `is_page` for HTML."""
+    return {
+        **headers(
+            path,
+            https=hosts.is_https(host),
+            immutable=ok and endpoint in IMMUTABLE_ENDPOINTS,
+            in_field_mode=endpoint in FIELD_ENDPOINTS,
+            for_respondents=hosts.kind(host) is Host.RESPONDENTS,
+            onion_url=hosts.onion_url(host, path) if is_page else "",
+        ),
+        **framing_headers(FRAMING.get(endpoint or "", ""), host),
+        **reader_headers(READERS.get(endpoint or ""), ok=ok),
+    }
 
 
 def _host() -> Host:
     """Return the kind of host that the current request names."""
-    return cast(Application, current_app).hosts.kind(request)
+    return cast(Application, current_app).hosts.kind(request.host)
 
 
 def _home(client: respond.Client) -> AnyResponse | str:

@@ -7,11 +7,11 @@ the researchers' pages does not affect respondents. The onion service serves onl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum, auto
 from functools import cache
 
-from flask import Request
 from werkzeug.routing import BaseConverter, Map
 
 from survey.questionnaire import TEST_RUN_PREFIX
@@ -97,9 +97,15 @@ class Hosts:
         self._other = Host.UNKNOWN if settings.research_url else Host.SHARED
         self.routes = cache(self._routes)
 
-    def kind(self, request: Request) -> Host:
-        """Return the kind of host that a request names."""
-        return self._kinds.get(request.host.lower(), self._other)
+    def kind(self, host: str) -> Host:
+        """Return the kind of a host, which is the name and perhaps port that a request names."""
+        return self._kinds.get(host.lower(), self._other)
+
+    def serves_reports(self, host: str, slug: str) -> bool:
+        """Return whether a host accepts reports for a survey, if there is one with this slug."""
+        kind = self.kind(host)
+        is_served = kind is Host.SHARED or kind in hosts_of("respond.reports")
+        return is_served and re.fullmatch(SLUGS[kind].regex, slug) is not None
 
     def _routes(self, kind: Host) -> Map:
         """Return the routes that a kind of host serves."""
@@ -117,22 +123,22 @@ class Hosts:
                 routes.add(copy)
         return routes
 
-    def is_https(self, request: Request) -> bool:
-        """Return whether the address of the request's host starts with https."""
-        if self._is_onion(request):
+    def is_https(self, host: str) -> bool:
+        """Return whether the address of a host starts with https."""
+        if self._is_onion(host):
             return False
-        is_research = self.kind(request) is Host.RESEARCHERS
+        is_research = self.kind(host) is Host.RESEARCHERS
         url = self._settings.researchers_url if is_research else self._settings.public_url
         return url.startswith("https://")
 
-    def onion_url(self, request: Request) -> str:
-        """Return the onion address if it also serves the request's path, otherwise ""."""
-        if not self._settings.onion_url or self._is_onion(request):
+    def onion_url(self, host: str, path: str) -> str:
+        """Return the onion address if it also serves a path of a host, otherwise ""."""
+        if not self._settings.onion_url or self._is_onion(host):
             return ""
-        has_path = self.routes(Host.RESPONDENTS).bind("").test(request.path, "GET")
-        is_public = self.kind(request) in (Host.SHARED, Host.RESPONDENTS) and has_path
+        has_path = self.routes(Host.RESPONDENTS).bind("").test(path, "GET")
+        is_public = self.kind(host) in (Host.SHARED, Host.RESPONDENTS) and has_path
         return self._settings.onion_url.rstrip("/") if is_public else ""
 
-    def _is_onion(self, request: Request) -> bool:
+    def _is_onion(self, host: str) -> bool:
         onion_url = self._settings.onion_url
-        return bool(onion_url) and request.host.lower() == host_of(onion_url)
+        return bool(onion_url) and host.lower() == host_of(onion_url)

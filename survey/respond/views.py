@@ -6,26 +6,27 @@ from pathlib import PurePath
 
 from flask import Blueprint, Flask, Response, request
 
-from survey.collect.incoming_reports import Intake, refusal
-from survey.collect.invitations import survey_origin
+from survey.collect.incoming_reports import refusal
 from survey.collect.release import utc_today
 from survey.errors import NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.questionnaire.texts import PICTURE_TYPE
 from survey.respond.client import CONTENT_TYPES, ICON, MANIFEST, Client, compress
-from survey.security import check_same_origin, cross_origin_headers
+from survey.respond.reception import REFUSAL, REPORT_TYPE, Reception, accepted
 from survey.settings import Settings
 from survey.store import Store, find_survey
 from survey.store.field_boxes import OVERHEAD
 
 
-def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> None:
-    """Register the respondents' routes with the application."""
+def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> Reception:
+    """Register the respondents' routes with the application; return what receives reports."""
     routes = Blueprint("respond", __name__)
-    _add_survey_routes(routes, store, settings, client)
-    _add_report_routes(routes, store, settings)
+    reception = Reception(store, settings)
+    _add_survey_routes(routes, store, reception, client)
+    _add_report_routes(routes, store, reception)
     _add_file_routes(routes, client)
     app.register_blueprint(routes)
+    return reception
 
 
 def page_response(client: Client, status: int = 200) -> Response:
@@ -48,13 +49,15 @@ CROSS_ORIGIN_ENDPOINTS = (
 """Endpoints that copies of the page on other hosts use; all other files are in the copy."""
 
 
-def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, client: Client) -> None:
+def _add_survey_routes(
+    routes: Blueprint, store: Store, reception: Reception, client: Client
+) -> None:
     @routes.after_request
     def allow_listed_hosts(response: Response) -> Response:
-        if settings.listed_origins and request.endpoint in CROSS_ORIGIN_ENDPOINTS:
-            origin = request.headers.get("Origin")
-            response.headers.update(cross_origin_headers(origin, settings.listed_origins))
-            response.vary.add("Origin")
+        if request.endpoint in CROSS_ORIGIN_ENDPOINTS:
+            vary = list(response.vary)
+            response.headers.update(reception.cross_origin_headers(request.environ))
+            response.vary.update(vary)
         return response
 
     # People and programs that copy a link may add a slash; the page accepts it.
@@ -82,28 +85,21 @@ def _add_survey_routes(routes: Blueprint, store: Store, settings: Settings, clie
         return Response(content, content_type=PICTURE_TYPE)
 
 
-def _add_report_routes(routes: Blueprint, store: Store, settings: Settings) -> None:
-    intake = Intake(store)
-
-    def check_origin(slug: str) -> None:
-        site, origin = map(request.headers.get, ("Sec-Fetch-Site", "Origin"))
-        hosts = (request.host, survey_origin(slug, settings), settings.listed_origins)
-        check_same_origin(site, origin, *hosts)
-
+def _add_report_routes(routes: Blueprint, store: Store, reception: Reception) -> None:
     @routes.post("/s/<survey:slug>/reports")
     def reports(slug: str) -> Response:
-        check_origin(slug)
-        intake.receive(slug, _body("application/json", MAX_REPORT_BYTES), utc_today())
-        # A repeated report gets the same answer as a new one.
-        return Response(status=201)
+        if refusal := request.environ.get(REFUSAL):
+            raise refusal
+        reception.receive(slug, request.environ, lambda: _body(REPORT_TYPE, MAX_REPORT_BYTES))
+        return accepted()
 
     @routes.post("/s/<survey:slug>/field")
     def field_reports(slug: str) -> Response:
-        check_origin(slug)
+        reception.check_origin(slug, request.environ)
         body = _body("application/octet-stream", MAX_FIELD_UPLOAD)
         sha256, boxes = body[:HASH_BYTES].hex(), body[HASH_BYTES:]
-        intake.receive_boxes(slug, sha256, boxes, utc_today())
-        return Response(status=201)
+        reception.intake.receive_boxes(slug, sha256, boxes, utc_today())
+        return accepted()
 
     @routes.get("/s/<survey:slug>/sent")
     def sent(slug: str) -> Response:

@@ -39,6 +39,7 @@ from survey.settings import Caps
 from survey.store import PrivateKeys, open_store
 from tests.benchmarks.ingestion_peer import DATABASE, TABLE
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
+from tests.faults.processes import child_pids
 
 LOAD = ROOT / "tests/benchmarks/load.lua"
 
@@ -51,6 +52,9 @@ PEER = "FastAPI, asyncpg, one INSERT per report"
 EARLIER = "group commit, earlier checkout"
 MIN_EARLIER_RATIO, MAX_EARLIER_P99 = 0.95, 1.2
 """Targets for the ratios of ingestion to that of an earlier checkout."""
+
+FIGURES = ("per_second", "median_ms", "p99_ms", "cpu_us")
+"""Figures of each round: the last is the CPU time of the server's processes for each request."""
 
 MIN_RATIO = 0.5
 """Target for the ratio of durable ingestion to empty responses of the same server."""
@@ -144,19 +148,30 @@ def wrk(url: str, connections: int, seconds: int, arguments: Sequence[str]) -> d
     return figures
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a server and all its processes, without its database's server."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(cpu_seconds, child_pids(pid)))
+
+
 @dataclass
 class Trial:
-    """A case with a running server and the figures of its rounds."""
+    """A case with a running server, its main process and the figures of its rounds."""
 
     case: Case
     url: str
     arguments: Sequence[str]
+    pid: int
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, connections: int, seconds: int) -> None:
         """Add a round; fail if a response has another status than expected, or is missing."""
         arguments = [] if self.case.work == NOOP else self.arguments
+        before = cpu_seconds(self.pid)
         row = wrk(f"{self.url}{self.case.path}", connections, seconds, arguments)
+        used = cpu_seconds(self.pid) - before
+        row["cpu_us"] = used * 1e6 / max(sum(row["statuses"].values()), 1)
         if set(row["statuses"]) != {self.case.status} or row["dropped"]:
             raise SystemExit(
                 f"{self.case.name}: every status must be {self.case.status} "
@@ -249,19 +264,19 @@ def run_base(
         if not line:
             raise SystemExit(f"{case.name}: the server of {base} does not start")
         url, *arguments = line.split()
-        yield (trial := Trial(case, url, arguments))
+        yield (trial := Trial(case, url, arguments, process.pid))
     finally:
         output, _ = process.communicate(timeout=120)
     trial.check_rows(int(output.split()[-1]), connections)
 
 
 @contextmanager
-def run_server(command: Sequence[str], url: str, variables: Mapping[str, str]) -> Iterator[None]:
-    """Run a server until the context ends."""
+def run_server(command: Sequence[str], url: str, variables: Mapping[str, str]) -> Iterator[int]:
+    """Run a server until the context ends; yield the id of its main process."""
     server = subprocess.Popen(command, text=True, cwd=ROOT, env={**os.environ, **variables})
     try:
         wait_until_up(url, server)
-        yield
+        yield server.pid
     finally:
         server.terminate()
         server.wait(60)
@@ -278,8 +293,9 @@ def run_case(case: Case, database: str, keys: Path, connections: int) -> Iterato
     url = f"http://127.0.0.1:{port}"
     variables = {"SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database, "SURVEY_PUBLIC_URL": url}
     length = str(survey.definition.report_bytes)
-    with run_server(case.command(port), url, variables), keep(database, keys):
-        yield (trial := Trial(case, url, [survey.sha256, ",".join("0" * 10), length]))
+    arguments = [survey.sha256, ",".join("0" * 10), length]
+    with run_server(case.command(port), url, variables) as pid, keep(database, keys):
+        yield (trial := Trial(case, url, arguments, pid))
     trial.check_rows(store.n_released(survey.key) + store.n_pending(survey.key), connections)
     store.close_connections()
 
@@ -299,8 +315,8 @@ def run_peer(
             *("--workers", str(case.workers), "--no-ws", "--log-level", "warning"),
             "tests.benchmarks.ingestion_peer:app",
         ]
-        with run_server(command, url, {DATABASE: database}):
-            yield (trial := Trial(case, url, arguments))
+        with run_server(command, url, {DATABASE: database}) as pid:
+            yield (trial := Trial(case, url, arguments, pid))
         row = connection.execute("SELECT count(*) FROM report").fetchone()
         assert row is not None
         trial.check_rows(row[0], connections)
@@ -335,14 +351,14 @@ def measure(
 
 def print_figures(trials: Sequence[Trial]) -> None:
     """Print the table of figures of one server."""
-    print(f"\n{'':52}{'per second':>12}{'median ms':>12}{'p99 ms':>10}  statuses")
+    print(f"\n{'':52}{'per second':>12}{'median ms':>12}{'p99 ms':>10}{'CPU µs':>10}  statuses")
     for trial in trials:
-        figures = [trial.median(figure) for figure in ("per_second", "median_ms", "p99_ms")]
+        figures = [trial.median(figure) for figure in FIGURES]
         statuses: dict[str, int] = {}
         for row in trial.rounds:
             for status, n in row["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + n
-        columns = f"{figures[0]:12,.0f}{figures[1]:12,.1f}{figures[2]:10,.1f}"
+        columns = f"{figures[0]:12,.0f}{figures[1]:12,.1f}{figures[2]:10,.1f}{figures[3]:10,.0f}"
         print(f"{trial.case.name:52}{columns}  {statuses}")
 
 
@@ -364,11 +380,13 @@ def print_ratios(trials: Sequence[Trial]) -> None:
         for trial in filter(None, [group, by_case.get((GROUP, "postgresql"))]):
             label = f"{trial.case.database} / peer"
             print_ratio(label, trial, peer, "per_second", f">= {MIN_PEER_RATIO}")
+            print_ratio("  ratio of CPU time", trial, peer, "cpu_us", "<= 1")
     for database in ("sqlite", "postgresql"):
         current, earlier = by_case.get((GROUP, database)), by_case.get((EARLIER, database))
         if current and earlier:
             label = f"{database}: this / earlier checkout"
             print_ratio(label, current, earlier, "per_second", f">= {MIN_EARLIER_RATIO:.2f}")
+            print_ratio("  ratio of CPU time", current, earlier, "cpu_us", "<= 1")
             print_ratio("  ratio of p99", current, earlier, "p99_ms", f"<= {MAX_EARLIER_P99}")
     if postgres := by_case.get((GROUP, "postgresql")):
         print_ratio("PostgreSQL / SQLite", postgres, group, "per_second", ">= 0.70")

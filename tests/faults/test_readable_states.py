@@ -22,6 +22,7 @@ import pytest
 
 import survey.cli.surveys
 import survey.research.surveys
+import survey.respond.reception
 import survey.respond.views
 from survey.cli import quantity
 from survey.collect.invitations import new_tokens, token_hash
@@ -73,7 +74,8 @@ class History:
         self.hour = 0.0
         # Keepers, servers and commands run at the history's time.
         monkeypatch.setitem(Keeper.__init__.__kwdefaults__, "clock", self.now)
-        for module in (survey.cli.surveys, survey.research.surveys, survey.respond.views):
+        servers = (survey.research.surveys, survey.respond.views, survey.respond.reception)
+        for module in (survey.cli.surveys, *servers):
             monkeypatch.setattr(module, "utc_today", lambda: day_of(self.now()))
         self.bucket = ("none", "day", "week")[seed % 3]
         self.is_sampled = seed % 2 == 1

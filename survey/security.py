@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ API = "/api/"
 """Prefix of the addresses for programs."""
 
 
+@lru_cache(maxsize=32)
 def content_security_policy(
     form_action: str,
     collector: str = "",

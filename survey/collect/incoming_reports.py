@@ -272,6 +272,9 @@ def _check_drawn(codes: Sequence[object], definition: Definition) -> None:
         )
 
 
+REPORT_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+SURROGATE = re.compile("[\ud800-\udfff]")
+
 KEYS = ("definition", "report_id", "stratum", "codes", "invitation", "pad")
 
 
@@ -328,7 +331,7 @@ def _stratum(stratum: str, invitation: str) -> str:
 
 
 def _report_id(text: str) -> bytes:
-    if re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
+    if REPORT_ID.fullmatch(text):
         try:
             octets = base64.urlsafe_b64decode(text + "==")
         except binascii.Error:
@@ -361,7 +364,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(form) != len(pairs):
         raise MalformedReportError("a key is given twice")
     for text in (*form, *form.values()):
-        if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
+        if isinstance(text, str) and not text.isascii() and SURROGATE.search(text):
             raise MalformedReportError("a string holds half a character (a lone surrogate)")
     return form
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from survey.errors import NotFoundError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
+from survey.store.sealed_reports import ID_BYTES
 from survey.store.transactions import Row, Transaction, Values
 
 if TYPE_CHECKING:
@@ -55,12 +56,17 @@ TRANSIENT_ERRORS = {
 }
 """Primary result codes after which the same call may work later, such as a full disk."""
 
-INSERT_ID = """
-INSERT INTO pending_id (survey, id) SELECT :survey, :id
+INSERT_IDS = """
+WITH RECURSIVE position (n) AS (
+    SELECT 0 UNION ALL SELECT n + 1 FROM position WHERE n + 1 < length(:ids) / :size
+), new (id) AS (SELECT substr(:ids, :size * n + 1, :size) FROM position)
+INSERT INTO pending_id (survey, id) SELECT :survey, id FROM new
 WHERE EXISTS (SELECT 1 FROM survey WHERE key = :survey AND state <> 'closed')
-    AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = :survey AND id = :id)
+    AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = :survey AND seen.id = new.id)
 ON CONFLICT (survey, id) DO NOTHING
+RETURNING id
 """
+"""Inserts all ids at once: between two statements, this thread would wait for all others."""
 
 
 class _Transaction(Transaction):
@@ -80,12 +86,12 @@ class _Transaction(Transaction):
         return [execute(statement, row).rowcount for row in rows]
 
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
-        execute = self._connection.execute
-        return {
-            (survey, report_id)
-            for survey, report_id in ids
-            if execute(INSERT_ID, {"survey": survey, "id": report_id}).rowcount
-        }
+        new: set[tuple[int, bytes]] = set()
+        for survey in {survey for survey, _ in ids}:
+            joined = b"".join(sorted(report_id for key, report_id in ids if key == survey))
+            values = {"survey": survey, "ids": joined, "size": ID_BYTES}
+            new |= {(survey, row[0]) for row in self._connection.execute(INSERT_IDS, values)}
+        return new
 
     def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:  # noqa: ARG002  a table without rowid has no order but its key's
         rows = [(survey, report_id) for report_id in sorted(released)]

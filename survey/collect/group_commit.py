@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -63,19 +64,22 @@ class Committer(Generic[Item]):
     """Commits items in groups, one group at a time in this process.
 
     `commit` makes all items durable in one transaction and returns an outcome for each, in order;
-    a SurveyError that it raises is the outcome of all. A forked child starts with an empty queue.
+    a SurveyError that it raises is the outcome of all. Each group is taken and committed within
+    `turn`, which waits for other processes. A forked child starts with an empty queue.
     """
 
     def __init__(
         self,
         commit: Callable[[Sequence[Item]], Sequence[Outcome]],
         *,
+        turn: Callable[[], AbstractContextManager[None]] = nullcontext,
         max_queued: int = MAX_QUEUED,
         max_group: int = MAX_GROUP,
         timeout_seconds: float = TIMEOUT_SECONDS,
         refusal_seconds: float = REFUSAL_SECONDS,
     ) -> None:
         self._commit = commit
+        self._turn = turn
         self._max_queued = max_queued
         self._max_group = max_group
         self._timeout_seconds = timeout_seconds
@@ -102,6 +106,8 @@ class Committer(Generic[Item]):
             self._wait(ticket)
         if ticket.leads:
             self._lead()
+        if not ticket.is_answered:
+            raise _interrupted()
         if ticket.outcome is not None:
             raise ticket.outcome
 
@@ -131,19 +137,23 @@ class Committer(Generic[Item]):
 
     def _lead(self) -> None:
         """Commit the first items of the queue, including this thread's, and pass the lead on."""
-        group = self._take(self._max_group)
-        # The outcome of all items if this thread ends with an unexpected error.
-        outcomes: Sequence[Outcome] = [_interrupted() for _ in group]
+        group: list[_Ticket[Item]] = []
+        outcomes: Sequence[Outcome] = ()
         start = monotonic()
         try:
-            outcomes = self._try_commit([ticket.item for ticket in group])
-        except StoreBusyError as error:
+            with self._turn():
+                # Taken only now, so that items that arrived during the wait share the commit.
+                group = self._take(self._max_group)
+                # The outcome of all items if this thread ends with an unexpected error.
+                outcomes = [_interrupted() for _ in group]
+                outcomes = self._try_commit([ticket.item for ticket in group])
+        except SurveyError as error:
             # Not logged, because a line would show when somebody sent a report.
             if (now := monotonic()) - start >= self._refusal_seconds:
                 self._refusal = (now + self._refusal_seconds, str(error))
             # Items that arrived meanwhile would wait as long for the same refusal.
             group += self._take(self._max_queued)
-            outcomes = [StoreBusyError(str(error)) for _ in group]
+            outcomes = [type(error)(str(error)) for _ in group]
         finally:
             self._pass_on()
             for ticket, outcome in zip(group, outcomes, strict=True):

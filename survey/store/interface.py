@@ -55,6 +55,14 @@ class Store(
         with self._write() as transaction:
             transaction.execute_many(_insert_statement(target), values)
 
+    @contextmanager
+    def turn_to_write(self) -> Iterator[None]:
+        """Wait until this thread can write at once, in a database with one writer at a time.
+
+        Raises StoreBusyError if others take too long.
+        """
+        yield
+
     @abstractmethod
     def migrate(self) -> list[str]:
         """Bring the schema up to date; return the steps that were applied.

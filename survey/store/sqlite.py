@@ -192,6 +192,12 @@ class SqliteStore(Store):
             ):
                 yield transaction
 
+    @contextmanager
+    def turn_to_write(self) -> Iterator[None]:
+        """Wait until this thread can write at once; its next transactions need not wait."""
+        with self._write_lock().acquire(BUSY_SECONDS):
+            yield
+
     def _write_lock(self) -> WriteLock:
         """Return this process's lock; a forked child opens its own."""
         if self._lock is None or self._lock_process != os.getpid():
@@ -427,18 +433,23 @@ class WriteLock:
     and again. Here, processes sleep in the kernel until it is their turn, with locks on two files.
     The process that waits for the lock itself holds the door; all later ones queue at the door.
 
-    Each process makes its own: parent and child would hold an inherited lock together.
+    A thread that holds it can acquire it again. Each process makes its own: parent and child would
+    hold an inherited lock together.
     """
 
     def __init__(self, database: Path) -> None:
         rights = database.stat()
         self._threads = threading.Lock()
+        self._holder = 0
         self._door = FileLock(database.with_name(database.name + ".door"), rights)
         self._lock = FileLock(database.with_name(database.name + ".lock"), rights)
 
     @contextmanager
     def acquire(self, seconds: float) -> Iterator[None]:
         """Hold the lock; raise StoreBusyError if it is not free within `seconds`."""
+        if self._holder == threading.get_ident():
+            yield
+            return
         deadline = monotonic() + seconds
         if not self._threads.acquire(timeout=seconds):
             raise StoreBusyError("the store is busy: other writers took too long")
@@ -448,9 +459,11 @@ class WriteLock:
                 self._lock.acquire(deadline)
             finally:
                 self._door.release()
+            self._holder = threading.get_ident()
             try:
                 yield
             finally:
+                self._holder = 0
                 self._lock.release()
         finally:
             self._threads.release()

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -177,6 +177,20 @@ def test_an_error_of_the_whole_commit_refuses_each_item(threads, disk):
     errors = [future.exception(WAIT) for future in (leader, *followers)]
     assert [str(error) for error in errors] == ["the database lacks m002"] * 3
     assert len({id(error) for error in errors}) == 3
+
+
+@pytest.mark.parametrize("error", [StoreBusyError("locked"), StoreError("no file")])
+def test_an_item_whose_turn_to_write_never_comes_is_refused(disk, error):
+    @contextmanager
+    def turn():
+        raise error
+        yield
+
+    committer = Committer(disk.commit, turn=turn)
+    for _ in range(2):
+        with pytest.raises(type(error), match=str(error)):
+            committer.add(1)
+    assert disk.groups == []
 
 
 def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):

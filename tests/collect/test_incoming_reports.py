@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -49,6 +50,10 @@ class HeldStore:
 
     def __getattr__(self, name):
         return getattr(self._store, name)
+
+    def turn_to_write(self):
+        """Let others write while the test holds a commit, as PostgreSQL does."""
+        return nullcontext()
 
     def add_reports(self, reports):
         self.groups.append(len(reports))

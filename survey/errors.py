@@ -192,6 +192,10 @@ class StoreBusyError(SurveyError):
     """A store that is busy; the client should try again later."""
 
 
+class StoreReplacedError(StoreBusyError):
+    """A database at the store's address that is not the one the process started with."""
+
+
 class StoreError(SurveyError):
     """A store that is missing, of another version, or not writable."""
 
@@ -220,6 +224,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     DesignError: HTTPStatus.UNPROCESSABLE_ENTITY,
     MissingPartError: HTTPStatus.NOT_IMPLEMENTED,
     StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    StoreReplacedError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """HTTP status of each error; any other SurveyError is a defect of the server (500)."""

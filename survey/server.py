@@ -19,7 +19,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -92,8 +92,22 @@ def serve(
     check_port(address, port)
     refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
     store = open_store(settings.database)
-    store.check_complete()
-    store.close_connections()
+    with store.use():
+        store.check_complete()
+        _serve(settings, store, address, port, workers, on_ready, has_keeper=has_keeper)
+
+
+def _serve(
+    settings: Settings,
+    store: Store,
+    address: str,
+    port: int,
+    workers: int,
+    on_ready: Callable[[], None],
+    *,
+    has_keeper: bool,
+) -> None:
+    """Run workers, the keeper and the internal addresses on a database that is in use."""
     server = _server(address, port, workers)
     # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
@@ -184,10 +198,16 @@ def worker() -> Flask:
     catch_all()
     end_with_parent()
     try:
-        app = create_app()
+        settings = Settings.from_environment(os.environ)
+        store = open_store(settings.database)
+        use = ExitStack()
+        use.enter_context(store.use())
+        app = create_app(settings, store)
     except Exception:
         logger.critical("a worker cannot start; see: survey config check", exc_info=True)
         sys.exit(1)
+    # Kept for as long as the process lives.
+    app.extensions["use"] = use
     app.wsgi_app = close_after_stop(app.wsgi_app)  # type: ignore[assignment, method-assign]
     return app
 

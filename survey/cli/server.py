@@ -79,7 +79,11 @@ def migrate() -> None:
     from survey.collect.release import merge_small_cells
 
     store = configured_store()
-    steps = store.migrate()
+    steps: list[str] = []
+    # A server may use an up-to-date database.
+    if store.pending_migrations():
+        with store.reserve():
+            steps = store.migrate()
     merge_small_cells(store, store.surveys())
     click.echo("\n".join(f"applied {step}" for step in steps) or "nothing to do")
 
@@ -166,8 +170,8 @@ def reset_researcher(email: str, password: str) -> None:
 @click.command()
 def release() -> None:
     """Run the keeper once: release the reports that are due, and none before their time."""
-    keeper, keys = _keeper()
-    with keys.lock():
+    keeper, keys, store = _keeper()
+    with keys.lock(), store.use():
         click.echo(f"released {quantity(keeper.work(), 'report')}")
 
 
@@ -191,7 +195,7 @@ def keeper(take_over: bool, destroy_unused: bool, yes: bool) -> None:
     from survey.ops.config_check import Deployment, refuse_unsafe_keeper
 
     refuse_unsafe_keeper(Deployment(configured_settings(), os.environ))
-    unit, keys = _keeper()
+    unit, keys, store = _keeper()
     if take_over:
         with keys.lock():
             # An unmounted key volume looks the same as lost keys.
@@ -220,15 +224,16 @@ def keeper(take_over: bool, destroy_unused: bool, yes: bool) -> None:
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    unit.run(stop)
+    with store.use():
+        unit.run(stop)
 
 
-def _keeper() -> tuple[Keeper, PrivateKeys]:
-    """Return the keeper that the settings describe, and its keys."""
+def _keeper() -> tuple[Keeper, PrivateKeys, Store]:
+    """Return the keeper that the settings describe, its keys and its store."""
     from survey.collect.release import Keeper
 
-    keys = _private_keys()
-    return Keeper(configured_store(), keys, configured_settings().release_every), keys
+    keys, store = _private_keys(), configured_store()
+    return Keeper(store, keys, configured_settings().release_every), keys, store
 
 
 def _private_keys() -> PrivateKeys:
@@ -307,13 +312,13 @@ def backup(file: Path) -> None:
 def restore(file: Path, yes: bool) -> None:
     """Restore a backup FILE into an empty database; run again to continue after an interruption.
 
-    Stop the keeper that uses SURVEY_KEYS first.
+    Stop the servers and keepers that use the database or SURVEY_KEYS first.
     """
     from survey.archive import restore as restore_backup
 
-    keys = _private_keys()
-    with keys.lock(), _progress("restoring") as watch:
-        result, n_lost = restore_backup(file, configured_store(), keys, watch, may_lose_all=yes)
+    keys, store = _private_keys(), configured_store()
+    with keys.lock(), store.reserve(), _progress("restoring") as watch:
+        result, n_lost = restore_backup(file, store, keys, watch, may_lose_all=yes)
     click.echo(f"restored {_describe(result)} and the readable pending reports")
     if n_lost:
         click.echo(
@@ -335,10 +340,12 @@ def copy_store(source: str, target: str) -> None:
 
     if source == target:
         raise SurveyError("SRC and DST are the same database")
-    stores = _open_argument(source, "SRC"), _open_argument(target, "DST")
+    original, copy = _open_argument(source, "SRC"), _open_argument(target, "DST")
     keys = _private_keys()
-    with keys.lock(), _progress("copying") as watch:
-        result = copy_database(*stores, keys, watch)
+    # Before the lock creates a file beside a mistyped SRC.
+    original.check_complete()
+    with keys.lock(), original.reserve(), copy.reserve(), _progress("copying") as watch:
+        result = copy_database(original, copy, keys, watch)
     click.echo(f"copied {_describe(result)} and all pending reports; every row agrees")
     click.echo("set SURVEY_DATABASE to DST and run `survey keeper --destroy-unused --yes` before")
     click.echo("you start the server again: it destroys the private keys that only SRC needs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from survey.store.drafts import Drafts
 from survey.store.people import People, Teams
@@ -62,6 +62,22 @@ class Store(
         Raises StoreBusyError if others take too long.
         """
         yield
+
+    @abstractmethod
+    def use(self) -> AbstractContextManager[None]:
+        """Serve this database while the context lasts, beside any number of other processes.
+
+        From now on, `StoreReplacedError` stops all work if another database takes its place. The
+        system ends the use if the process is killed. Raises ConflictError while another process
+        has reserved the database.
+        """
+
+    @abstractmethod
+    def reserve(self) -> AbstractContextManager[None]:
+        """Keep servers and keepers from the database, existing or not, while the context lasts.
+
+        Raises ConflictError if a process uses it or has reserved it.
+        """
 
     @abstractmethod
     def migrate(self) -> list[str]:

@@ -13,16 +13,22 @@ from typing import cast
 
 import psycopg
 from psycopg import Connection
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
 from psycopg.types.numeric import Int8BinaryDumper
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
-from survey.errors import SettingsError, StoreBusyError, StoreError
+from survey.errors import (
+    ConflictError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    StoreReplacedError,
+)
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_schema, pending_steps, statements
-from survey.store.transactions import Row, Transaction, Values
+from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
 BUSY_SECONDS = 5
 """Longest wait for a connection or a lock; shorter than every server's worker timeout."""
@@ -54,6 +60,14 @@ SURVEY_LOCKS = 0x7375727600000000
 
 MIGRATION_LOCK = 0x7375727665790000
 """The advisory lock with which one process at a time changes the schema."""
+
+USE_LOCK = 0x7375727675730000
+"""The advisory lock that servers and keepers share, and that a restore has alone."""
+
+REPLACED = (
+    "the database is no longer the one that this process opened: it was renamed or replaced while "
+    "in use; restart the server and the keeper, or rename it back"
+)
 
 PENDING_TABLES = ("inbox", "pending", "pending_id")
 REPORT_TABLES = (*PENDING_TABLES, "seen", "block", "counts", "release", "invitation")
@@ -133,11 +147,17 @@ class _Transaction(Transaction):
 class PostgresStore(Store):
     """A `Store` in the database of a postgresql:// URL; its role needs only its own schema.
 
-    Each process opens a pool of connections at its first use.
+    Each process opens a pool of connections at its first use. It stops if another database gets
+    the name of the one that it first opened.
     """
 
     def __init__(self, url: str) -> None:
         self._conninfo = _parse(url)
+        self._name = str(conninfo_to_dict(self._conninfo).get("dbname", ""))
+        self._is_used = False
+        # The first database, by name, because `setdefault` lets one thread win.
+        self._first_database: dict[str, DatabaseIdentity] = {}
+        self._is_replaced = False
         self._forget_pool()
         _STORES.add(self)
         # The release of each survey after which this process has cleaned up.
@@ -165,7 +185,7 @@ class PostgresStore(Store):
                     # caller tries again, so that a server that is back is used at once.
                     reconnect_timeout=1.0,
                     num_workers=1,
-                    configure=_configure,
+                    configure=self._configure,
                     # Replaces connections that a restart of the server has cut.
                     check=ConnectionPool.check_connection,
                     open=True,
@@ -182,10 +202,36 @@ class PostgresStore(Store):
         if pool is not None:
             pool.close()
 
+    def _configure(self, connection: Connection) -> None:
+        """Prepare a connection of the pool; each one shares the lock of the database's users."""
+        self._check_database(connection)
+        _configure(connection)
+        if self._is_used and not _try_lock(connection, "pg_try_advisory_lock_shared"):
+            raise ConflictError(RESERVED.format(name=self._name))
+
+    def _check_database(self, connection: Connection) -> None:
+        """Raise StoreReplacedError unless a new connection leads to the first database.
+
+        PostgreSQL renames no database that has connections, so that existing ones need no check.
+        """
+        identity = read_identity(connection)
+        self._is_replaced = self._first_database.setdefault(self._name, identity) != identity
+        if self._is_replaced:
+            raise StoreReplacedError(REPLACED)
+
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         pool = self._open_pool()
-        connection = pool.getconn()
+        if self._is_replaced:
+            # The pool would try for seconds, and then not say why.
+            with self._open_connection():
+                pass
+        try:
+            connection = pool.getconn()
+        except PoolTimeout:
+            if self._is_replaced:
+                raise StoreReplacedError(REPLACED) from None
+            raise
         try:
             yield connection
         finally:
@@ -197,8 +243,35 @@ class PostgresStore(Store):
         with psycopg.connect(
             self._conninfo, autocommit=True, connect_timeout=BUSY_SECONDS
         ) as connection:
+            self._check_database(connection)
             _configure(connection)
             yield connection
+
+    # -- other processes
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Serve this database while the context lasts; ConflictError if it is reserved."""
+        with named_errors(), self._open_connection() as connection:
+            if not _try_lock(connection, "pg_try_advisory_lock_shared"):
+                raise ConflictError(RESERVED.format(name=self._name))
+            self.close_connections()
+            self._is_used = True
+            # From here on, the connections of the pool hold the lock, also after a reconnection.
+            self._open_pool().wait(BUSY_SECONDS)
+        try:
+            yield
+        finally:
+            self._is_used = False
+            self.close_connections()
+
+    @contextmanager
+    def reserve(self) -> Iterator[None]:
+        """Keep servers and keepers from the database; ConflictError if one uses it."""
+        with named_errors(), self._open_connection() as connection:
+            if not _try_lock(connection, "pg_try_advisory_lock"):
+                raise ConflictError(IN_USE.format(name=self._name))
+            yield
 
     # -- transactions
 
@@ -345,6 +418,29 @@ def _configure(connection: Connection) -> None:
             "the PostgreSQL server runs with fsync = off and may lose acknowledged "
             "reports; set fsync = on"
         )
+
+
+def _try_lock(connection: Connection, function: str) -> bool:
+    """Return whether the lock of the database's users was free, and take it until disconnection."""
+    statement = SQL("SELECT {}(%s)").format(Identifier(function))
+    ((is_locked,),) = connection.execute(statement, [USE_LOCK])
+    return bool(is_locked)
+
+
+DatabaseIdentity = tuple[int, int]
+"""The identifier of the server's data, 0 if this role may not read it, and the database's oid."""
+
+
+def read_identity(connection: Connection) -> DatabaseIdentity:
+    """Return the identity of a connection's database, which no rename or failover changes."""
+    ((oid, may_read),) = connection.execute(
+        "SELECT oid::bigint, has_function_privilege('pg_control_system()', 'execute') "
+        "FROM pg_database WHERE datname = current_database()"
+    )
+    if not may_read:
+        return 0, oid
+    ((system,),) = connection.execute("SELECT system_identifier FROM pg_control_system()")
+    return system, oid
 
 
 def _parse(url: str) -> str:

@@ -20,11 +20,17 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from survey.errors import NotFoundError, StoreBusyError, StoreError
+from survey.errors import (
+    ConflictError,
+    NotFoundError,
+    StoreBusyError,
+    StoreError,
+    StoreReplacedError,
+)
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
 from survey.store.sealed_reports import ID_BYTES
-from survey.store.transactions import Row, Transaction, Values
+from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
 if TYPE_CHECKING:
     import sqlite_utils
@@ -119,10 +125,16 @@ class _Transaction(Transaction):
 
 
 class SqliteStore(Store):
-    """A `Store` in the file at `path`, with one connection per thread and process."""
+    """A `Store` in the file at `path`, with one connection per thread and process.
+
+    It stops if another file takes the place of the one it first opened: nobody would read what it
+    writes to a file that was moved away.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        # The first file, by path, because `setdefault` lets one thread win.
+        self._first_file: dict[Path, FileIdentity] = {}
         self._local = threading.local()
         self._lock: WriteLock | None = None
         self._lock_process = 0
@@ -133,11 +145,20 @@ class SqliteStore(Store):
         """Return this thread's connection; a forked child never uses its parent's."""
         if getattr(self._local, "process", None) == os.getpid():
             cached: sqlite3.Connection = self._local.connection
+            self._check_file()
             return cached
-        if not self._exists():
+        with named_file_errors():
+            identity = file_identity(self.path)
+        if identity is None:
+            self._check_file()
             raise StoreError(f"there is no database at {self.path}; run: survey migrate")
+        self._first_file.setdefault(self.path, identity)
+        # SQLite would write changes from the log of the first file into another one.
+        self._check_file()
         connection = connect(self.path)
         try:
+            # The file can have been replaced just before it was opened.
+            self._check_file()
             check_schema(read_applied_steps(connection))
         except BaseException:
             connection.close()
@@ -149,6 +170,17 @@ class SqliteStore(Store):
         # Python raises an error for a file in a folder that this user may not enter.
         with named_file_errors():
             return self.path.exists()
+
+    def _check_file(self) -> None:
+        """Raise StoreReplacedError unless the path still names the file that was opened first."""
+        first = self._first_file.get(self.path)
+        with named_file_errors():
+            if first is None or file_identity(self.path) == first:
+                return
+        raise StoreReplacedError(
+            "the database's file is no longer the one that this process opened: it was moved or "
+            "replaced while in use; restart the server and the keeper, or move the first file back"
+        )
 
     def close_connections(self) -> None:
         """Close this thread's connection."""
@@ -179,6 +211,7 @@ class SqliteStore(Store):
                 closing(connect(self.path)) as connection,
                 _begin(connection, "DEFERRED") as transaction,
             ):
+                self._check_file()
                 yield transaction
 
     @contextmanager
@@ -191,6 +224,8 @@ class SqliteStore(Store):
                 _begin(connection, "IMMEDIATE") as transaction,
             ):
                 yield transaction
+            # If the file was moved away during the commit, nothing may be acknowledged.
+            self._check_file()
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
@@ -205,6 +240,36 @@ class SqliteStore(Store):
                 self._lock = WriteLock(self.path)
             self._lock_process = os.getpid()
         return self._lock
+
+    # -- other processes
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Serve this database while the context lasts; ConflictError if it is reserved."""
+        with self._use_lock(fcntl.LOCK_SH, RESERVED):
+            with named_errors():
+                self._connection()
+            yield
+
+    @contextmanager
+    def reserve(self) -> Iterator[None]:
+        """Keep servers and keepers from the database; ConflictError if one uses it."""
+        if not self.path.parent.is_dir():
+            raise _no_directory(self.path.parent)
+        with self._use_lock(fcntl.LOCK_EX, IN_USE):
+            yield
+
+    @contextmanager
+    def _use_lock(self, kind: int, refusal: str) -> Iterator[None]:
+        """Hold the lock of the file's users, which the system releases if the process is killed."""
+        with named_file_errors():
+            lock = FileLock(self.path.with_name(self.path.name + ".use"), file_rights(self.path))
+        if not lock.try_lock(kind):
+            raise ConflictError(refusal.format(name=self.path))
+        try:
+            yield
+        finally:
+            lock.release()
 
     # -- schema
 
@@ -232,6 +297,7 @@ class SqliteStore(Store):
     def pending_migrations(self) -> list[str]:
         """Return the steps that the database lacks."""
         # Connecting would create the file.
+        self._check_file()
         if not self._exists():
             return list(STEPS)
         with named_errors(), closing(connect(self.path)) as connection:
@@ -240,9 +306,14 @@ class SqliteStore(Store):
     def _create_file(self) -> None:
         """Create the file with the mode of `file_mode`, which SQLite copies to its other files."""
         if not (directory := self.path.parent).is_dir():
-            # A mistyped path must not create a second, empty database in new directories.
-            raise StoreError(f"there is no directory {directory}; create it first")
+            raise _no_directory(directory)
         is_new = not self.path.exists()
+        log = self.path.with_name(self.path.name + "-wal")
+        if is_new and log.exists():
+            # SQLite would write the changes of the other database into the new one.
+            raise StoreError(
+                f"{log} belongs to a database that was moved away; move the log to that database"
+            )
         file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
         if is_new:
             # At creation, the umask would restrict the mode.
@@ -302,6 +373,24 @@ def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[Transaction]:
         raise
 
 
+def _no_directory(directory: Path) -> StoreError:
+    # A mistyped path must not create a second, empty database in new directories.
+    return StoreError(f"there is no directory {directory}; create it first")
+
+
+FileIdentity = tuple[int, int]
+"""The device and the inode of a file."""
+
+
+def file_identity(path: Path) -> FileIdentity | None:
+    """Return the identity of the file at a path, or None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def file_mode(directory: Path) -> int:
     """Return the mode of a database's files: private to the owner, unless a group shares them.
 
@@ -310,6 +399,19 @@ def file_mode(directory: Path) -> int:
     """
     shared = stat.S_ISGID | stat.S_IWGRP
     return 0o660 if directory.stat().st_mode & shared == shared else 0o600
+
+
+Rights = tuple[int, int, int]
+"""The user, the group and the mode of a file."""
+
+
+def file_rights(database: Path) -> Rights:
+    """Return the rights of a database, or those that it gets when it is created."""
+    if database.exists():
+        status = database.stat()
+        return status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)
+    status = database.parent.stat()
+    return status.st_uid, status.st_gid, file_mode(database.parent)
 
 
 class _Connection(sqlite3.Connection):
@@ -438,7 +540,7 @@ class WriteLock:
     """
 
     def __init__(self, database: Path) -> None:
-        rights = database.stat()
+        rights = file_rights(database)
         self._threads = threading.Lock()
         self._holder = 0
         self._door = FileLock(database.with_name(database.name + ".door"), rights)
@@ -470,9 +572,10 @@ class WriteLock:
 
 
 class FileLock:
-    """An exclusive lock on a file with a database's mode; one thread uses it at a time."""
+    """A lock on a file with a database's rights; one thread uses it at a time."""
 
-    def __init__(self, path: Path, database: os.stat_result) -> None:
+    def __init__(self, path: Path, rights: Rights) -> None:
+        user, group, mode = rights
         self._path = path
         self._wait: LockWait | None = None
         self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -480,25 +583,26 @@ class FileLock:
         own = os.fstat(self._file)
         if os.geteuid() == 0:
             # A command that root runs must not lock out the user who owns the database.
-            os.fchown(self._file, database.st_uid, database.st_gid)
+            os.fchown(self._file, user, group)
         if os.geteuid() in (0, own.st_uid):
-            os.fchmod(self._file, stat.S_IMODE(database.st_mode) & 0o660)
+            os.fchmod(self._file, mode & 0o660)
 
     def acquire(self, deadline: float) -> None:
-        """Sleep until the lock is free; raise StoreBusyError if it is not by `deadline`."""
+        """Sleep until the lock is free, for this process alone; StoreBusyError after `deadline`."""
         if self._wait is not None and not self._wait.resume():
             self._wait = None
         if self._wait is None:
-            if self._try():
+            if self.try_lock(fcntl.LOCK_EX):
                 return
             self._wait = LockWait(self._file)
         if not self._wait.ends_with_lock(max(0.0, deadline - monotonic())):
             raise StoreBusyError(f"the store is busy: another process keeps {self._path.name}")
         self._wait = None
 
-    def _try(self) -> bool:
+    def try_lock(self, kind: int) -> bool:
+        """Return whether an exclusive (LOCK_EX) or shared (LOCK_SH) lock was free, and take it."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True

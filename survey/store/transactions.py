@@ -19,6 +19,9 @@ Row = tuple[Any, ...]
 MAX_KEYS = 500
 """Maximum number of keys in one query; databases limit the number of values."""
 
+IN_USE = "a server, a keeper or another command uses the database {name}; stop it first"
+RESERVED = "a restore, a migration or a copy uses the database {name}; wait until it has finished"
+
 REGISTRY = 0
 """The key of no survey. Locking it admits one writer at a time to surveys, people and drafts."""
 

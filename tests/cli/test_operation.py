@@ -136,6 +136,8 @@ def test_a_keeper_deletes_and_destroys_only_with_yes(filled, run, settings, tmp_
 def test_a_rejected_command_prints_one_line_and_writes_nothing(filled, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text("a text")
+    # The first command that uses or reserves a database creates the file of its lock.
+    (tmp_path / "survey.db.use").touch(mode=0o600)
     before = sorted(path.name for path in tmp_path.iterdir())
     for arguments, message in (
         (["backup", "small.toml"], "small.toml already exists"),

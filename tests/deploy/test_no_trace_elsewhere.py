@@ -31,7 +31,7 @@ def allowed_targets(directory: Path) -> list[str]:
     root = re.escape(str(directory))
     return [
         # The database, its write-ahead log, its shared memory and its lock files.
-        rf"{root}/survey\.db(-wal|-shm|-journal|\.door|\.lock)?",
+        rf"{root}/survey\.db(-wal|-shm|-journal|\.door|\.lock|\.use)?",
         # Private keys, which the keeper makes and destroys, and its lock file.
         rf"{root}/keys/([0-9a-f]{{64}}\.key|lock)",
         # Visitors, proxy and servers on this machine.

@@ -200,6 +200,10 @@ class StoreError(SurveyError):
     """A store that is missing, of another version, or not writable."""
 
 
+class DamagedBatchError(StoreError):
+    """A sealed batch that nobody can open, or that differs from what was stored."""
+
+
 STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     MalformedReportError: HTTPStatus.BAD_REQUEST,
     UnauthorizedError: HTTPStatus.UNAUTHORIZED,
@@ -226,6 +230,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreReplacedError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
+    DamagedBatchError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """HTTP status of each error; any other SurveyError is a defect of the server (500)."""
 

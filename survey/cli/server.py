@@ -24,7 +24,7 @@ from survey.cli import (
     progress_bar,
     quantity,
 )
-from survey.errors import SettingsError, SurveyError
+from survey.errors import SettingsError, StoreError, SurveyError
 
 if TYPE_CHECKING:
     from survey.archive import CheckResult, Watch
@@ -172,7 +172,13 @@ def release() -> None:
     """Run the keeper once: release the reports that are due, and none before their time."""
     keeper, keys, store = _keeper()
     with keys.lock(), store.use():
-        click.echo(f"released {quantity(keeper.work(), 'report')}")
+        try:
+            n = keeper.work()
+        except SurveyError as error:
+            if failing := keeper.failing():
+                raise StoreError(f"{', '.join(failing)} cannot be served: {error}") from error
+            raise
+        click.echo(f"released {quantity(n, 'report')}")
 
 
 @click.command()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
@@ -28,7 +28,13 @@ from survey.disclosure import (
     release_time,
     secure_permutation,
 )
-from survey.errors import ConflictError, StoreBusyError, StoreError, SurveyError
+from survey.errors import (
+    ConflictError,
+    DamagedBatchError,
+    StoreBusyError,
+    StoreError,
+    SurveyError,
+)
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import (
     GRACE,
@@ -37,6 +43,7 @@ from survey.store import (
     Batch,
     BlockColumn,
     ChosenReports,
+    Failure,
     FieldKeys,
     PrivateKeys,
     PublishedSurvey,
@@ -69,6 +76,9 @@ SPARE_KEYS = 8
 
 SPARE_FIELD_KEYS = 2
 """Number of spare field-mode keys, so that surveys can be published without waiting."""
+
+REPEAT_SECONDS = 600.0
+"""Pause before the log repeats that a survey cannot be served."""
 
 REWRITE_SECONDS = 30.0
 """Pause before another attempt to rewrite the store, after a reader prevented one."""
@@ -214,9 +224,10 @@ def merge_small_cells(store: Store, surveys: Iterable[PublishedSurvey]) -> None:
 class Keeper:
     """The process or thread that holds the private keys, releases reports and rotates keys.
 
-    If one survey fails, the others are still served. After an interruption, the next pass seals
-    the remaining reports again and releases none of them before the next release time. A crash
-    therefore delays a release, but never repeats one.
+    If one survey fails, the others are still served, and the database and the log say which one
+    failed. A damaged batch is set aside, and the others are released. After an interruption, the
+    next pass seals the remaining reports again and releases none of them before the next release
+    time. A crash therefore delays a release, but never repeats one.
     """
 
     def __init__(
@@ -232,6 +243,9 @@ class Keeper:
         self._has_merged = False
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
+        # The errors of the last pass by the survey's key, and when each was logged.
+        self._failures: dict[int, str] | None = None
+        self._logged: dict[int, float] = {}
 
     def run(self, stop: Event) -> None:
         """Do whatever is due once a second until `stop` is set; retry after errors."""
@@ -260,11 +274,17 @@ class Keeper:
             try:
                 self.work()
             except SurveyError as error:
-                logger.warning("the keeper failed and will retry", exc_info=error)
-            except Exception:
+                self._log_retry(error)
+            except Exception as error:  # noqa: BLE001
                 # The thread must survive a programming error; without it, nothing is released.
-                logger.exception("the keeper failed and will retry")
+                self._log_retry(error)
             stop.wait(POLL_SECONDS)
+
+    def _log_retry(self, error: Exception) -> None:
+        """Log the error of a pass, unless it is that of a survey, which has its own line."""
+        if not self._failures:
+            level = logging.WARNING if isinstance(error, SurveyError) else logging.ERROR
+            logger.log(level, "the keeper failed and will retry", exc_info=error)
 
     def _probe(self) -> None:
         """Log a warning if the database accepts no reports, whether or not any arrive.
@@ -289,14 +309,18 @@ class Keeper:
         times = self._store.release_times()
         self._check_keys()
         errors: list[Exception] = []
+        failures: dict[int, Exception] = {}
         n = 0
 
-        def attempt(step: Callable[[], int | None]) -> int:
+        def attempt(step: Callable[[], int | None], survey: int = UNASSIGNED) -> int:
             try:
                 return step() or 0
             except Exception as error:  # noqa: BLE001  raised after the others
                 # Even a programming error in one survey must not stop the others.
-                errors.append(error)
+                if survey == UNASSIGNED:
+                    errors.append(error)
+                else:
+                    failures[survey] = error
                 return 0
 
         attempt(lambda: self._provide_keys(surveys))
@@ -306,13 +330,40 @@ class Keeper:
         periods = self._keys_by_survey()
         for survey in surveys:
             keys, served_until = periods.get(survey.key, []), times.get(survey.key, 0)
-            n += attempt(partial(self._serve, survey, keys, served_until, now))
+            n += attempt(partial(self._serve, survey, keys, served_until, now), survey.key)
         attempt(self._destroy_keys)
         attempt(self._destroy_field_keys)
         attempt(lambda: self.clean_up(day_of(now)))
-        if errors:
-            raise errors[0]
+        attempt(lambda: self._record(surveys, failures, int(now)))
+        if errors or failures:
+            raise [*errors, *failures.values()][0]
         return n
+
+    def failing(self) -> list[str]:
+        """Return the names of the surveys that could not be served in the last pass."""
+        keys = self._failures or {}
+        return [f"{s.slug} version {s.version}" for s in self._store.surveys() if s.key in keys]
+
+    def _record(
+        self, surveys: Iterable[PublishedSurvey], failures: Mapping[int, Exception], now: int
+    ) -> None:
+        """Record and log which surveys fail; write only what has changed since the last pass."""
+        if self._failures is None:
+            self._failures = {key: known.error for key, known in self._store.failures().items()}
+        errors = {key: type(error).__name__ for key, error in failures.items()}
+        slugs = {survey.key: survey.slug for survey in surveys}
+        for key in self._failures.keys() | errors.keys():
+            error = errors.get(key)
+            if error is not None and (
+                error != self._failures.get(key)
+                or monotonic() >= self._logged.get(key, 0) + REPEAT_SECONDS
+            ):
+                self._logged[key] = monotonic()
+                names = {"survey": slugs[key]}
+                logger.warning("a survey cannot be served", exc_info=failures[key], extra=names)
+            if error != self._failures.get(key):
+                self._store.set_failure(key, Failure(now, error) if error else None)
+        self._failures = errors
 
     def take_over(self) -> int:
         """Delete pending reports whose private key is lost; return their number.
@@ -539,8 +590,7 @@ class Keeper:
         for stratum in self._store.pending_sizes(survey.key):
             remainder: list[Batch] = []
             while batches := self._batches(survey, stratum, periods, MAX_RELEASED):
-                opened = [*remainder, *batches]
-                reports = self._open(keys, opened)
+                opened, reports = self._open(survey, keys, [*remainder, *batches])
                 n = n_to_release(len(reports)) if is_release else 0
                 remainder = self._publish(
                     survey, opened, reports[:n], reports[n:], newest, (stratum, bucket)
@@ -569,7 +619,7 @@ class Keeper:
             return
         for key in keys:
             while batches := self._store.arrived_batches(survey.key, key.period):
-                boxes = self._open([key], batches)
+                batches, boxes = self._open(survey, [key], batches)
                 reports = self._reports_in(survey, boxes)
                 valid = {report.id for report in reports}
                 invalid = [box.id for box in boxes if box.id not in valid]
@@ -599,17 +649,42 @@ class Keeper:
                 reports.append(StoredReport(box.id, report.stratum, report.codes))
         return reports
 
-    def _open(self, keys: Sequence[SealingKey], batches: Sequence[Batch]) -> list[StoredReport]:
-        """Open batches; return their reports in random order."""
+    def _open(
+        self, survey: PublishedSurvey, keys: Sequence[SealingKey], batches: Sequence[Batch]
+    ) -> tuple[list[Batch], list[StoredReport]]:
+        """Open batches; return them and their reports in random order, without damaged batches.
+
+        Set the damaged ones aside: they must not stop the release of the others.
+        """
         private_keys = {
             key.period: require_key(self._keys, key)
             for key in keys
             if any(batch.period == key.period for batch in batches)
         }
-        reports = [
-            report for batch in batches for report in open_batch(private_keys[batch.period], batch)
-        ]
-        return [reports[place] for place in secure_permutation(len(reports)).tolist()]
+        opened: list[Batch] = []
+        reports: list[StoredReport] = []
+        for batch in batches:
+            try:
+                reports += open_batch(private_keys[batch.period], batch)
+            except DamagedBatchError as error:
+                self._set_aside(survey, batch, error)
+            else:
+                opened.append(batch)
+        return opened, [reports[place] for place in secure_permutation(len(reports)).tolist()]
+
+    def _set_aside(self, survey: PublishedSurvey, batch: Batch, error: DamagedBatchError) -> None:
+        self._store.set_aside(batch)
+        names = {"survey": survey.slug, "row": batch.batch.hex()}
+        logger.error("a damaged batch was set aside", exc_info=error, extra=names)
+
+    def _open_intact(
+        self, survey: PublishedSurvey, keys: Sequence[SealingKey], batches: Sequence[Batch]
+    ) -> list[StoredReport]:
+        """Return the reports of batches that were intact; StoreError if one is damaged by now."""
+        opened, reports = self._open(survey, keys, batches)
+        if len(opened) < len(batches):
+            raise StoreError("a batch was damaged while its survey closed; the next pass continues")
+        return reports
 
     def _publish(
         self,
@@ -634,9 +709,12 @@ class Keeper:
             if self._store.is_key_needed(key):
                 require_key(self._keys, key)
         self._open_boxes(survey, keys)
+        periods = [key.period for key in keys]
+        # The sizes of the groups decide which may be published: without damaged batches.
+        for stratum, size in self._store.pending_sizes(survey.key).items():
+            self._open(survey, keys, self._batches(survey, stratum, periods, size))
         sizes = self._store.pending_sizes(survey.key)
         names = closing_names(sizes)
-        periods = [key.period for key in keys]
         bucket = bucket_of(survey, today)
         n_released = 0
         pool: list[Batch] = []
@@ -647,7 +725,7 @@ class Keeper:
                 n_released += self._publish_all(survey, keys, (stratum, bucket), size)
         if pool:
             # In one transaction, because a part of the pool could be too small.
-            reports = self._open(keys, pool)
+            reports = self._open_intact(survey, keys, pool)
             self._publish(survey, pool, reports, [], keys[-1], (OTHER_GROUPS, bucket))
             n_released += len(reports)
         self._store.delete_pending(survey.key)
@@ -666,7 +744,7 @@ class Keeper:
         while opened := self._batches(survey, cell[0], periods, MAX_RELEASED):
             if 0 < remaining - sum(batch.n for batch in opened) < MINIMUM_REPORTS:
                 opened = self._batches(survey, cell[0], periods, remaining)
-            reports = self._open(keys, opened)
+            reports = self._open_intact(survey, keys, opened)
             self._publish(survey, opened, reports, [], keys[-1], cell)
             n_released += len(reports)
             remaining -= len(reports)

@@ -7,6 +7,7 @@ import json
 import logging
 import shutil
 import socket
+import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -39,32 +40,40 @@ LATE = f"no answer within {STORE_SECONDS:g} seconds"
 
 @dataclass(frozen=True)
 class Check:
-    """The result of a check; `why` names the problem in the program's own words."""
+    """The result of a check; `why` names the problem, or the state, in the program's own words.
+
+    A server is ready although a check fails that is not `required`.
+    """
 
     ok: bool
     why: str = ""
+    required: bool = True
 
 
 OK = Check(ok=True)
 
 
 def checks(store: Store, settings: Settings, own_url: str) -> Mapping[str, Check]:
-    """Check now everything that a server needs in order to accept reports."""
+    """Check now everything that a server needs in order to accept reports, and its releases."""
     results: dict[str, Check] = {}
     deadline = monotonic() + STORE_SECONDS
-    thread = Thread(target=_check_store, args=[store, results], daemon=True)
+    thread = Thread(target=_check_store, args=[store, settings, results], daemon=True)
     thread.start()
     other_checks = {"disk": _disk(settings), "workers": _workers(own_url)}
     thread.join(max(deadline - monotonic(), 0.0))
     late = Check(ok=False, why=LATE)
-    return {name: results.get(name, late) for name in STORE_CHECKS} | other_checks
+    late_release = Check(ok=False, why=LATE, required=False)
+    releases = {"releases": results.get("releases", late_release)}
+    return {name: results.get(name, late) for name in STORE_CHECKS} | other_checks | releases
 
 
-def _check_store(store: Store, results: dict[str, Check]) -> None:
+def _check_store(store: Store, settings: Settings, results: dict[str, Check]) -> None:
     """Check the database step by step; add each result as soon as it is known."""
     try:
         for name, check in STORE_CHECKS.items():
             results[name] = check(store)
+        if all(check.ok for check in results.values()):
+            results["releases"] = _releases(store, settings)
     finally:
         # The thread ends here, and with it the use of its connection.
         store.close_thread_connection()
@@ -91,6 +100,61 @@ STORE_CHECKS: Mapping[str, Callable[[Store], Check]] = {
     "writable": lambda store: _try(store.check_writable),
     "whole": lambda store: _try(store.check_complete),
 }
+
+
+MAX_NAMES = 10
+"""Number of failing surveys that readiness names; the metrics have all of them."""
+
+
+def _releases(store: Store, settings: Settings) -> Check:
+    """Return how old the last release is, and which surveys fail."""
+    try:
+        state = ReleaseState.read(store)
+    except SurveyError as error:
+        return Check(ok=False, why=type(error).__name__, required=False)
+    age = state.age(time.time())
+    why = "no release yet" if age is None else f"last release {age:.0f} seconds ago"
+    for label, names in (("failing", state.failing), ("damaged rows", state.damaged)):
+        if names:
+            why += f"; {label}: {', '.join(sorted(names)[:MAX_NAMES])}"
+    is_late = age is not None and age > 2 * settings.release_every
+    return Check(ok=not is_late and not state.failing, why=why, required=False)
+
+
+@dataclass(frozen=True)
+class ReleaseState:
+    """The state of the releases, which changes at release times only.
+
+    n_released  number of released reports of all surveys
+    time        latest release time for which the keeper has processed all open surveys, 0 if none
+    failing     since when surveys cannot be served, by their names
+    damaged     number of damaged batches that were set aside, by the names of surveys
+    """
+
+    n_released: int
+    time: int
+    failing: Mapping[str, int]
+    damaged: Mapping[str, int]
+
+    @classmethod
+    def read(cls, store: Store) -> ReleaseState:
+        """Read the current state."""
+        surveys = [survey for survey in store.surveys() if not survey.is_test_run]
+        names = {survey.key: f"{survey.slug} version {survey.version}" for survey in surveys}
+        times = store.release_times()
+        # The keeper serves every open survey at each release time, even without reports.
+        served = [times.get(survey.key, 0) for survey in surveys if survey.state != "closed"]
+        failures, damaged = store.failures(), store.n_damaged()
+        return cls(
+            sum(store.n_released(survey.key) for survey in surveys),
+            min(filter(None, served), default=0),
+            {name: failures[key].since for key, name in names.items() if key in failures},
+            {name: damaged[key] for key, name in names.items() if key in damaged},
+        )
+
+    def age(self, now: float) -> float | None:
+        """Return the seconds since the last release time, or None before the first one."""
+        return max(0.0, now - self.time) if self.time else None
 
 
 def free_megabytes(settings: Settings) -> int | None:
@@ -189,8 +253,8 @@ class Internal:
 
     def _readiness(self) -> tuple[str, str, bytes]:
         checks = self._checks()
-        ready = all(check.ok for check in checks.values())
-        texts = {name: "ok" if check.ok else check.why for name, check in checks.items()}
+        ready = all(check.ok for check in checks.values() if check.required)
+        texts = {name: check.why or "ok" for name, check in checks.items()}
         body = json.dumps({"ready": ready, **texts}, indent=2).encode() + b"\n"
         return "200 OK" if ready else "503 Service Unavailable", "application/json", body
 
@@ -243,9 +307,14 @@ class Gauges(Collector):
     """
 
     def __init__(
-        self, store: Store, client_sha256: str, checks: Callable[[], Mapping[str, Check]]
+        self,
+        store: Store,
+        client_sha256: str,
+        checks: Callable[[], Mapping[str, Check]],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._client_sha256, self._checks = store, client_sha256, checks
+        self._clock = clock
 
     def describe(self) -> Iterable[Metric]:
         """Describe nothing: that would query the database."""
@@ -260,7 +329,8 @@ class Gauges(Collector):
         )
         ready = GaugeMetricFamily(
             "survey_ready",
-            "Readiness to accept reports, by `check`: migrated, writable, whole, disk, workers.",
+            "Readiness to accept reports, by `check`: migrated, writable, whole, disk, workers; "
+            "also releases, without which a server is ready.",
             labels=["check"],
         )
         checks = self._checks()
@@ -270,19 +340,36 @@ class Gauges(Collector):
         if not all(check.ok for name, check in checks.items() if name in STORE_CHECKS):
             return  # The database would make the caller wait again.
         try:
-            surveys = [survey for survey in self._store.surveys() if not survey.is_test_run]
-            n_released = sum(self._store.n_released(survey.key) for survey in surveys)
-            times = self._store.release_times()
+            state = ReleaseState.read(self._store)
         except SurveyError:
             return
         yield GaugeMetricFamily(
-            "survey_reports_released", "Released reports of all existing surveys.", n_released
+            "survey_reports_released", "Released reports of all existing surveys.", state.n_released
         )
-        # The keeper serves every open survey at each release time, even without reports.
-        served = [times.get(survey.key, 0) for survey in surveys if survey.state != "closed"]
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
             "Latest release time for which the keeper has processed all open surveys, 0 if none. "
             "If it is more than two periods old, the keeper is not working.",
-            min(filter(None, served), default=0),
+            state.time,
         )
+        yield GaugeMetricFamily(
+            "survey_release_age_seconds",
+            "Seconds since `survey_release_time_seconds`, 0 before the first release time.",
+            state.age(self._clock()) or 0.0,
+        )
+        failing = GaugeMetricFamily(
+            "survey_release_failing_since_seconds",
+            "Time since which a `survey` cannot be served by the keeper; absent if it can.",
+            labels=["survey"],
+        )
+        for name, since in state.failing.items():
+            failing.add_metric([name], since)
+        yield failing
+        damaged = GaugeMetricFamily(
+            "survey_damaged_rows",
+            "Damaged rows of pending reports of a `survey` that the keeper has set aside.",
+            labels=["survey"],
+        )
+        for name, n in state.damaged.items():
+            damaged.add_metric([name], n)
+        yield damaged

@@ -1,6 +1,7 @@
 """Logs as lines of JSON with fixed fields, none of which can contain what a client sent.
 
-A message is logged as it stands in the code, without its arguments. An error is logged as the
+A message is logged as it stands in the code, without its arguments; it can name a survey and the
+random key of a row. An error is logged as the
 names of its classes and the places it passed, without its text, which may quote a report, an
 address or a token.
 """
@@ -18,8 +19,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-FIELDS = ("time", "level", "logger", "event", "numbers", "errors", "codes", "at")
+FIELDS = ("time", "level", "logger", "event", "survey", "row", "numbers", "errors", "codes", "at")
 """The fields of each line, in this order."""
+
+NAMES = {"survey": re.compile("[a-z0-9-]{1,100}"), "row": re.compile("[0-9a-f]{1,32}")}
+"""Fields that our own messages can set, and what these may contain."""
 
 PACKAGE_PREFIX = "survey."
 SERVER = "_granian"
@@ -51,6 +55,7 @@ class Lines(logging.Formatter):
             record.levelname.lower(),
             record.name,
             _event(record),
+            *(_name(record, field) for field in NAMES),
             _numbers(record.args) if _is_own(record) else [],
             [type(link).__name__ for link in chain],
             [code for link in chain if (code := _error_code(link))],
@@ -109,6 +114,12 @@ def _event(record: logging.LogRecord) -> str:
     if _is_own(record):
         return text
     return text if record.name == SERVER and WORKER_EVENTS.fullmatch(text) else WITHHELD
+
+
+def _name(record: logging.LogRecord, field: str) -> str:
+    """Return the survey or the row that one of our messages is about, or an empty string."""
+    value = str(getattr(record, field, "")) if _is_own(record) else ""
+    return value if NAMES[field].fullmatch(value) else ""
 
 
 def _numbers(args: object) -> list[int | float]:

@@ -177,6 +177,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
             ),
         },
     ),
+    "m010_damage": (schema.DAMAGED_BATCH, schema.RELEASE_FAILURE),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
@@ -207,7 +208,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m009_release_notices; run: survey migrate
+    survey.errors.StoreError: the database lacks m010_damage; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -220,7 +221,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m009_release_notices
+this program knows steps up to m010_damage
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

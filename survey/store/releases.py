@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from survey.disclosure import Cell, is_question_shown
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import is_test_run
-from survey.store.schema import BLOCK, COUNTS
+from survey.store.schema import BLOCK, COUNTS, RELEASE_FAILURE
 from survey.store.sealed_reports import Batch, delete_batches, insert_keeper_batches
 from survey.store.transactions import Transaction, Transactions
 
@@ -117,6 +117,14 @@ class Release:
     n: int
 
 
+@dataclass(frozen=True)
+class Failure:
+    """The kind of error that keeps the keeper from serving a survey, in seconds since 1970."""
+
+    since: int
+    error: str
+
+
 class Releases(Transactions):
     """The part of a `Store` that releases reports and reads released ones."""
 
@@ -196,6 +204,20 @@ class Releases(Transactions):
     def set_release_time(self, survey: int, time: int) -> None:
         """Record a release time as processed although the survey had nothing to release."""
         self._execute("UPDATE release SET time = ? WHERE survey = ?", [time, survey])
+
+    def failures(self) -> dict[int, Failure]:
+        """Return why the keeper cannot serve surveys at present, by survey."""
+        rows = self._rows("SELECT survey, since, error FROM release_failure")
+        return {int(survey): Failure(int(since), error) for survey, since, error in rows}
+
+    def set_failure(self, survey: int, failure: Failure | None) -> None:
+        """Record that a survey cannot be served, or with None that it was served."""
+        with self._write() as transaction:
+            transaction.lock(survey)
+            transaction.execute("DELETE FROM release_failure WHERE survey = ?", [survey])
+            # The survey can have been deleted meanwhile.
+            if failure and transaction.row("SELECT 1 FROM survey WHERE key = ?", [survey]):
+                transaction.execute(RELEASE_FAILURE.insert, [survey, failure.since, failure.error])
 
     def _release_numbers(self) -> dict[int, int]:
         """Return the number of releases for each survey that has any."""

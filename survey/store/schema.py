@@ -173,6 +173,14 @@ PENDING = Table(
     key=("survey", "batch"),
     postgresql=("ALTER TABLE pending ALTER COLUMN box SET STORAGE EXTERNAL",),
 )
+# Batches that the keeper could not open, so that it releases the others. Their ids and invitations
+# are unused again.
+DAMAGED_BATCH = Table(
+    "damaged_batch",
+    PENDING.columns,
+    key=("survey", "batch"),
+    postgresql=("ALTER TABLE damaged_batch ALTER COLUMN box SET STORAGE EXTERNAL",),
+)
 BLOCK = Table(
     "block",
     (
@@ -204,6 +212,10 @@ RELEASE = Table(
     "release",
     (_SURVEY, _integer("number"), _integer("n"), _integer("time", "DEFAULT 0")),
     key=("survey",),
+)
+# Surveys that the keeper cannot serve at present, since when (in seconds since 1970), and why.
+RELEASE_FAILURE = Table(
+    "release_failure", (_SURVEY, _integer("since"), _text("error")), key=("survey",)
 )
 INVITATION = Table(
     "invitation",
@@ -354,7 +366,7 @@ TABLES = {
         INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
         DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
         RESULT_LINK, PUBLIC_RESULTS, RELEASE_NOTICE, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
-        PICTURE,
+        PICTURE, DAMAGED_BATCH, RELEASE_FAILURE,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

@@ -14,7 +14,7 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,8 +23,15 @@ from pathlib import Path
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
-from survey.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
-from survey.store.schema import PENDING, SEALING_KEY
+from survey.errors import (
+    ConflictError,
+    DamagedBatchError,
+    NotFoundError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+)
+from survey.store.schema import DAMAGED_BATCH, PENDING, SEALING_KEY
 from survey.store.transactions import Row, StoredReport, Transaction, Transactions
 
 ID_BYTES, HASH_BYTES, KEY_BYTES = 16, 32, 32
@@ -142,14 +149,19 @@ def seal(
 
 
 def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
-    """Return the reports in a box; raise StoreError if the key or the box is wrong."""
+    """Return the reports in a box; raise DamagedBatchError if it cannot be opened or differs."""
     try:
         content = SealedBox(private_key).decrypt(batch.box)
     except CryptoError:
-        raise StoreError("a sealed batch cannot be opened with the key of its period") from None
-    length = len(content) // batch.n
+        raise DamagedBatchError(
+            "a sealed batch cannot be opened with the key of its period"
+        ) from None
     codes_from = ID_BYTES + (HASH_BYTES if batch.invitations else 0)
-    return [
+    codes_bytes = len(content) - batch.n * codes_from
+    if mistake := batch.mistake(max(codes_bytes, 0) // max(batch.n, 1)):
+        raise DamagedBatchError(mistake)
+    length = len(content) // batch.n
+    reports = [
         StoredReport(
             id=content[start : start + ID_BYTES],
             stratum=batch.stratum,
@@ -158,6 +170,11 @@ def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
         )
         for start in range(0, len(content), length)
     ]
+    if b"".join(report.id for report in reports) != batch.ids:
+        raise DamagedBatchError("a sealed batch has other ids than its box")
+    if b"".join(sorted(report.invitation for report in reports)) != batch.invitations:
+        raise DamagedBatchError("a sealed batch has other invitations than its box")
+    return reports
 
 
 class SealedReports(Transactions):
@@ -312,6 +329,25 @@ class SealedReports(Transactions):
             for table in ("pending", "pending_id"):
                 transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [survey])  # noqa: S608
 
+    def set_aside(self, batch: Batch) -> None:
+        """Set a damaged batch aside, so that the keeper can release the others.
+
+        Its ids and invitations become unused again, so devices can resend the reports. Raises
+        ConflictError if another keeper has deleted the batch.
+        """
+        with self._write() as transaction:
+            transaction.lock(batch.survey)
+            delete_batches(transaction, [batch])
+            transaction.execute(DAMAGED_BATCH.insert, batch.row)
+            _free(
+                transaction, batch.survey, batch.report_ids, _split(batch.invitations, HASH_BYTES)
+            )
+
+    def n_damaged(self) -> dict[int, int]:
+        """Return the number of batches that were set aside for each survey that has any."""
+        rows = self._rows("SELECT survey, count(*) FROM damaged_batch GROUP BY survey")
+        return {int(survey): int(n) for survey, n in rows}
+
     def forget_pending(self, key: SealingKey) -> int:
         """Delete the pending reports that were sealed with a lost key; return their number.
 
@@ -325,14 +361,7 @@ class SealedReports(Transactions):
             )
             ids = [part for row in rows for part in _split(row[0], ID_BYTES)]
             invitations = [part for row in rows for part in _split(row[1], HASH_BYTES)]
-            transaction.execute_many(
-                "DELETE FROM pending_id WHERE survey = ? AND id = ?",
-                [(key.survey, report_id) for report_id in ids],
-            )
-            transaction.execute_many(
-                "UPDATE invitation SET spent = 0 WHERE survey = ? AND token_hash = ?",
-                [(key.survey, token) for token in invitations],
-            )
+            _free(transaction, key.survey, ids, invitations)
             transaction.execute(
                 "DELETE FROM pending WHERE survey = ? AND period = ?", [key.survey, key.period]
             )
@@ -349,10 +378,7 @@ class SealedReports(Transactions):
             arrived = "WHERE survey = ? AND is_resealed = 0"
             rows = transaction.rows(f"SELECT ids FROM pending {arrived}", [survey])  # noqa: S608
             ids = [part for row in rows for part in _split(row[0], ID_BYTES)]
-            transaction.execute_many(
-                "DELETE FROM pending_id WHERE survey = ? AND id = ?",
-                [(survey, box_id) for box_id in ids],
-            )
+            _free(transaction, survey, ids, [])
             transaction.execute(f"DELETE FROM pending {arrived}", [survey])  # noqa: S608
         return len(ids)
 
@@ -472,6 +498,20 @@ def take_spare_field_key(transaction: Transaction, public_key: bytes) -> None:
     )
     if n != 1:
         raise ConflictError("another survey was published at the same time; publish this one again")
+
+
+def _free(
+    transaction: Transaction, survey: int, ids: Iterable[bytes], invitations: Iterable[bytes]
+) -> None:
+    """Make the ids and invitations of lost reports unused again."""
+    transaction.execute_many(
+        "DELETE FROM pending_id WHERE survey = ? AND id = ?",
+        [(survey, report_id) for report_id in ids],
+    )
+    transaction.execute_many(
+        "UPDATE invitation SET spent = 0 WHERE survey = ? AND token_hash = ?",
+        [(survey, token) for token in invitations],
+    )
 
 
 def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:

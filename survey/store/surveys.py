@@ -25,8 +25,8 @@ GRACE = timedelta(days=7)
 """How long the previous version accepts reports, and a closed survey recognizes copies of them."""
 
 SURVEY_TABLES = (
-    *("inbox", "pending", "pending_id", "seen", "block", "counts"),
-    *("invitation", "schedule", "plan", "release"),
+    *("inbox", "pending", "pending_id", "damaged_batch", "seen", "block", "counts"),
+    *("invitation", "schedule", "plan", "release_failure", "release"),
 )
 """Tables with rows of one version of a survey; those with reports come first.
 

@@ -10,6 +10,7 @@ from survey.store import (
     Action,
     ApiToken,
     ColleagueLink,
+    Failure,
     Plan,
     PublishedSurvey,
     ReleaseNotice,
@@ -59,6 +60,9 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_result_link(b"reader", ResultLink(survey.slug, "Ministry", 99, ada), 5)
     store.set_public_results(survey.slug, public=True, license_name="CC BY 4.0")
     store.add_release_notice(ReleaseNotice(survey.slug, ada, "https://hooks.example.org/a"))
+    damaged = (survey.key, bytes(16), 1, "", 0, bytes(16), b"", b"a damaged box")
+    store.insert_rows("damaged_batch", [damaged])
+    store.set_failure(survey.key, Failure(5, "StoreError"))
     store.add_action(Action(5, "ada@example.org", "published", survey.slug, "version 1"))
 
 

@@ -59,6 +59,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m007_collaboration",
         "m008_pictures",
         "m009_release_notices",
+        "m010_damage",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

@@ -70,7 +70,8 @@ def settings() -> str:
 
 
 def metrics() -> str:
-    store = SimpleNamespace(surveys=list, release_times=dict)
+    tables = dict.fromkeys(("release_times", "failures", "n_damaged"), dict)
+    store = SimpleNamespace(surveys=list, **tables)
     gauges = Gauges(store, "", lambda: {"disk": Check(ok=True)})
     rows = [[code(metric.name), metric.documentation] for metric in gauges.collect()]
     return table(["metric", "meaning"], rows)

@@ -491,7 +491,8 @@ def test_a_survey_deleted_while_it_closes_does_not_stop_the_keeper(
 
     def delete_then_count(survey: int) -> dict[str, int]:
         before = sizes(survey)
-        store.delete_survey("small", TODAY)
+        if store.versions("small"):
+            store.delete_survey("small", TODAY)
         return before
 
     monkeypatch.setattr(store, "pending_sizes", delete_then_count)

@@ -209,6 +209,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m007_collaboration",
             "m008_pictures",
             "m009_release_notices",
+            "m010_damage",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

@@ -1,0 +1,149 @@
+"""Damaged pending rows and failing surveys stop no other release, and are named."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.utils import floatToGoString
+
+from survey.archive import check
+from survey.collect.publication import close
+from survey.ops.health import Gauges, _releases
+from survey.ops.logs import Lines
+from tests.conftest import TODAY
+from tests.store.reports import NOON, add, keeper_at, random_reports, report
+from tests.store.test_keeper import publish_copy
+
+DAMAGES = {
+    "box": bytes([1]) * 90,
+    "ids": bytes(16),
+    "invitations": bytes(32),
+}
+
+
+def damage(direct_access, survey, column: str) -> str:
+    """Damage one pending row; return its key in hex."""
+    rows = direct_access.run("SELECT batch FROM pending WHERE survey = ?", [survey.key])
+    batch = bytes(rows[0][0])
+    direct_access.run(
+        f"UPDATE pending SET {column} = ? WHERE survey = ? AND batch = ?",
+        [DAMAGES[column], survey.key, batch],
+    )
+    return batch.hex()
+
+
+@pytest.fixture
+def lines(caplog):
+    """Return a function that returns the lines of the log."""
+    return lambda: [json.loads(Lines().format(record)) for record in caplog.records]
+
+
+@pytest.mark.parametrize("column", DAMAGES)
+def test_a_damaged_row_is_named_and_set_aside_and_the_other_reports_are_released(
+    store, settings, small, direct_access, lines, column
+):
+    other = publish_copy(store, "zzz")
+    add(store, small, [report(1)])
+    row = damage(direct_access, small, column)
+    for survey in (small, other):
+        add(store, survey, random_reports(60))
+    assert keeper_at(store, settings, 1).work() == 50
+    assert [(line["survey"], line["row"]) for line in lines()] == [("small", row)]
+    assert store.n_damaged() == {small.key: 1}
+    assert [store.n_pending(survey.key) for survey in (small, other)] == [35, 35]
+    with store.snapshot() as snapshot:
+        mistakes = check(snapshot).mistakes
+    # With damaged ids, one recorded id remains without a report, which the check names.
+    assert len(mistakes) == (column == "ids")
+
+
+def test_a_survey_with_a_damaged_row_closes_and_publishes_all_other_reports(
+    store, settings, small, direct_access
+):
+    add(store, small, [report(1)])
+    damage(direct_access, small, "box")
+    add(store, small, random_reports(40))
+    close(store, "small", TODAY)
+    assert keeper_at(store, settings, 1).work() == 40
+    assert store.n_pending(small.key) == 0
+    store.delete_survey("small", TODAY)
+    assert store.n_damaged() == {}
+
+
+@pytest.mark.security
+def test_a_group_that_a_damaged_row_makes_too_small_is_not_published(
+    store, settings, small, direct_access
+):
+    add(store, small, [report(1)])
+    damage(direct_access, small, "box")
+    add(store, small, random_reports(24))
+    close(store, "small", TODAY)
+    assert keeper_at(store, settings, 1).work() == 0
+    assert store.n_released(small.key) == 0
+
+
+def test_a_lost_report_and_its_invitation_can_be_sent_again(store, settings, small, direct_access):
+    tokens = [bytes([n]) * 32 for n in range(30)]
+    store.add_invitations(small.key, "north", tokens)
+    lost = report(1, stratum="north", invitation=tokens[1])
+    add(store, small, [lost])
+    damage(direct_access, small, "box")
+    keeper = keeper_at(store, settings, 1)
+    keeper.work()
+    assert not store.has_report(small.key, lost.id)
+    add(store, small, [lost])
+    assert store.n_pending(small.key) == 1
+
+
+def test_readiness_metrics_and_log_name_a_failing_survey_until_it_is_served_again(
+    store, settings, small, lines, monkeypatch
+):
+    other = publish_copy(store, "zzz")
+    for survey in (small, other):
+        add(store, survey, random_reports(60))
+    keeper, sizes = keeper_at(store, settings, 1), store.pending_sizes
+    monkeypatch.setattr(
+        store, "pending_sizes", lambda key: 1 // 0 if key == small.key else sizes(key)
+    )
+    registry = CollectorRegistry()
+    registry.register(Gauges(store, "0" * 64, dict, clock=lambda: NOON + 3600 + 90))
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            keeper.work()
+    assert store.n_released(other.key) == 25
+    # The log does not repeat it each second.
+    assert [(line["survey"], line["errors"]) for line in lines()] == [
+        ("small", ["ZeroDivisionError"])
+    ]
+    releases = _releases(store, settings)
+    assert not releases.ok
+    assert not releases.required
+    assert releases.why.endswith("failing: small version 1")
+    metrics = generate_latest(registry).decode()
+    since = floatToGoString(NOON + 3600)
+    assert f'failing_since_seconds{{survey="small version 1"}} {since}' in metrics
+    assert "zzz" not in metrics
+    # A new keeper knows of the failure, and removes it.
+    monkeypatch.undo()
+    keeper_at(store, settings, 1).work()
+    assert store.failures() == {}
+    assert "failing_since_seconds{" not in generate_latest(registry).decode()
+
+
+def test_the_age_of_the_last_release_is_in_metrics_and_readiness(store, settings, small):
+    keeper_at(store, settings, 1).work()
+    registry = CollectorRegistry()
+    registry.register(Gauges(store, "0" * 64, dict, clock=lambda: NOON + 3600 + 90))
+    assert "survey_release_age_seconds 90.0" in generate_latest(registry).decode()
+    late = _releases(store, settings)
+    assert (late.ok, late.why.startswith("last release ")) == (False, True)
+
+
+def test_a_log_line_contains_no_other_name_than_that_of_a_survey():
+    record = logging.LogRecord("survey.x", logging.ERROR, "x.py", 1, "x", (), None)
+    record.survey, record.row = "Secret answer", "203.0.113.7"
+    line = json.loads(Lines().format(record))
+    assert (line["survey"], line["row"]) == ("", "")

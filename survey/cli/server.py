@@ -146,7 +146,7 @@ def add_researcher(email: str, password: str, admin: bool) -> None:
     from survey.research.credentials import Passwords
 
     settings = configured_settings()
-    password_hash = Passwords(settings.password_cost).hash(password)
+    password_hash = Passwords(settings.password_cost).hash_new(email, password)
     configured_store().add_researcher(email, password_hash, is_admin=admin)
     click.echo(f"{email} can sign in at {settings.researchers_url}/research/")
 
@@ -159,7 +159,8 @@ def reset_researcher(email: str, password: str) -> None:
     from survey.research.credentials import Passwords
 
     store = configured_store()
-    store.set_password(email, Passwords(configured_settings().password_cost).hash(password))
+    passwords = Passwords(configured_settings().password_cost)
+    store.set_password(email, passwords.hash_new(email, password))
     if account := store.researcher(email):
         store.set_second_factor(account.key, "", [])
     click.echo(

@@ -152,6 +152,9 @@ class _SignInPages(Pages):
         if self._store.researcher(email) is not None:
             form.email.errors = [EXISTING_ACCOUNT]
             return None
+        if mistake := credentials.password_mistake(email, form.password.data):
+            form.password.errors = [mistake]
+            return None
         return self._store.add_researcher(email, self._workspace.passwords.hash(form.password.data))
 
 
@@ -200,6 +203,9 @@ class _AccountPages(Pages):
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
             return _form_page("password", form)
         researcher = self._sessions.current()
+        if mistake := credentials.password_mistake(researcher.email, form.new.data):
+            form.new.errors = [mistake]
+            return _form_page("password", form)
         self._store.set_password(researcher.email, self._workspace.passwords.hash(form.new.data))
         self._sessions.open(researcher)
         self._log.write("changed the password")

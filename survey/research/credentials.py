@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,20 @@ if TYPE_CHECKING:
 
 MIN_PASSWORD_LENGTH = 12
 
+MIN_PASSWORD_SCORE = 3
+"""Score of zxcvbn from which a password is accepted: an attacker who tries common passwords, words,
+names, dates and keyboard rows in the best order needs more than 10^8 guesses."""
+
+JUDGED_LENGTH = 72
+"""Characters of a password that zxcvbn judges, because its time grows with the square."""
+
+TOO_COMMON = (
+    "This password is too easy to guess. Avoid common passwords, single words, dates and your own "
+    "address; four unrelated words are a good choice."
+)
+_judging = threading.Lock()
+"""zxcvbn stores the words to avoid in a variable of its module, which all threads share."""
+
 STEP_SECONDS = 30
 """Time for which a code is shown."""
 
@@ -34,6 +49,25 @@ TOLERATED_STEPS = 1
 RECOVERY_CODES = 10
 RECOVERY_BYTES = 10
 """80 random bits cannot be guessed, so recovery codes need no slow hash."""
+
+
+def password_mistake(email: str, password: str) -> str:
+    """Return why a new password is not accepted for an account, or "" if it is.
+
+    >>> password_mistake("ada@example.org", "qwerty123456").partition(".")[0]
+    'This password is too easy to guess'
+    >>> password_mistake("ada@example.org", "copper kite unfolds slowly")
+    ''
+    """
+    # The lists take 35 ms to load, which only new passwords need.
+    from zxcvbn import zxcvbn
+
+    if len(password) < MIN_PASSWORD_LENGTH:
+        return f"Use at least {MIN_PASSWORD_LENGTH} characters"
+    words = [email, *re.split(r"\W+", email)]
+    with _judging:
+        score: int = zxcvbn(password[:JUDGED_LENGTH], words)["score"]
+    return "" if score >= MIN_PASSWORD_SCORE else TOO_COMMON
 
 
 def _password_hasher(cost: int) -> PasswordHasher:
@@ -65,10 +99,17 @@ class Passwords:
         return _password_hasher(self._cost)
 
     def hash(self, password: str) -> str:
-        """Hash a new password. Raises SurveyError if it is too short."""
-        if len(password) < MIN_PASSWORD_LENGTH:
-            raise SurveyError(f"the password must have at least {MIN_PASSWORD_LENGTH} characters")
+        """Hash a password that was accepted before, or is random."""
         return self._hasher.hash(password)
+
+    def hash_new(self, email: str, password: str) -> str:
+        """Hash the password that a person chose for an account.
+
+        Raises SurveyError if it is too short or easy to guess.
+        """
+        if mistake := password_mistake(email, password):
+            raise SurveyError(mistake)
+        return self.hash(password)
 
     def verify(self, researcher: Researcher | None, password: str) -> bool:
         """Return whether the password is the researcher's; for None, False in the same time."""

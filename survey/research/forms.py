@@ -31,7 +31,6 @@ from wtforms.validators import (
 )
 from wtforms.widgets import CheckboxInput
 
-from survey.research.credentials import MIN_PASSWORD_LENGTH
 from survey.store import LICENSES, MAX_NOTE_LENGTH, ROLES, SCOPES
 
 MAX_DIGITS = 15
@@ -126,10 +125,7 @@ class PasswordForm(CurrentPasswordForm):
 
     new = PasswordField(
         "New password",
-        [
-            InputRequired("Enter a new password"),
-            Length(MIN_PASSWORD_LENGTH, 1024, f"Use at least {MIN_PASSWORD_LENGTH} characters"),
-        ],
+        [InputRequired("Enter a new password"), Length(max=1024)],
     )
     again = PasswordField(
         "Repeat the new password", [EqualTo("new", "The two new passwords differ")]
@@ -221,10 +217,7 @@ class JoinForm(FlaskForm):  # type: ignore[misc]
     )
     password = PasswordField(
         "Password",
-        [
-            InputRequired("Choose a password"),
-            Length(MIN_PASSWORD_LENGTH, 1024, f"Use at least {MIN_PASSWORD_LENGTH} characters"),
-        ],
+        [InputRequired("Choose a password"), Length(max=1024)],
     )
     submit = SubmitField("Join")
 

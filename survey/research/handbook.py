@@ -39,8 +39,8 @@ HELP: Mapping[str, tuple[str, ...]] = {
     "reports": ("how-to/read-results",),
     "tokens": ("reference/api",),
     "team": ("reference/workspace",),
-    "account": ("reference/workspace",),
-    "people": ("reference/workspace",),
+    "account": ("how-to/accounts",),
+    "people": ("how-to/accounts", "reference/workspace"),
 }
 """Names of the pages that explain an endpoint; without an entry, those of its blueprint."""
 

@@ -227,4 +227,4 @@ def test_pages_link_to_the_handbook_where_it_explains_them(app, client, research
         assert name in endpoints | blueprints, name
         assert all(handbook.page(page) for page in pages)
     html = client.get("/research/account").get_data(as_text=True)
-    assert 'href="/handbook/reference/workspace"' in html
+    assert 'href="/handbook/how-to/accounts"' in html

@@ -20,6 +20,8 @@ from survey.research.access import Gate, Section
 from survey.research.credentials import Throttle
 from survey.research.surveys import moment
 from survey.research.team import LINK_SECONDS
+from survey.security import hash_of
+from survey.store import ColleagueLink
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password
 from tests.web.researchers import People, send, sign_in, token
 
@@ -260,6 +262,35 @@ def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app)
     assert signed_in.get("/research/account").status_code == 200
     assert second_client.get("/research/account").status_code == 302
     assert sign_in(app.test_client(), password=new).status_code == 302
+
+
+COMMON_PASSWORDS = (
+    *("password1234", "qwerty123456", "1q2w3e4r5t6y", "aaaaaaaaaaaa", "Passw0rd1234"),
+    *("iloveyou1234", "administrator", "researcherexample", "researcher2026"),
+)
+
+
+def test_logins_never_get_a_common_password(signed_in, app, store, small, settings, monkeypatch):
+    """A new password is refused wherever somebody chooses it; none is changed or stored."""
+    before = store.researcher(EMAIL).password_hash
+    change, join = "/research/account/password", f"/research/join/{new_link(store)}"
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    for common in COMMON_PASSWORDS:
+        page = send(signed_in, change, current=PASSWORD, new=common, again=common)
+        assert "too easy to guess" in page.text, common
+        page = send(app.test_client(), join, email="researcher@example.net", password=common)
+        assert "too easy to guess" in page.text, common
+        for command in ("add", "reset"):
+            result = CliRunner().invoke(main, ["researcher", command, EMAIL, "--password", common])
+            assert (result.exit_code, "too easy to guess" in result.output) == (1, True), common
+    assert [person.password_hash for person in store.researchers()] == [before]
+
+
+def new_link(store) -> str:
+    """Store a link for a new researcher and return its token."""
+    maker = store.researcher(EMAIL).key
+    store.add_colleague_link(hash_of("link"), ColleagueLink("", "viewer", 2**40, maker))
+    return "link"
 
 
 def test_logins_can_be_ended_from_another_session_of_the_same_researcher_only(people, store, app):

@@ -32,7 +32,8 @@ from flask_wtf.csrf import CSRFError
 from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.drafts.preview import Preview
-from survey.research.credentials import Passwords, Sessions, Throttle
+from survey.research.credentials import Passwords, Sessions
+from survey.research.sign_in_limits import KnownBrowsers, Throttle
 from survey.results.estimates.result import ResultCache
 from survey.security import check_same_origin
 from survey.settings import Settings
@@ -308,7 +309,8 @@ class Workspace:
         self.preview_page = preview_page
         self.passwords = Passwords(settings.password_cost)
         self.throttle = Throttle(store, settings.secret)
-        self.sessions = Sessions(store, self.passwords)
+        self.browsers = KnownBrowsers(settings.secret, secure=settings.secure_cookies)
+        self.sessions = Sessions(store, self.passwords, self.browsers)
         self.gate = Gate(store, self.sessions, settings.researchers_url)
         self.log = Log(store, self.sessions)
 

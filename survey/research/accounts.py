@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 from survey.errors import NotFoundError
 from survey.research import credentials, forms
 from survey.research.access import Pages, Route, Section, Workspace
-from survey.research.credentials import THROTTLED
+from survey.research.sign_in_limits import Visitor
 from survey.security import hash_of
 from survey.store import SCOPES, ApiToken, Researcher
 
@@ -85,15 +85,16 @@ class _SignInPages(Pages):
         form = forms.SignInForm()
         if not form.validate_on_submit():
             return _form_page("sign_in", form)
-        address, email = request.remote_addr or "", form.email.data.strip()
-        if not self._workspace.throttle.admits(address, email, time.time()):
-            form.password.errors = [THROTTLED]
+        email = form.email.data.strip()
+        visitor = self._workspace.browsers.visitor(email)
+        if refusal := self._workspace.throttle.refusal(visitor, email, time.time()):
+            form.password.errors = [refusal]
             return _form_page("sign_in", form, 429)
         researcher = self._sessions.verify(email, form.password.data)
         if researcher is None:
             form.password.errors = [WRONG]
             return _form_page("sign_in", form, 403)
-        self._workspace.throttle.succeeded(address, email)
+        self._workspace.throttle.succeeded(visitor, email)
         target = _own_page(request.args.get("next", ""))
         if self._store.second_factor(researcher.key) is not None:
             self._sessions.await_code(researcher)
@@ -112,14 +113,15 @@ class _SignInPages(Pages):
         if not form.validate_on_submit():
             return _form_page("authentication_code", form)
         # Without a separate limit, an attacker could guess a six-digit code in a day.
-        address = request.remote_addr or ""
-        if not self._workspace.throttle.admits_code(address, researcher.email, time.time()):
-            form.code.errors = [THROTTLED]
+        visitor = self._workspace.browsers.visitor(researcher.email)
+        throttle = self._workspace.throttle
+        if refusal := throttle.code_refusal(visitor, researcher.email, time.time()):
+            form.code.errors = [refusal]
             return _form_page("authentication_code", form, 429)
         if not credentials.use_code(self._store, researcher, form.code.data, time.time()):
             form.code.errors = [WRONG_CODE]
             return _form_page("authentication_code", form, 403)
-        self._workspace.throttle.reset_code_attempts(address, researcher.email)
+        throttle.code_succeeded(visitor, researcher.email)
         self._sessions.open(researcher)
         self._log.write_for(researcher.email, "signed in", detail="with an authentication code")
         return redirect(target)
@@ -173,14 +175,16 @@ def _own_page(path: str) -> str:
 
 def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) -> bool:
     """Return whether the password in a form is right; if not, add the error to the form."""
-    address, email = request.remote_addr or "", workspace.sessions.current().email
-    if not workspace.throttle.admits(address, email, time.time()):
-        form.current.errors = [THROTTLED]
+    email = workspace.sessions.current().email
+    # This browser is known, because it is signed in; so strangers do not use up its attempts.
+    visitor = Visitor(request.remote_addr or "", workspace.sessions.token_hash().hex())
+    if refusal := workspace.throttle.refusal(visitor, email, time.time()):
+        form.current.errors = [refusal]
         return False
     if workspace.sessions.verify(email, form.current.data) is None:
         form.current.errors = [WRONG_PASSWORD]
         return False
-    workspace.throttle.succeeded(address, email)
+    workspace.throttle.succeeded(visitor, email)
     return True
 
 

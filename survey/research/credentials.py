@@ -1,23 +1,21 @@
-"""Passwords (argon2id), two-factor authentication (TOTP, RFC 6238), sessions and their limits."""
+"""Passwords (argon2id), two-factor authentication (TOTP, RFC 6238), and sessions."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import re
 import secrets
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from ipaddress import IPv4Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from flask import g, session
 
 from survey.errors import SurveyError
+from survey.research.sign_in_limits import KnownBrowsers
 from survey.security import hash_of
 from survey.store import Researcher, Store
 
@@ -212,22 +210,14 @@ ABSOLUTE_SECONDS = 12 * 3600
 CODE_SECONDS = 5 * 60
 """Time between the password and the authentication code."""
 
-MAX_TRIES = 10
-MAX_TRIES_PER_ADDRESS = 50
-MAX_CODES = 20
-"""Codes per account from all addresses. Only people who know the password are asked for one, so
-strangers cannot use them up. Three codes of six digits are valid at any time; the chance to guess
-one within a day is at most 0.6 per cent (20 * 96 * 3 / 10^6)."""
-TRY_SECONDS = 15 * 60
-THROTTLED = "Too many failed attempts. Wait 15 minutes and try again."
-
 
 class Sessions:
     """Sessions are random tokens, of which the server stores the hash and which it can end."""
 
-    def __init__(self, store: Store, passwords: Passwords) -> None:
+    def __init__(self, store: Store, passwords: Passwords, browsers: KnownBrowsers) -> None:
         self._store = store
         self._passwords = passwords
+        self._browsers = browsers
 
     def researcher(self) -> Researcher | None:
         """Return the researcher who sent this request, None if nobody is signed in."""
@@ -260,8 +250,9 @@ class Sessions:
         return researcher
 
     def open(self, researcher: Researcher) -> None:
-        """Open a new session, and end the one of the present cookie."""
+        """Open a new session, and end the one of the present cookie; remember the browser."""
         self.close()
+        self._browsers.remember(researcher.email)
         session["token"] = secrets.token_urlsafe(32)
         self._store.start_session(
             hash_of(session["token"]), researcher.key, int(time.time()), ABSOLUTE_SECONDS
@@ -289,72 +280,3 @@ class Sessions:
         if isinstance(token := session.get("token"), str):
             self._store.end_session(hash_of(token))
         session.clear()
-
-
-def network_of(address: str) -> str:
-    """Return the address of a household or server; for IPv6, the network of its first 64 bits.
-
-    >>> network_of("203.0.113.9"), network_of("2001:db8::1:2"), network_of("::ffff:203.0.113.9")
-    ('203.0.113.9', '2001:db8::/64', '203.0.113.9')
-    """
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv4Address):
-        return address
-    return str(parsed.ipv4_mapped or ip_network((parsed, 64), strict=False))
-
-
-class Throttle:
-    """Limits attempts per address and account, across all workers and servers of a database.
-
-    An attempt is counted before its password is verified, so concurrent attempts count too.
-    Attempts on an account are limited per address, so that strangers cannot lock its owner out.
-    The database contains hashes keyed by the server's secret, for 15 minutes.
-    """
-
-    def __init__(self, store: Store, secret: str) -> None:
-        self._store = store
-        self._key = hmac.digest(secret.encode(), b"tries to sign in", "sha256")
-
-    def admits(self, address: str, email: str, now: float) -> bool:
-        """Count an attempt at `now` (Unix time); return False if there were too many before it."""
-        network = network_of(address)
-        return self._count_attempt([_of_network(network), (_pair(network, email), MAX_TRIES)], now)
-
-    def admits_code(self, address: str, email: str, now: float) -> bool:
-        """Count an attempt with an authentication code; return False if there were too many."""
-        network, code = network_of(address), f"code\n{email}"
-        account, pair = (_pair("", code), MAX_CODES), (_pair(network, code), MAX_TRIES)
-        return self._count_attempt([account, _of_network(network), pair], now)
-
-    def succeeded(self, address: str, email: str) -> None:
-        """Forget this attempt, and the failed ones of this address and account.
-
-        Otherwise, fifty colleagues who sign in within 15 minutes would lock the others out.
-        """
-        network = network_of(address)
-        self._store.forget_attempts(self._hash(_pair(network, email)))
-        self._store.forget_attempt(self._hash(_of_network(network)[0]))
-
-    def reset_code_attempts(self, address: str, email: str) -> None:
-        """Forget this attempt, and the failed codes of this account from every address."""
-        for network in (network_of(address), ""):
-            self._store.forget_attempts(self._hash(_pair(network, f"code\n{email}")))
-        self._store.forget_attempt(self._hash(_of_network(network_of(address))[0]))
-
-    def _count_attempt(self, limits: Sequence[tuple[str, int]], now: float) -> bool:
-        hashes = [(self._hash(text), limit) for text, limit in limits]
-        return self._store.count_attempt(hashes, int(now), TRY_SECONDS)
-
-    def _hash(self, text: str) -> bytes:
-        return hmac.digest(self._key, text.encode(), "sha256")
-
-
-def _pair(network: str, email: str) -> str:
-    return f"{network}\n{email.lower()}"
-
-
-def _of_network(network: str) -> tuple[str, int]:
-    return f"{network}\n", MAX_TRIES_PER_ADDRESS

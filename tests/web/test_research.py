@@ -22,7 +22,8 @@ from survey.cli import main
 from survey.collect.publication import publish
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
-from survey.research.credentials import Passwords, Throttle
+from survey.research.credentials import Passwords
+from survey.research.sign_in_limits import Throttle, Visitor
 from survey.results.estimates.result import CACHE_SIZE, ResultCache
 from survey.results.estimates.table import row_label
 from survey.results.number_format import share_texts
@@ -124,39 +125,42 @@ def test_logins_are_throttled_within_10_tries_without_locking_the_owner_out(clie
 def test_attempts_are_allowed_again_after_15_minutes(store):
     throttle = Throttle(store, SECRET)
     for _ in range(10):
-        assert throttle.admits("203.0.113.9", EMAIL, 0.0)
-    assert not throttle.admits("203.0.113.9", EMAIL.upper(), 899.0)
-    assert throttle.admits("203.0.113.9", EMAIL, 900.0)
+        assert not throttle.refusal(Visitor("203.0.113.9"), EMAIL, 0.0)
+    assert throttle.refusal(Visitor("203.0.113.9"), EMAIL.upper(), 899.0)
+    assert not throttle.refusal(Visitor("203.0.113.9"), EMAIL, 900.0)
 
 
 def test_workers_and_servers_share_counts_and_the_database_contains_no_name_or_address(store):
     first, second = Throttle(store, SECRET), Throttle(store, SECRET)
     for _ in range(5):
-        assert first.admits("203.0.113.9", EMAIL, 0.0)
-        assert second.admits("203.0.113.9", EMAIL, 0.0)
-    assert not first.admits("203.0.113.9", EMAIL, 1.0)
-    assert second.admits("198.51.100.7", EMAIL, 1.0)
-    first.succeeded("203.0.113.9", EMAIL)
-    assert second.admits("203.0.113.9", EMAIL, 2.0)
+        assert not first.refusal(Visitor("203.0.113.9"), EMAIL, 0.0)
+        assert not second.refusal(Visitor("203.0.113.9"), EMAIL, 0.0)
+    assert first.refusal(Visitor("203.0.113.9"), EMAIL, 1.0)
+    assert not second.refusal(Visitor("198.51.100.7"), EMAIL, 1.0)
+    first.succeeded(Visitor("203.0.113.9"), EMAIL)
+    assert not second.refusal(Visitor("203.0.113.9"), EMAIL, 2.0)
     for file in store.path.parent.glob(f"{store.path.name}*"):
         assert b"203.0.113.9" not in file.read_bytes()
 
 
 def test_one_address_cannot_try_many_accounts_or_fill_the_disk(store, monkeypatch):
     throttle = Throttle(store, SECRET)
-    admitted = sum(throttle.admits("203.0.113.9", f"{i}@example.org", 0.0) for i in range(200))
+    admitted = sum(
+        not throttle.refusal(Visitor("203.0.113.9"), f"{i}@example.org", 0.0) for i in range(200)
+    )
     assert admitted == 50
-    monkeypatch.setattr("survey.store.people.MAX_ATTEMPT_ROWS", 100)
+    monkeypatch.setattr("survey.store.sign_ins.MAX_ATTEMPT_ROWS", 100)
     for i in range(300):
-        throttle.admits(f"2001:db8:0:{i:x}::1", EMAIL, 0.0)
+        throttle.refusal(Visitor(f"2001:db8:0:{i:x}::1"), f"{i}@example.org", 0.0)
     with store._lookup() as transaction:
-        assert transaction.row("SELECT count(*) FROM sign_in_try")[0] <= 102
+        assert transaction.row("SELECT count(*) FROM sign_in_try")[0] <= 103
 
 
 def test_ipv6_addresses_of_one_network_count_as_one(store):
     throttle = Throttle(store, SECRET)
-    assert sum(throttle.admits(f"2001:db8::{i:x}", EMAIL, 0.0) for i in range(20)) == 10
-    assert throttle.admits("2001:db8:0:1::1", EMAIL, 0.0)
+    refusals = [throttle.refusal(Visitor(f"2001:db8::{i:x}"), EMAIL, 0.0) for i in range(20)]
+    assert refusals.count("") == 10
+    assert not throttle.refusal(Visitor("2001:db8:0:1::1"), EMAIL, 0.0)
 
 
 def test_the_right_password_resets_the_count_of_failed_attempts(client, researcher):

@@ -1,0 +1,180 @@
+"""Limits on attempts to sign in, and the browsers in which an account has signed in before.
+
+Guesses are slowed down per network, and per account over all networks. A stranger who keeps
+guessing must not keep the owner out, so each browser in which the owner has signed in has attempts
+of its own (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies").
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address, ip_network
+
+from flask import after_this_request, request
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from werkzeug.wrappers import Response
+
+from survey.store import AttemptLimit, Store
+
+MAX_TRIES = 10
+MAX_TRIES_PER_ADDRESS = 50
+MAX_CODES = 20
+"""Codes per account from all addresses. Only people who know the password are asked for one, so
+strangers cannot use them up. Three codes of six digits are valid at any time; the chance to guess
+one within a day is at most 0.6 per cent (20 * 96 * 3 / 10^6)."""
+
+FREE_TRIES = 20
+"""Attempts on an account, from all networks and unknown browsers, before they are slowed down. One
+network alone, with `MAX_TRIES`, does not slow the others down."""
+
+MAX_DELAY = 60
+"""Longest delay between two attempts on an account, in seconds. All strangers together have at most
+98 attempts an hour (26 within a minute, then a pause of 15 minutes), or 860,000 a year, where a
+password resists 10^8 guesses."""
+
+TRY_SECONDS = 15 * 60
+THROTTLED = "Too many failed attempts. Wait 15 minutes and try again."
+SLOWED_DOWN = (
+    "There were too many failed attempts with this email address. Wait a minute and try again, or "
+    "use a browser in which you have signed in before."
+)
+
+COOKIE_DAYS = 365
+COOKIE_PATH = "/research/sign-in"
+"""Browsers send the cookie to the sign-in pages only, never with a respondent's request."""
+
+
+def network_of(address: str) -> str:
+    """Return the address of a household or server; for IPv6, the network of its first 64 bits.
+
+    >>> network_of("203.0.113.9"), network_of("2001:db8::1:2"), network_of("::ffff:203.0.113.9")
+    ('203.0.113.9', '2001:db8::/64', '203.0.113.9')
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    return str(parsed.ipv4_mapped or ip_network((parsed, 64), strict=False))
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The sender of an attempt: network address, and the name of a browser that is known.
+
+    A browser is known if the account has signed in there before, or is signed in now. Its name is
+    random; "" means that the browser is unknown.
+    """
+
+    address: str
+    browser: str = ""
+
+
+class KnownBrowsers:
+    """Recognizes browsers by a signed cookie, of which the server stores nothing."""
+
+    def __init__(self, secret: str, *, secure: bool) -> None:
+        self._serializer = URLSafeTimedSerializer(secret, salt="known browser")
+        self._key = hmac.digest(secret.encode(), b"account of a known browser", "sha256")
+        self._secure = secure
+        self._cookie = "__Secure-survey-browser" if secure else "survey-browser"
+
+    def visitor(self, email: str) -> Visitor:
+        """Return the sender of the current request, who wants to sign in to an account."""
+        try:
+            name, account = self._serializer.loads(
+                request.cookies.get(self._cookie, ""), max_age=COOKIE_DAYS * 86_400
+            )
+        except (BadSignature, ValueError):
+            name, account = "", ""
+        is_known = hmac.compare_digest(str(account), self._account(email))
+        return Visitor(request.remote_addr or "", str(name) if is_known else "")
+
+    def remember(self, email: str) -> None:
+        """Mark the browser of the current request as one in which an account has signed in."""
+        value = self._serializer.dumps([secrets.token_urlsafe(16), self._account(email)])
+
+        @after_this_request
+        def set_cookie(response: Response) -> Response:
+            response.set_cookie(
+                self._cookie,
+                str(value),
+                max_age=COOKIE_DAYS * 86_400,
+                path=COOKIE_PATH,
+                secure=self._secure,
+                httponly=True,
+                samesite="Strict",
+            )
+            return response
+
+    def _account(self, email: str) -> str:
+        return hmac.digest(self._key, email.lower().encode(), "sha256").hex()
+
+
+class Throttle:
+    """Limits attempts per address and account, across all workers and servers of a database.
+
+    An attempt is counted before its password is verified, so concurrent attempts count too.
+    Addresses without an account are treated alike. The database contains hashes keyed by the
+    server's secret, until 15 minutes have passed without an attempt.
+    """
+
+    def __init__(self, store: Store, secret: str) -> None:
+        self._store = store
+        self._key = hmac.digest(secret.encode(), b"tries to sign in", "sha256")
+
+    def refusal(self, visitor: Visitor, email: str, now: float) -> str:
+        """Count an attempt at `now` (Unix time); return why it is refused, or "" if it is not."""
+        return self._count(self._password_limits(visitor, email), now)
+
+    def code_refusal(self, visitor: Visitor, email: str, now: float) -> str:
+        """Count an attempt with an authentication code, like `refusal`."""
+        return self._count(self._code_limits(visitor, email), now)
+
+    def succeeded(self, visitor: Visitor, email: str) -> None:
+        """Forget this attempt, and the failed ones of this browser or network on this account.
+
+        Otherwise, fifty colleagues who sign in within 15 minutes would lock the others out.
+        """
+        *shared, own = self._password_limits(visitor, email)
+        for limit in shared:
+            self._store.forget_attempt(limit.hashed)
+        self._store.forget_attempts(own.hashed)
+
+    def code_succeeded(self, visitor: Visitor, email: str) -> None:
+        """Forget this attempt, and the failed codes of this account from every network."""
+        for limit in self._code_limits(visitor, email):
+            if limit.hashed == self._network(visitor).hashed:
+                self._store.forget_attempt(limit.hashed)
+            else:
+                self._store.forget_attempts(limit.hashed)
+
+    def _password_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
+        if visitor.browser:
+            return [self._limit(f"browser\n{visitor.browser}", MAX_TRIES)]
+        account = self._limit(f"account\n{email.lower()}", FREE_TRIES, MAX_DELAY)
+        pair = self._limit(f"{network_of(visitor.address)}\n{email.lower()}", MAX_TRIES)
+        return [self._network(visitor), account, pair]
+
+    def _code_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
+        if visitor.browser:
+            return [self._limit(f"code of browser\n{visitor.browser}", MAX_TRIES)]
+        account, code = self._limit(f"code\n{email.lower()}", MAX_CODES), f"code\n{email.lower()}"
+        pair = self._limit(f"{network_of(visitor.address)}\n{code}", MAX_TRIES)
+        return [account, self._network(visitor), pair]
+
+    def _network(self, visitor: Visitor) -> AttemptLimit:
+        return self._limit(f"{network_of(visitor.address)}\n", MAX_TRIES_PER_ADDRESS)
+
+    def _limit(self, text: str, most: int, max_delay: int = 0) -> AttemptLimit:
+        return AttemptLimit(hmac.digest(self._key, text.encode(), "sha256"), most, max_delay)
+
+    def _count(self, limits: Sequence[AttemptLimit], now: float) -> str:
+        exceeded = self._store.count_attempt(limits, int(now), TRY_SECONDS)
+        if exceeded is None:
+            return ""
+        return SLOWED_DOWN if exceeded.max_delay else THROTTLED

@@ -1,0 +1,86 @@
+"""Attempts to sign in: how many there were, and whether another one is admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from survey.store.schema import SIGN_IN_TRY
+from survey.store.transactions import REGISTRY, Transactions
+
+MAX_ATTEMPT_ROWS = 10_000
+"""Most rows of attempts; a flood of names deletes half of them instead of filling a disk."""
+
+
+@dataclass(frozen=True)
+class AttemptLimit:
+    """A limit on the attempts that are counted under a keyed hash.
+
+    After `most` attempts none is admitted until the first one is forgotten; or, if `max_delay` is
+    not 0, one after each delay, which doubles from one second to `max_delay` seconds. Delayed
+    attempts are forgotten after the last one.
+    """
+
+    hashed: bytes
+    most: int
+    max_delay: int = 0
+
+    def admits(self, tries: int, since: int, now: int) -> bool:
+        """Return whether an attempt is admitted now, after others.
+
+        >>> [AttemptLimit(b"", 20, 60).admits(20 + n, 0, 30) for n in (0, 4, 5, 99)]
+        [True, True, False, False]
+        """
+        if tries < self.most:
+            return True
+        return self.max_delay > 0 and now - since >= min(
+            2 ** min(tries - self.most, 30), self.max_delay
+        )
+
+
+class SignIns(Transactions):
+    """The part of a `Store` that counts attempts to sign in."""
+
+    def count_attempt(
+        self, limits: Sequence[AttemptLimit], now: int, seconds: int
+    ) -> AttemptLimit | None:
+        """Count an attempt under each limit; if one does not admit it, return that one instead.
+
+        An attempt that is not admitted is not counted, so that it adds no rows and delays nobody.
+        A hash is forgotten `seconds` after its first attempt, or its last one if it has a delay.
+        """
+        with self._write() as transaction:
+            # Concurrent attempts must not be admitted by the same count.
+            transaction.lock(REGISTRY)
+            transaction.execute("DELETE FROM sign_in_try WHERE since <= ?", [now - seconds])
+            if transaction.integer("SELECT count(*) FROM sign_in_try") > MAX_ATTEMPT_ROWS:
+                # The most guessed accounts stay, or a flood of names would reset their counts.
+                transaction.execute(
+                    "DELETE FROM sign_in_try WHERE hash IN "
+                    "(SELECT hash FROM sign_in_try ORDER BY tries, since LIMIT ?)",
+                    [MAX_ATTEMPT_ROWS // 2],
+                )
+            for limit in limits:
+                row = transaction.row(
+                    "SELECT tries, since FROM sign_in_try WHERE hash = ?", [limit.hashed]
+                )
+                if row and not limit.admits(int(row[0]), int(row[1]), now):
+                    return limit
+            for limit in limits:
+                since = "?" if limit.max_delay else "sign_in_try.since"
+                transaction.execute(
+                    f"{SIGN_IN_TRY.insert} ON CONFLICT (hash) DO UPDATE SET "
+                    f"tries = sign_in_try.tries + 1, since = {since}",
+                    [limit.hashed, 1, now, *([now] if limit.max_delay else [])],
+                )
+        return None
+
+    def forget_attempts(self, hashed: bytes) -> None:
+        """Forget the attempts of a hash."""
+        self._execute("DELETE FROM sign_in_try WHERE hash = ?", [hashed])
+
+    def forget_attempt(self, hashed: bytes) -> None:
+        """Forget one attempt of a hash."""
+        self._execute(
+            "UPDATE sign_in_try SET tries = tries - 1 WHERE hash = ? AND tries > 0", [hashed]
+        )

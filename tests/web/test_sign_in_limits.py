@@ -1,0 +1,153 @@
+"""Guesses at one account from many networks, and the browsers that its owner has used before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from survey.app import create_app
+from survey.research.sign_in_limits import FREE_TRIES, SLOWED_DOWN, KnownBrowsers, Throttle, Visitor
+from tests.conftest import EMAIL, PASSWORD, SECRET
+from tests.web.researchers import send, sign_in, token
+from tests.web.test_logins import Clock, clock  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.security
+
+SIGN_IN = "/research/sign-in"
+NETWORKS, GUESSES = 200, 2_000
+NOBODY = "nobody@example.org"
+
+
+class Guesser:
+    """Guesses passwords from many networks, with the cookie and token of one page."""
+
+    def __init__(self, app: Flask) -> None:
+        self._client = app.test_client()
+        self._token = token(self._client.get(SIGN_IN))
+        self._n = 0
+
+    def guess(self, email: str) -> int:
+        """Return the status of one wrong password, from the next network."""
+        self._n += 1
+        source = f"198.51.{self._n % NETWORKS}.7"
+        form = {"csrf_token": self._token, "email": email, "password": f"guess {self._n}"}
+        return self._client.post(
+            SIGN_IN, data=form, environ_base={"REMOTE_ADDR": source}
+        ).status_code
+
+
+def from_network(client: FlaskClient, address: str) -> FlaskClient:
+    client.environ_base["REMOTE_ADDR"] = address
+    return client
+
+
+def owner_of_known_browser(app: Flask) -> FlaskClient:
+    """Return a browser in which the owner has signed in, and out again."""
+    client = app.test_client()
+    assert sign_in(client).status_code == 302
+    assert send(client, "/research/sign-out", page="/research/account").status_code == 302
+    return from_network(client, "203.0.113.9")
+
+
+def guesses(app: Flask, clock: Clock) -> Iterator[int]:  # noqa: F811
+    """Guess at a known address in 15 minutes; yield the statuses."""
+    guesser = Guesser(app)
+    for _ in range(GUESSES):
+        clock.now += 900 / GUESSES
+        yield guesser.guess(EMAIL)
+
+
+@pytest.mark.web  # thousands of requests
+def test_logins_few_of_2000_guesses_from_200_networks_are_checked(app, researcher, clock):  # noqa: F811
+    """The owner signs in meanwhile where they have before, and elsewhere a minute afterwards."""
+    known = owner_of_known_browser(app)
+    elsewhere = from_network(app.test_client(), "203.0.113.10")
+    statuses = []
+    for number, status in enumerate(guesses(app, clock)):
+        statuses.append(status)
+        if number % 500 == 250:
+            assert sign_in(known).status_code == 302
+            page = sign_in(elsewhere)
+            assert (page.status_code, SLOWED_DOWN in page.text) == (429, True)
+    # 20 at once, 6 within a minute, then one a minute.
+    assert 35 <= statuses.count(403) <= 42
+    assert statuses.count(429) == GUESSES - statuses.count(403)
+    assert statuses[:FREE_TRIES] == [403] * FREE_TRIES
+    clock.now += 60
+    assert sign_in(elsewhere).status_code == 302
+
+
+def test_logins_are_slowed_down_alike_for_known_and_unknown_addresses(app, researcher, clock):  # noqa: F811
+    """The limits do not show whether an address has an account."""
+    guessers = {email: Guesser(app) for email in (EMAIL, NOBODY)}
+    statuses = {email: [] for email in guessers}
+    for number in range(40):
+        clock.now += 1 + number % 3
+        for email, guesser in guessers.items():
+            statuses[email].append(guesser.guess(email))
+    assert statuses[EMAIL] == statuses[NOBODY]
+    assert 429 in statuses[EMAIL]
+
+
+def test_logins_known_browser_has_ten_tries_of_its_own(app, store, researcher):
+    known = owner_of_known_browser(app)
+    statuses = [sign_in(known, password="wrong").status_code for _ in range(11)]
+    assert statuses == [403] * 10 + [429]
+    # Its failures slow nobody down.
+    for number in range(FREE_TRIES):
+        elsewhere = from_network(app.test_client(), f"198.51.100.{number}")
+        assert sign_in(elsewhere, password="wrong").status_code == 403
+    assert sign_in(from_network(app.test_client(), "198.51.100.99")).status_code == 429
+
+
+def test_logins_accept_the_cookie_of_a_known_browser_only_for_its_account_and_server(
+    app, researcher
+):
+    browser = owner_of_known_browser(app)
+    value = browser.get_cookie("survey-browser", path=SIGN_IN).value
+    altered = value[:5] + ("A" if value[5] != "A" else "B") + value[6:]
+    other_secret = SECRET[::-1]
+    for email, cookie, secret, is_known in (
+        (EMAIL.upper(), value, SECRET, True),
+        (NOBODY, value, SECRET, False),
+        (EMAIL, altered, SECRET, False),
+        (EMAIL, "", SECRET, False),
+        (EMAIL, value, other_secret, False),
+    ):
+        headers = {"Cookie": f"survey-browser={cookie}"}
+        with app.test_request_context(SIGN_IN, headers=headers):
+            visitor = KnownBrowsers(secret, secure=False).visitor(email)
+        assert bool(visitor.browser) == is_known, (email, cookie, secret)
+
+
+def test_logins_remember_the_browser_in_a_cookie_for_the_sign_in_page_only(
+    store, settings, researcher
+):
+    secure = replace(settings, public_url="https://survey.example.org")
+    client = create_app(secure, store).test_client()
+    options = {"base_url": "https://survey.example.org"}
+    csrf_token = token(client.get(SIGN_IN, **options))
+    form = {"csrf_token": csrf_token, "email": EMAIL, "password": PASSWORD}
+    response = client.post(SIGN_IN, data=form, **options)
+    (cookie,) = [
+        value
+        for value in response.headers.getlist("Set-Cookie")
+        if value.startswith("__Secure-survey-browser=")
+    ]
+    flags = {flag for flag in cookie.split("; ")[1:] if not flag.startswith("Expires")}
+    assert flags == {"Secure", "HttpOnly", f"Path={SIGN_IN}", "SameSite=Strict", "Max-Age=31536000"}
+    assert EMAIL not in cookie
+
+
+def test_logins_count_of_an_account_survives_a_flood_of_made_up_names(store, monkeypatch):
+    throttle = Throttle(store, SECRET)
+    for number in range(FREE_TRIES):
+        assert not throttle.refusal(Visitor(f"198.51.100.{number}"), EMAIL, 1e9)
+    monkeypatch.setattr("survey.store.sign_ins.MAX_ATTEMPT_ROWS", 100)
+    for number in range(300):
+        throttle.refusal(Visitor(f"198.51.{number % 100}.1"), f"{number}@example.org", 1e9)
+    assert throttle.refusal(Visitor("203.0.113.9"), EMAIL, 1e9) == SLOWED_DOWN

@@ -202,7 +202,7 @@ def _synchronize(path: Path) -> None:
         os.close(descriptor)
 
 
-EXCLUDED = ("login_session", "sign_in_try")
+EXCLUDED = ("login_session", "sign_in_try", "failed_sign_in")
 """Tables that are not copied: a session that was ended must not become valid again."""
 
 COPIED = (*(name for name in TABLES if name not in (*EXCLUDED, "release")), "release")

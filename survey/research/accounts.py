@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import time
@@ -15,9 +16,16 @@ from survey.errors import NotFoundError
 from survey.research import credentials, forms
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.sign_in_limits import Visitor
+from survey.research.surveys import moment
 from survey.security import hash_of
 from survey.store import SCOPES, ApiToken, Researcher
 
+logger = logging.getLogger(__name__)
+
+FAILED_BEFORE = (
+    "Failed attempts since your last sign-in: {attempts}. If this was not you, change your password "
+    "and switch on two-factor authentication."
+)
 WRONG = "The email address or the password is wrong."
 WRONG_CODE = "This code is wrong or was already used. Enter the code that your app shows now."
 WRONG_FIRST_CODE = "This code does not match the secret. Check the clock of your device."
@@ -92,6 +100,7 @@ class _SignInPages(Pages):
             return _form_page("sign_in", form, 429)
         researcher = self._sessions.verify(email, form.password.data)
         if researcher is None:
+            _record_failure(self._workspace, email)
             form.password.errors = [WRONG]
             return _form_page("sign_in", form, 403)
         self._workspace.throttle.succeeded(visitor, email)
@@ -99,9 +108,7 @@ class _SignInPages(Pages):
         if self._store.second_factor(researcher.key) is not None:
             self._sessions.await_code(researcher)
             return redirect(url_for("accounts.authentication_code", next=target))
-        self._sessions.open(researcher)
-        self._log.write_for(researcher.email, "signed in")
-        return redirect(target)
+        return self._open(researcher, target)
 
     def authentication_code(self) -> Any:
         """Ask for the authentication code after the right password."""
@@ -119,11 +126,22 @@ class _SignInPages(Pages):
             form.code.errors = [refusal]
             return _form_page("authentication_code", form, 429)
         if not credentials.use_code(self._store, researcher, form.code.data, time.time()):
+            _record_failure(self._workspace, researcher.email)
             form.code.errors = [WRONG_CODE]
             return _form_page("authentication_code", form, 403)
         throttle.code_succeeded(visitor, researcher.email)
+        return self._open(researcher, target, "with an authentication code")
+
+    def _open(self, researcher: Researcher, target: str, way: str = "") -> Response:
+        """Open a session, log the sign-in, and show the failed attempts since the last one."""
         self._sessions.open(researcher)
-        self._log.write_for(researcher.email, "signed in", detail="with an authentication code")
+        failures = self._store.take_failed_sign_ins(researcher.key)
+        details = [way] if way else []
+        if failures:
+            attempts = f"{failures.n:,}, the last at {moment(failures.last)}"
+            flash(FAILED_BEFORE.format(attempts=attempts), "caution")
+            details.append(f"failed attempts before: {attempts}")
+        self._log.write_for(researcher.email, "signed in", detail="; ".join(details))
         return redirect(target)
 
     def sign_out(self) -> Response:
@@ -173,6 +191,12 @@ def _own_page(path: str) -> str:
     return path if is_own else url_for("research.surveys")
 
 
+def _record_failure(workspace: Workspace, email: str) -> None:
+    """Count a wrong password or code for the owner of an account, and log it without an address."""
+    workspace.store.add_failed_sign_in(email, int(time.time()))
+    logger.warning("failed sign-in")
+
+
 def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) -> bool:
     """Return whether the password in a form is right; if not, add the error to the form."""
     email = workspace.sessions.current().email
@@ -182,6 +206,7 @@ def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) ->
         form.current.errors = [refusal]
         return False
     if workspace.sessions.verify(email, form.current.data) is None:
+        _record_failure(workspace, email)
         form.current.errors = [WRONG_PASSWORD]
         return False
     workspace.throttle.succeeded(visitor, email)

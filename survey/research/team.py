@@ -142,8 +142,14 @@ class _PeoplePages(Pages):
 
     def _page(self, form: FlaskForm, link: str = "") -> str:
         store = self._store
+        failures = store.failed_sign_ins()
         people = [
-            (person, store.second_factor(person.key) is not None, store.roles(person.key))
+            (
+                person,
+                store.second_factor(person.key) is not None,
+                store.roles(person.key),
+                failures.get(person.key),
+            )
             for person in store.researchers()
         ]
         return render_template(

@@ -50,7 +50,7 @@ from survey.store.shared_results import (
     ResultLink,
     ValidResultLink,
 )
-from survey.store.sign_ins import AttemptLimit
+from survey.store.sign_ins import AttemptLimit, FailedSignIns
 from survey.store.surveys import (
     GRACE,
     INCOMPLETE_COPY,
@@ -88,6 +88,7 @@ __all__ = [
     "DraftHead",
     "DueNotice",
     "Failure",
+    "FailedSignIns",
     "FieldKeys",
     "LastBlock",
     "LoginSession",

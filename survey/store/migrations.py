@@ -178,6 +178,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         },
     ),
     "m010_damage": (schema.DAMAGED_BATCH, schema.RELEASE_FAILURE),
+    "m011_sign_ins": (schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
@@ -208,7 +209,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m010_damage; run: survey migrate
+    survey.errors.StoreError: the database lacks m011_sign_ins; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -221,7 +222,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m010_damage
+this program knows steps up to m011_sign_ins
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

@@ -321,6 +321,13 @@ ACTION = Table(
 SIGN_IN_TRY = Table(
     "sign_in_try", (_bytes("hash"), _integer("tries"), _integer("since")), key=("hash",)
 )
+# Failed attempts since the last sign-in. The researcher 0 stands for all unknown addresses, so that
+# a failure takes the same time with and without an account.
+FAILED_SIGN_IN = Table(
+    "failed_sign_in", (_integer("researcher"), _integer("n"), _integer("last")), key=("researcher",)
+)
+# A rule that administrators have switched on for all accounts.
+INSTANCE_RULE = Table("instance_rule", (_text("name"),), key=("name",))
 LOGIN_SESSION = Table(
     "login_session",
     (_bytes("token_hash"), _RESEARCHER, _integer("started"), _integer("used")),
@@ -366,7 +373,7 @@ TABLES = {
         INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
         DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
         RESULT_LINK, PUBLIC_RESULTS, RELEASE_NOTICE, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
-        PICTURE, DAMAGED_BATCH, RELEASE_FAILURE,
+        PICTURE, DAMAGED_BATCH, RELEASE_FAILURE, FAILED_SIGN_IN, INSTANCE_RULE,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""

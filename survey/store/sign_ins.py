@@ -1,11 +1,11 @@
-"""Attempts to sign in: how many there were, and whether another one is admitted."""
+"""Attempts to sign in: their limits, failures, and the rules for all accounts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from survey.store.schema import SIGN_IN_TRY
+from survey.store.schema import INSTANCE_RULE, SIGN_IN_TRY
 from survey.store.transactions import REGISTRY, Transactions
 
 MAX_ATTEMPT_ROWS = 10_000
@@ -36,6 +36,21 @@ class AttemptLimit:
         return self.max_delay > 0 and now - since >= min(
             2 ** min(tries - self.most, 30), self.max_delay
         )
+
+
+@dataclass(frozen=True)
+class FailedSignIns:
+    """Failed attempts on an account since its last sign-in; `last` is a second since 1970."""
+
+    n: int
+    last: int
+
+
+UNKNOWN_ACCOUNT = 0
+"""The key under which failures of all addresses without an account are counted."""
+
+TWO_FACTOR = "two-factor"
+"""The rule that every account needs two-factor authentication."""
 
 
 class SignIns(Transactions):
@@ -84,3 +99,36 @@ class SignIns(Transactions):
         self._execute(
             "UPDATE sign_in_try SET tries = tries - 1 WHERE hash = ? AND tries > 0", [hashed]
         )
+
+    def add_failed_sign_in(self, email: str, now: int) -> None:
+        """Count a wrong password or code; an address without an account takes as long."""
+        account = "coalesce((SELECT key FROM researcher WHERE lower(email) = lower(?)), ?)"
+        self._execute(
+            f"INSERT INTO failed_sign_in (researcher, n, last) SELECT {account}, 1, ? WHERE true "
+            "ON CONFLICT (researcher) DO UPDATE SET n = failed_sign_in.n + 1, last = ?",
+            [email, UNKNOWN_ACCOUNT, now, now],
+        )
+
+    def failed_sign_ins(self) -> dict[int, FailedSignIns]:
+        """Return the failures on each account since its last sign-in, by its key."""
+        rows = self._rows("SELECT researcher, n, last FROM failed_sign_in")
+        return {int(key): FailedSignIns(n, last) for key, n, last in rows}
+
+    def take_failed_sign_ins(self, researcher: int) -> FailedSignIns | None:
+        """Return the failures on an account and forget them; return None if there are none."""
+        with self._write() as transaction:
+            row = transaction.row(
+                "DELETE FROM failed_sign_in WHERE researcher = ? RETURNING n, last", [researcher]
+            )
+        return FailedSignIns(*row) if row else None
+
+    def two_factor_required(self) -> bool:
+        """Return whether every account needs two-factor authentication."""
+        return self._row("SELECT 1 FROM instance_rule WHERE name = ?", [TWO_FACTOR]) is not None
+
+    def set_two_factor_required(self, *, required: bool) -> None:
+        """Decide whether every account needs two-factor authentication."""
+        with self._write() as transaction:
+            transaction.execute("DELETE FROM instance_rule WHERE name = ?", [TWO_FACTOR])
+            if required:
+                transaction.execute(INSTANCE_RULE.insert, [TWO_FACTOR])

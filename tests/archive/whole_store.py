@@ -42,6 +42,8 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), maximum=500))
     store.add_researcher("ada@example.org", "hash")
     store.count_attempt([AttemptLimit(b"hash", 10)], 5, 900)
+    store.add_failed_sign_in("ada@example.org", 5)
+    store.set_two_factor_required(required=True)
     ada = store.researcher("ada@example.org").key
     store.start_session(b"token", ada, 5, 100)
     store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])
@@ -87,7 +89,7 @@ def contents(store: Store, limit: int = 1000) -> dict[str, list[Row]]:
 
 def copied_rows(store: Store) -> dict[str, list[Row]]:
     """Return all rows that a copy keeps: neither sessions nor attempts to sign in."""
-    return {**contents(store), "login_session": [], "sign_in_try": []}
+    return {**contents(store), "login_session": [], "sign_in_try": [], "failed_sign_in": []}
 
 
 def without_boxes(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:

@@ -60,6 +60,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m008_pictures",
         "m009_release_notices",
         "m010_damage",
+        "m011_sign_ins",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

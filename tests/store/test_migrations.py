@@ -31,7 +31,7 @@ OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),
-    *("m008_pictures", "m009_release_notices", "m010_damage"),
+    *("m008_pictures", "m009_release_notices", "m010_damage", "m011_sign_ins"),
 ]
 
 KILLED = """
@@ -203,7 +203,7 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
         pytest.param("m004", "CREATE TABLE plan", marks=pytest.mark.long),
         pytest.param("m005", "CREATE TABLE pending_id", marks=pytest.mark.long),
         pytest.param("m006", "CREATE TABLE trend_note", marks=pytest.mark.long),
-        ("m008", "CREATE TABLE release_failure"),
+        ("m008", "CREATE TABLE failed_sign_in"),
     ],
 )
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pyotp
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
 from survey.app import create_app
 from survey.research.sign_in_limits import FREE_TRIES, SLOWED_DOWN, KnownBrowsers, Throttle, Visitor
-from tests.conftest import EMAIL, PASSWORD, SECRET
+from survey.store.sign_ins import UNKNOWN_ACCOUNT
+from tests.conftest import EMAIL, PASSWORD, SECRET, hashed_password
 from tests.web.researchers import send, sign_in, token
 from tests.web.test_logins import Clock, clock  # noqa: F401  a fixture
 
@@ -93,7 +96,7 @@ def test_logins_are_slowed_down_alike_for_known_and_unknown_addresses(app, resea
     assert 429 in statuses[EMAIL]
 
 
-def test_logins_known_browser_has_ten_tries_of_its_own(app, store, researcher):
+def test_logins_known_browser_has_ten_tries_of_its_own(app, researcher, clock):  # noqa: F811
     known = owner_of_known_browser(app)
     statuses = [sign_in(known, password="wrong").status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
@@ -151,3 +154,54 @@ def test_logins_count_of_an_account_survives_a_flood_of_made_up_names(store, mon
     for number in range(300):
         throttle.refusal(Visitor(f"198.51.{number % 100}.1"), f"{number}@example.org", 1e9)
     assert throttle.refusal(Visitor("203.0.113.9"), EMAIL, 1e9) == SLOWED_DOWN
+
+
+# -- failed attempts, for the owner and in the log
+
+
+def test_logins_show_the_owner_and_the_administrator_the_failed_attempts(
+    app, store, researcher, caplog
+):
+    owner = "owner@example.org"
+    store.add_researcher(owner, hashed_password())
+    administrator = app.test_client()
+    assert sign_in(administrator).status_code == 302
+    guesser = Guesser(app)
+    assert [guesser.guess(owner) for _ in range(3)] == [403] * 3
+    assert guesser.guess(NOBODY) == 403
+    assert "3, the last at 20" in administrator.get("/research/people").text
+    client = app.test_client()
+    assert sign_in(client, owner).status_code == 302
+    note = "Failed attempts since your last sign-in: 3, the last at 20"
+    assert note in client.get("/research/").text
+    assert note not in client.get("/research/").text
+    log = administrator.get("/research/people/log").text
+    assert "failed attempts before: 3, the last at 20" in log
+    assert "198.51" not in log
+    assert store.failed_sign_ins().keys() == {UNKNOWN_ACCOUNT}
+    events = [record.getMessage() for record in caplog.records if "accounts" in record.name]
+    assert events == ["failed sign-in"] * 4
+
+
+def test_logins_fail_with_the_same_writes_for_known_and_unknown_addresses(app, store, researcher):
+    """The time until the answer would otherwise show which addresses have an account."""
+    guesser, written = Guesser(app), {}
+    for email in (EMAIL, NOBODY):
+        guesser.guess(email)
+        statements: list[str] = []
+        store._connection().set_trace_callback(statements.append)
+        guesser.guess(email)
+        store._connection().set_trace_callback(None)
+        written[email] = [re.sub(r"'[^']*'|\d+", "?", text) for text in statements]
+    assert written[EMAIL] == written[NOBODY]
+    assert any("failed_sign_in" in text for text in written[EMAIL])
+
+
+def test_logins_wrong_codes_count_as_failed_until_the_right_one(app, store, researcher):
+    secret = pyotp.random_base32()
+    store.set_second_factor(store.researcher(EMAIL).key, secret, [])
+    client = app.test_client()
+    redirect = sign_in(client)
+    assert send(client, redirect.location, code="no code").status_code == 403
+    assert send(client, redirect.location, code=pyotp.TOTP(secret).now()).status_code == 302
+    assert "since your last sign-in: 1, the last at 20" in client.get("/research/").text

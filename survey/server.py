@@ -39,6 +39,7 @@ from survey.errors import SurveyError
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.health import Gauges, Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
+from survey.research.two_factor import SecondFactors
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store
@@ -94,6 +95,8 @@ def serve(
     store = open_store(settings.database)
     with store.use():
         store.check_complete()
+        # Earlier versions stored them readable; only the server knows the key.
+        SecondFactors(store, settings.secret).encrypt_all()
         _serve(settings, store, address, port, workers, on_ready, has_keeper=has_keeper)
 
 

@@ -208,7 +208,8 @@ MIN_CAP = Decimal("0.1")
 VARIABLES: Mapping[str, Variable] = {
     "SURVEY_SECRET": Variable(
         "secret",
-        "Signs researchers' sessions; at least 32 random characters.",
+        "Signs researchers' sessions and encrypts the secrets of their authenticator apps; at "
+        "least 32 random characters.",
         unset="none: must be set to serve",
     ),
     SECRET_FILE: Variable(

@@ -34,6 +34,7 @@ from survey.questionnaire.definition import Definition
 from survey.questionnaire.drafts.preview import Preview
 from survey.research.credentials import Passwords, Sessions
 from survey.research.sign_in_limits import KnownBrowsers, Throttle
+from survey.research.two_factor import SecondFactors
 from survey.results.estimates.result import ResultCache
 from survey.security import check_same_origin
 from survey.settings import Settings
@@ -52,6 +53,14 @@ LONG_FORMS = ("collection.invite", "collection.schedule")
 """Forms outside the builder that take a while to fill in."""
 
 SIGNED_OUT = "you are signed out. Press Save to keep your text."
+
+OPEN_WITHOUT_TWO_FACTOR = ("account.add_two_factor", "accounts.sign_out")
+"""Pages for researchers who must set up two-factor authentication first."""
+
+TWO_FACTOR_REQUIRED = (
+    "This server now requires two-factor authentication. Set it up on your account page, then "
+    "press Save."
+)
 
 LOG_LENGTH = 500
 """Number of actions that a log page shows."""
@@ -179,6 +188,11 @@ class Gate:
             if response := self._return_form("", 401):
                 return response
             return redirect(url_for("accounts.sign_in", next=_return_address()))
+        may_open = request.endpoint in OPEN_WITHOUT_TWO_FACTOR
+        if not may_open and self._store.lacks_two_factor(researcher.key):
+            return self._return_form(TWO_FACTOR_REQUIRED, 403) or redirect(
+                url_for("account.add_two_factor")
+            )
         if access == "admin" and not researcher.is_admin:
             raise NotFoundError("there is nothing at this address")
         if access in ROLES:
@@ -309,6 +323,7 @@ class Workspace:
         self.preview_page = preview_page
         self.passwords = Passwords(settings.password_cost)
         self.throttle = Throttle(store, settings.secret)
+        self.second_factors = SecondFactors(store, settings.secret)
         self.browsers = KnownBrowsers(settings.secret, secure=settings.secure_cookies)
         self.sessions = Sessions(store, self.passwords, self.browsers)
         self.gate = Gate(store, self.sessions, settings.researchers_url)

@@ -11,9 +11,10 @@ from typing import Any
 from flask import flash, redirect, render_template, request, session, url_for
 from flask_wtf import FlaskForm
 from werkzeug.wrappers import Response
+from wtforms import Field
 
 from survey.errors import NotFoundError
-from survey.research import credentials, forms
+from survey.research import credentials, forms, two_factor
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.sign_in_limits import Visitor
 from survey.research.surveys import moment
@@ -23,12 +24,15 @@ from survey.store import SCOPES, ApiToken, Researcher
 logger = logging.getLogger(__name__)
 
 FAILED_BEFORE = (
-    "Failed attempts since your last sign-in: {attempts}. If this was not you, change your password "
-    "and switch on two-factor authentication."
+    "Failed attempts since your last sign-in: {attempts}. If this was not you, change your "
+    "password and switch on two-factor authentication."
 )
 WRONG = "The email address or the password is wrong."
 WRONG_CODE = "This code is wrong or was already used. Enter the code that your app shows now."
 WRONG_FIRST_CODE = "This code does not match the secret. Check the clock of your device."
+REQUIRED_BY_SERVER = (
+    "This server requires two-factor authentication. To use another app, set it up again."
+)
 WRONG_PASSWORD = "This password is wrong."  # noqa: S105  a message
 EXISTING_ACCOUNT = "This address already has an account: sign in, then open the link again."
 
@@ -125,7 +129,7 @@ class _SignInPages(Pages):
         if refusal := throttle.code_refusal(visitor, researcher.email, time.time()):
             form.code.errors = [refusal]
             return _form_page("authentication_code", form, 429)
-        if not credentials.use_code(self._store, researcher, form.code.data, time.time()):
+        if not self._workspace.second_factors.use_code(researcher, form.code.data, time.time()):
             _record_failure(self._workspace, researcher.email)
             form.code.errors = [WRONG_CODE]
             return _form_page("authentication_code", form, 403)
@@ -197,6 +201,21 @@ def _record_failure(workspace: Workspace, email: str) -> None:
     logger.warning("failed sign-in")
 
 
+def _confirms_code(workspace: Workspace, field: Field) -> bool:
+    """Return whether a field has a valid code of the researcher; if not, add the error to it."""
+    researcher, now = workspace.sessions.current(), time.time()
+    visitor = Visitor(request.remote_addr or "", workspace.sessions.token_hash().hex())
+    if refusal := workspace.throttle.code_refusal(visitor, researcher.email, now):
+        field.errors = [refusal]
+        return False
+    if not workspace.second_factors.use_code(researcher, field.data, now):
+        _record_failure(workspace, researcher.email)
+        field.errors = [WRONG_CODE]
+        return False
+    workspace.throttle.code_succeeded(visitor, researcher.email)
+    return True
+
+
 def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) -> bool:
     """Return whether the password in a form is right; if not, add the error to the form."""
     email = workspace.sessions.current().email
@@ -224,6 +243,7 @@ class _AccountPages(Pages):
             form=forms.SessionForm(formdata=None),
             factor=self._store.second_factor(researcher.key),
             n_codes=self._store.n_recovery_codes(researcher.key),
+            is_required=self._store.two_factor_required(),
         )
 
     def password(self) -> Any:
@@ -242,29 +262,43 @@ class _AccountPages(Pages):
         return redirect(url_for("account.overview"))
 
     def add_two_factor(self) -> Any:
-        """Show a secret until its first code is entered, then show the recovery codes once."""
+        """Show a secret until its first code is entered, then show the recovery codes once.
+
+        An app that is replaced must confirm it with a code, as if it were removed.
+        """
         researcher = self._sessions.current()
-        form = forms.AddTwoFactorForm()
-        secret = credentials.new_secret(researcher.email, session.get("new_secret", ""))
+        has_factor = self._store.second_factor(researcher.key) is not None
+        form = forms.AddTwoFactorForm(has_factor=has_factor)
+        secret = two_factor.new_secret(researcher.email, session.get("new_secret", ""))
         session["new_secret"] = secret.secret
+        shown: dict[str, Any] = {
+            "secret": secret,
+            "lacks": self._store.lacks_two_factor(researcher.key),
+        }
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
-            return _form_page("add_two_factor", form, secret=secret)
-        step = credentials.step_of(secret.secret, form.code.data, time.time())
+            return _form_page("add_two_factor", form, **shown)
+        step = two_factor.step_of(secret.secret, form.code.data, time.time())
         if step is None:
             form.code.errors = [WRONG_FIRST_CODE]
-            return _form_page("add_two_factor", form, secret=secret)
-        codes = credentials.new_recovery_codes()
-        hashes = [credentials.recovery_hash(code) for code in codes]
-        self._store.set_second_factor(researcher.key, secret.secret, hashes)
-        self._store.use_step(researcher.key, step)
+            return _form_page("add_two_factor", form, **shown)
+        if has_factor and not _confirms_code(self._workspace, form.present_code):
+            return _form_page("add_two_factor", form, **shown)
+        codes = self._workspace.second_factors.set_up(researcher.key, secret.secret, step)
         session.pop("new_secret")
         self._log.write("switched on two-factor authentication")
         return render_template("research/recovery_codes.html", codes=codes)
 
     def remove_two_factor(self) -> Any:
-        """Switch off two-factor authentication."""
+        """Switch off two-factor authentication, with the password and a code."""
         form = forms.RemoveTwoFactorForm()
-        if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
+        if self._store.two_factor_required():
+            flash(REQUIRED_BY_SERVER, "caution")
+            return redirect(url_for("account.overview"))
+        if (
+            not form.validate_on_submit()
+            or not _confirms_password(self._workspace, form)
+            or not _confirms_code(self._workspace, form.present_code)
+        ):
             return _form_page("remove_two_factor", form)
         self._store.set_second_factor(self._sessions.current().key, "", [])
         self._log.write("switched off two-factor authentication")

@@ -133,16 +133,41 @@ class PasswordForm(CurrentPasswordForm):
     submit = SubmitField("Change password")
 
 
+class TwoFactorRuleForm(FlaskForm):  # type: ignore[misc]
+    """The button that requires two-factor authentication of all accounts, or makes it optional."""
+
+    required = HiddenField()
+
+
+def _present_code() -> StringField:
+    return StringField(
+        "Code from your present app, or a recovery code",
+        [InputRequired("Enter a code from your present app, or a recovery code"), Length(max=64)],
+    )
+
+
 class AddTwoFactorForm(CurrentPasswordForm):
-    """The first code of an authenticator app that has scanned a new secret."""
+    """The first code of an authenticator app that has scanned a new secret.
+
+    A researcher who has an app also enters a code of that one.
+    """
 
     code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])
+    present_code = _present_code()
     submit = SubmitField("Switch on two-factor authentication")
+
+    def __init__(self, *, has_factor: bool) -> None:
+        super().__init__()
+        if has_factor:
+            self.code.label.text = "Code from the new app"
+        else:
+            del self.present_code
 
 
 class RemoveTwoFactorForm(CurrentPasswordForm):
-    """The button that switches off two-factor authentication."""
+    """The code and the button that switch off two-factor authentication."""
 
+    present_code = _present_code()
     submit = SubmitField("Switch off two-factor authentication")
 
 

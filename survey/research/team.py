@@ -11,7 +11,13 @@ from flask_wtf import FlaskForm
 
 from survey.errors import NotFoundError
 from survey.research.access import Pages, Route, Section, Workspace
-from survey.research.forms import InvitationLinkForm, InviteForm, InviteResearcherForm, RoleForm
+from survey.research.forms import (
+    InvitationLinkForm,
+    InviteForm,
+    InviteResearcherForm,
+    RoleForm,
+    TwoFactorRuleForm,
+)
 from survey.research.look import MAX_LOGO_BYTES, MAX_LOGO_PIXELS, OWN, LookForm
 from survey.security import hash_of
 from survey.store import (
@@ -50,6 +56,7 @@ def sections(workspace: Workspace) -> list[Section]:
             [
                 Route("GET", "", "admin", people.researchers),
                 Route("POST", "/invite", "admin", people.invite),
+                Route("POST", "/two-factor", "admin", people.two_factor),
                 Route("POST", "/links/end", "admin", people.revoke_link),
                 Route("GET", "/log", "admin", people.log),
             ],
@@ -155,6 +162,9 @@ class _PeoplePages(Pages):
         return render_template(
             "research/people.html",
             people=people,
+            n_without=sum(not has_two_factor for _, has_two_factor, *_ in people),
+            is_required=store.two_factor_required(),
+            two_factor_form=TwoFactorRuleForm(formdata=None),
             form=form,
             link=link,
             **self._links.template_variables(""),
@@ -172,6 +182,14 @@ class _PeoplePages(Pages):
         link = self._links.create("", "viewer")
         self._log.write("invited a researcher")
         return self._page(InviteResearcherForm(formdata=None), link)
+
+    def two_factor(self) -> Any:
+        """Require two-factor authentication of all accounts, or stop requiring it."""
+        required = TwoFactorRuleForm().required.data == "yes"
+        self._store.set_two_factor_required(required=required)
+        verb = "required" if required else "stopped requiring"
+        self._log.write(f"{verb} two-factor authentication")
+        return redirect(url_for("people.researchers", _anchor="two-factor"))
 
     def revoke_link(self) -> Any:
         """Revoke an unused invitation link."""

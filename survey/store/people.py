@@ -173,6 +173,18 @@ class People(Transactions):
         row = self._row("SELECT secret, step FROM second_factor WHERE researcher = ?", [researcher])
         return SecondFactor(*row) if row else None
 
+    def second_factor_secrets(self) -> list[tuple[int, str]]:
+        """Return the stored secret of each account that has a second factor, by its key."""
+        rows = self._rows("SELECT researcher, secret FROM second_factor ORDER BY researcher")
+        return [(int(key), str(secret)) for key, secret in rows]
+
+    def replace_second_factor_secret(self, researcher: int, stored: str, new: str) -> None:
+        """Store a secret in another form, unless the second factor was changed meanwhile."""
+        self._execute(
+            "UPDATE second_factor SET secret = ? WHERE researcher = ? AND secret = ?",
+            [new, researcher, stored],
+        )
+
     def set_second_factor(self, researcher: int, secret: str, code_hashes: Sequence[bytes]) -> None:
         """Replace a second factor and its recovery codes; an empty secret removes them."""
         with self._write() as transaction:

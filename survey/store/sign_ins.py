@@ -126,6 +126,15 @@ class SignIns(Transactions):
         """Return whether every account needs two-factor authentication."""
         return self._row("SELECT 1 FROM instance_rule WHERE name = ?", [TWO_FACTOR]) is not None
 
+    def lacks_two_factor(self, researcher: int) -> bool:
+        """Return whether an account must set up two-factor authentication before anything else."""
+        row = self._row(
+            "SELECT 1 FROM instance_rule WHERE name = ? "
+            "AND NOT EXISTS (SELECT 1 FROM second_factor WHERE researcher = ?)",
+            [TWO_FACTOR, researcher],
+        )
+        return row is not None
+
     def set_two_factor_required(self, *, required: bool) -> None:
         """Decide whether every account needs two-factor authentication."""
         with self._write() as transaction:

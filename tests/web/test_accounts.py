@@ -14,12 +14,13 @@ from click.testing import CliRunner
 from flask import Flask
 
 from survey.app import create_app
+from survey.archive import backup
 from survey.cli import main
-from survey.research import credentials
 from survey.research.access import Gate, Section
 from survey.research.sign_in_limits import Throttle, Visitor
 from survey.research.surveys import moment
 from survey.research.team import LINK_SECONDS
+from survey.research.two_factor import SecondFactors, step_of
 from survey.security import hash_of
 from survey.store import ColleagueLink
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password
@@ -117,15 +118,13 @@ def test_logins_with_two_factor_authentication_need_more_than_a_password(signed_
 
 def test_logins_code_works_once_even_in_concurrent_attempts(signed_in, store, researcher):
     secret = with_two_factor(signed_in)
-    researcher_record = store.researcher(EMAIL)
+    researcher_record, factors = store.researcher(EMAIL), SecondFactors(store, SECRET)
     now = time.time() + 30
     code = pyotp.TOTP(secret).at(now)
     outcomes: list[bool] = []
     threads = [
         threading.Thread(
-            target=lambda: outcomes.append(
-                credentials.use_code(store, researcher_record, code, now)
-            )
+            target=lambda: outcomes.append(factors.use_code(researcher_record, code, now))
         )
         for _ in range(8)
     ]
@@ -139,13 +138,13 @@ def test_logins_code_works_once_even_in_concurrent_attempts(signed_in, store, re
 @pytest.mark.parametrize(("seconds", "right"), [(-31, True), (0, True), (31, True), (90, False)])
 def test_a_clock_may_be_off_by_half_a_minute(seconds, right):
     secret, now = "JBSWY3DPEHPK3PXP" * 2, 1_000_000_000
-    step = credentials.step_of(secret, pyotp.TOTP(secret).at(now + seconds), now)
+    step = step_of(secret, pyotp.TOTP(secret).at(now + seconds), now)
     assert (step is not None) is right
 
 
 @pytest.mark.parametrize("code", ["", "12345", "abcdef", "１２３４５６", "1" * 64])
 def test_malformed_codes_are_rejected(code):
-    assert credentials.step_of(pyotp.random_base32(), code, 1_000_000_000) is None
+    assert step_of(pyotp.random_base32(), code, 1_000_000_000) is None
 
 
 def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
@@ -235,13 +234,89 @@ def test_two_factor_authentication_requires_the_password_and_a_valid_code(signed
         assert store.second_factor(store.researcher(EMAIL).key) is None
 
 
-def test_two_factor_authentication_is_switched_off_with_the_password(signed_in, store):
-    with_two_factor(signed_in)
-    response = send(signed_in, "/research/account/second-step/remove", current="wrong password")
-    assert response.status_code == 422
-    assert store.second_factor(store.researcher(EMAIL).key) is not None
-    assert send(signed_in, "/research/account/second-step/remove", current=PASSWORD).location
+def next_code(store, secret: str) -> str:
+    """Return the first code that has not been used."""
+    step = store.second_factor(store.researcher(EMAIL).key).step + 1
+    return pyotp.TOTP(secret).generate_otp(step)
+
+
+def test_logins_two_factor_authentication_is_removed_or_replaced_only_with_a_code(signed_in, store):
+    """Whoever took over a session and knows the password cannot remove the second factor."""
+    secret = with_two_factor(signed_in)
+    pages = ("/research/account/second-step/remove", "/research/account/second-step")
+    stored = store.second_factor(store.researcher(EMAIL).key).secret
+    new = pyotp.TOTP(re.search(r'class="secret">([A-Z2-7]+)<', signed_in.get(pages[1]).text)[1])
+    right = next_code(store, secret)
+    for current, code in (
+        ("wrong password", right),
+        (PASSWORD, wrong_code(secret)),
+        (PASSWORD, new.now()),
+        (PASSWORD, ""),
+    ):
+        for page in pages:
+            form = {"current": current, "present_code": code, "code": new.now()}
+            assert send(signed_in, page, **form).status_code == 422, (page, current, code)
+    assert store.second_factor(store.researcher(EMAIL).key).secret == stored
+    form = {"current": PASSWORD, "present_code": right, "code": new.now()}
+    codes = re.findall(r"<code>([a-z2-7-]{19})</code>", send(signed_in, pages[1], **form).text)
+    assert store.second_factor(store.researcher(EMAIL).key).secret != stored
+    assert send(signed_in, pages[0], current=PASSWORD, present_code=codes[0]).status_code == 302
     assert store.second_factor(store.researcher(EMAIL).key) is None
+
+
+def test_logins_store_the_secrets_of_apps_encrypted_also_in_backups(signed_in, store, tmp_path):
+    plain = with_two_factor(signed_in)
+    researcher = store.researcher(EMAIL)
+    other = store.add_researcher(OTHER_EMAIL, hashed_password())
+    # An earlier version stored this one.
+    store.set_second_factor(other.key, plain, [])
+    factors = SecondFactors(store, SECRET)
+    assert factors.encrypt_all() == 1
+    assert factors.encrypt_all() == 0
+    backup(store, tmp_path / "backup", lambda *_: None)
+    store.close_connections()  # as the server does before it starts its workers
+    for file in (*store.path.parent.glob(f"{store.path.name}*"), tmp_path / "backup"):
+        assert plain.encode() not in file.read_bytes(), file
+    secrets = {store.second_factor(key).secret for key in (researcher.key, other.key)}
+    assert len(secrets) == 2
+    now = time.time()
+    assert factors.use_code(other, pyotp.TOTP(plain).at(now), now)
+    # Neither another secret of the server nor another account decrypts it.
+    code = pyotp.TOTP(plain).at(now + 30)
+    assert not SecondFactors(store, SECRET[::-1]).use_code(researcher, code, now)
+    store.set_second_factor(researcher.key, store.second_factor(other.key).secret, [])
+    assert not factors.use_code(researcher, code, now)
+
+
+def test_logins_recovery_codes_work_after_the_servers_secret_was_changed(signed_in, store):
+    researcher, now = store.researcher(EMAIL), time.time()
+    (code, *_) = SecondFactors(store, SECRET).set_up(researcher.key, pyotp.random_base32(), 0)
+    assert SecondFactors(store, SECRET[::-1]).use_code(researcher, code, now)
+
+
+def test_logins_of_accounts_without_two_factor_lead_to_its_setup_while_it_is_required(
+    people, app, store
+):
+    rule = {"page": "/research/people", "required": "yes"}
+    send(people["admin"], "/research/people/two-factor", **rule)
+    setup = "/research/account/second-step"
+    for path in ("/research/", "/research/account", "/research/account/programs"):
+        assert people["owner"].get(path).location == setup, path
+    change = people["owner"].post("/research/account/password", data={"csrf_token": ""})
+    assert change.status_code in (302, 400)
+    assert "This server requires two-factor authentication" in people["owner"].get(setup).text
+    administrator = people["admin"]
+    assert administrator.get("/research/people").location == setup
+    with_two_factor(administrator)
+    assert administrator.get("/research/people").status_code == 200
+    removed = administrator.get("/research/account/second-step/remove")
+    assert removed.location == "/research/account"
+    assert "To use another app" in administrator.get("/research/account").text
+    send(administrator, "/research/people/two-factor", page="/research/people", required="no")
+    assert people["owner"].get("/research/").status_code == 200
+    log = administrator.get("/research/people/log").text
+    assert "required two-factor" in log
+    assert "stopped requiring two-factor" in log
 
 
 # -- passwords and sessions

@@ -134,6 +134,7 @@ MINIMUM_ROLES = {
     "people.researchers": "admin",
     "people.invite": "admin",
     "people.revoke_link": "admin",
+    "people.two_factor": "admin",
     "people.log": "admin",
 }
 """Minimum role for each endpoint.

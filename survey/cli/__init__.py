@@ -35,9 +35,10 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan",),
     "client": ("bundle", "verify"),
     "server": (
-        *("config", "migrate", "serve", "keeper", "release", "retention", "notify", "researcher"),
+        *("config", "migrate", "serve", "keeper", "release", "retention", "notify"),
         *("backup", "restore", "check-store", "copy-store", "audit", "demo"),
     ),
+    "researchers": ("researcher",),
 }
 """The commands of each module of this package; a module is imported when its command runs."""
 

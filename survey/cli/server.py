@@ -1,4 +1,4 @@
-"""The operator's commands: configuration, server, keeper, accounts, backups, audit and demo.
+"""The operator's commands: configuration, server, keeper, backups, audit and demo.
 
 Each command imports what it needs when it runs: a nightly `survey retention` loads no web server.
 """
@@ -115,57 +115,6 @@ def serve(address: str, port: int, workers: int | None, without_keeper: bool) ->
 
     n_workers = workers or server.default_workers()
     server.serve(settings, address, port, n_workers, announce, has_keeper=not without_keeper)
-
-
-@click.group()
-def researcher() -> None:
-    """Add researchers and reset their passwords."""
-
-
-password_option = click.option(
-    "--password",
-    prompt=True,
-    hide_input=True,
-    confirmation_prompt=True,
-    help="The password; if omitted, the command asks for it.",
-)
-
-
-@researcher.command("add")
-@click.argument("email")
-@password_option
-@click.option(
-    "--admin",
-    is_flag=True,
-    help="Make the researcher an administrator, as the first one always is.",
-)
-def add_researcher(email: str, password: str, admin: bool) -> None:
-    """Create an account for EMAIL."""
-    if "@" not in email or len(email) > 254:
-        raise SurveyError(f"{email!r} is not an email address")
-    from survey.research.credentials import Passwords
-
-    settings = configured_settings()
-    password_hash = Passwords(settings.password_cost).hash_new(email, password)
-    configured_store().add_researcher(email, password_hash, is_admin=admin)
-    click.echo(f"{email} can sign in at {settings.researchers_url}/research/")
-
-
-@researcher.command("reset")
-@click.argument("email")
-@password_option
-def reset_researcher(email: str, password: str) -> None:
-    """Set a new password for EMAIL; remove two-factor authentication, sessions and tokens."""
-    from survey.research.credentials import Passwords
-
-    store = configured_store()
-    passwords = Passwords(configured_settings().password_cost)
-    store.set_password(email, passwords.hash_new(email, password))
-    if account := store.researcher(email):
-        store.set_second_factor(account.key, "", [])
-    click.echo(
-        f"{email} can sign in with the new password; two-factor authentication is switched off"
-    )
 
 
 @click.command()

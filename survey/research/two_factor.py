@@ -115,23 +115,45 @@ class SecondFactors:
         if factor is None:
             return False
         secret = self._decrypt(researcher.key, factor.secret)
+        if secret is None:
+            logger.error("SURVEY_SECRET was changed: codes of authenticator apps are not valid")
         step = step_of(secret, code, now) if secret else None
         if step is not None:
             return self._store.use_step(researcher.key, step)
         return self._store.use_recovery_code(researcher.key, recovery_hash(code))
 
     def encrypt_all(self) -> int:
-        """Encrypt the secrets that earlier versions stored; return their number."""
+        """Encrypt the secrets that earlier versions stored readable; return their number."""
         plain = [
-            (researcher, secret)
-            for researcher, secret in self._store.second_factor_secrets()
-            if not secret.startswith(ENCRYPTED)
+            (researcher, stored)
+            for researcher, stored in self._store.second_factor_secrets()
+            if not stored.startswith(ENCRYPTED)
         ]
-        for researcher, secret in plain:
-            self._store.replace_second_factor_secret(
-                researcher, secret, self._encrypt(researcher, secret)
-            )
+        for researcher, stored in plain:
+            self._replace(researcher, stored, stored)
         return len(plain)
+
+    def reencrypt(self, former_secret: str) -> tuple[int, int]:
+        """Encrypt again what the server's former secret encrypts; return their number.
+
+        The second number is that of secrets which neither of the server's secrets decrypts.
+        """
+        former = SecondFactors(self._store, former_secret)
+        n, n_lost = 0, 0
+        for researcher, stored in self._store.second_factor_secrets():
+            if self._decrypt(researcher, stored) is not None:
+                continue
+            secret = former._decrypt(researcher, stored)
+            if secret is None:
+                n_lost += 1
+            else:
+                self._replace(researcher, stored, secret)
+                n += 1
+        return n, n_lost
+
+    def _replace(self, researcher: int, stored: str, secret: str) -> None:
+        encrypted = self._encrypt(researcher, secret)
+        self._store.replace_second_factor_secret(researcher, stored, encrypted)
 
     def _encrypt(self, researcher: int, secret: str) -> str:
         nonce = os.urandom(NONCE_BYTES)
@@ -148,9 +170,6 @@ class SecondFactors:
         try:
             plain = self._cipher.decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], _owner(researcher))
         except InvalidTag:
-            logger.error(
-                "the secret of an authenticator app cannot be decrypted: SURVEY_SECRET was changed"
-            )
             return None
         return plain.decode()
 

@@ -270,6 +270,26 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Removal:
+    """What the removal of an account changed.
+
+    `slugs` are the surveys and drafts that the successor took over.
+    """
+
+    slugs: list[str]
+    is_new_admin: bool
+    n_comments: int
+    n_result_links: int
+
+
+TABLES_OF_RESEARCHER = (
+    *("second_factor", "recovery_code", "login_session", "api_token", "failed_sign_in"),
+    *("membership", "admin"),
+)
+"""Tables with rows of one account, which end with it."""
+
+
+@dataclass(frozen=True)
 class ColleagueLink:
     """A link by which one person joins a team; it expires at a second since 1970.
 
@@ -373,6 +393,43 @@ class Teams(Transactions):
                 )
             if old == ("owner",) and role != "owner" and not _n_owners(transaction, slug):
                 raise ConflictError(f"{slug} needs an owner: make another member an owner first")
+
+    def remove_researcher(self, email: str, successor: str = "") -> Removal:
+        """Delete an account and its rows, except its actions in the log.
+
+        The account `successor` becomes an owner of each survey and draft that would have none, and
+        the administrator if there is no other. Raises NotFoundError for an unknown address, and
+        ConflictError if a successor is necessary and none is given.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            key = _key_of(transaction, email)
+            heir = _key_of(transaction, successor) if successor else 0
+            if heir == key:
+                raise ConflictError(f"{successor} cannot take over from the same account")
+            slugs = [str(row[0]) for row in transaction.rows(SOLE_OWNER, [key])]
+            admins = [int(row[0]) for row in transaction.rows("SELECT researcher FROM admin")]
+            if not heir and (slugs or admins == [key]):
+                role = "the only administrator" if admins == [key] else ""
+                owned = f"the only owner of {', '.join(slugs)}" if slugs else ""
+                raise ConflictError(
+                    f"{email} is {' and '.join(filter(None, (role, owned)))}: name a successor"
+                )
+            for slug in slugs:
+                _set_role(transaction, slug, heir, "owner")
+            if admins == [key]:
+                transaction.execute(ADMIN.insert, [heir])
+            deleted = [
+                transaction.execute(f"DELETE FROM {table} WHERE {column} = ?", [key])  # noqa: S608
+                for table, column in (
+                    ("draft_comment", "researcher"),
+                    ("result_link", "maker"),
+                    ("colleague_link", "maker"),
+                    *((table, "researcher") for table in TABLES_OF_RESEARCHER),
+                    ("researcher", "key"),
+                )
+            ]
+            return Removal(slugs, admins == [key], deleted[0], deleted[1])
 
     def add_colleague_link(self, token_hash: bytes, link: ColleagueLink) -> None:
         """Store the hash of a link by which one person may join a team.
@@ -481,6 +538,21 @@ def _set_role(transaction: Transaction, slug: str, researcher: int, role: Role |
     )
     if role is not None:
         add_team(transaction, slug, {researcher: role})
+
+
+SOLE_OWNER = (
+    "SELECT slug FROM membership AS own WHERE researcher = ? AND role = 'owner' AND NOT EXISTS "
+    "(SELECT 1 FROM membership AS other WHERE other.slug = own.slug AND other.role = 'owner' "
+    "AND other.researcher <> own.researcher) ORDER BY slug"
+)
+"""The surveys and drafts that nobody else owns."""
+
+
+def _key_of(transaction: Transaction, email: str) -> int:
+    row = transaction.row("SELECT key FROM researcher WHERE lower(email) = lower(?)", [email])
+    if row is None:
+        raise NotFoundError(f"there is no researcher {email}")
+    return int(row[0])
 
 
 def _n_owners(transaction: Transaction, slug: str) -> int:

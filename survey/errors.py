@@ -227,6 +227,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     QueryError: HTTPStatus.UNPROCESSABLE_ENTITY,
     DesignError: HTTPStatus.UNPROCESSABLE_ENTITY,
     MissingPartError: HTTPStatus.NOT_IMPLEMENTED,
+    RemoteError: HTTPStatus.BAD_GATEWAY,
     StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreReplacedError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,

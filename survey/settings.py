@@ -69,6 +69,10 @@ class Settings:
     smtp: str = field(default="", repr=False)
     mail_from: str = ""
     webhook_hosts: str = ""
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: str = field(default="", repr=False)
+    oidc_create_accounts: int = 0
 
     def __post_init__(self) -> None:
         self._check_addresses()
@@ -78,6 +82,7 @@ class Settings:
         check_mail(self.smtp, self.mail_from)
         for host in self.webhook_hosts.split():
             check_address("SURVEY_WEBHOOK_HOSTS", f"https://{host}")
+        self._check_provider()
         for name, variable in VARIABLES.items():
             variable.check(name, self)
         if self.release_every < MIN_RELEASE_SECONDS and not self.opens_here_only:
@@ -103,6 +108,21 @@ class Settings:
             raise SettingsError(
                 "SURVEY_PUBLIC_URL, SURVEY_RESEARCH_URL and SURVEY_ONION_URL must differ in host "
                 "or port, because the host determines which pages the server sends"
+            )
+
+    def _check_provider(self) -> None:
+        if not self.oidc_issuer:
+            return
+        if not (self.oidc_client_id and self.oidc_client_secret):
+            raise SettingsError(
+                "SURVEY_OIDC_ISSUER also needs SURVEY_OIDC_CLIENT_ID and SURVEY_OIDC_CLIENT_SECRET"
+            )
+        parts = urlsplit(self.oidc_issuer)
+        is_safe = parts.scheme == "https" or is_loopback(parts.hostname or "")
+        if not (parts.scheme in ("https", "http") and parts.hostname and is_safe):
+            raise SettingsError(
+                f"SURVEY_OIDC_ISSUER = {self.oidc_issuer!r} must be the https:// address of an "
+                "OpenID Connect provider, such as https://login.example.org/realms/staff"
             )
 
     @property
@@ -151,8 +171,9 @@ class Settings:
             raise SettingsError(
                 f"unknown setting {unknown[0]}; the known settings are {', '.join(VARIABLES)}"
             )
-        if SECRET_FILE in variables:
-            variables = _read_secret(variables)
+        for name in (SECRET_FILE, OIDC_SECRET_FILE):
+            if name in variables:
+                variables = _read_secret(variables, name)
         caps: dict[str, Any] = {}
         values: dict[str, Any] = {}
         for name, text in variables.items():
@@ -203,6 +224,7 @@ MIN_RELEASE_SECONDS = 600
 """Minimum time between releases of a public instance; coarse times hide when reports arrive."""
 
 SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
+OIDC_SECRET_FILE = "SURVEY_OIDC_CLIENT_SECRET_FILE"  # noqa: S105  the name of a setting
 MIN_CAP = Decimal("0.1")
 
 VARIABLES: Mapping[str, Variable] = {
@@ -304,20 +326,44 @@ VARIABLES: Mapping[str, Variable] = {
         "Days after closing until `survey retention` deletes a survey; 0 keeps it.",
         (0, 36_500),
     ),
+    "SURVEY_OIDC_ISSUER": Variable(
+        "oidc_issuer",
+        "Address of an OpenID Connect provider with which researchers can also sign in; needs the "
+        "extra `oidc`.",
+        unset="none: passwords only",
+    ),
+    "SURVEY_OIDC_CLIENT_ID": Variable(
+        "oidc_client_id", "Name by which the provider knows this server.", unset="none"
+    ),
+    "SURVEY_OIDC_CLIENT_SECRET": Variable(
+        "oidc_client_secret", "Secret that the provider gave to this server.", unset="none"
+    ),
+    OIDC_SECRET_FILE: Variable(
+        "oidc_client_secret",
+        "File that contains this secret, instead of `SURVEY_OIDC_CLIENT_SECRET`.",
+        unset="none",
+    ),
+    "SURVEY_OIDC_CREATE_ACCOUNTS": Variable(
+        "oidc_create_accounts",
+        "1 creates an account for everybody who signs in with the provider; 0 admits existing "
+        "accounts only.",
+        (0, 1),
+    ),
 }
 
 
-def _read_secret(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables with the secret itself instead of its file."""
-    if "SURVEY_SECRET" in variables:
-        raise SettingsError(f"SURVEY_SECRET and {SECRET_FILE} are both set; remove one")
-    file = Path(variables[SECRET_FILE])
+def _read_secret(variables: Mapping[str, str], file_name: str) -> dict[str, str]:
+    """Return the variables with a secret itself instead of its file."""
+    name = file_name.removesuffix("_FILE")
+    if name in variables:
+        raise SettingsError(f"{name} and {file_name} are both set; remove one")
+    file = Path(variables[file_name])
     try:
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
-        raise SettingsError(f"{SECRET_FILE}: {file} cannot be read as text") from None
-    other_variables = {name: text for name, text in variables.items() if name != SECRET_FILE}
-    return {**other_variables, "SURVEY_SECRET": secret}
+        raise SettingsError(f"{file_name}: {file} cannot be read as text") from None
+    others = {other: text for other, text in variables.items() if other != file_name}
+    return {**others, name: secret}
 
 
 def is_guessable(secret: str) -> bool:

@@ -33,6 +33,7 @@ from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.drafts.preview import Preview
 from survey.research.credentials import Passwords, Sessions
+from survey.research.openid_connect import Provider
 from survey.research.sign_in_limits import KnownBrowsers, Throttle
 from survey.research.two_factor import SecondFactors
 from survey.results.estimates.result import ResultCache
@@ -323,6 +324,7 @@ class Workspace:
         self.preview_page = preview_page
         self.passwords = Passwords(settings.password_cost)
         self.throttle = Throttle(store, settings.secret)
+        self.provider = Provider(settings)
         self.second_factors = SecondFactors(store, settings.secret)
         self.browsers = KnownBrowsers(settings.secret, secure=settings.secure_cookies)
         self.sessions = Sessions(store, self.passwords, self.browsers)

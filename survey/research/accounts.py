@@ -8,12 +8,12 @@ import secrets
 import time
 from typing import Any
 
-from flask import flash, redirect, render_template, request, session, url_for
+from flask import flash, make_response, redirect, render_template, request, session, url_for
 from flask_wtf import FlaskForm
 from werkzeug.wrappers import Response
 from wtforms import Field
 
-from survey.errors import NotFoundError
+from survey.errors import ForbiddenError, NotFoundError
 from survey.research import credentials, forms, two_factor
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.sign_in_limits import Visitor
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 FAILED_BEFORE = (
     "Failed attempts since your last sign-in: {attempts}. If this was not you, change your "
     "password and switch on two-factor authentication."
+)
+NO_ACCOUNT = (
+    "The address {email} has no account on this server. Ask an administrator for an invitation."
 )
 WRONG = "The email address or the password is wrong."
 WRONG_CODE = "This code is wrong or was already used. Enter the code that your app shows now."
@@ -54,6 +57,8 @@ def sections(workspace: Workspace) -> list[Section]:
         [
             Route("GET POST", "/sign-in", "anybody", entry.sign_in),
             Route("GET POST", "/sign-in/code", "anybody", entry.authentication_code),
+            Route("GET", "/sign-in/provider", "anybody", entry.provider),
+            Route("GET", "/sign-in/provider/return", "anybody", entry.provider_return),
             Route("POST", "/sign-out", "researcher", entry.sign_out),
             Route("GET POST", "/join/<token>", "anybody", entry.join),
         ],
@@ -96,23 +101,70 @@ class _SignInPages(Pages):
         """Ask for the email address and the password."""
         form = forms.SignInForm()
         if not form.validate_on_submit():
-            return _form_page("sign_in", form)
+            return self._sign_in_page(form)
         email = form.email.data.strip()
         visitor = self._workspace.browsers.visitor(email)
         if refusal := self._workspace.throttle.refusal(visitor, email, time.time()):
             form.password.errors = [refusal]
-            return _form_page("sign_in", form, 429)
+            return self._sign_in_page(form, 429)
         researcher = self._sessions.verify(email, form.password.data)
         if researcher is None:
             _record_failure(self._workspace, email)
             form.password.errors = [WRONG]
-            return _form_page("sign_in", form, 403)
+            return self._sign_in_page(form, 403)
         self._workspace.throttle.succeeded(visitor, email)
         target = _own_page(request.args.get("next", ""))
+        return redirect(self._next_step(researcher, target))
+
+    def _sign_in_page(self, form: FlaskForm, status: int = 422) -> tuple[str, int]:
+        return _form_page("sign_in", form, status, provider=self._workspace.provider.name)
+
+    def _next_step(self, researcher: Researcher, target: str, way: str = "") -> str:
+        """Open a session, or await the code of a second factor; return the address to go to."""
         if self._store.second_factor(researcher.key) is not None:
             self._sessions.await_code(researcher)
-            return redirect(url_for("accounts.authentication_code", next=target))
-        return self._open(researcher, target)
+            return url_for("accounts.authentication_code", next=target)
+        self._open(researcher, way)
+        return target
+
+    def provider(self) -> Response:
+        """Send somebody to the OpenID Connect provider."""
+        provider = self._workspace.provider
+        if not provider.name:
+            return redirect(url_for("accounts.sign_in"))
+        address, pending = provider.begin(_own_page(request.args.get("next", "")))
+        response = redirect(address)
+        provider.remember(response, pending)
+        return response
+
+    def provider_return(self) -> Any:
+        """Sign in the researcher whose address the OpenID Connect provider has verified."""
+        provider, visitor = self._workspace.provider, Visitor(request.remote_addr or "")
+        if not provider.name:
+            return redirect(url_for("accounts.sign_in"))
+        pending = provider.pending()
+        if refusal := self._workspace.throttle.provider_refusal(visitor, time.time()):
+            raise ForbiddenError(refusal)
+        email = provider.verified_email(pending)
+        researcher = self._researcher_of_provider(email)
+        self._workspace.throttle.provider_succeeded(visitor)
+        target = self._next_step(researcher, pending.target, f"with {provider.name}")
+        # The browser omits strict cookies from a redirect that began at the provider.
+        page = render_template("research/provider_return.html", target=target)
+        response = make_response(page, {"Refresh": f"0; url={target}"})
+        provider.remember(response, None)
+        return response
+
+    def _researcher_of_provider(self, email: str) -> Researcher:
+        """Return the account of a verified address, and create it if the settings allow that."""
+        researcher = self._store.researcher(email)
+        if researcher is not None:
+            return researcher
+        # The first account becomes the administrator, so the operator creates it.
+        if not (self._settings.oidc_create_accounts and self._store.researchers()):
+            raise ForbiddenError(NO_ACCOUNT.format(email=email))
+        password = self._workspace.passwords.hash(secrets.token_urlsafe(32))
+        return self._store.add_researcher(email, password)
 
     def authentication_code(self) -> Any:
         """Ask for the authentication code after the right password."""
@@ -134,9 +186,10 @@ class _SignInPages(Pages):
             form.code.errors = [WRONG_CODE]
             return _form_page("authentication_code", form, 403)
         throttle.code_succeeded(visitor, researcher.email)
-        return self._open(researcher, target, "with an authentication code")
+        self._open(researcher, "with an authentication code")
+        return redirect(target)
 
-    def _open(self, researcher: Researcher, target: str, way: str = "") -> Response:
+    def _open(self, researcher: Researcher, way: str) -> None:
         """Open a session, log the sign-in, and show the failed attempts since the last one."""
         self._sessions.open(researcher)
         failures = self._store.take_failed_sign_ins(researcher.key)
@@ -146,7 +199,6 @@ class _SignInPages(Pages):
             flash(FAILED_BEFORE.format(attempts=attempts), "caution")
             details.append(f"failed attempts before: {attempts}")
         self._log.write_for(researcher.email, "signed in", detail="; ".join(details))
-        return redirect(target)
 
     def sign_out(self) -> Response:
         """End the session."""

@@ -145,6 +145,14 @@ class Throttle:
             self._store.forget_attempt(limit.hashed)
         self._store.forget_attempts(own.hashed)
 
+    def provider_refusal(self, visitor: Visitor, now: float) -> str:
+        """Count a return from a provider, which costs requests to it, like `refusal`."""
+        return self._count([self._network(visitor)], now)
+
+    def provider_succeeded(self, visitor: Visitor) -> None:
+        """Forget this return from a provider."""
+        self._store.forget_attempt(self._network(visitor).hashed)
+
     def code_succeeded(self, visitor: Visitor, email: str) -> None:
         """Forget this attempt, and the failed codes of this account from every network."""
         for limit in self._code_limits(visitor, email):

@@ -135,6 +135,8 @@ MINIMUM_ROLES = {
     "people.invite": "admin",
     "people.revoke_link": "admin",
     "people.two_factor": "admin",
+    "accounts.provider": "anybody",
+    "accounts.provider_return": "anybody",
     "people.log": "admin",
 }
 """Minimum role for each endpoint.
@@ -142,9 +144,12 @@ MINIMUM_ROLES = {
 The table repeats the application's rules on purpose, so that each change is made twice.
 """
 
-REDIRECTING = {"accounts.authentication_code", "accounts.sign_out"}
+REDIRECTING = {
+    *("accounts.authentication_code", "accounts.sign_out"),
+    *("accounts.provider", "accounts.provider_return"),
+}
 """Endpoints that redirect everyone to the sign-in page: no client has passed only the first step,
-and signing out ends at that page."""
+signing out ends at that page, and the server has no OpenID Connect provider."""
 
 OPEN_STATUSES = {200, 302, 409, 422}
 """Statuses that show access: a page, a redirect, a conflict or a form with errors."""

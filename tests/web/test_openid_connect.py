@@ -1,0 +1,250 @@
+"""Sign-in with an OpenID Connect provider, which runs in a process of its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import pyotp
+import pytest
+import requests
+from flask import Flask
+from flask.testing import FlaskClient
+
+from survey.app import create_app
+from survey.errors import MissingPartError, SettingsError
+from survey.research.two_factor import SecondFactors
+from survey.settings import Settings
+from tests.conftest import EMAIL, SECRET, free_port
+from tests.web.providers import ProviderProcess, running_provider
+from tests.web.researchers import send
+
+pytestmark = pytest.mark.security
+
+BEGIN = "/research/sign-in/provider"
+COOKIE = "survey-provider"
+CLIENT_SECRET = "the secret that the provider gave"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[ProviderProcess]:
+    with running_provider() as started:
+        started.add("ada", email=EMAIL.upper(), email_verified=True)
+        yield started
+
+
+@pytest.fixture
+def settings_with_provider(settings, provider) -> Settings:
+    return replace(
+        settings,
+        oidc_issuer=provider.url,
+        oidc_client_id="survey",
+        oidc_client_secret=CLIENT_SECRET,
+    )
+
+
+@pytest.fixture
+def app(settings_with_provider, store) -> Flask:
+    return create_app(settings_with_provider, store)
+
+
+def begin(client: FlaskClient, target: str = "") -> str:
+    """Return the provider's address to which the sign-in page leads."""
+    response = client.get(f"{BEGIN}?next={target}")
+    assert response.status_code == 302, response.text
+    return response.location
+
+
+def test_logins_with_a_provider_open_the_account_of_the_verified_address(
+    app, client, store, researcher, provider, monkeypatch
+):
+    assert "Sign in with localhost" in client.get("/research/sign-in").text
+    address = begin(client, "/research/account")
+    query = parse_qs(urlsplit(address).query)
+    assert query["code_challenge_method"] == ["S256"]
+    assert query["scope"] == ["openid email"]
+    assert len(query["state"][0]) >= 20
+    assert len(query["nonce"][0]) >= 20
+    sent = record_token_requests(monkeypatch)
+    page = client.get(provider.authorize(address, "ada"))
+    assert (page.status_code, page.headers["Refresh"]) == (200, "0; url=/research/account")
+    assert client.get("/research/account").status_code == 200
+    assert client.get_cookie(COOKIE, path=BEGIN) is None
+    # PKCE (RFC 7636, 4.6): the provider can compare these two.
+    (verifier,) = parse_qs(sent[0])["code_verifier"]
+    digest = hashlib.sha256(verifier.encode()).digest()
+    assert query["code_challenge"] == [base64.urlsafe_b64encode(digest).decode().rstrip("=")]
+    (action, *_) = store.actions(None, 1)
+    assert (action.actor, action.detail) == (EMAIL, "with localhost")
+
+
+def record_token_requests(monkeypatch) -> list[str]:
+    """Return a list to which the body of each request to the token endpoint will be added."""
+    sent: list[str] = []
+    send_request = requests.Session.send
+
+    def record(self, request, **options):
+        if request.url.endswith("/token"):
+            sent.append(request.body)
+        return send_request(self, request, **options)
+
+    monkeypatch.setattr(requests.Session, "send", record)
+    return sent
+
+
+def test_logins_with_a_provider_create_no_account_unless_a_setting_allows_it(
+    app, client, store, researcher, provider, settings_with_provider
+):
+    provider.add("new", email="new@example.org", email_verified=True)
+    page = client.get(provider.authorize(begin(client), "new"))
+    assert page.status_code == 403
+    assert "new@example.org has no account on this server" in page.text
+    assert store.researcher("new@example.org") is None
+    allowing = create_app(replace(settings_with_provider, oidc_create_accounts=1), store)
+    newcomer = allowing.test_client()
+    assert newcomer.get(provider.authorize(begin(newcomer), "new")).status_code == 200
+    account = store.researcher("new@example.org")
+    assert (account.is_admin, store.roles(account.key)) == (False, {})
+
+
+def test_logins_with_a_provider_never_create_the_first_account(
+    store, provider, settings_with_provider
+):
+    """It would become the administrator, whoever comes first."""
+    allowing = create_app(replace(settings_with_provider, oidc_create_accounts=1), store)
+    client = allowing.test_client()
+    assert client.get(provider.authorize(begin(client), "ada")).status_code == 403
+    assert store.researchers() == []
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"email": EMAIL},
+        {"email": EMAIL, "email_verified": False},
+        {"email": EMAIL, "email_verified": "true"},
+        {"email_verified": True},
+        {"email": [EMAIL], "email_verified": True},
+    ],
+)
+def test_logins_with_a_provider_need_a_verified_address(
+    client, store, researcher, provider, claims
+):
+    provider.add("mallory", **claims)
+    page = client.get(provider.authorize(begin(client), "mallory"))
+    assert page.status_code == 403
+    assert "does not state a verified email address" in page.text
+    assert client.get("/research/account").status_code == 302
+
+
+def test_logins_with_a_provider_end_only_where_they_began(app, client, researcher, provider):
+    """Nobody can be signed in to another account by a link, or with a code that was used."""
+    answer = provider.authorize(begin(client), "ada")
+    victim = app.test_client()
+    assert victim.get(answer).status_code == 403
+    begin(victim)
+    assert victim.get(answer).status_code == 403
+    state = parse_qs(urlsplit(answer).query)["state"][0]
+    for wrong in (
+        answer.replace(state, "another"),
+        answer.replace("code=", "code=x"),
+        f"{answer}&iss=https://other.example",
+        answer.partition("?")[0],
+        f"{answer.partition('?')[0]}?state={state}&error=access_denied",
+    ):
+        assert client.get(wrong).status_code == 403, wrong
+    cookie = client.get_cookie(COOKIE, path=BEGIN).value
+    assert client.get(answer).status_code == 200
+    client.set_cookie(COOKIE, cookie, path=BEGIN)
+    assert client.get(answer).status_code == 403
+
+
+def test_logins_with_a_provider_reject_a_token_for_another_sign_in(
+    app, client, researcher, provider, monkeypatch
+):
+    """The nonce binds the provider's token to the sign-in that asked for it."""
+    address = begin(client)
+    nonce = parse_qs(urlsplit(address).query)["nonce"][0]
+    answer = provider.authorize(address.replace(nonce, "of-another-sign-in"), "ada")
+    assert client.get(answer).status_code == 403
+
+
+def test_logins_with_a_provider_still_need_the_code_of_a_second_factor(
+    client, store, researcher, provider
+):
+    secret = pyotp.random_base32()
+    SecondFactors(store, SECRET).set_up(store.researcher(EMAIL).key, secret, 0)
+    page = client.get(provider.authorize(begin(client, "/research/account"), "ada"))
+    code_page = "/research/sign-in/code?next=/research/account"
+    assert page.headers["Refresh"] == f"0; url={code_page}"
+    assert client.get("/research/account").status_code == 302
+    response = send(client, code_page, code=pyotp.TOTP(secret).now())
+    assert response.location == "/research/account"
+
+
+def test_logins_with_a_provider_that_does_not_answer_are_explained(
+    store, researcher, settings_with_provider
+):
+    down = replace(settings_with_provider, oidc_issuer=f"http://localhost:{free_port()}")
+    page = create_app(down, store).test_client().get(BEGIN)
+    assert page.status_code == 502
+    assert "does not answer" in page.text
+
+
+def test_logins_with_a_provider_are_offered_on_the_researchers_host_only(
+    store, settings_with_provider
+):
+    split = replace(
+        settings_with_provider,
+        public_url="http://127.0.0.1:8000",
+        research_url="http://127.0.0.1:8001",
+    )
+    client = create_app(split, store).test_client()
+    public = client.get(BEGIN, base_url=split.public_url, headers={"Accept": "*/*"})
+    assert public.status_code == 404
+    response = client.get(BEGIN, base_url=split.research_url)
+    assert response.status_code == 302
+    back = parse_qs(urlsplit(response.location).query)["redirect_uri"]
+    assert back == [f"{split.research_url}{BEGIN}/return"]
+    assert "form-action 'self'" in response.headers["Content-Security-Policy"]
+
+
+def test_a_server_without_a_provider_has_no_such_page(store, settings):
+    client = create_app(settings, store).test_client()
+    for path in (BEGIN, f"{BEGIN}/return"):
+        assert client.get(path).location == "/research/sign-in"
+    assert "Sign in with" not in client.get("/research/sign-in").text
+
+
+def test_a_server_with_a_provider_does_not_start_without_the_extra(
+    store, settings_with_provider, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "authlib.integrations.flask_client", None)
+    with pytest.raises(MissingPartError, match=r"ldp-survey\[oidc\]"):
+        create_app(settings_with_provider, store)
+
+
+def test_settings_of_a_provider_are_complete_and_its_address_is_safe(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text(f"{CLIENT_SECRET}\n")
+    complete = {
+        "SURVEY_OIDC_ISSUER": "https://login.example.org/realms/staff",
+        "SURVEY_OIDC_CLIENT_ID": "survey",
+        "SURVEY_OIDC_CLIENT_SECRET_FILE": str(file),
+    }
+    settings = Settings.from_environment(complete)
+    assert settings.oidc_client_secret == CLIENT_SECRET
+    assert CLIENT_SECRET not in repr(settings)
+    for changes, reason in (
+        ({"SURVEY_OIDC_CLIENT_ID": ""}, "also needs"),
+        ({"SURVEY_OIDC_ISSUER": "http://login.example.org"}, "must be the https:// address"),
+        ({"SURVEY_OIDC_ISSUER": "login.example.org"}, "must be the https:// address"),
+        ({"SURVEY_OIDC_CLIENT_SECRET": "x"}, "both set"),
+        ({"SURVEY_OIDC_CREATE_ACCOUNTS": "2"}, "must be from 0 to 1"),
+    ):
+        with pytest.raises(SettingsError, match=reason):
+            Settings.from_environment({**complete, **changes})

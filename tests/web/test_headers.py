@@ -139,7 +139,9 @@ PARTS = [
     ("api",),
 ]
 NOT_200 = {
-    "accounts.authentication_code": 302,  # no client has passed only the first step
+    "accounts.authentication_code": 302,
+    "accounts.provider": 302,
+    "accounts.provider_return": 302,  # no client has passed only the first step
     "results.newest": 302,
     "results.explore": 302,
     "respond.sent": 204,

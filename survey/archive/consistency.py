@@ -1,4 +1,4 @@
-"""Check that a store agrees with itself: rebuild every count from the blocks and compare.
+"""Check that a store agrees with itself: compare every digest, rebuild every count from the blocks.
 
 The check reads one snapshot. Its memory grows with the numbers of questions and pending reports,
 not of released ones.
@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from heapq import merge
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -20,7 +21,8 @@ import numpy as np
 from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Table
+from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Store, Table
+from survey.store.digests import NO_IDS, ids_digest, row_digest
 from survey.store.field_boxes import box_bytes
 
 PAGE, BLOCKS = 5_000, 16
@@ -77,6 +79,8 @@ class SurveyVersion:
     pictures: tuple[str, ...] = ()
     box_bytes: int = 0
     """The length of a box of field mode, 0 if the version has no field mode."""
+    ids_digest: bytes = NO_IDS
+    """The stored digest of the ids of its released reports."""
 
     @property
     def name(self) -> str:
@@ -97,14 +101,15 @@ class SurveyVersion:
 
 def read_versions(snapshot: Snapshot) -> dict[int, SurveyVersion]:
     """Return every version of every survey by its key."""
-    released = {cast("int", row[0]): cast("int", row[2]) for row in rows(snapshot, "release")}
+    releases = {cast("int", row[0]): row for row in rows(snapshot, "release")}
     versions = {}
     for key, slug, version, definition, sha256, state, _ in rows(snapshot, "survey"):
+        release = releases.get(cast("int", key))
         versions[cast("int", key)] = _version(
             cast("str", slug),
             cast("int", version),
             cast("str", state),
-            released.get(cast("int", key)),
+            cast("tuple[int, bytes]", (release[2], release[4])) if release else None,
             cast("bytes", definition),
             cast("str", sha256),
         )
@@ -112,7 +117,12 @@ def read_versions(snapshot: Snapshot) -> dict[int, SurveyVersion]:
 
 
 def _version(
-    slug: str, version: int, state: str, released: int | None, definition: bytes, sha256: str
+    slug: str,
+    version: int,
+    state: str,
+    release: tuple[int, bytes] | None,
+    definition: bytes,
+    sha256: str,
 ) -> SurveyVersion:
     name, mistakes = f'survey "{slug}" version {version}', []
     questions: tuple[PublishedQuestion, ...] = ()
@@ -122,14 +132,55 @@ def _version(
     if digest == sha256:
         published = read_definition(definition)
         questions, pictures = published.questions, tuple(published.pictures)
+        if (published.slug, published.version) != (slug, version):
+            mistakes.append(
+                f'{name}: its definition is that of "{published.slug}" version {published.version}'
+            )
         n_box_bytes = box_bytes(published) if published.field else 0
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
+    released, ids_digest = release or (None, NO_IDS)
     if released is None:
         mistakes.append(f"{name}: the number of released reports is missing; {INCOMPLETE_COPY}")
     return SurveyVersion(
-        slug, version, state, released, questions, tuple(mistakes), pictures, n_box_bytes
+        slug,
+        version,
+        state,
+        released,
+        questions,
+        tuple(mistakes),
+        pictures,
+        n_box_bytes,
+        ids_digest,
     )
+
+
+def _state_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
+    """Yield states and days of surveys that the application cannot have written."""
+    newest: dict[str, int] = {}
+    for survey in surveys.values():
+        newest[survey.slug] = max(survey.version, newest.get(survey.slug, 0))
+    for survey in surveys.values():
+        is_newest = survey.version == newest[survey.slug]
+        if survey.state == ("superseded" if is_newest else "open"):
+            yield (
+                f'{survey.name}: its state is "{survey.state}", although it is '
+                f"{'' if is_newest else 'not '}the newest version"
+            )
+    for key, *_, changed in rows(snapshot, "survey"):
+        if not _is_day(changed):
+            yield f'{surveys[cast("int", key)].name}: "{changed}" is not the day of a change'
+    for key, opens, closes, _ in rows(snapshot, "schedule"):
+        if not all(day == "" or _is_day(day) for day in (opens, closes)):
+            name = surveys[cast("int", key)].name if key in surveys else f"survey number {key}"
+            yield f'{name}: its schedule from "{opens}" to "{closes}" is not one of days'
+
+
+def _is_day(text: object) -> bool:
+    try:
+        return date.fromisoformat(str(text)).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _picture_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
@@ -194,8 +245,10 @@ def _question(
 
 def _read_block(row: Row, question: PublishedQuestion | None, column: Column) -> None:
     """Add a block's codes to the rebuilt counts."""
-    block, n, codes = cast("tuple[int, int, bytes]", row[4:])
+    block, n, codes, digest = cast("tuple[int, int, bytes, bytes]", row[4:])
     column.sizes[block] = n
+    if digest != row_digest(row[:-1]):
+        column.mistakes.append(f"block {block} differs from its digest")
     if question is None:
         return
     if n < 1 or len(codes) != n * question.code_bytes:
@@ -222,7 +275,11 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     """
     pending, mistakes = _pending_ids(snapshot, surveys)
     n_released: Counter[int] = Counter()
+    digests: dict[int, bytes] = {}
     for page in pages(snapshot, "seen"):
+        for survey, ids in groupby(page, key=itemgetter(0)):
+            new_ids = [cast("bytes", report_id) for _, report_id in ids]
+            digests[survey] = ids_digest(new_ids, digests.get(survey, NO_IDS))
         n_released.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
         mistakes.update(
             (key, "a pending report has already been released")
@@ -235,6 +292,11 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
                 mistakes.add((cast("int", place[0]), mistake))
     mistakes.update((key, "a pending report has no recorded id") for key, _ in pending)
     mistakes.update((key, UNKNOWN_SURVEY) for key in n_released.keys() - surveys.keys())
+    mistakes.update(
+        (key, "the ids of its released reports differ from their digest")
+        for key, survey in surveys.items()
+        if survey.released is not None and digests.get(key, NO_IDS) != survey.ids_digest
+    )
     for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
     yield from _missing_ids(surveys, n_released)
@@ -254,6 +316,9 @@ def _pending_ids(
             mistakes.add((cast("int", key), "a pending report has codes of the wrong length"))
     for batch in map(Batch.from_row, rows(snapshot, "pending")):
         pending.update((batch.survey, report_id) for report_id in batch.report_ids)
+        if not batch.is_intact:
+            row = batch.batch.hex()
+            mistakes.add((batch.survey, f"the sealed batch {row} differs from its digest"))
         survey = surveys.get(batch.survey)
         if (batch.survey, batch.period) not in periods:
             mistakes.add((batch.survey, "a sealed batch has no key"))
@@ -301,15 +366,26 @@ class CheckResult:
         return self
 
 
+def check_store(store: Store) -> CheckResult:
+    """Run the database's own checks, and then `check` on what they find whole."""
+    if damages := store.damages():
+        # The rows of a damaged file may be unreadable.
+        return CheckResult(surveys=0, reports=0, mistakes=tuple(damages))
+    with store.snapshot() as snapshot:
+        return check(snapshot)
+
+
 def check(snapshot: Snapshot) -> CheckResult:
     """Rebuild the counts of every survey, stratum, bucket and question, and compare them.
 
-    Also compare the number of released reports, the sizes of blocks, the lengths of codes, the
-    ids of reports, and the hash of each definition and picture. The check reads every row once.
+    Also compare the number of released reports, the sizes of blocks, the lengths of codes, the ids
+    of reports, the digests of blocks, sealed batches and ids, the hash of each definition and
+    picture, and the states and schedules of each survey. The check reads every row once.
     """
     surveys = read_versions(snapshot)
     mistakes = chain(
         *(survey.mistakes for survey in surveys.values()),
+        _state_mistakes(snapshot, surveys),
         _released_mistakes(snapshot, surveys),
         _pending_mistakes(snapshot, surveys),
         _picture_mistakes(snapshot, surveys),

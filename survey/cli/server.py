@@ -233,13 +233,12 @@ def notify() -> None:
 
 @click.command()
 def check_store() -> None:
-    """Recount the stored reports and compare them with the stored counts."""
-    from survey.archive import check
+    """Recount the stored reports, and compare all content with its digests and with itself."""
+    from survey.archive import check_store as check_all_content
 
-    with configured_store().snapshot() as snapshot:
-        result = check(snapshot)
+    result = check_all_content(configured_store())
     if not result.mistakes:
-        click.echo(f"{_describe(result)}: every count agrees")
+        click.echo(f"{_describe(result)}: every count and every digest agrees")
         return
     for mistake in result.mistakes:
         click.echo(mistake, err=True)

@@ -665,6 +665,8 @@ class Keeper:
         reports: list[StoredReport] = []
         for batch in batches:
             try:
+                if not batch.is_intact:
+                    raise DamagedBatchError("a sealed batch differs from its digest")
                 reports += open_batch(private_keys[batch.period], batch)
             except DamagedBatchError as error:
                 self._set_aside(survey, batch, error)

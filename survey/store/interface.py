@@ -94,6 +94,10 @@ class Store(
         """Return the steps that the database lacks."""
 
     @abstractmethod
+    def damages(self) -> list[str]:
+        """Return what the database's own checks find damaged, as far as it has any."""
+
+    @abstractmethod
     def close_connections(self) -> None:
         """Close the connections of this process, or those of this thread on SQLite."""
 

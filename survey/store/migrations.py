@@ -7,11 +7,14 @@ copy of the old declaration here; tests compare every step with a recorded schem
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from survey.errors import StoreError
 from survey.store import schema
+from survey.store.digests import fill_digests
 from survey.store.schema import Dialect, Table
+from survey.store.transactions import Transaction
 
 FROZEN_DEFINITIONS: Mapping[Dialect, Sequence[str]] = {
     "sqlite": (
@@ -72,11 +75,53 @@ _COLLEAGUE_LINK_WITHOUT_MAKER = Table(
     key=("token_hash",),
 )
 
-_RELEASE_WITHOUT_TIME = Table(
-    "release",
-    tuple(column for column in schema.RELEASE.columns if column.name != "time"),
-    key=("survey",),
+_RELEASE_WITHOUT_TIME = Table("release", schema.RELEASE.columns[:3], key=("survey",))
+
+
+def _without_digest(table: Table) -> Table:
+    columns = tuple(column for column in table.columns if column.name != "digest")
+    return replace(table, columns=columns)
+
+
+_COMPARED_TABLES = (
+    *(schema.SCHEDULE, schema.INBOX, schema.SEALING_KEY, schema.DAMAGED_BATCH, schema.RELEASE),
+    *(schema.RELEASE_FAILURE, schema.INVITATION, schema.RESEARCHER, schema.ADMIN),
+    *(schema.SECOND_FACTOR, schema.RECOVERY_CODE, schema.MEMBERSHIP, schema.COLLEAGUE_LINK),
+    *(schema.DRAFT, schema.API_TOKEN, schema.PLAN, schema.ARCHIVED, schema.DELETED),
+    *(schema.ACTION, schema.SIGN_IN_TRY, schema.LOGIN_SESSION, schema.RESULT_LINK),
+    *(schema.PUBLIC_RESULTS, schema.DRAFT_COMMENT, schema.TREND_NOTE, schema.TEAM_LOOK),
 )
+"""Tables without other means to notice a changed value: an index repeats each of their rows."""
+
+
+def _comparison(table: str, columns: Iterable[str]) -> str:
+    """Return the statement of an index that SQLite's integrity check compares with the table."""
+    return f"CREATE INDEX {table}_comparison ON {table} ({', '.join(columns)})"
+
+
+_DIGESTS: Mapping[Dialect, Sequence[str]] = {
+    "sqlite": (
+        "ALTER TABLE block ADD COLUMN digest BLOB NOT NULL DEFAULT x''",
+        "ALTER TABLE pending ADD COLUMN digest BLOB NOT NULL DEFAULT x''",
+        "ALTER TABLE release ADD COLUMN ids_digest BLOB NOT NULL DEFAULT x''",
+        # The definition has the hash.
+        _comparison("survey", ("key", "slug", "version", "sha256", "state", "changed")),
+        *(
+            # The index must not take e-mail addresses in other letters for equal.
+            _comparison(
+                table.name,
+                [f"{n} COLLATE BINARY" if n == "email" else n for n in table.column_names],
+            )
+            for table in _COMPARED_TABLES
+        ),
+    ),
+    # A PostgreSQL server has checksums of its own for all pages.
+    "postgresql": (
+        "ALTER TABLE block ADD COLUMN digest bytea NOT NULL DEFAULT ''",
+        "ALTER TABLE pending ADD COLUMN digest bytea NOT NULL DEFAULT ''",
+        "ALTER TABLE release ADD COLUMN ids_digest bytea NOT NULL DEFAULT ''",
+    ),
+}
 
 _PUBLIC_RESULTS_WITHOUT_LICENSE = Table(
     "public_results",
@@ -119,7 +164,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         schema.SURVEY,
         schema.INBOX,
         schema.SEEN,
-        schema.BLOCK,
+        _without_digest(schema.BLOCK),
         schema.COUNTS,
         _RELEASE_WITHOUT_TIME,
         schema.RESEARCHER,
@@ -150,7 +195,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     ),
     "m006_sealing": (
         schema.SEALING_KEY,
-        schema.PENDING,
+        _without_digest(schema.PENDING),
         schema.PENDING_ID,
         _SEALING_CHANGES,
         # Test runs keep simulated reports only, which are published at once.
@@ -179,8 +224,12 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     ),
     "m010_damage": (schema.DAMAGED_BATCH, schema.RELEASE_FAILURE),
     "m011_sign_ins": (schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
+    "m012_digests": (_DIGESTS,),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
+
+COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {"m011_digests": fill_digests}
+"""What a step computes after its statements, in the same transaction."""
 
 FIRST_STEP = next(iter(STEPS))
 """The step that creates the first tables: a database that lacks it is empty."""
@@ -199,6 +248,12 @@ def statements(step: str, dialect: Dialect) -> list[str]:
     return result
 
 
+def compute(step: str, transaction: Transaction) -> None:
+    """Compute what a step needs beside its statements."""
+    if computation := COMPUTATIONS.get(step):
+        computation(transaction)
+
+
 def pending_steps(applied: Collection[str]) -> list[str]:
     """Return the steps that a database lacks, in order."""
     return [step for step in STEPS if step not in applied]
@@ -209,7 +264,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m011_sign_ins; run: survey migrate
+    survey.errors.StoreError: the database lacks m012_digests; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -222,7 +277,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m011_sign_ins
+this program knows steps up to m012_digests
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

@@ -27,7 +27,7 @@ from survey.errors import (
     StoreReplacedError,
 )
 from survey.store.interface import Store
-from survey.store.migrations import STEPS, check_schema, pending_steps, statements
+from survey.store.migrations import STEPS, check_schema, compute, pending_steps, statements
 from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
 BUSY_SECONDS = 5
@@ -128,11 +128,13 @@ class _Transaction(Transaction):
         rows = self._connection.execute(INSERT_IDS, columns, binary=True).fetchall()
         return cast("set[tuple[int, bytes]]", set(rows))
 
-    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:
+    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:
         self._connection.execute(DELETE_IDS, [survey, [*released, *pending]])
+        n_new = []
         for table, ids in (("seen", released), ("pending_id", pending)):
             statement = SQL(WRITE_IDS).format(Identifier(table))
-            self._connection.execute(statement, [survey, list(ids)])
+            n_new.append(self._connection.execute(statement, [survey, list(ids)]).rowcount)
+        return n_new[0]
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -308,6 +310,10 @@ class PostgresStore(Store):
         """Return the steps that the database lacks."""
         with named_errors(), self._open_connection() as connection:
             return pending_steps(read_applied_steps(connection))
+
+    def damages(self) -> list[str]:
+        """Return nothing: the server itself compares each page that it reads with a checksum."""
+        return []
 
     # -- traces of a release
 
@@ -516,6 +522,7 @@ def _apply_step(connection: Connection, step: str) -> bool:
             return False
         for statement in statements(step, "postgresql"):
             connection.execute(statement.encode())
+        compute(step, _Transaction(connection))
         connection.execute("INSERT INTO applied_migration (name) VALUES (%s)", [step])
         return True
 

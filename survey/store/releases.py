@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from survey.disclosure import Cell, is_question_shown
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import is_test_run
+from survey.store.digests import add_released_ids, renew_ids_digest, row_digest
 from survey.store.schema import BLOCK, COUNTS, RELEASE_FAILURE
 from survey.store.sealed_reports import Batch, delete_batches, insert_keeper_batches
 from survey.store.transactions import Transaction, Transactions
@@ -63,6 +64,11 @@ class BlockColumn:
     block: int
     n: int
     data: bytes
+
+    def row(self, survey: int) -> tuple[int, str, str, int, int, int, bytes]:
+        """Return the column as a row of `block`, without its digest."""
+        place = (survey, self.stratum, self.bucket, self.question, self.block)
+        return (*place, self.n, self.data)
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,11 @@ class Releases(Transactions):
             transaction.lock(survey)
             delete_batches(transaction, opened)
             insert_keeper_batches(transaction, remainder)
-            transaction.move_ids(survey, ids, remaining_ids)
+            n_new = transaction.move_ids(survey, ids, remaining_ids)
+            if n_new == len(ids):
+                add_released_ids(transaction, survey, ids)
+            else:
+                renew_ids_digest(transaction, survey)
             if ids:
                 _write_content(transaction, survey, content)
                 transaction.execute(
@@ -226,7 +236,9 @@ class Releases(Transactions):
 
     def forget_ids(self, survey: int) -> None:
         """Delete the ids of a survey's released reports, which only serve to recognize repeats."""
-        self._execute("DELETE FROM seen WHERE survey = ?", [survey])
+        with self._write() as transaction:
+            transaction.execute("DELETE FROM seen WHERE survey = ?", [survey])
+            renew_ids_digest(transaction, survey)
 
     def n_released(self, survey: int) -> int:
         """Return the number of released reports; raise NotFoundError for an unknown survey."""
@@ -322,8 +334,8 @@ def _read_last_block(
 def _write_content(transaction: Transaction, survey: int, content: ReleaseContent) -> None:
     transaction.execute_many(
         f"{BLOCK.insert} ON CONFLICT (survey, stratum, bucket, question, block) "
-        "DO UPDATE SET n = excluded.n, data = excluded.data",
-        [(survey, c.stratum, c.bucket, c.question, c.block, c.n, c.data) for c in content.columns],
+        "DO UPDATE SET n = excluded.n, data = excluded.data, digest = excluded.digest",
+        [(*row, row_digest(row)) for row in (column.row(survey) for column in content.columns)],
     )
     transaction.execute_many(
         f"{COUNTS.insert} ON CONFLICT (survey, stratum, bucket, question, option) "

@@ -169,6 +169,7 @@ PENDING = Table(
         _bytes("ids"),
         _bytes("invitations"),
         _bytes("box"),
+        _bytes("digest"),
     ),
     key=("survey", "batch"),
     postgresql=("ALTER TABLE pending ALTER COLUMN box SET STORAGE EXTERNAL",),
@@ -177,7 +178,7 @@ PENDING = Table(
 # are unused again.
 DAMAGED_BATCH = Table(
     "damaged_batch",
-    PENDING.columns,
+    tuple(column for column in PENDING.columns if column.name != "digest"),
     key=("survey", "batch"),
     postgresql=("ALTER TABLE damaged_batch ALTER COLUMN box SET STORAGE EXTERNAL",),
 )
@@ -191,6 +192,7 @@ BLOCK = Table(
         _integer("block"),
         _integer("n"),
         _bytes("data"),
+        _bytes("digest"),
     ),
     key=("survey", "stratum", "bucket", "question", "block"),
     # Neither random codes nor ciphertext can be compressed; trying costs more than the release.
@@ -210,7 +212,13 @@ COUNTS = Table(
 )
 RELEASE = Table(
     "release",
-    (_SURVEY, _integer("number"), _integer("n"), _integer("time", "DEFAULT 0")),
+    (
+        _SURVEY,
+        _integer("number"),
+        _integer("n"),
+        _integer("time", "DEFAULT 0"),
+        _bytes("ids_digest"),
+    ),
     key=("survey",),
 )
 # Surveys that the keeper cannot serve at present, since when (in seconds since 1970), and why.

@@ -16,7 +16,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from survey.errors import (
     StoreBusyError,
     StoreError,
 )
+from survey.store.digests import add_released_ids, row_digest
 from survey.store.schema import DAMAGED_BATCH, PENDING, SEALING_KEY
 from survey.store.transactions import Row, StoredReport, Transaction, Transactions
 
@@ -72,7 +73,8 @@ class Batch:
     """Pending reports of one survey and group in one sealed box.
 
     `ids` and `invitations` are sorted and concatenated. `is_resealed` is true for a batch that
-    the keeper has sealed again, and false for a batch of arriving reports.
+    the keeper has sealed again, and false for a batch of arriving reports. `digest` is the one that
+    was stored with it.
     """
 
     survey: int
@@ -83,6 +85,7 @@ class Batch:
     ids: bytes
     invitations: bytes
     box: bytes
+    digest: bytes = b""
 
     @classmethod
     def from_row(cls, row: Row) -> Batch:
@@ -93,10 +96,19 @@ class Batch:
     @property
     def row(self) -> Row:
         """The batch as a row of `pending`."""
+        return (*self._content, row_digest(self._content))
+
+    @property
+    def _content(self) -> tuple[int | str | bytes, ...]:
         return (
             *(self.survey, self.batch, self.period, self.stratum, int(self.is_resealed)),
             *(self.ids, self.invitations, self.box),
         )
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether a stored batch is the one whose digest was stored."""
+        return self.digest == row_digest(self._content)
 
     @property
     def report_ids(self) -> list[bytes]:
@@ -133,18 +145,18 @@ def seal(
     box = SealedBox(PublicKey(key.public_key))
     # Sorted by random ids, so that a box does not reveal the order of arrival.
     ordered = sorted(reports, key=lambda report: (*kind(report), report.id))
-    batches = []
+    batches: list[Batch] = []
     for (stratum, _), group in groupby(ordered, key=kind):
         members = list(group)
         content = b"".join(report.id + report.invitation + report.codes for report in members)
-        batches.append(
-            Batch(
-                *(key.survey, secrets.token_bytes(ID_BYTES), key.period, stratum, is_resealed),
-                ids=b"".join(report.id for report in members),
-                invitations=b"".join(sorted(report.invitation for report in members)),
-                box=box.encrypt(content),
-            )
+        batch = Batch(
+            *(key.survey, secrets.token_bytes(ID_BYTES), key.period, stratum, is_resealed),
+            ids=b"".join(report.id for report in members),
+            invitations=b"".join(sorted(report.invitation for report in members)),
+            box=box.encrypt(content),
         )
+        # The keeper opens its own batches again, in the next portion of a release.
+        batches.append(replace(batch, digest=batch.row[-1]))
     return batches
 
 
@@ -303,9 +315,11 @@ class SealedReports(Transactions):
             transaction.lock(key.survey)
             delete_batches(transaction, opened)
             rows = [(key.survey, box_id) for box_id in sorted(invalid_ids)]
-            transaction.execute_many(
+            n_new = transaction.execute_many(
                 "INSERT INTO seen (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING", rows
             )
+            new_ids = [box_id for (_, box_id), n in zip(rows, n_new, strict=True) if n]
+            add_released_ids(transaction, key.survey, new_ids)
             transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
             insert_keeper_batches(transaction, seal(key, reports, is_resealed=True))
 
@@ -320,6 +334,12 @@ class SealedReports(Transactions):
                 # Their sealing failed, and without their ids it would drop these reports.
                 return
             # A server of an earlier version may have recorded some of them.
+            new_ids = transaction.rows(
+                "SELECT id FROM pending_id WHERE survey = ? AND NOT EXISTS (SELECT 1 FROM seen "
+                "WHERE seen.survey = pending_id.survey AND seen.id = pending_id.id)",
+                [survey],
+            )
+            add_released_ids(transaction, survey, [report_id for (report_id,) in new_ids])
             transaction.execute(
                 "INSERT INTO seen (survey, id) "
                 "SELECT survey, id FROM pending_id WHERE survey = ? ORDER BY id "
@@ -338,7 +358,7 @@ class SealedReports(Transactions):
         with self._write() as transaction:
             transaction.lock(batch.survey)
             delete_batches(transaction, [batch])
-            transaction.execute(DAMAGED_BATCH.insert, batch.row)
+            transaction.execute(DAMAGED_BATCH.insert, batch.row[:-1])
             _free(
                 transaction, batch.survey, batch.report_ids, _split(batch.invitations, HASH_BYTES)
             )

@@ -28,7 +28,14 @@ from survey.errors import (
     StoreReplacedError,
 )
 from survey.store.interface import Store
-from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
+from survey.store.migrations import (
+    STEPS,
+    check_not_newer,
+    check_schema,
+    compute,
+    pending_steps,
+    statements,
+)
 from survey.store.sealed_reports import ID_BYTES
 from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
@@ -99,12 +106,12 @@ class _Transaction(Transaction):
             new |= {(survey, row[0]) for row in self._connection.execute(INSERT_IDS, values)}
         return new
 
-    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:  # noqa: ARG002  a table without rowid has no order but its key's
+    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:  # noqa: ARG002  a table without rowid has no order but its key's
         rows = [(survey, report_id) for report_id in sorted(released)]
         self._connection.executemany("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
-        self._connection.executemany(
+        return self._connection.executemany(
             "INSERT INTO seen (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING", rows
-        )
+        ).rowcount
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -320,6 +327,20 @@ class SqliteStore(Store):
             os.fchmod(file, file_mode(directory))
         os.close(file)
 
+    def damages(self) -> list[str]:
+        """Return what SQLite's own checks find in the file, and differences of its schema."""
+        with self._read() as transaction:
+            lines = [str(line) for (line,) in transaction.rows("PRAGMA integrity_check")]
+            damages = [f"SQLite's integrity check: {line}" for line in lines if line != "ok"]
+            for table, *_ in transaction.rows("PRAGMA foreign_key_check"):
+                damages.append(f'a row of the table "{table}" refers to a row that does not exist')
+            found = set(transaction.rows(SCHEMA_OBJECTS))
+            if tuple(transaction.rows(STEP_COLUMNS)) != RECORD_OF_STEPS:
+                damages.append('the schema of "_sqlite_migrations" is not that of sqlite-utils')
+        for _, name, _ in sorted(found ^ _expected_schema(), key=str):
+            damages.append(f'the schema of "{name}" is not that of this version')
+        return damages
+
     # -- traces of a release
 
     def clean_up_after_release(self, survey: int) -> None:  # noqa: ARG002  the log has all surveys
@@ -358,6 +379,28 @@ class SqliteStore(Store):
             with self._write_lock().acquire(BUSY_SECONDS):
                 connection.execute("VACUUM")
         self._truncate_log()
+
+
+SCHEMA_OBJECTS = (
+    "SELECT type, name, sql FROM sqlite_master "
+    "WHERE sql IS NOT NULL AND tbl_name <> '_sqlite_migrations'"
+)
+"""All tables, indexes and triggers but those with which sqlite-utils records migrations."""
+
+STEP_COLUMNS = "SELECT name, type FROM pragma_table_info('_sqlite_migrations')"
+RECORD_OF_STEPS = (
+    *(("id", "INTEGER"), ("migration_set", "TEXT"), ("name", "TEXT"), ("applied_at", "TEXT")),
+)
+"""The columns of the table with which sqlite-utils records migrations; its layout may vary."""
+
+
+def _expected_schema() -> set[Row]:
+    """Return the schema of a new database."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for step in STEPS:
+            for statement in statements(step, "sqlite"):
+                connection.execute(statement)
+        return set(connection.execute(SCHEMA_OBJECTS))
 
 
 @contextmanager
@@ -456,6 +499,9 @@ def named_errors() -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_ERRORS:
             raise StoreBusyError(f"the store cannot be used right now: {error}") from error
         raise StoreError(f"the database refused: {error}") from error
+    except UnicodeDecodeError as error:
+        # Python reads the texts of a damaged file, and SQLite's messages about them.
+        raise StoreError("the database is damaged: it contains text that is not UTF-8") from error
 
 
 @contextmanager
@@ -473,6 +519,7 @@ def _migration(step: str) -> Callable[[sqlite_utils.Database], None]:
     def apply(database: sqlite_utils.Database) -> None:
         for statement in statements(step, "sqlite"):
             database.execute(statement)
+        compute(step, _Transaction(database.conn))
 
     return apply
 

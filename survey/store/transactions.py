@@ -82,10 +82,11 @@ class Transaction(ABC):
         """
 
     @abstractmethod
-    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> None:
+    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:
         """Record the ids of released reports; rewrite the ids of reports that stay pending.
 
-        A server of an earlier version may have recorded some of them already.
+        Returns the number of new ids among the released ones: a server of an earlier version may
+        have recorded some of them already.
         """
 
     @abstractmethod

@@ -142,11 +142,21 @@ def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small, se
         ("UPDATE pending SET ids = ?", [bytes(15)], "ids of the wrong length"),
         ("UPDATE pending SET invitations = ?", [bytes(31)], "invitations of the wrong length"),
         ("UPDATE pending SET period = 7", [], "a sealed batch has no key"),
+        ("UPDATE pending SET stratum = 'east'", [], r"the sealed batch \w{32} differs from its"),
+        ("UPDATE block SET digest = ?", [bytes(16)], "block 0 differs from its digest"),
+        (
+            "UPDATE release SET ids_digest = ?",
+            [bytes(16)],
+            "the ids of its released reports differ from their digest",
+        ),
+        ("UPDATE survey SET state = 'superseded'", [], "although it is the newest version"),
+        ("UPDATE survey SET changed = '2026-13-01'", [], "is not the day of a change"),
+        ("UPDATE schedule SET opens = '2026-11-4'", [], "is not one of days"),
         ("DELETE FROM pending_id", [], "a pending report has no recorded id"),
         ("DELETE FROM pending", [], "a pending id has no report"),
         (
-            "INSERT INTO pending SELECT survey, ?, period, stratum, 0, ids, invitations, box "
-            "FROM pending WHERE stratum = 'north'",
+            "INSERT INTO pending SELECT survey, ?, period, stratum, 0, ids, invitations, box, "
+            "digest FROM pending WHERE stratum = 'north'",
             [bytes(16)],
             "a pending id has no report, or several",
         ),

@@ -41,7 +41,7 @@ def test_a_consistent_store_is_confirmed_in_one_line(filled, run):
     checked = run("check-store")
     assert (checked.exit_code, checked.output) == (
         0,
-        "1 survey, 40 released reports: every count agrees\n",
+        "1 survey, 40 released reports: every count and every digest agrees\n",
     )
 
 

@@ -18,6 +18,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
+from survey.store.digests import ids_digest, row_digest
 from survey.store.migrations import statements
 from tests.conftest import ROOT, SMALL, TODAY, long_unless
 from tests.store.databases import DirectAccess, PostgresqlServer
@@ -27,11 +28,11 @@ pytestmark = pytest.mark.web
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008"]
+OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),
-    *("m008_pictures", "m009_release_notices", "m010_damage", "m011_sign_ins"),
+    *("m008_pictures", "m009_release_notices", "m010_damage", "m011_sign_ins", "m012_digests"),
 ]
 
 KILLED = """
@@ -127,9 +128,11 @@ def fill_later_tables(url: str, older: str) -> None:
 
 
 def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
-    tables = ("survey", "seen", "inbox", "block", "counts", "researcher")
+    tables = ("survey", "seen", "inbox", "counts", "researcher")
     rows = {table: sorted(DirectAccess(url).run(f"SELECT * FROM {table}")) for table in tables}
-    return {**rows, "release": DirectAccess(url).run("SELECT survey, number, n FROM release")}
+    for table, columns in (("release", "survey, number, n"), ("block", "question, block, n, data")):
+        rows[table] = sorted(DirectAccess(url).run(f"SELECT {columns} FROM {table}"))
+    return rows
 
 
 def kill_migration(url: str, statement: str) -> None:
@@ -162,6 +165,22 @@ def check_it_works(url: str, keys: Path) -> None:
     store.close_connections()
 
 
+def check_digests(url: str) -> None:
+    """Check that the migration has computed the digests of all older rows."""
+    direct_access = DirectAccess(url)
+    rows = direct_access.run("SELECT survey, stratum, bucket, question, block, n, data FROM block")
+    for *place, data in rows:
+        ((digest,),) = direct_access.run(
+            "SELECT digest FROM block WHERE survey = ? AND stratum = ? AND bucket = ? "
+            "AND question = ? AND block = ?",
+            place[:5],
+        )
+        assert bytes(digest) == row_digest([*place, bytes(data)])
+    ids = [bytes(report_id) for (report_id,) in direct_access.run("SELECT id FROM seen")]
+    ((digest,),) = direct_access.run("SELECT ids_digest FROM release")
+    assert bytes(digest) == ids_digest(ids)
+
+
 @pytest.mark.parametrize("older", OLDER)
 def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, older, tmp_path):
     create_schema(older, empty)
@@ -175,6 +194,7 @@ def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, o
     assert store.migrate() == lacking
     store.close_connections()
     assert rows_of(empty) == before
+    check_digests(empty)
     check_it_works(empty, tmp_path / "keys")
 
 
@@ -203,7 +223,8 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
         pytest.param("m004", "CREATE TABLE plan", marks=pytest.mark.long),
         pytest.param("m005", "CREATE TABLE pending_id", marks=pytest.mark.long),
         pytest.param("m006", "CREATE TABLE trend_note", marks=pytest.mark.long),
-        ("m008", "CREATE TABLE failed_sign_in"),
+        pytest.param("m008", "CREATE TABLE release_failure", marks=pytest.mark.long),
+        ("m011", "ALTER TABLE pending ADD COLUMN digest"),
     ],
 )
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(

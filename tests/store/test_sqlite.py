@@ -152,7 +152,7 @@ def test_report_tables_have_no_time_no_address_and_no_order(direct_access, store
         assert names <= {
             *("survey", "id", "stratum", "codes", "bucket", "question", "block", "n", "data"),
             *("option", "token_hash", "spent", "batch", "period", "is_resealed", "ids"),
-            *("invitations", "box"),
+            *("invitations", "box", "digest"),
         }
 
 

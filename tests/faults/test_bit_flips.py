@@ -1,0 +1,89 @@
+"""`survey check-store` notices each changed bit of a database file that changes any content."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from survey.archive import check_store
+from survey.errors import SurveyError
+from survey.store import TABLES, Store, database_file, open_store
+from survey.store.sqlite import SCHEMA_OBJECTS, STEP_COLUMNS
+from tests.archive.whole_store import fill
+from tests.conftest import long_unless
+from tests.store.reports import add, publish_pending, random_reports
+
+SEED = 20261128
+
+
+@pytest.fixture
+def file(store: Store, small, settings) -> Path:
+    """Return one file with rows in all tables, without a write-ahead log."""
+    fill(store, small)
+    add(store, small, random_reports(200))
+    publish_pending(store, small, 25)
+    add(store, small, random_reports(40))
+    store.vacuum()
+    store.close_connections()
+    path = database_file(settings.database)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    return path
+
+
+def contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows and the schema of a database, as any reader sees them."""
+    with closing(sqlite3.connect(path)) as connection:
+        found = {t: sorted(connection.execute(f"SELECT * FROM {t}")) for t in TABLES}
+        found["schema"] = sorted(connection.execute(SCHEMA_OBJECTS))
+        # The layout of the statement that sqlite-utils writes is of no importance.
+        found["columns of steps"] = connection.execute(STEP_COLUMNS).fetchall()
+        found["steps"] = connection.execute("SELECT name FROM _sqlite_migrations").fetchall()
+    return found
+
+
+def is_noticed(path: Path) -> bool:
+    """Return whether `survey check-store` ends with an error."""
+    store = open_store(f"sqlite:///{path}")
+    try:
+        return bool(check_store(store).mistakes)
+    except SurveyError:
+        return True
+    finally:
+        with suppress(SurveyError, sqlite3.Error):
+            store.close_connections()
+
+
+def flipped(content: bytes, bit: int) -> bytes:
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("n", long_unless([400], [400, 10_000]))
+def test_every_changed_bit_is_noticed_or_changes_nothing_that_can_be_read(file, tmp_path, n):
+    assert check_store(open_store(f"sqlite:///{file}")).mistakes == ()
+    content, original = file.read_bytes(), contents(file)
+    draw = random.Random(SEED)
+    # Deleted rows are overwritten with zeros, so that all other bytes are in use.
+    in_use = [place for place, byte in enumerate(content) if byte]
+    bits: list[int] = [8 * draw.choice(in_use) + draw.randrange(8) for _ in range(3 * n // 4)]
+    bits += [draw.randrange(8 * len(content)) for _ in range(n // 4)]
+    damaged, n_noticed, missed = tmp_path / "damaged.db", 0, []
+    for bit in bits:
+        damaged.write_bytes(flipped(content, bit))
+        if is_noticed(damaged):
+            n_noticed += 1
+        else:
+            now = contents(damaged)
+            missed += [
+                (name, set(now[name]) ^ set(original[name]))
+                for name in original
+                if now[name] != original[name]
+            ]
+    assert missed == []
+    assert n_noticed > n // 2

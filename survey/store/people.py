@@ -284,7 +284,7 @@ class Removal:
 
 TABLES_OF_RESEARCHER = (
     *("second_factor", "recovery_code", "login_session", "api_token", "failed_sign_in"),
-    *("membership", "admin"),
+    *("membership", "admin", "release_notice"),
 )
 """Tables with rows of one account, which end with it."""
 

@@ -90,6 +90,7 @@ _COMPARED_TABLES = (
     *(schema.DRAFT, schema.API_TOKEN, schema.PLAN, schema.ARCHIVED, schema.DELETED),
     *(schema.ACTION, schema.SIGN_IN_TRY, schema.LOGIN_SESSION, schema.RESULT_LINK),
     *(schema.PUBLIC_RESULTS, schema.DRAFT_COMMENT, schema.TREND_NOTE, schema.TEAM_LOOK),
+    *(schema.RELEASE_NOTICE, schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
 )
 """Tables without other means to notice a changed value: an index repeats each of their rows."""
 
@@ -228,7 +229,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
-COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {"m011_digests": fill_digests}
+COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {"m012_digests": fill_digests}
 """What a step computes after its statements, in the same transaction."""
 
 FIRST_STEP = next(iter(STEPS))

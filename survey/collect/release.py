@@ -16,6 +16,7 @@ from threading import Event
 from time import monotonic
 
 import numpy as np
+from nacl.public import PrivateKey
 from numpy.typing import NDArray
 
 from survey.collect.incoming_reports import accept, parse
@@ -179,22 +180,60 @@ def release_simulated(
     stratum: str = "",
 ) -> None:
     """Publish simulated reports at once; they belong to nobody and need no pending state."""
-    content = _content(store, survey, reports, stratum, "")
+    content = _content(store, survey, {stratum: reports}, "")
     store.release(survey.key, content, [report.id for report in reports])
 
 
 def _content(
     store: Store,
     survey: PublishedSurvey,
-    reports: Iterable[StoredReport],
-    stratum: str,
+    chosen: Mapping[str, Sequence[StoredReport]],
     bucket: str,
 ) -> ReleaseContent:
-    codes = [report.codes for report in reports]
-    if not codes:
-        return ReleaseContent([], {})
-    last = store.last_block(survey.key, stratum, bucket)
-    return compose_release(survey.definition.questions, ChosenReports(stratum, bucket, codes, last))
+    """Return the content of a release of the reports that were chosen in each stratum."""
+    strata = [stratum for stratum, reports in chosen.items() if reports]
+    last = store.last_blocks(survey.key, strata, bucket)
+    columns: list[BlockColumn] = []
+    counts: dict[tuple[str, str, int, int], int] = {}
+    for stratum in strata:
+        codes = [report.codes for report in chosen[stratum]]
+        reports = ChosenReports(stratum, bucket, codes, last.get(stratum))
+        content = compose_release(survey.definition.questions, reports)
+        columns += content.columns
+        counts.update(content.counts)
+    return ReleaseContent(columns, counts)
+
+
+def _by_stratum(reports: Iterable[StoredReport]) -> dict[str, list[StoredReport]]:
+    """Return the reports of each stratum, in their order."""
+    by_stratum: dict[str, list[StoredReport]] = {}
+    for report in reports:
+        by_stratum.setdefault(report.stratum, []).append(report)
+    return by_stratum
+
+
+def _packs(sizes: Mapping[str, int], last_blocks: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield the strata whose pending reports one transaction can release, given their numbers.
+
+    A release also writes the last block of each stratum again, of which the numbers of reports are
+    given. A stratum that is too large for one transaction is alone.
+
+    >>> list(_packs({"a": 500, "b": 500, "c": 500, "d": 10_000}, {"c": 60_000, "a": 9_000}))
+    [['a', 'b'], ['c'], ['d']]
+    >>> list(_packs(dict.fromkeys("abc", 25), {"b": 60_000, "c": 9_000}))
+    [['a', 'b'], ['c']]
+    """
+    pack: list[str] = []
+    n_pending = n_rewritten = 0
+    for stratum, n in sizes.items():
+        n_pending += n
+        n_rewritten += last_blocks.get(stratum, 0)
+        if pack and (n_pending > MAX_RELEASED or n_rewritten > BLOCK_SIZE):
+            yield pack
+            pack, n_pending, n_rewritten = [], n, last_blocks.get(stratum, 0)
+        pack.append(stratum)
+    if pack:
+        yield pack
 
 
 def merge_small_cells(store: Store, surveys: Iterable[PublishedSurvey]) -> None:
@@ -586,28 +625,40 @@ class Keeper:
         require_key(self._keys, newest)
         self._open_boxes(survey, old)
         periods = [key.period for key in old]
+        private_keys = self._private_keys(keys)
         n_released = 0
-        for stratum in self._store.pending_sizes(survey.key):
+        for strata in self._portions(survey, self._store.pending_sizes(survey.key), bucket):
             remainder: list[Batch] = []
-            while batches := self._batches(survey, stratum, periods, MAX_RELEASED):
-                opened, reports = self._open(survey, keys, [*remainder, *batches])
-                n = n_to_release(len(reports)) if is_release else 0
-                remainder = self._publish(
-                    survey, opened, reports[:n], reports[n:], newest, (stratum, bucket)
-                )
+            while batches := self._batches(survey, strata, periods, MAX_RELEASED):
+                opened, reports = self._open(survey, private_keys, [*remainder, *batches])
+                chosen: dict[str, Sequence[StoredReport]] = {}
+                others: list[StoredReport] = []
+                for stratum, members in _by_stratum(reports).items():
+                    n = n_to_release(len(members)) if is_release else 0
+                    chosen[stratum] = members[:n]
+                    others += members[n:]
+                    n_released += n
+                remainder = self._publish(survey, opened, chosen, others, newest, bucket)
                 remainder = remainder if is_release else []
-                n_released += n
         return n_released
 
+    def _portions(
+        self, survey: PublishedSurvey, sizes: Mapping[str, int], bucket: str
+    ) -> Iterator[list[str]]:
+        """Yield the strata that one transaction can release; a large one takes several."""
+        return _packs(sizes, self._store.last_block_sizes(survey.key, bucket))
+
     def _batches(
-        self, survey: PublishedSurvey, stratum: str, periods: Iterable[int], n: int
+        self, survey: PublishedSurvey, strata: Sequence[str], periods: Sequence[int], n: int
     ) -> list[Batch]:
-        """Return batches of these periods with at least n reports, or all of them."""
+        """Return all batches of several strata, or of one at least n reports, if there are any."""
+        if len(strata) > 1:
+            return self._store.all_batches(survey.key, strata, periods)
         batches: list[Batch] = []
         for period in periods:
             missing = n - sum(batch.n for batch in batches)
             if missing > 0:
-                batches += self._store.batches(survey.key, stratum, period, missing)
+                batches += self._store.batches(survey.key, strata[0], period, missing)
         return batches
 
     def _open_boxes(self, survey: PublishedSurvey, keys: Sequence[SealingKey]) -> None:
@@ -619,7 +670,7 @@ class Keeper:
             return
         for key in keys:
             while batches := self._store.arrived_batches(survey.key, key.period):
-                batches, boxes = self._open(survey, [key], batches)
+                batches, boxes = self._open(survey, self._private_keys([key]), batches)
                 reports = self._reports_in(survey, boxes)
                 valid = {report.id for report in reports}
                 invalid = [box.id for box in boxes if box.id not in valid]
@@ -649,18 +700,21 @@ class Keeper:
                 reports.append(StoredReport(box.id, report.stratum, report.codes))
         return reports
 
+    def _private_keys(self, keys: Iterable[SealingKey]) -> dict[int, PrivateKey]:
+        """Return the private keys that this directory has, by period."""
+        found = {key.period: self._keys.find(key.public_key) for key in keys}
+        return {period: private_key for period, private_key in found.items() if private_key}
+
     def _open(
-        self, survey: PublishedSurvey, keys: Sequence[SealingKey], batches: Sequence[Batch]
+        self,
+        survey: PublishedSurvey,
+        private_keys: Mapping[int, PrivateKey],
+        batches: Sequence[Batch],
     ) -> tuple[list[Batch], list[StoredReport]]:
         """Open batches; return them and their reports in random order, without damaged batches.
 
         Set the damaged ones aside: they must not stop the release of the others.
         """
-        private_keys = {
-            key.period: require_key(self._keys, key)
-            for key in keys
-            if any(batch.period == key.period for batch in batches)
-        }
         opened: list[Batch] = []
         reports: list[StoredReport] = []
         for batch in batches:
@@ -680,10 +734,13 @@ class Keeper:
         logger.error("a damaged batch was set aside", exc_info=error, extra=names)
 
     def _open_intact(
-        self, survey: PublishedSurvey, keys: Sequence[SealingKey], batches: Sequence[Batch]
+        self,
+        survey: PublishedSurvey,
+        private_keys: Mapping[int, PrivateKey],
+        batches: Sequence[Batch],
     ) -> list[StoredReport]:
         """Return the reports of batches that were intact; StoreError if one is damaged by now."""
-        opened, reports = self._open(survey, keys, batches)
+        opened, reports = self._open(survey, private_keys, batches)
         if len(opened) < len(batches):
             raise StoreError("a batch was damaged while its survey closed; the next pass continues")
         return reports
@@ -692,15 +749,18 @@ class Keeper:
         self,
         survey: PublishedSurvey,
         opened: Sequence[Batch],
-        chosen: Sequence[StoredReport],
+        chosen: Mapping[str, Sequence[StoredReport]],
         others: Sequence[StoredReport],
         key: SealingKey,
-        cell: tuple[str, str],
+        bucket: str,
     ) -> list[Batch]:
-        """Publish the chosen reports of opened batches; return the new batches of the others."""
-        content = _content(self._store, survey, chosen, *cell)
+        """Publish the chosen reports of opened batches; return the new batches of the others.
+
+        `chosen` maps each stratum under which reports are published to them.
+        """
+        content = _content(self._store, survey, chosen, bucket)
         remainder = seal(key, others, is_resealed=True)
-        ids = [report.id for report in chosen]
+        ids = [report.id for reports in chosen.values() for report in reports]
         self._store.release(survey.key, content, ids, opened, remainder)
         return remainder
 
@@ -711,24 +771,28 @@ class Keeper:
             if self._store.is_key_needed(key):
                 require_key(self._keys, key)
         self._open_boxes(survey, keys)
-        periods = [key.period for key in keys]
+        private_keys, bucket = self._private_keys(keys), bucket_of(survey, today)
+        periods = list(private_keys)
         # The sizes of the groups decide which may be published: without damaged batches.
-        for stratum, size in self._store.pending_sizes(survey.key).items():
-            self._open(survey, keys, self._batches(survey, stratum, periods, size))
+        sizes = self._store.pending_sizes(survey.key)
+        for strata in self._portions(survey, sizes, bucket):
+            n = sum(sizes[stratum] for stratum in strata)
+            self._open(survey, private_keys, self._batches(survey, strata, periods, n))
         sizes = self._store.pending_sizes(survey.key)
         names = closing_names(sizes)
-        bucket = bucket_of(survey, today)
+        named = {stratum: n for stratum, n in sizes.items() if names.get(stratum) == stratum}
         n_released = 0
+        for strata in self._portions(survey, named, bucket):
+            n = sum(named[stratum] for stratum in strata)
+            n_released += self._publish_all(survey, keys[-1], private_keys, strata, n, bucket)
+        pooled = {stratum: n for stratum, n in sizes.items() if names.get(stratum) == OTHER_GROUPS}
         pool: list[Batch] = []
-        for stratum, size in sizes.items():
-            if names.get(stratum, stratum) != stratum:
-                pool += self._batches(survey, stratum, periods, size)
-            elif stratum in names:
-                n_released += self._publish_all(survey, keys, (stratum, bucket), size)
+        for strata in _packs(pooled, {}):
+            pool += self._batches(survey, strata, periods, MAX_RELEASED)
         if pool:
             # In one transaction, because a part of the pool could be too small.
-            reports = self._open_intact(survey, keys, pool)
-            self._publish(survey, pool, reports, [], keys[-1], (OTHER_GROUPS, bucket))
+            reports = self._open_intact(survey, private_keys, pool)
+            self._publish(survey, pool, {OTHER_GROUPS: reports}, [], keys[-1], bucket)
             n_released += len(reports)
         self._store.delete_pending(survey.key)
         return n_released
@@ -736,18 +800,20 @@ class Keeper:
     def _publish_all(
         self,
         survey: PublishedSurvey,
-        keys: Sequence[SealingKey],
-        cell: tuple[str, str],
+        key: SealingKey,
+        private_keys: Mapping[int, PrivateKey],
+        strata: Sequence[str],
         remaining: int,
+        bucket: str,
     ) -> int:
-        """Publish all pending reports of a stratum in portions that are never too small."""
-        periods = [key.period for key in keys]
+        """Publish all pending reports of strata in portions that are never too small."""
+        periods = list(private_keys)
         n_released = 0
-        while opened := self._batches(survey, cell[0], periods, MAX_RELEASED):
+        while opened := self._batches(survey, strata, periods, MAX_RELEASED):
             if 0 < remaining - sum(batch.n for batch in opened) < MINIMUM_REPORTS:
-                opened = self._batches(survey, cell[0], periods, remaining)
-            reports = self._open_intact(survey, keys, opened)
-            self._publish(survey, opened, reports, [], keys[-1], cell)
+                opened = self._batches(survey, strata, periods, remaining)
+            reports = self._open_intact(survey, private_keys, opened)
+            self._publish(survey, opened, _by_stratum(reports), [], key, bucket)
             n_released += len(reports)
             remaining -= len(reports)
         return n_released

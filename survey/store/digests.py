@@ -33,12 +33,9 @@ def row_digest(values: Sequence[int | str | bytes]) -> bytes:
     >>> row_digest([1, "", b"ab"]) == row_digest([1, "a", b"b"])
     False
     """
-    hashed = sha256()
-    for value in values:
-        content = value if isinstance(value, bytes) else str(value).encode()
-        hashed.update(b"%d:" % len(content))
-        hashed.update(content)
-    return hashed.digest()[:DIGEST_BYTES]
+    contents = [value if isinstance(value, bytes) else str(value).encode() for value in values]
+    joined = b"".join(b"%d:%b" % (len(content), content) for content in contents)
+    return sha256(joined).digest()[:DIGEST_BYTES]
 
 
 def ids_digest(ids: Iterable[bytes], before: bytes = NO_IDS) -> bytes:

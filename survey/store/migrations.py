@@ -226,6 +226,8 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m010_damage": (schema.DAMAGED_BATCH, schema.RELEASE_FAILURE),
     "m011_sign_ins": (schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
     "m012_digests": (_DIGESTS,),
+    # Without it, a release reads all pending batches once for each stratum.
+    "m013_strata": ("CREATE INDEX pending_stratum ON pending (survey, stratum, period, batch)",),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
@@ -265,7 +267,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m012_digests; run: survey migrate
+    survey.errors.StoreError: the database lacks m013_strata; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -278,7 +280,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m012_digests
+this program knows steps up to m013_strata
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

@@ -28,6 +28,7 @@ from survey.errors import (
 )
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_schema, compute, pending_steps, statements
+from survey.store.schema import TYPES, Table
 from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
 BUSY_SECONDS = 5
@@ -121,6 +122,11 @@ class _Transaction(Transaction):
             while cursor.nextset():
                 affected.append(cursor.rowcount)
         return affected
+
+    def insert_rows(self, table: Table, rows: Sequence[Values], on_conflict: str) -> None:
+        if rows:
+            statement = f"{_insert_statement(table)} {on_conflict}"
+            self._connection.execute(statement.encode(), list(map(list, zip(*rows, strict=True))))
 
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         # All transactions insert in the order of the ids and so never wait for each other.
@@ -471,6 +477,15 @@ def read_applied_steps(connection: Connection) -> list[str]:
 def _to_psycopg(statement: str) -> bytes:
     """Return a shared statement with psycopg's mark for values in binary form."""
     return statement.replace("?", "%b").encode()
+
+
+@lru_cache
+def _insert_statement(table: Table) -> str:
+    """Return the statement that inserts one array of values for each column."""
+    names = ", ".join(table.column_names)
+    kinds = [TYPES["postgresql"][column.kind].split()[0] for column in table.columns]
+    arrays = ", ".join(f"%b::{kind}[]" for kind in kinds)
+    return f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays})"  # noqa: S608  constant
 
 
 @contextmanager

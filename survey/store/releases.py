@@ -134,10 +134,32 @@ class Failure:
 class Releases(Transactions):
     """The part of a `Store` that releases reports and reads released ones."""
 
-    def last_block(self, survey: int, stratum: str, bucket: str) -> LastBlock | None:
-        """Return the newest block of a stratum and bucket, or None if there is none."""
-        with self._read() as transaction:
-            return _read_last_block(transaction, survey, stratum, bucket)
+    def last_blocks(self, survey: int, strata: Sequence[str], bucket: str) -> dict[str, LastBlock]:
+        """Return the newest block in a bucket of each of these strata that has any."""
+        if not strata:
+            return {}
+        rows = self._rows(
+            f"SELECT stratum, block, data FROM block AS newest WHERE survey = ? "  # noqa: S608  marks
+            f"AND stratum IN ({', '.join('?' * len(strata))}) AND bucket = ? AND block = "
+            "(SELECT max(block) FROM block WHERE survey = newest.survey AND stratum = "
+            "newest.stratum AND bucket = newest.bucket AND question = 0) "
+            "ORDER BY stratum, question",
+            [survey, *strata, bucket],
+        )
+        return {
+            stratum: LastBlock(int(block), [data for *_, data in columns])
+            for (stratum, block), columns in groupby(rows, key=itemgetter(0, 1))
+        }
+
+    def last_block_sizes(self, survey: int, bucket: str) -> dict[str, int]:
+        """Return the number of reports in these blocks for each stratum with pending reports."""
+        rows = self._rows(
+            "SELECT stratum, (SELECT n FROM block WHERE survey = ? AND stratum = waiting.stratum "
+            "AND bucket = ? AND question = 0 ORDER BY block DESC LIMIT 1) "
+            "FROM (SELECT DISTINCT stratum FROM pending WHERE survey = ?) AS waiting",
+            [survey, bucket, survey],
+        )
+        return {str(stratum): int(n) for stratum, n in rows if n is not None}
 
     def release(
         self,
@@ -312,35 +334,18 @@ class Releases(Transactions):
                     ]
 
 
-def _read_last_block(
-    transaction: Transaction, survey: int, stratum: str, bucket: str
-) -> LastBlock | None:
-    cell = (survey, stratum, bucket)
-    newest = transaction.row(
-        "SELECT max(block) FROM block "
-        "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
-        cell,
-    )
-    if newest is None or newest[0] is None:
-        return None
-    columns = transaction.rows(
-        "SELECT data FROM block WHERE survey = ? AND stratum = ? AND bucket = ? AND block = ? "
-        "ORDER BY question",
-        [*cell, newest[0]],
-    )
-    return LastBlock(int(newest[0]), [data for (data,) in columns])
-
-
 def _write_content(transaction: Transaction, survey: int, content: ReleaseContent) -> None:
-    transaction.execute_many(
-        f"{BLOCK.insert} ON CONFLICT (survey, stratum, bucket, question, block) "
-        "DO UPDATE SET n = excluded.n, data = excluded.data, digest = excluded.digest",
+    transaction.insert_rows(
+        BLOCK,
         [(*row, row_digest(row)) for row in (column.row(survey) for column in content.columns)],
+        "ON CONFLICT (survey, stratum, bucket, question, block) "
+        "DO UPDATE SET n = excluded.n, data = excluded.data, digest = excluded.digest",
     )
-    transaction.execute_many(
-        f"{COUNTS.insert} ON CONFLICT (survey, stratum, bucket, question, option) "
-        "DO UPDATE SET n = counts.n + excluded.n",
+    transaction.insert_rows(
+        COUNTS,
         [(survey, *place, n) for place, n in content.counts.items()],
+        "ON CONFLICT (survey, stratum, bucket, question, option) "
+        "DO UPDATE SET n = counts.n + excluded.n",
     )
 
 

@@ -290,6 +290,20 @@ class SealedReports(Transactions):
                     break
         return batches
 
+    def all_batches(
+        self, survey: int, strata: Sequence[str], periods: Sequence[int]
+    ) -> list[Batch]:
+        """Return all batches of these strata and periods."""
+        if not periods:
+            return []
+        rows = self._rows(
+            f"SELECT {', '.join(PENDING.column_names)} FROM pending WHERE survey = ? "  # noqa: S608  marks
+            f"AND stratum IN ({', '.join('?' * len(strata))}) "
+            f"AND period IN ({', '.join('?' * len(periods))})",
+            [survey, *strata, *periods],
+        )
+        return list(map(Batch.from_row, rows))
+
     def arrived_batches(self, survey: int, period: int) -> list[Batch]:
         """Return up to `PAGE` batches of a period that no keeper has sealed again."""
         rows = self._rows(

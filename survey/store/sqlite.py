@@ -36,6 +36,7 @@ from survey.store.migrations import (
     pending_steps,
     statements,
 )
+from survey.store.schema import Table
 from survey.store.sealed_reports import ID_BYTES
 from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
@@ -97,6 +98,9 @@ class _Transaction(Transaction):
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
         execute = self._connection.execute
         return [execute(statement, row).rowcount for row in rows]
+
+    def insert_rows(self, table: Table, rows: Sequence[Values], on_conflict: str) -> None:
+        self._connection.executemany(f"{table.insert} {on_conflict}", rows)
 
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         new: set[tuple[int, bytes]] = set()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from survey.errors import ReportError
+from survey.store.schema import Table
 
 Values = Sequence[int | str | bytes]
 Row = tuple[Any, ...]
@@ -73,6 +74,10 @@ class Transaction(ABC):
     @abstractmethod
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
         """Write once per row, in order; return the number of rows that each affected."""
+
+    @abstractmethod
+    def insert_rows(self, table: Table, rows: Sequence[Values], on_conflict: str) -> None:
+        """Insert many rows with few statements; `on_conflict` says what to do for a known key."""
 
     @abstractmethod
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:

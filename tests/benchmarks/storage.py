@@ -1,10 +1,9 @@
-"""Measure reading and releasing 10^5 to 10^7 reports: `python -m tests.benchmarks.storage`.
+"""Measure reading 10^5 to 10^7 released reports: `python -m tests.benchmarks.storage`.
 
 The survey has ten questions of eight options, on SQLite and on PostgreSQL. The benchmark measures
 the first dashboard after a release, a cross-tab from stored blocks and from chunked bincounts of
-the same columns in memory, bytes per answer, a rebuild of all counts, a backup, how long a release
-and rotation of 65,536 and 10^6 pending reports hold the write lock, and how long reports of another
-survey wait meanwhile, clean-ups included. It inserts blocks as restoring a backup does.
+the same columns in memory, bytes per answer, a rebuild of all counts, and a backup. It inserts
+blocks as restoring a backup does. `tests.benchmarks.release` measures releases.
 """
 
 from __future__ import annotations
@@ -14,22 +13,19 @@ import os
 import shutil
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from survey.app import create_app
 from survey.archive import backup, check
 from survey.collect.publication import publish
-from survey.collect.release import BLOCK_SIZE, Keeper
-from survey.disclosure import n_to_release
+from survey.collect.release import BLOCK_SIZE
 from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism.channel import Codes, Integers
 from survey.questionnaire.loading import load
@@ -38,10 +34,8 @@ from survey.results.joint_counts import joint_counts
 from survey.settings import Caps, Settings
 from survey.store import (
     N_ASKED,
-    PrivateKeys,
     PublishedSurvey,
     Store,
-    StoredReport,
     open_store,
 )
 from tests.benchmarks.ingestion import postgresql
@@ -51,11 +45,8 @@ from tests.web.researchers import sign_in
 
 QUESTIONS, OPTIONS = 10, 8
 TURNS = 5
-N_RELEASED = 65_536
-COMMIT = 64
-"""Reports of one commit under load, and so of one sealed box."""
 
-MAX_DASHBOARD_RATIO, MAX_CROSSTAB_RATIO, MAX_BYTES, MAX_MS = 1.2, 1.3, 1.1, 150
+MAX_DASHBOARD_RATIO, MAX_CROSSTAB_RATIO, MAX_BYTES = 1.2, 1.3, 1.1
 
 DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
     f'[[questions]]\nid = "q{i}"\ntype = "single_choice"\ntext = "Q{i}?"\n'
@@ -199,99 +190,6 @@ def check_all(store: Store) -> None:
         assert check(snapshot).mistakes == ()
 
 
-def measure_release(kind: str, url: str, keys: Path, n_pending: int, turns: int) -> None:
-    """Print the longest write transaction of a release that starts with half a block.
-
-    Reports of another survey arrive meanwhile, and when the survey closes.
-    """
-    store = open_store(url)
-    store.migrate()
-    private_keys = PrivateKeys(keys)
-    hour = 0
-
-    def work() -> int:
-        nonlocal hour
-        hour += 1
-        with private_keys.lock():
-            return Keeper(store, private_keys, 3600, clock=lambda: 3600.0 * hour).work()
-
-    survey, other = (
-        publish(store, load(text.encode(), "load.toml", Caps(survey=200)), today())
-        for text in (DEFINITION, DEFINITION.replace('slug = "load"', 'slug = "other"'))
-    )
-    work()
-    rng = np.random.default_rng(1)
-    add_pending(store, survey, rng, BLOCK_SIZE // 2)
-    work()
-    releases = []
-    for _ in range(turns):
-        add_pending(store, survey, rng, n_pending)
-        durations: list[float] = []
-        with pytest.MonkeyPatch.context() as patch:
-            for name in ("release", "rotate_key", "delete_key"):
-                patch.setattr(store, name, timed(getattr(store, name), durations))
-            with arrivals(url, other) as waits:
-                start = time.perf_counter()
-                work()
-                total = time.perf_counter() - start
-            assert n_to_release(store.n_pending(survey.key)) == 0
-        releases.append((max(durations), len(durations), total, max(waits)))
-    longest, portions, total, wait = sorted(releases)[turns // 2]
-    label = f"{kind}: release of {n_pending:,} in {portions} transactions, the longest"
-    print_line(label, 1000 * longest, "ms", 1000 * longest / MAX_MS, 1.0)
-    print_line(f"{kind}: the whole release", 1000 * total, "ms", None, None)
-    label = f"{kind}: longest wait of other reports during the release"
-    print_line(label, 1000 * wait, "ms", 1000 * wait / MAX_MS, 1.0)
-    store.close_survey(survey.slug, today())
-    with arrivals(url, other) as waits:
-        work()
-    label = f"{kind}: longest wait of other reports during the closing"
-    print_line(label, 1000 * max(waits), "ms", 1000 * max(waits) / MAX_MS, 1.0)
-    store.close_connections()
-
-
-@contextmanager
-def arrivals(url: str, survey: PublishedSurvey) -> Iterator[list[float]]:
-    """Store reports one by one in another thread; list the seconds that each of them waits."""
-    store, stop, waits = open_store(url), threading.Event(), [0.0]
-
-    def add_reports() -> None:
-        while not stop.wait(0.005):
-            start = time.perf_counter()
-            report = StoredReport(os.urandom(16), "", bytes(QUESTIONS))
-            assert store.add_reports([(survey.key, report)]) == [None]
-            waits.append(time.perf_counter() - start)
-
-    thread = threading.Thread(target=add_reports)
-    thread.start()
-    try:
-        yield waits
-    finally:
-        stop.set()
-        thread.join()
-        store.close_connections()
-
-
-def timed(step: Callable[..., object], durations: list[float]) -> Callable[..., object]:
-    """Return a step that records how long each call of it takes."""
-
-    def run(*arguments: object) -> object:
-        start = time.perf_counter()
-        outcome = step(*arguments)
-        durations.append(time.perf_counter() - start)
-        return outcome
-
-    return run
-
-
-def add_pending(store: Store, survey: PublishedSurvey, rng: np.random.Generator, n: int) -> None:
-    codes = rng.integers(0, OPTIONS, (n, QUESTIONS), dtype=np.uint8)
-    for start in range(0, n, COMMIT):
-        rows = codes[start : start + COMMIT]
-        reports = [(survey.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
-        assert not any(store.add_reports(reports))
-
-
 def ignore_progress(n_done: int, total: int) -> None:
     """Ignore the progress of a backup."""
 
@@ -310,12 +208,6 @@ def main() -> None:
             (directory := scratch / f"pg{name}").mkdir()
             return str(stack.enter_context(postgresql(directory)))
 
-        for n, turns in ((N_RELEASED, TURNS), (min(10**6, max_n), 1)):
-            url = f"sqlite:///{scratch / f'release-{n}.db'}"
-            measure_release("SQLite", url, scratch / f"keys-{n}", n, turns)
-            measure_release(
-                "PostgreSQL", server(f"release-{n}"), scratch / f"pg-keys-{n}", n, turns
-            )
         measure_reading("SQLite", lambda n: f"sqlite:///{scratch / f'{n}.db'}", sizes, scratch)
         measure_reading("PostgreSQL", server, sizes, scratch)
 

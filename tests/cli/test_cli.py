@@ -62,6 +62,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m010_damage",
         "m011_sign_ins",
         "m012_digests",
+        "m013_strata",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

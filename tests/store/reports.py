@@ -89,7 +89,7 @@ def publish_pending(
             for batch in batches
             for item in open_batch(PRIVATE_KEYS[keys[batch.period]], batch)
         ]
-        last = store.last_block(survey.key, stratum, bucket)
+        last = store.last_blocks(survey.key, [stratum], bucket).get(stratum)
         content = compose_release(
             survey.definition.questions,
             ChosenReports(stratum, bucket, [item.codes for item in stored], last),

@@ -28,11 +28,12 @@ pytestmark = pytest.mark.web
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010", "m011"]
+OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010", "m011", "m012"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),
     *("m008_pictures", "m009_release_notices", "m010_damage", "m011_sign_ins", "m012_digests"),
+    "m013_strata",
 ]
 
 KILLED = """

@@ -212,6 +212,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m010_damage",
             "m011_sign_ins",
             "m012_digests",
+            "m013_strata",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

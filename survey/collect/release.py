@@ -49,6 +49,7 @@ from survey.store import (
     PrivateKeys,
     PublishedSurvey,
     ReleaseContent,
+    Row,
     SealingKey,
     Store,
     StoredReport,
@@ -88,6 +89,10 @@ logger = logging.getLogger(__name__)
 
 Codes = NDArray[np.uint8]
 """One row per report with the codes of all questions, shape (n, bytes of a report)."""
+
+KeeperState = tuple[int, int, date, tuple[Row, ...]]
+"""The release time, the time of the last change of the keys' directory, the day, and the rows of
+`Store.keeper_state`."""
 
 Clock = Callable[[], float]
 """Returns the seconds since 1970, UTC."""
@@ -282,6 +287,10 @@ class Keeper:
         self._has_merged = False
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
+        self._is_rewritten = False
+        self._settled: KeeperState | None = None
+        # The surveys for which the release time of this pass is processed without a release.
+        self._without_release: list[int] = []
         # The errors of the last pass by the survey's key, and when each was logged.
         self._failures: dict[int, str] | None = None
         self._logged: dict[int, float] = {}
@@ -341,9 +350,15 @@ class Keeper:
         The caller must have locked the keys. If any survey fails, raise the first error after all
         surveys have been served.
         """
+        now = self._clock()
+        state = self._read_state(now)
+        if state == self._settled:
+            self._store.retry_clean_up()
+            return 0
+        self._settled = None
+        self._without_release = []
         # The rest of an unfinished copy would need keys that this pass destroys.
         self._store.check_complete()
-        now = self._clock()
         surveys = self._store.surveys()
         times = self._store.release_times()
         self._check_keys()
@@ -370,13 +385,34 @@ class Keeper:
         for survey in surveys:
             keys, served_until = periods.get(survey.key, []), times.get(survey.key, 0)
             n += attempt(partial(self._serve, survey, keys, served_until, now), survey.key)
+        if self._without_release:
+            # In one transaction: with many surveys, one for each would take most of the pass.
+            due = release_time(now, self._every)
+            attempt(lambda: self._store.set_release_time(due, *self._without_release))
         attempt(self._destroy_keys)
         attempt(self._destroy_field_keys)
         attempt(lambda: self.clean_up(day_of(now)))
         attempt(lambda: self._record(surveys, failures, int(now)))
         if errors or failures:
             raise [*errors, *failures.values()][0]
+        # The next pass is skipped only if it would begin with the state with which this one began.
+        self._settled = state if self._is_rewritten else None
         return n
+
+    def _read_state(self, now: float) -> KeeperState:
+        """Return what a pass of the keeper acts on, if the last pass had no errors.
+
+        If the state before a pass without errors is the one before the next pass, then that pass
+        changed nothing, and neither would the next one. A file of a key that is damaged, rather
+        than missing, is noticed at the next release time.
+        """
+        try:
+            names = self._keys.directory.stat().st_mtime_ns
+        except OSError:
+            # The pass itself names this error.
+            names = 0
+        today = day_of(now)
+        return release_time(now, self._every), names, today, self._store.keeper_state(today)
 
     def failing(self) -> list[str]:
         """Return the names of the surveys that could not be served in the last pass."""
@@ -482,6 +518,8 @@ class Keeper:
         """
         # Read the spare keys before the surveys: a new survey may take one in between.
         needed = {spare.public_key for spare in self._store.spare_field_keys()}
+        if needed.issuperset(self._field_keys.public_keys()):
+            return
         awaiting_release = {key.survey for key in self._store.sealing_keys()}
         for survey in self._store.surveys():
             if survey.definition.field and (
@@ -582,7 +620,7 @@ class Keeper:
         if not served_until or served_until > due + self._every:
             # A new survey has its first release at the next time. A clock that was ahead must not
             # keep a survey waiting for that time.
-            self._store.set_release_time(survey.key, due)
+            self._store.set_release_time(due, survey.key)
             return False
         return due > served_until
 
@@ -598,14 +636,11 @@ class Keeper:
         due = release_time(now, self._every)
         sizes = self._store.pending_sizes(survey.key)
         if not self._store.has_arrivals(survey.key) and not any(map(n_to_release, sizes.values())):
-            self._store.set_release_time(survey.key, due)
+            self._without_release.append(survey.key)
             return 0
         new_key = self._rotate(survey.key, due)
         bucket = bucket_of(survey, day_of(now))
-        n = self._drain(survey, [*keys, new_key], bucket, is_release=True)
-        if n:
-            self._store.clean_up_after_release(survey.key)
-        return n
+        return self._drain(survey, [*keys, new_key], bucket, is_release=True)
 
     def _drain(
         self,
@@ -844,7 +879,8 @@ class Keeper:
 
     def _rewrite(self, closed: set[int]) -> None:
         """Rewrite the store once after the last release of closed surveys."""
-        if closed <= self._rewritten or monotonic() < self._rewrite_from:
+        self._is_rewritten = closed <= self._rewritten
+        if self._is_rewritten or monotonic() < self._rewrite_from:
             return
         try:
             self._store.vacuum()

@@ -106,7 +106,7 @@ class Store(
         """Close the connection that only this thread uses, if there is one."""
 
     @abstractmethod
-    def clean_up_after_release(self, survey: int) -> None:
+    def clean_up_after_release(self, *surveys: int) -> None:
         """Remove traces of the order of arrival from the files of the database.
 
         Returns at once if a reader prevents that; `retry_clean_up` repeats it.

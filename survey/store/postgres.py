@@ -323,7 +323,7 @@ class PostgresStore(Store):
 
     # -- traces of a release
 
-    def clean_up_after_release(self, survey: int) -> None:
+    def clean_up_after_release(self, *surveys: int) -> None:
         """Remove the order of arrival from the tables' files.
 
         A heap keeps rows, even deleted ones, in the order in which they came. A spent invitation
@@ -334,11 +334,11 @@ class PostgresStore(Store):
         Waits only for moments: a reader would block every writer. `retry_clean_up` repeats what
         failed, in this process or another.
         """
-        release = self._release_numbers().get(survey, 0)
+        numbers = self._release_numbers()
         with suppress(StoreBusyError), self._open_hurried() as connection:
-            self._rewrite_invitations(connection, survey)
+            self._rewrite_invitations(connection, surveys)
             _rewrite(connection, PENDING_TABLES)
-            self._clean_releases[survey] = release
+            self._clean_releases |= {survey: numbers.get(survey, 0) for survey in surveys}
 
     @contextmanager
     def _open_hurried(self) -> Iterator[Connection]:
@@ -347,24 +347,32 @@ class PostgresStore(Store):
             connection.execute("SELECT set_config('lock_timeout', %s, false)", [LOCK_TIMEOUT])
             yield connection
 
-    def _rewrite_invitations(self, connection: Connection, survey: int) -> None:
-        """Rewrite all spent invitations in one transaction, if there are new ones."""
-        ((n,),) = connection.execute(
-            "SELECT count(*) FROM invitation WHERE survey = %s AND spent = 1", [survey]
+    def _rewrite_invitations(self, connection: Connection, surveys: Sequence[int]) -> None:
+        """Rewrite all spent invitations of surveys in one transaction, if there are new ones."""
+        spent = "survey = ANY (%s::bigint[]) AND spent = 1"
+        rows = connection.execute(
+            f"SELECT survey, count(*) FROM invitation WHERE {spent} GROUP BY survey",  # noqa: S608  constant
+            [list(surveys)],
         )
-        if n == self._n_spent.get(survey, 0):
+        new = {survey: n for survey, n in rows if n != self._n_spent.get(survey)}
+        if not new:
             return
         connection.execute(
-            "UPDATE invitation SET spent = 1 WHERE survey = %s AND spent = 1", [survey]
+            f"UPDATE invitation SET spent = 1 WHERE {spent}",  # noqa: S608  constant
+            [list(new)],
         )
         _rewrite(connection, ["invitation"])
-        self._n_spent[survey] = n
+        self._n_spent |= new
 
     def retry_clean_up(self) -> None:
         """Clean up after releases for which this process has not done so."""
-        for survey, number in self._release_numbers().items():
-            if self._clean_releases.get(survey) != number:
-                self.clean_up_after_release(survey)
+        changed = [
+            survey
+            for survey, number in self._release_numbers().items()
+            if self._clean_releases.get(survey) != number
+        ]
+        if changed:
+            self.clean_up_after_release(*changed)
 
     def has_free_pages(self) -> bool:
         """Return whether empty tables still have pages."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -20,7 +21,7 @@ from survey.questionnaire import is_test_run
 from survey.store.digests import add_released_ids, renew_ids_digest, row_digest
 from survey.store.schema import BLOCK, COUNTS, RELEASE_FAILURE
 from survey.store.sealed_reports import Batch, delete_batches, insert_keeper_batches
-from survey.store.transactions import Transaction, Transactions
+from survey.store.transactions import Row, Transaction, Transactions
 
 if TYPE_CHECKING:
     from survey.store.surveys import PublishedSurvey
@@ -34,6 +35,19 @@ MAX_RELEASED = 1_024
 
 Counts = dict[tuple[int, int], int]
 """Number of released reports by question and place."""
+
+
+KEEPER_STATE = """
+SELECT state, count(*), CAST(sum(key) AS BIGINT), 0 FROM survey GROUP BY state
+UNION ALL SELECT 'release', count(*), CAST(sum(number) AS BIGINT), CAST(sum(time) AS BIGINT)
+FROM release
+UNION ALL SELECT 'sealing_key', count(*), CAST(sum(survey) AS BIGINT), CAST(sum(period) AS BIGINT)
+FROM sealing_key
+UNION ALL SELECT 'due', 0, (SELECT count(*) FROM (SELECT 1 FROM inbox LIMIT 1) AS unsealed),
+(SELECT count(*) FROM schedule JOIN survey ON survey.key = schedule.survey
+WHERE state = 'open' AND closes <> '' AND closes < ?)
+ORDER BY 1
+"""
 
 
 @dataclass(frozen=True)
@@ -228,14 +242,27 @@ class Releases(Transactions):
             _write_content(transaction, survey, content)
             transaction.execute("UPDATE release SET number = number + 1 WHERE survey = ?", [survey])
 
+    def keeper_state(self, today: date) -> tuple[Row, ...]:
+        """Return totals that differ whenever the keeper has something to do before a release time.
+
+        Keys are never reused, and a survey goes from open to superseded to closed: the number of
+        surveys in each state and the sum of their keys identify them. The last row has the number
+        of unsealed reports (0 or 1) and of surveys whose last day has passed.
+        """
+        return tuple(self._rows(KEEPER_STATE, [today.isoformat()]))
+
     def release_times(self) -> dict[int, int]:
         """Return each survey's latest processed release time, in seconds since 1970."""
         rows = self._rows("SELECT survey, time FROM release")
         return {int(survey): int(time) for survey, time in rows}
 
-    def set_release_time(self, survey: int, time: int) -> None:
-        """Record a release time as processed although the survey had nothing to release."""
-        self._execute("UPDATE release SET time = ? WHERE survey = ?", [time, survey])
+    def set_release_time(self, time: int, *surveys: int) -> None:
+        """Record a release time as processed although the surveys had nothing to release."""
+        with self._write() as transaction:
+            transaction.execute_many(
+                "UPDATE release SET time = ? WHERE survey = ?",
+                [(time, survey) for survey in surveys],
+            )
 
     def failures(self) -> dict[int, Failure]:
         """Return why the keeper cannot serve surveys at present, by survey."""

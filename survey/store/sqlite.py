@@ -347,7 +347,7 @@ class SqliteStore(Store):
 
     # -- traces of a release
 
-    def clean_up_after_release(self, survey: int) -> None:  # noqa: ARG002  the log has all surveys
+    def clean_up_after_release(self, *surveys: int) -> None:  # noqa: ARG002  the log has all surveys
         """Empty the write-ahead log, which contains sealed reports in the order of arrival.
 
         Never waits: a reader would block every writer. `retry_clean_up` repeats what failed.
@@ -359,7 +359,7 @@ class SqliteStore(Store):
     def retry_clean_up(self) -> None:
         """Empty the log if there was a release since this process last did so."""
         if self._release_numbers() != self._clean_releases:
-            self.clean_up_after_release(survey=0)
+            self.clean_up_after_release(0)
 
     def _truncate_log(self) -> bool:
         """Empty the log; return whether that succeeded."""

@@ -190,7 +190,7 @@ def test_private_keys_are_on_the_disk_before_they_are_used_and_off_it_before_the
     old_keys = store.sealing_keys()
     store.close_connections()
     # Otherwise, the first release of a new survey would be an hour later.
-    store.set_release_time(small.key, 1)
+    store.set_release_time(1, small.key)
     calls = record_release(settings, tmp_path / "trace", mutant, n_released=25)
     new_keys = [key for key in store.sealing_keys() if key not in old_keys]
     assert len(new_keys) == SPARE_KEYS + 1

@@ -115,5 +115,5 @@ def keeper_at(store: Store, settings: Settings, hour: float = 0) -> Keeper:
     for survey, time in store.release_times().items():
         if not time:
             # Otherwise, the first release of a new survey would be an hour later.
-            store.set_release_time(survey, int(NOON))
+            store.set_release_time(int(NOON), survey)
     return Keeper(store, keys, 3600, clock=lambda: NOON + 3600 * hour)

@@ -377,7 +377,7 @@ def test_a_keeper_that_reaches_a_release_time_second_leaves_no_private_key(
     keeper, rotate = keeper_at(store, settings, 1), store.rotate_key
 
     def rotate_second(survey, public_key, time):
-        store.set_release_time(survey, time)
+        store.set_release_time(time, survey)
         return rotate(survey, public_key, time)
 
     monkeypatch.setattr(store, "rotate_key", rotate_second)
@@ -520,7 +520,7 @@ def test_a_survey_has_its_first_release_at_the_next_time_and_survives_a_clock_th
 ):
     survey = publish_copy(store, "late")
     keeper = keeper_at(store, settings, 1.3)
-    store.set_release_time(survey.key, 0)
+    store.set_release_time(0, survey.key)
     add(store, survey, random_reports(60))
     assert keeper.work() == 0
     assert keeper_at(store, settings, 2).work() == 25

@@ -7,6 +7,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from itertools import count, product
 from pathlib import Path
@@ -27,7 +28,7 @@ from survey.errors import (
 )
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from survey.store import PrivateKeys, StoredReport, open_store
+from survey.store import PrivateKeys, Schedule, StoredReport, open_store
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import (
     NOON,
@@ -726,3 +727,33 @@ def test_reports_whose_sealing_fails_survive_a_closing(
 def publish_copy(store, slug: str):
     content = SMALL.replace('"small"', f'"{slug}"').encode()
     return publish(store, load(content, "copy.toml", Caps()), TODAY)
+
+
+def test_a_keeper_skips_passes_only_while_nothing_has_changed(
+    store, settings, small, direct_access, monkeypatch
+):
+    keeper, passes, check_complete = keeper_at(store, settings), [], store.check_complete
+    monkeypatch.setattr(store, "check_complete", lambda: (passes.append(1), check_complete()))
+    (key,) = [key for key in store.sealing_keys() if key.survey == small.key]
+    changes = {
+        "the keeper starts": lambda: None,
+        "a key is lost": Path(settings.keys, f"{key.public_key.hex()}.key").unlink,
+        "an older server stores a report": lambda: direct_access.run(
+            "INSERT INTO inbox VALUES (?, ?, '', ?)", [small.key, bytes(16), b"\0\1"]
+        ),
+        "another survey": lambda: publish_copy(store, "another"),
+        "the last day has passed": lambda: store.set_schedule(
+            small.key, Schedule(closes=TODAY - timedelta(days=1))
+        ),
+        "a survey is closed": lambda: close(store, "another", TODAY),
+        "a survey is deleted": lambda: store.delete_survey("another", TODAY),
+    }
+    for name, change in changes.items():
+        change()
+        for _ in range(5):
+            keeper.work()
+        assert passes, name
+        passes.clear()
+        keeper.work()
+        assert not passes, name
+    assert store.versions("small")[0].state == "closed"

@@ -189,6 +189,7 @@ class Releases(Transactions):
         opened batches or deleted the key of the remainder.
         """
         remaining_ids = [report_id for batch in remainder for report_id in batch.report_ids]
+        rows = _content_rows(survey, content)
         with self._write() as transaction:
             transaction.lock(survey)
             delete_batches(transaction, opened)
@@ -199,7 +200,7 @@ class Releases(Transactions):
             else:
                 renew_ids_digest(transaction, survey)
             if ids:
-                _write_content(transaction, survey, content)
+                _write_content(transaction, *rows)
                 transaction.execute(
                     "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?",
                     [len(ids), survey],
@@ -229,6 +230,7 @@ class Releases(Transactions):
 
         Raises ConflictError, and changes nothing, if one of the cells has other reports by now.
         """
+        rows = _content_rows(survey, content)
         with self._write() as transaction:
             transaction.lock(survey)
             for cell, size in sizes.items():
@@ -239,7 +241,7 @@ class Releases(Transactions):
                         f"DELETE FROM {table} WHERE survey = ? AND stratum = ? AND bucket = ?",  # noqa: S608  constant
                         [survey, *cell],
                     )
-            _write_content(transaction, survey, content)
+            _write_content(transaction, *rows)
             transaction.execute("UPDATE release SET number = number + 1 WHERE survey = ?", [survey])
 
     def keeper_state(self, today: date) -> tuple[Row, ...]:
@@ -361,16 +363,23 @@ class Releases(Transactions):
                     ]
 
 
-def _write_content(transaction: Transaction, survey: int, content: ReleaseContent) -> None:
+def _content_rows(survey: int, content: ReleaseContent) -> tuple[list[Row], list[Row]]:
+    """Return rows of `block` and of `counts`, before a transaction locks the survey."""
+    columns = (column.row(survey) for column in content.columns)
+    blocks: list[Row] = [(*row, row_digest(row)) for row in columns]
+    return blocks, [(survey, *place, n) for place, n in content.counts.items()]
+
+
+def _write_content(transaction: Transaction, blocks: Sequence[Row], counts: Sequence[Row]) -> None:
     transaction.insert_rows(
         BLOCK,
-        [(*row, row_digest(row)) for row in (column.row(survey) for column in content.columns)],
+        blocks,
         "ON CONFLICT (survey, stratum, bucket, question, block) "
         "DO UPDATE SET n = excluded.n, data = excluded.data, digest = excluded.digest",
     )
     transaction.insert_rows(
         COUNTS,
-        [(survey, *place, n) for place, n in content.counts.items()],
+        counts,
         "ON CONFLICT (survey, stratum, bucket, question, option) "
         "DO UPDATE SET n = counts.n + excluded.n",
     )

@@ -38,24 +38,27 @@ from tests.store.databases import DirectAccess
 COMMIT = 64
 """Reports of one commit under load, and so of one sealed box."""
 
-HALF_BLOCK = 2**15
-
 MAX_STRATA_SECONDS, MAX_LOCK_MS, MAX_RELEASES_SECONDS, MAX_IDLE_MS = 2.0, 150.0, 1.5, 5.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """The numbers of strata, of pending reports, of released and of all surveys, and of rounds."""
+    """The numbers of strata, reports, surveys and rounds.
+
+    A release of `pending` reports follows one of `block` reports: at first, its last block is half
+    full.
+    """
 
     strata: tuple[int, ...]
     pending: tuple[int, ...]
+    block: int
     released_surveys: int
     surveys: int
     rounds: int
 
 
-FULL = Load((1_000, 2_000), (65_536, 500_000, 10**6), 100, 1_000, 5)
-SHORT = Load((20,), (2_000,), 5, 10, 1)
+FULL = Load((1_000, 2_000), (65_536, 500_000, 10**6), 2**15, 100, 1_000, 5)
+SHORT = Load((10,), (1_500,), 250, 3, 6, 1)
 
 
 class Instance:
@@ -131,17 +134,17 @@ def measure_strata(kind: str, instance: Instance, n_strata: int, rounds: int) ->
         print_figure(case, cpu, "s", MAX_STRATA_SECONDS)
 
 
-def measure_lock(kind: str, instance: Instance, n_pending: int, rounds: int) -> None:
+def measure_lock(kind: str, instance: Instance, n_pending: int, load: Load) -> None:
     """Print the longest write transaction of a release that starts with half a block.
 
     Reports of another survey arrive meanwhile, and when the survey closes.
     """
     survey, other = (instance.publish(f"{name}-{n_pending}") for name in ("lock", "other"))
     instance.work()
-    instance.add_pending(survey, HALF_BLOCK)
+    instance.add_pending(survey, load.block)
     n_released, n_left = instance.work(hours=1), instance.store.n_pending(survey.key)
     releases = []
-    for _ in range(rounds):
+    for _ in range(load.rounds):
         instance.add_pending(survey, n_pending)
         with arrivals(instance.url, other) as waits, transactions(instance.store) as durations:
             _, total = timed(lambda: instance.work(hours=1))
@@ -244,7 +247,7 @@ def measure(kind: str, url: str, keys: Path, load: Load, parts: Sequence[str] = 
             measure_strata(kind, instance, n_strata, load.rounds)
     if "lock" in parts:
         for n_pending in load.pending:
-            measure_lock(kind, instance, n_pending, load.rounds)
+            measure_lock(kind, instance, n_pending, load)
     if "surveys" in parts:
         measure_surveys(kind, instance, load)
     instance.store.close_connections()

@@ -143,10 +143,10 @@ def destroy_keys_early(patch: Patch) -> None:
     """Destroy the private key of a period as soon as its batches are open."""
     open_all = release.Keeper._open
 
-    def open_and_destroy(self, keys, batches):
-        opened = open_all(self, keys, batches)
-        for key in keys[:-1]:
-            self._keys.destroy(key.public_key)
+    def open_and_destroy(self, survey, private_keys, batches):
+        opened = open_all(self, survey, private_keys, batches)
+        for _, private_key in sorted(private_keys.items())[:-1]:
+            self._keys.destroy(bytes(private_key.public_key))
         return opened
 
     patch(release.Keeper, "_open", open_and_destroy)

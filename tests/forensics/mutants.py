@@ -54,8 +54,9 @@ def release_in_order_of_ids(patch: Patch) -> None:
     """Publish reports in the order of their ids, which other tables contain."""
     open_all = release.Keeper._open
 
-    def open_and_sort(self, keys, batches):
-        return sorted(open_all(self, keys, batches), key=lambda report: report.id)
+    def open_and_sort(self, survey, private_keys, batches):
+        opened, reports = open_all(self, survey, private_keys, batches)
+        return opened, sorted(reports, key=lambda report: report.id)
 
     patch(release.Keeper, "_open", open_and_sort)
     patch(release, "secure_permutation", np.arange)

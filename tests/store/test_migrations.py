@@ -28,7 +28,7 @@ pytestmark = pytest.mark.web
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010", "m011", "m012"]
+OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010", "m011"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),

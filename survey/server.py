@@ -39,6 +39,7 @@ from survey.errors import SurveyError
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.health import Gauges, Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
+from survey.ops.metrics import ErrorTime, Operation, WorkerExits
 from survey.research.two_factor import SecondFactors
 from survey.respond.client import Client
 from survey.settings import Settings
@@ -115,6 +116,8 @@ def _serve(
     # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
+    errors, exits = ErrorTime(), WorkerExits()
+    granian_logger.addFilter(exits)
     server.signal_handler_reload = Renewal(server, address, has_keeper=has_keeper)  # type: ignore[method-assign]
     stop = threading.Event()
     keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
@@ -125,8 +128,9 @@ def _serve(
     server.on_startup(ready.start)
     try:
         catch_all()
-        with _internal_server(settings, store, address, port):
-            server.serve()
+        operation = Operation(settings, errors, exits)
+        with _internal_server(settings, store, operation, _local_url(address, port)):
+            server.serve(target_loader=partial(worker, errors), wrap_loader=False)
     finally:
         stop.set()
         if releases.ident is not None:
@@ -134,14 +138,16 @@ def _serve(
 
 
 @contextmanager
-def _internal_server(settings: Settings, store: Store, address: str, port: int) -> Iterator[None]:
+def _internal_server(
+    settings: Settings, store: Store, operation: Operation, own_url: str
+) -> Iterator[None]:
     """Serve health, readiness and metrics on the internal address, if there is one."""
     if not settings.internal:
         yield
         return
-    run_checks = partial(checks, store, settings, _local_url(address, port))
-    gauges = Gauges(store, Client.load().sha256, run_checks)
-    application = Internal(run_checks, gauges, store.close_thread_connection)
+    run_checks = partial(checks, store, settings, own_url)
+    collectors = (Gauges(store, Client.load().sha256, run_checks), operation)
+    application = Internal(run_checks, collectors, store.close_thread_connection)
     stop = serve_inside(application, internal_address(settings.internal))
     try:
         yield
@@ -196,7 +202,7 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
     return bool(server.wrks[int(match[2]) - 1].is_alive())
 
 
-def worker() -> Flask:
+def worker(errors: ErrorTime) -> Flask:
     """Return the application of a worker process, which ends when its server is gone."""
     catch_all()
     end_with_parent()
@@ -211,7 +217,7 @@ def worker() -> Flask:
         sys.exit(1)
     # Kept for as long as the process lives.
     app.extensions["use"] = use
-    app.wsgi_app = close_after_stop(app.wsgi_app)  # type: ignore[assignment, method-assign]
+    app.wsgi_app = close_after_stop(errors.watch(app.wsgi_app))  # type: ignore[assignment, method-assign]
     return app
 
 

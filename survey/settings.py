@@ -64,6 +64,7 @@ class Settings:
     trusted_proxies: int = 0
     internal: str = ""
     disk_minimum: int = 200
+    backups: str = ""
     retention_days: int = 0
     client_origins: str = ""
     smtp: str = field(default="", repr=False)
@@ -297,6 +298,11 @@ VARIABLES: Mapping[str, Variable] = {
         "disk_minimum",
         "Megabytes of free disk (of an SQLite file) below which `/readyz` fails.",
         (0, 1_000_000),
+    ),
+    "SURVEY_BACKUPS": Variable(
+        "backups",
+        "Directory of the nightly backups; `/metrics` states the time and size of the newest one.",
+        unset="none: no metrics of backups",
     ),
     "SURVEY_CLIENT_ORIGINS": Variable(
         "client_origins",

@@ -160,10 +160,10 @@ class ReleaseState:
 def free_megabytes(settings: Settings) -> int | None:
     """Return the free space on the database's disk, or None if the database is a server."""
     file = database_file(settings.database)
-    return None if file is None else shutil.disk_usage(_nearest_folder(file)).free // MEGABYTE
+    return None if file is None else shutil.disk_usage(nearest_folder(file)).free // MEGABYTE
 
 
-def _nearest_folder(file: Path) -> Path:
+def nearest_folder(file: Path) -> Path:
     """Return the file's folder, or the nearest one above it that exists."""
     return next(folder for folder in file.absolute().parents if folder.exists())
 
@@ -220,11 +220,14 @@ def internal_address(setting: str) -> tuple[str, int]:
 class Internal:
     """A WSGI application with three addresses: /healthz, /readyz and /metrics."""
 
-    def __init__(self, checks: Checks, gauges: Collector, close: Callable[[], None]) -> None:
+    def __init__(
+        self, checks: Checks, collectors: Iterable[Collector], close: Callable[[], None]
+    ) -> None:
         self._checks, self._close = checks, close
         # Not the library's default registry: whatever another module counts stays private.
         self._registry = CollectorRegistry()
-        self._registry.register(gauges)
+        for collector in collectors:
+            self._registry.register(collector)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:

@@ -20,6 +20,7 @@ from survey.cli import main as command_line
 from survey.estimator import margin_of
 from survey.handbook import FOLDER
 from survey.ops.health import Check, Gauges
+from survey.ops.metrics import ErrorTime, Operation, WorkerExits
 from survey.questionnaire.drafts.form_messages import LEVELS, level_name
 from survey.questionnaire.kinds import WRITTEN_KINDS
 from survey.questionnaire.kinds.base import Kind
@@ -73,7 +74,12 @@ def metrics() -> str:
     tables = dict.fromkeys(("release_times", "failures", "n_damaged"), dict)
     store = SimpleNamespace(surveys=list, **tables)
     gauges = Gauges(store, "", lambda: {"disk": Check(ok=True)})
-    rows = [[code(metric.name), metric.documentation] for metric in gauges.collect()]
+    operation = Operation(Settings(backups="backups"), ErrorTime(), WorkerExits())
+    rows = [
+        [code(f"{metric.name}_total" if metric.type == "counter" else metric.name), text]
+        for metric in (*gauges.collect(), *operation.collect())
+        if (text := metric.documentation)
+    ]
     return table(["metric", "meaning"], rows)
 
 

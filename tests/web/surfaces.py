@@ -178,7 +178,7 @@ class Surfaces:
         def checks() -> dict[str, Check]:
             return {name: check(self.store) for name, check in STORE_CHECKS.items()}
 
-        internal = Internal(checks, Gauges(self.store, "0" * 64, checks), lambda: None)
+        internal = Internal(checks, [Gauges(self.store, "0" * 64, checks)], lambda: None)
         return {path: response_text(Client(internal).get(path)) for path in ("/metrics", "/readyz")}
 
 

@@ -89,9 +89,22 @@ AmbientCapabilities=
 PrivateMounts=yes
 MemoryDenyWriteExecute=yes
 """,
+    "survey-failure@.service": """
+User=survey
+InaccessiblePaths=-/var/lib/survey-keys -/var/lib/survey
+MemoryDenyWriteExecute=yes
+""",
 }
 
 DAEMONS = ("survey.service", "survey-keeper.service")
+JOBS = [unit for unit in UNITS if unit not in (*DAEMONS, "survey-failure@.service")]
+
+
+PROGRAMS = (
+    *("opt/survey/bin/survey", "opt/survey/bin/survey-backup", "opt/survey/bin/survey-failure"),
+    *("bin/kill", "bin/sh"),
+)
+"""The programs that the units start."""
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +119,7 @@ def installed(tmp_path_factory) -> Path:
     for path in (*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")):
         shutil.copy(path, units)
     shutil.copytree(DEPLOY / "survey-.service.d", units / "survey-.service.d")
-    for program in ("opt/survey/bin/survey", "opt/survey/bin/survey-backup", "bin/kill"):
+    for program in PROGRAMS:
         (root / program).parent.mkdir(parents=True, exist_ok=True)
         (root / program).write_text("#!/bin/sh\n")
         (root / program).chmod(0o755)
@@ -123,7 +136,7 @@ def analyze(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("unit", [*UNITS, *TIMERS])
 def test_systemd_accepts_every_unit_and_timer(installed, unit):
-    process = analyze(installed, "verify", unit)
+    process = analyze(installed, "verify", unit.replace("@", "@survey"))
     messages = [line for line in (process.stdout + process.stderr).splitlines() if "survey" in line]
     assert messages == []
     assert process.returncode == 0, process.stderr
@@ -132,7 +145,7 @@ def test_systemd_accepts_every_unit_and_timer(installed, unit):
 @pytest.mark.security
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_service_has_a_low_exposure_score(installed, unit):
-    process = analyze(installed, "security", "--offline=true", unit)
+    process = analyze(installed, "security", "--offline=true", unit.replace("@", "@survey"))
     exposure = re.search(r"exposure level for \S+: ([\d.]+)", process.stdout)
     assert exposure, process.stdout + process.stderr
     runbook = (DEPLOY / "README.md").read_text(encoding="utf-8")
@@ -165,7 +178,7 @@ def lines_of(unit: str) -> list[str]:
 
 def test_every_job_has_a_timer_and_every_timer_a_job():
     assert {name.removesuffix(".timer") for name in TIMERS} == {
-        name.removesuffix(".service") for name in UNITS if name not in DAEMONS
+        name.removesuffix(".service") for name in JOBS
     }
 
 
@@ -305,7 +318,7 @@ def test_the_server_and_its_charts_work_without_the_system_calls_that_the_unit_d
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit not in DAEMONS])
+@pytest.mark.parametrize("unit", JOBS)
 def test_every_job_works_without_the_system_calls_that_its_unit_denies(
     installed, programs, settings, small, tmp_path, unit
 ):

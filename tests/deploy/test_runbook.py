@@ -18,15 +18,17 @@ ROW = re.compile(r"^\|[^|]*\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", re.M)
 
 
 SECTIONS = [
+    "When something is wrong",
     "Install",
     "Two hosts",
     "Onion address",
     "Upgrade",
+    "Alerts and messages",
     "Backup and restore drill",
     "The keeper and its keys",
     "Move to PostgreSQL",
     "Rotate keys",
-    "When something is wrong",
+    "Incidents",
     "What is and is not stored",
     "Data protection",
 ]

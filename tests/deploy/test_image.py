@@ -75,7 +75,9 @@ def test_everything_installed_in_the_image_is_pinned_by_hash():
         assert "--require-hashes -r " in command or "--no-deps --no-index" in command, command
 
 
-@pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily", "keeper", "notify"])
+@pytest.mark.parametrize(
+    "name", ["secrets", "migrate", "app1", "app2", "daily", "keeper", "notify"]
+)
 def test_every_server_is_isolated_and_uses_known_settings_only(name):
     service = COMPOSE["services"][name]
     # Only the job that sends messages reaches other networks.
@@ -85,7 +87,7 @@ def test_every_server_is_isolated_and_uses_known_settings_only(name):
     assert "ports" not in service
 
 
-SERVICES = ["app1", "app2", "daily", "database", "keeper", "migrate", "notify", "proxy"]
+SERVICES = ["app1", "app2", "daily", "database", "keeper", "migrate", "notify", "proxy", "secrets"]
 
 
 CAPABILITIES = {
@@ -99,6 +101,8 @@ CAPABILITIES = {
     "notify": [],
     # The master opens ports below 1024 and reads the key; workers run as another user.
     "proxy": ["NET_BIND_SERVICE", "SETUID", "SETGID", "CHOWN", "DAC_OVERRIDE"],
+    # Gives each secret to the user that reads it, also in directories of these users.
+    "secrets": ["CHOWN", "DAC_OVERRIDE", "FOWNER"],
 }
 
 
@@ -121,6 +125,17 @@ def test_the_checks_cover_every_service():
     assert sorted(COMPOSE["services"]) == SERVICES
 
 
+SECRETS = {
+    **dict.fromkeys(("app1", "app2", "daily", "migrate", "notify"), "app"),
+    "database": "database",
+    "keeper": "keeper",
+}
+"""The directory of secrets that each service mounts; it belongs to the service's user."""
+
+OWN_MOUNTS = {"secrets": ["./secrets:/secrets"]}
+"""The service that creates all secrets, then exits."""
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_no_secret_is_in_the_compose_file(name):
     environment = COMPOSE["services"][name].get("environment", {})
@@ -131,18 +146,26 @@ def test_no_secret_is_in_the_compose_file(name):
             assert value.startswith("/run/secrets/"), variable
         # The URL of a database could contain a password.
         assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), variable
-    secrets = COMPOSE["services"][name].get("secrets", [])
-    files = [value for value in environment.values() if value.startswith("/run/secrets/")]
-    assert {value.rpartition("/")[2] for value in files} <= set(secrets)
-    for secret in secrets:
-        assert COMPOSE["secrets"][secret] == {"file": f"secrets/{secret}"}
+    mounts = [
+        volume for volume in COMPOSE["services"][name].get("volumes", []) if "secrets" in volume
+    ]
+    place = SECRETS.get(name)
+    assert mounts == ([f"./secrets/{place}:/run/secrets:ro"] if place else OWN_MOUNTS.get(name, []))
+    files = {
+        value.rpartition("/")[2]
+        for value in environment.values()
+        if value.startswith("/run/secrets/")
+    }
+    assert files == {"app": {"secret", "pgpass"}, "keeper": {"keeper_pgpass"}}.get(
+        place, {"database_password"} if place else set()
+    )
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_long_running_service_has_a_health_check(name):
     service = COMPOSE["services"][name]
     # These serve nothing.
-    if name in ("migrate", "daily", "keeper", "notify"):
+    if name in ("secrets", "migrate", "daily", "keeper", "notify"):
         assert service["healthcheck"] == {"disable": True}
     elif "build" in service:
         assert "healthcheck" not in service
@@ -202,7 +225,7 @@ def test_only_the_keeper_has_the_private_keys():
     assert "--uid 10002 --gid survey" in DOCKERFILE
     assert services["keeper"]["command"] == ["keeper"]
     assert services["keeper"]["user"] == "10002:10001"
-    assert "secret" not in services["keeper"]["secrets"]
+    assert "SURVEY_SECRET_FILE" not in services["keeper"]["environment"]
     for name in ("app1", "app2"):
         assert services[name]["command"][-1] == "--without-keeper"
         assert "SURVEY_KEYS" not in services[name]["environment"]
@@ -214,6 +237,10 @@ def test_compose_accepts_the_file_and_requires_both_addresses():
     if compose is None:
         pytest.skip("no docker-compose on the path (apt-get install docker-compose)")
     command = [compose, "-f", str(DEPLOY / "compose.yaml"), "config"]
+    # The example is complete: it can be started as it is.
+    example = ["--env-file", str(DEPLOY / "compose.env.example")]
+    complete = subprocess.run([compose, *example, *command[1:]], capture_output=True, text=True)
+    assert (complete.returncode, complete.stderr) == (0, "")
     addresses = {
         "SURVEY_PUBLIC_URL": ("https://survey.example.org", "set it to the public https address"),
         "SURVEY_RESEARCH_URL": (

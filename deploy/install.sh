@@ -1,0 +1,122 @@
+#!/bin/sh
+# Install an instance with systemd on Debian 12, as root. It prints each command before it runs it.
+#
+#     deploy/install.sh [--dry-run] WHEEL HOST RESEARCH-HOST EMAIL
+#
+# Check SHA256SUMS first. With --dry-run, it only prints the commands. It can be repeated: existing
+# users, settings, secrets and certificates stay.
+set -eu
+is_dry=''
+if [ "${1:-}" = --dry-run ]; then
+    is_dry=1
+    shift
+fi
+if [ $# -ne 4 ]; then
+    echo "usage: install.sh [--dry-run] WHEEL HOST RESEARCH-HOST EMAIL" >&2
+    exit 2
+fi
+wheel=$(realpath "$1") host=$2 research=$3 email=$4
+for name in "$host" "$research"; do
+    case $name in
+        '' | *[!a-z0-9.-]*)
+            echo "HOST and RESEARCH-HOST must be host names (found $name)" >&2
+            exit 2
+            ;;
+    esac
+done
+case $email in
+    ?*@?*.?*) ;;
+    *)
+        echo "EMAIL must be an e-mail address (found $email)" >&2
+        exit 2
+        ;;
+esac
+cd "$(dirname "$0")"
+
+step() { printf '\n== %s\n' "$1"; }
+
+# run COMMAND...: print a command, then run it.
+run() {
+    printf '+ %s\n' "$*"
+    if [ -z "$is_dry" ]; then
+        "$@"
+    fi
+}
+
+# missing PATH COMMAND...: run a command unless the path exists.
+missing() {
+    path=$1
+    shift
+    if [ -e "$path" ]; then
+        printf '  %s exists and stays\n' "$path"
+    else
+        run "$@"
+    fi
+}
+
+step "Debian packages"
+run apt-get install -y certbot curl nginx-light openssl python3-venv libpango-1.0-0 \
+    libpangoft2-1.0-0 fonts-dejavu-core
+
+step "Users: the server, and the keeper of the private keys"
+id -u survey >/dev/null 2>&1 ||
+    run useradd --system --home-dir /var/lib/survey --shell /usr/sbin/nologin survey
+id -u survey-keeper >/dev/null 2>&1 ||
+    run useradd --system --gid survey --create-home --home-dir /var/lib/survey-keeper \
+        --shell /usr/sbin/nologin survey-keeper
+
+step "Program, with packages pinned by hash"
+run python3 -m venv /opt/survey
+run /opt/survey/bin/pip install --require-hashes -r requirements.txt
+run /opt/survey/bin/pip install --no-deps "$wheel"
+run install -m 755 backup.sh /opt/survey/bin/survey-backup
+run install -m 755 failure.sh /opt/survey/bin/survey-failure
+run install -m 755 survey.sh /usr/local/sbin/survey
+
+step "Settings and secret"
+run install -d -m 700 /etc/survey
+if [ ! -e /etc/survey/environment ]; then
+    run install -m 600 environment.example /etc/survey/environment
+    run sed -i -e "s/survey\.example\.org/$host/" -e "s/research\.example\.org/$research/" \
+        /etc/survey/environment
+fi
+missing /etc/survey/secret sh -c \
+    'umask 077; python3 -c "import secrets; print(secrets.token_hex(32))" >/etc/survey/secret'
+
+step "Units and directories"
+for unit in *.service *.timer; do
+    run install -m 644 "$unit" /etc/systemd/system/
+done
+run install -D -m 644 survey-.service.d/hardened.conf /etc/systemd/system/survey-.service.d/hardened.conf
+run install -d -o survey -g survey -m 2770 /var/lib/survey
+run install -d -o survey-keeper -g survey -m 700 /var/lib/survey-keys
+
+step "Database, and a check of the settings"
+run /usr/local/sbin/survey migrate
+run /usr/local/sbin/survey config check --without-keeper
+
+step "Server, keeper and jobs; the first backup"
+run systemctl daemon-reload
+run systemctl enable --now survey survey-keeper survey-backup.timer survey-retention.timer \
+    survey-notify.timer
+run systemctl start survey-backup
+
+step "nginx, with a certificate that no browser accepts until the real one is there"
+run install -m 644 respondents.conf answers.conf refusals.conf upstream.conf nginx.conf /etc/nginx/
+run sed -i -e "s/survey\.example\.org/$host/" -e "s/research\.example\.org/$research/" /etc/nginx/nginx.conf
+run install -d -m 700 /etc/nginx/tls
+run install -d /var/lib/survey-acme
+missing /etc/nginx/tls/fullchain.pem openssl req -x509 -newkey ec \
+    -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$host" \
+    -keyout /etc/nginx/tls/privkey.pem -out /etc/nginx/tls/fullchain.pem
+run nginx -t
+run systemctl restart nginx
+
+step "Certificate for both names; Debian's certbot.timer renews it"
+run certbot certonly --non-interactive --agree-tos --email "$email" --keep-until-expiring \
+    --cert-name survey -d "$host" -d "$research" --webroot --webroot-path /var/lib/survey-acme \
+    --deploy-hook 'cp -L /etc/letsencrypt/live/survey/fullchain.pem /etc/letsencrypt/live/survey/privkey.pem /etc/nginx/tls/ && systemctl reload nginx'
+
+step "Done"
+echo "Now run: survey researcher add $email"
+echo "Then open https://$research/research/sign-in, and read *The keeper and its keys* in the runbook."

@@ -1,0 +1,130 @@
+"""install.sh prints each command, installs everything that the units need, and can be repeated."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from survey.settings import Settings
+from tests.deploy.test_failures import values, write_program
+from tests.deploy.test_units import DAEMONS, DEPLOY, TIMERS, UNITS
+
+ARGUMENTS = ["survey.whl", "polls.example.net", "staff.example.net", "operator@example.net"]
+CHANGED = ("/etc", "/opt", "/var/lib", "/usr/local")
+"""The places that the script changes; the test replaces them."""
+
+INSTALL = f"""#!{sys.executable}
+import os, sys
+arguments = sys.argv[1:]
+for option in ("-o", "-g"):
+    if option in arguments:
+        index = arguments.index(option)
+        del arguments[index : index + 2]
+os.execv("/usr/bin/install", ["install", *arguments])
+"""
+"""`install` without owners, because the users do not exist here."""
+
+
+@pytest.fixture
+def machine(tmp_path) -> Path:
+    """Return the root of an empty machine, whose programs only write their arguments to a log."""
+    for name in ("etc/nginx", "etc/systemd/system", "usr/local/sbin", "var/lib", "bin"):
+        (tmp_path / name).mkdir(parents=True)
+    log = f'echo "$(basename "$0") $@" >>{tmp_path}/log'
+    for name in ("apt-get", "useradd", "systemctl", "certbot", "nginx", "runuser"):
+        write_program(tmp_path / "bin" / name, log)
+    write_program(tmp_path / "bin/id", "exit 1")
+    python = f'if [ "$1" = -m ]; then {log}; else exec {sys.executable} "$@"; fi'
+    write_program(tmp_path / "bin/python3", python)
+    (tmp_path / "opt/survey/bin").mkdir(parents=True)
+    write_program(tmp_path / "opt/survey/bin/pip", log)
+    (tmp_path / "bin/install").write_text(INSTALL)
+    (tmp_path / "bin/install").chmod(0o755)
+    return tmp_path
+
+
+def install(machine: Path, *options: str) -> str:
+    """Run the script, and survey.sh, with other places; return what it prints."""
+    deploy = machine / "deploy"
+    if not deploy.exists():
+        deploy.mkdir()
+        for path in DEPLOY.iterdir():
+            target = deploy / path.name
+            if path.name in ("install.sh", "survey.sh"):
+                text = path.read_text(encoding="utf-8")
+                text = re.sub(rf"(?<![\w.])({'|'.join(CHANGED)})/", rf"{machine}\1/", text)
+                target.write_text(text)
+            else:
+                target.symlink_to(path)
+    process = subprocess.run(
+        ["sh", deploy / "install.sh", *options, *ARGUMENTS],
+        env={"PATH": f"{machine}/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
+
+
+def test_a_dry_run_prints_all_commands_and_changes_nothing(machine):
+    before = {path for path in machine.rglob("*") if path.name != "deploy"}
+    dry = install(machine, "--dry-run")
+    after = {path for path in machine.rglob("*") if "deploy" not in str(path.relative_to(machine))}
+    assert after == before
+    commands = [line for line in dry.splitlines() if line.startswith("+ ")]
+    real = [line for line in install(machine).splitlines() if line.startswith("+ ")]
+    assert commands == real
+
+
+def test_the_units_find_their_programs_and_settings_and_are_started(machine):
+    install(machine)
+    units = machine / "etc/systemd/system"
+    assert {path.name for path in units.glob("survey*.*") if path.is_file()} == {*UNITS, *TIMERS}
+    assert (units / "survey-.service.d/hardened.conf").exists()
+    programs = {program.split()[0] for unit in UNITS for program in values(unit, "ExecStart")}
+    # The wheel brings the first one.
+    for program in programs - {"/opt/survey/bin/survey"}:
+        assert os.access(f"{machine}{program}", os.X_OK), program
+    text = (machine / "etc/survey/environment").read_text(encoding="utf-8")
+    environment = dict(re.findall(r'^(SURVEY_\w+)="?([^"\n]*)"?$', text, re.M))
+    settings = Settings.from_environment(environment)
+    assert settings.public_url == "https://polls.example.net"
+    assert settings.research_url == "https://staff.example.net"
+    nginx = (machine / "etc/nginx/nginx.conf").read_text(encoding="utf-8")
+    assert "example.org" not in nginx
+    log = (machine / "log").read_text().splitlines()
+    (enabled,) = [line for line in log if line.startswith("systemctl enable --now ")]
+    names = {unit.removesuffix(".service") for unit in DAEMONS} | set(TIMERS)
+    assert set(enabled.split()[3:]) == names
+    assert log.index(enabled) > log.index(
+        "runuser -u survey -- " + f"{machine}/opt/survey/bin/survey migrate"
+    )
+    assert "-d polls.example.net -d staff.example.net" in log[-1]
+
+
+def test_a_second_run_keeps_secret_settings_and_certificate(machine):
+    install(machine)
+    kept = ("etc/survey/secret", "etc/survey/environment", "etc/nginx/tls/privkey.pem")
+    contents = []
+    for name in kept:
+        file = machine / name
+        assert file.stat().st_mode & 0o077 == 0, name
+        file.write_bytes(file.read_bytes() + b"# changed\n")
+        contents.append(file.read_bytes())
+    install(machine)
+    assert [(machine / name).read_bytes() for name in kept] == contents
+
+
+def test_wrong_arguments_are_named_before_anything_runs():
+    for position, value in ((1, "https://a.example"), (2, "a;b"), (3, "nobody")):
+        arguments = [*ARGUMENTS[:position], value, *ARGUMENTS[position + 1 :]]
+        process = subprocess.run(
+            ["sh", DEPLOY / "install.sh", "--dry-run", *arguments], capture_output=True, text=True
+        )
+        assert (process.returncode, process.stdout) == (2, "")
+        assert value in process.stderr

@@ -21,6 +21,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from survey import api, errors, research, respond
 from survey.hosts import SLUGS, Host, Hosts
+from survey.respond.reception import REFUSAL
 from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
 from survey.security import API, Framing, Readers, framing_headers, headers, reader_headers
@@ -127,7 +128,9 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     client = respond.Client.load()
 
     @app.before_request
-    def reject_nul() -> None:
+    def refuse() -> None:
+        if refusal := request.environ.get(REFUSAL):
+            raise refusal
         # PostgreSQL refuses a text with NUL, which no address has.
         if "\0" in request.path:
             raise errors.NotFoundError("there is no page at this address")

@@ -192,6 +192,10 @@ class StoreBusyError(SurveyError):
     """A store that is busy; the client should try again later."""
 
 
+class ResearchBusyError(SurveyError):
+    """A request of a researcher that cannot be answered now; the client should try again later."""
+
+
 class StoreReplacedError(StoreBusyError):
     """A database at the store's address that is not the one the process started with."""
 
@@ -229,6 +233,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     MissingPartError: HTTPStatus.NOT_IMPLEMENTED,
     RemoteError: HTTPStatus.BAD_GATEWAY,
     StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    ResearchBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreReplacedError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
     DamagedBatchError: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -41,6 +41,7 @@ from survey.ops.health import Gauges, Internal, checks, internal_address, serve_
 from survey.ops.logs import catch_all, configuration
 from survey.ops.metrics import ErrorTime, Operation, WorkerExits
 from survey.research.two_factor import SecondFactors
+from survey.research_process import SOCKET_VARIABLE, Relay, ResearchProcess
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store
@@ -118,7 +119,12 @@ def _serve(
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
     errors, exits = ErrorTime(), WorkerExits()
     granian_logger.addFilter(exits)
-    server.signal_handler_reload = Renewal(server, address, has_keeper=has_keeper)  # type: ignore[method-assign]
+    research = ResearchProcess()
+    os.environ[SOCKET_VARIABLE] = research.path
+    server.signal_handler_reload = Renewal(  # type: ignore[method-assign]
+        server, research, address, has_keeper=has_keeper
+    )
+    server.on_startup(threading.Thread(target=research.run, daemon=True).start)
     stop = threading.Event()
     keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
     releases = threading.Thread(target=keeper.run, args=[stop])
@@ -132,6 +138,7 @@ def _serve(
         with _internal_server(settings, store, operation, _local_url(address, port)):
             server.serve(target_loader=partial(worker, errors), wrap_loader=False)
     finally:
+        research.stop()
         stop.set()
         if releases.ident is not None:
             releases.join()
@@ -217,6 +224,7 @@ def worker(errors: ErrorTime) -> Flask:
         sys.exit(1)
     # Kept for as long as the process lives.
     app.extensions["use"] = use
+    app.wsgi_app = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])  # type: ignore[method-assign]
     app.wsgi_app = close_after_stop(errors.watch(app.wsgi_app))  # type: ignore[assignment, method-assign]
     return app
 
@@ -368,14 +376,22 @@ class MainLoopEvent:
 
 
 class Renewal:
-    """The handler of SIGHUP: it replaces the workers by new ones, if new ones can start.
+    """The handler of SIGHUP: it replaces all processes by new ones, if new ones can start.
 
     A separate process checks that with the current files. If it fails, the old workers stay:
     replaced by workers that end at once, they would take the server with them.
     """
 
-    def __init__(self, server: AbstractServer[Any], address: str, *, has_keeper: bool) -> None:
-        self._renew: Callable[[], None] = server.signal_handler_reload
+    def __init__(
+        self,
+        server: AbstractServer[Any],
+        research: ResearchProcess,
+        address: str,
+        *,
+        has_keeper: bool,
+    ) -> None:
+        self._renew_workers: Callable[[], None] = server.signal_handler_reload
+        self._renew_research = research.renew
         check = START_CHECK.format(address=address, has_keeper=has_keeper)
         # -P: import nothing from the current folder.
         self._command = [sys.executable, "-P", "-c", check]
@@ -397,7 +413,8 @@ class Renewal:
                 "workers are not replaced: new ones would not start; see: survey config check"
             )
         else:
-            self._renew()
+            self._renew_workers()
+            self._renew_research()
 
 
 def check_start(address: str, *, has_keeper: bool) -> None:

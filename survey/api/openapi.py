@@ -248,7 +248,7 @@ ERRORS: dict[type[SurveyError], str] = {
     NotFoundError: "It does not exist, or the researcher of the token may not read it",
     NotAcceptableError: "The address does not offer this media type",
     QueryError: "A query parameter is invalid; the detail says what would be right",
-    StoreBusyError: "The database is busy; try again after Retry-After seconds",
+    StoreBusyError: "The server is busy; try again after Retry-After seconds",
 }
 """The meaning of each error in the API; its status is in `survey.errors.STATUS`."""
 

@@ -30,7 +30,7 @@ REPORT_TYPE = "application/json"
 """Media type of a report."""
 
 REFUSAL = "survey.refusal"
-"""Key in a request's environment of the error that the framework must answer."""
+"""Key in a request's environment of the error with which the framework must answer it."""
 
 ADDRESS = re.compile(r"/s/(?P<slug>[a-z0-9-]{1,80})/reports")
 """The address of reports for every slug that a survey or a test run can have."""

@@ -12,7 +12,7 @@ from survey.errors import NotFoundError, ReportTooLargeError, UnsupportedMediaEr
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.questionnaire.texts import PICTURE_TYPE
 from survey.respond.client import CONTENT_TYPES, ICON, MANIFEST, Client, compress
-from survey.respond.reception import REFUSAL, REPORT_TYPE, Reception, accepted
+from survey.respond.reception import REPORT_TYPE, Reception, accepted
 from survey.settings import Settings
 from survey.store import Store, find_survey
 from survey.store.field_boxes import OVERHEAD
@@ -88,8 +88,6 @@ def _add_survey_routes(
 def _add_report_routes(routes: Blueprint, store: Store, reception: Reception) -> None:
     @routes.post("/s/<survey:slug>/reports")
     def reports(slug: str) -> Response:
-        if refusal := request.environ.get(REFUSAL):
-            raise refusal
         reception.receive(slug, request.environ, lambda: _body(REPORT_TYPE, MAX_REPORT_BYTES))
         return accepted()
 

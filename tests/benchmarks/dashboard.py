@@ -29,6 +29,7 @@ from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.settings import Caps
 from survey.store import N_ASKED, Store, open_store
+from survey.store.digests import row_digest
 from tests.benchmarks.storage import today
 from tests.browser.research import stored_code
 from tests.conftest import EMAIL, PASSWORD, SECRET, SERVE, free_port, wait_until_up
@@ -56,17 +57,22 @@ KINDS = (
 )
 """Common types of question, used in turns."""
 
-DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
-    f'[[questions]]\nid = "q{i}"\ntext = "Question {i}?"\n{KINDS[i % len(KINDS)]}\n'
-    for i in range(QUESTIONS)
-)
+
+def definition(n_questions: int) -> bytes:
+    """Return a survey of common types of question."""
+    questions = (
+        f'[[questions]]\nid = "q{i}"\ntext = "Question {i}?"\n{KINDS[i % len(KINDS)]}\n'
+        for i in range(n_questions)
+    )
+    return ('slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(questions)).encode()
+
 
 Cells = Iterator[tuple[int | str | bytes, ...]]
 
 
-def fill(store: Store, url: str, n: int) -> None:
+def fill(store: Store, url: str, n: int, n_questions: int = QUESTIONS) -> None:
     """Publish a survey and insert n released reports directly, as restoring a backup does."""
-    survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps(survey=200)), today())
+    survey = publish(store, load(definition(n_questions), "load.toml", Caps(survey=200)), today())
     rng = np.random.default_rng(n)
     questions = survey.definition.questions
     columns = [codes(question, n, rng) for question in questions]
@@ -75,7 +81,8 @@ def fill(store: Store, url: str, n: int) -> None:
         for number, column in enumerate(columns):
             for block, start in enumerate(range(0, n, BLOCK_SIZE)):
                 part = column[start : start + BLOCK_SIZE]
-                yield survey.key, "", "", number, block, len(part), part.tobytes()
+                row = (survey.key, "", "", number, block, len(part), part.tobytes())
+                yield *row, row_digest(row)
 
     def counts() -> Cells:
         for number, (question, column) in enumerate(zip(questions, columns, strict=True)):

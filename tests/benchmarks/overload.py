@@ -36,7 +36,9 @@ MAX_MS = 1000
 
 
 @contextmanager
-def run_server(database: str, keys: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def run_server(
+    database: str, keys: Path, release_every: int = RELEASE_SECONDS
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run `survey serve` over a database, with its keeper; stop it with SIGTERM."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     variables = {
@@ -45,7 +47,7 @@ def run_server(database: str, keys: Path) -> Iterator[tuple[str, subprocess.Pope
         "SURVEY_PUBLIC_URL": url,
         # Servers that share a directory of keys would wait for its lock and release nothing.
         "SURVEY_KEYS": str(keys),
-        "SURVEY_RELEASE_EVERY": str(RELEASE_SECONDS),
+        "SURVEY_RELEASE_EVERY": str(release_every),
     }
     server = subprocess.Popen(
         [

@@ -38,6 +38,7 @@ from survey.store import (
     Store,
     open_store,
 )
+from survey.store.digests import row_digest
 from tests.benchmarks.ingestion import postgresql
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import DirectAccess
@@ -67,7 +68,8 @@ def fill(store: Store, n: int, url: str) -> tuple[PublishedSurvey, list[Codes]]:
         for question, column in enumerate(columns):
             for number, start in enumerate(range(0, n, BLOCK_SIZE)):
                 part = column[start : start + BLOCK_SIZE]
-                yield survey.key, "", "", question, number, len(part), part.tobytes()
+                row = (survey.key, "", "", question, number, len(part), part.tobytes())
+                yield *row, row_digest(row)
 
     def counts() -> Iterator[tuple[int | str | bytes, ...]]:
         for question, column in enumerate(columns):

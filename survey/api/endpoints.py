@@ -327,7 +327,7 @@ class _Views:
         def body() -> bytes | str:
             try:
                 questions = CrosstabRequest(first, second)
-                table = compute_crosstab(self._store, survey, questions, options)
+                table = self._results.analysis(compute_crosstab, survey, questions, options)
             except (ChannelError, CountsError) as error:
                 raise QueryError(str(error)) from None
             if media_type == XLSX:

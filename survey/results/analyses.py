@@ -187,7 +187,7 @@ def _crosstab_form(
 CROSSTAB = Analysis(
     name="crosstab",
     parse=lambda query, _path: CrosstabRequest.parse(query),
-    compute=lambda cache, *arguments: compute_crosstab(cache.store, *arguments),
+    compute=lambda cache, *arguments: cache.analysis(compute_crosstab, *arguments),
     row_type=CrosstabRow,
     template="research/crosstab.html",
     form=_crosstab_form,
@@ -273,7 +273,7 @@ def _weighting_form(
 WEIGHTING = Analysis(
     name="weighting",
     parse=lambda query, _path: WeightingRequest.parse(query),
-    compute=lambda cache, *arguments: compute_weighting(cache.store, *arguments),
+    compute=lambda cache, *arguments: cache.analysis(compute_weighting, *arguments),
     row_type=WeightingRow,
     template="research/weighting.html",
     form=_weighting_form,
@@ -331,7 +331,7 @@ def _regression_chart(result: RegressionResult, request: RegressionRequest) -> C
 REGRESSION = Analysis(
     name="regression",
     parse=lambda query, _path: RegressionRequest.parse(query),
-    compute=lambda cache, *arguments: compute_regression(cache.store, *arguments),
+    compute=lambda cache, *arguments: cache.analysis(compute_regression, *arguments),
     row_type=RegressionRow,
     template="research/regression.html",
     form=_regression_form,

@@ -8,6 +8,9 @@ import io
 import json
 import os
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -24,10 +27,14 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.research.sign_in_limits import Throttle, Visitor
+from survey.results.analyses import CROSSTAB, REGRESSION, WEIGHTING
+from survey.results.crosstab.compute import CrosstabRequest
 from survey.results.estimates.result import CACHE_SIZE, ResultCache
 from survey.results.estimates.table import row_label
 from survey.results.number_format import share_texts
+from survey.results.regression.compute import RegressionRequest
 from survey.results.request import IntervalOptions, parse_options
+from survey.results.weighting.request import WeightingRequest
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released as add_reports
@@ -681,6 +688,40 @@ def test_results_are_computed_once_per_release(store, small, monkeypatch):
     assert results.result(small, wide) is results.result(small, wide) is not results.result(small)
     add_released(store, small, 100)
     assert results.result(small).n == results.result(small, wide).n == 200
+
+
+ANALYSES = (
+    (CROSSTAB, CrosstabRequest("fell_asleep", "pressure")),
+    (REGRESSION, RegressionRequest("fell_asleep", ("pressure",))),
+    (WEIGHTING, WeightingRequest("pressure", "answer:fell_asleep", "yes,40\nno,60")),
+)
+
+
+def test_cross_tabs_regressions_and_weighting_are_computed_once_per_release(store, small):
+    add_released(store, small, 100)
+    results, options = ResultCache(store), IntervalOptions()
+    for analysis, asked in ANALYSES:
+        first = analysis.compute(results, small, asked, options)
+        assert analysis.compute(results, small, asked, options) is first, analysis.name
+        assert analysis.compute(results, small, asked, IntervalOptions(level=0.9)) is not first
+        add_released(store, small, 100)
+        assert analysis.compute(results, small, asked, options) is not first, analysis.name
+
+
+def test_readers_who_want_the_same_result_at_once_wait_for_one_computation(store, small):
+    results, computations, barrier = ResultCache(store), [], threading.Barrier(4)
+
+    def compute(*arguments):
+        computations.append(arguments)
+        time.sleep(0.05)
+        return len(computations)
+
+    def read(_):
+        barrier.wait()
+        return results.analysis(compute, small, CrosstabRequest(), IntervalOptions())
+
+    with ThreadPoolExecutor(4) as readers:
+        assert list(readers.map(read, range(4))) == [1] * 4
 
 
 def test_the_cache_of_results_has_a_maximum_size(store, small):

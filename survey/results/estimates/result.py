@@ -35,7 +35,7 @@ from survey.results.estimates.table import (
 from survey.results.groups import EVERYONE, Group, Tallies
 from survey.results.number_format import NumberFormat, number_format
 from survey.results.question_statistics import question_index
-from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
+from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store, Tally
 
 logger = logging.getLogger(__name__)
@@ -420,6 +420,7 @@ def _build_result(
     )
 
 
+Asked = TypeVar("Asked", bound=Request)
 Cached = TypeVar("Cached")
 Split = Callable[[Tallies], dict[Group, Tally]]
 
@@ -433,6 +434,7 @@ class ResultCache:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._entries: dict[Hashable, tuple[int, Any]] = {}
+        self._computations: dict[Hashable, Lock] = {}
         self._lock = Lock()
 
     def result(
@@ -463,18 +465,44 @@ class ResultCache:
 
         return self._cached(release, (survey, split, options), compute)
 
+    def analysis(
+        self,
+        compute: Callable[[Store, PublishedSurvey, Asked, IntervalOptions], Cached],
+        survey: PublishedSurvey,
+        request: Asked,
+        options: IntervalOptions,
+    ) -> Cached:
+        """Return what `compute` returns for these arguments and a survey's newest release.
+
+        It may depend only on the survey and its released reports.
+        """
+        release = self.store.newest_release(survey.key).number
+        key = compute, survey, request, options
+        return self._cached(release, key, lambda: compute(self.store, survey, request, options))
+
     def _cached(self, release: int, key: Hashable, compute: Callable[[], Cached]) -> Cached:
+        """Return the entry of a release; threads that need the same one compute it once."""
         with self._lock:
-            entry = self._entries.get(key)
-        if entry is None or entry[0] != release:
-            entry = release, compute()
+            computation = self._computations.setdefault(key, Lock())
+        try:
+            with computation:
+                entry = self._entries.get(key)
+                if entry is None or entry[0] != release:
+                    entry = release, compute()
+                self._keep(key, entry)
+        finally:
             with self._lock:
-                self._entries.pop(key, None)
-                self._entries[key] = entry
-                while len(self._entries) > CACHE_SIZE:
-                    del self._entries[next(iter(self._entries))]
+                self._computations.pop(key, None)
         value: Cached = entry[1]
         return value
+
+    def _keep(self, key: Hashable, entry: tuple[int, Any]) -> None:
+        """Make an entry the most recent one, and drop the oldest beyond the maximum."""
+        with self._lock:
+            self._entries.pop(key, None)
+            self._entries[key] = entry
+            while len(self._entries) > CACHE_SIZE:
+                del self._entries[next(iter(self._entries))]
 
 
 def terminal_lines(result: SurveyResult) -> list[str]:

@@ -314,10 +314,8 @@ class Gauges(Collector):
         store: Store,
         client_sha256: str,
         checks: Callable[[], Mapping[str, Check]],
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._client_sha256, self._checks = store, client_sha256, checks
-        self._clock = clock
 
     def describe(self) -> Iterable[Metric]:
         """Describe nothing: that would query the database."""
@@ -354,11 +352,6 @@ class Gauges(Collector):
             "Latest release time for which the keeper has processed all open surveys, 0 if none. "
             "If it is more than two periods old, the keeper is not working.",
             state.time,
-        )
-        yield GaugeMetricFamily(
-            "survey_release_age_seconds",
-            "Seconds since `survey_release_time_seconds`, 0 before the first release time.",
-            state.age(self._clock()) or 0.0,
         )
         failing = GaugeMetricFamily(
             "survey_release_failing_since_seconds",

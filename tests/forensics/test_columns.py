@@ -18,8 +18,11 @@ from tests.store.reports import add, keeper_at
 N = 30
 """Reports of which none is released yet."""
 
-RANDOM_COLUMNS = {"pending.batch", "pending.box", "sealing_key.public_key"}
-"""Columns that differ between two databases with the same reports: names, ciphertext and keys."""
+RANDOM_COLUMNS = {"pending.batch", "pending.box", "pending.digest", "sealing_key.public_key"}
+"""Columns that differ between two databases with the same reports.
+
+They contain random names, ciphertext, digests of both, and keys.
+"""
 
 TABLES = {
     "sqlite": "SELECT name, name FROM sqlite_schema WHERE type = 'table'",
@@ -129,14 +132,15 @@ def test_no_column_changes_with_the_codes_of_pending_reports(databases):
 
 
 @pytest.mark.parametrize(
-    ("mutant", "column"),
+    ("mutant", "columns"),
     [
-        ("store_codes", "beside.content"),
-        ("store_digest", "beside.content"),
-        ("name_batches_after_codes", "pending.batch"),
+        ("store_codes", {"beside.content"}),
+        ("store_digest", {"beside.content"}),
+        # The keeper sets these batches aside: their digests have another name.
+        ("name_batches_after_codes", {"pending.batch", "damaged_batch.batch"}),
     ],
 )
-def test_a_column_that_changes_with_the_codes_is_found(databases, mutant, column, monkeypatch):
+def test_a_column_that_changes_with_the_codes_is_found(databases, mutant, columns, monkeypatch):
     MUTANTS[mutant](monkeypatch.setattr)
     revealing, _ = revealing_columns(databases)
-    assert revealing == {column}
+    assert revealing == columns

@@ -13,7 +13,7 @@ from tests.store.reports import NOON, add, keeper_at, random_reports
 
 def exposition(store, **checks: Check) -> str:
     registry = CollectorRegistry()
-    registry.register(Gauges(store, "0" * 64, lambda: checks, clock=lambda: NOON + 9000))
+    registry.register(Gauges(store, "0" * 64, lambda: checks))
     return generate_latest(registry).decode()
 
 

@@ -5,11 +5,12 @@ A shape describes a table by a few integers, from which Python and the client bu
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import permutations
 from math import comb, factorial
 from typing import Any, ClassVar
@@ -442,7 +443,17 @@ def table_from_json(form: Mapping[str, Any]) -> WeightTable:
     """Build a weight table from its JSON form; ChannelError for any other form."""
     if set(form) != {"kind", "table", "no_answers"} or not isinstance(form["table"], Mapping):
         raise ChannelError("a weight_table channel has kind, table, no_answers")
-    return WeightTable(shape_from_json(form["table"]), form["no_answers"])
+    return _table(json.dumps([form["table"], form["no_answers"]]))
+
+
+@lru_cache(maxsize=16)
+def _table(form: str) -> WeightTable:
+    """Build a table once: plans compare the same few tables hundreds of times.
+
+    A table of 1,000 truths and reports takes 8 MB, so only a few are kept.
+    """
+    shape, no_answers = json.loads(form)
+    return WeightTable(shape_from_json(shape), no_answers)
 
 
 def largest_ratio(weights: Integers) -> Fraction:

@@ -94,6 +94,11 @@ class Grid:
         scale = 10**self.decimals
         return tuple((self.low + i * self.step) / scale for i in range(self.points))
 
+    @property
+    def range(self) -> float:
+        """The difference of the largest and the smallest value."""
+        return float((self.points - 1) * self.step / 10**self.decimals)
+
     def to_json(self) -> dict[str, Any]:
         """Return the form in a definition."""
         return asdict(self)

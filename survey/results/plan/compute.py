@@ -101,7 +101,7 @@ def value_range(question: PublishedQuestion) -> float:
     """Return the difference of the largest and smallest value or rank, in the answer's unit."""
     if question.kind.is_ranking:
         return question.kind.count_ranked(question) - 1.0
-    return question.grid.values[-1] - question.grid.values[0] if question.grid else math.nan
+    return question.grid.range if question.grid else math.nan
 
 
 def planned_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:

@@ -144,9 +144,7 @@ def test_rules_and_dashboard_name_metrics_that_exist_and_the_dashboard_shows_all
     used = names_in(rule["expr"] for rule in RULES.values())
     assert len(used) >= 8
     assert used <= names
-    # The dashboard shows the age instead.
-    assert names - names_in(EXPRESSIONS) == {"survey_release_time_seconds"}
-    assert names_in(EXPRESSIONS) <= names
+    assert names == names_in(EXPRESSIONS)
 
 
 def test_each_alert_links_to_the_first_section_of_the_runbook_which_says_what_to_do():

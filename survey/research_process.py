@@ -29,7 +29,7 @@ from io import BytesIO
 from logging.config import dictConfig
 from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, Self
 
 from survey.app import create_app
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 SOCKET_VARIABLE = "LDP_SURVEY_RESEARCH_SOCKET"
 """Environment variable with the path of the socket, which the server sets for its workers."""
+
+MAX_FOLDER_BYTES = 80
+"""Longest path of the folder of temporary files in which the socket is created."""
 
 PATHS = ("/research", "/api/", "/handbook")
 """Beginnings of the paths of researchers' pages and of the API."""
@@ -189,8 +192,10 @@ class ResearchProcess:
     """
 
     def __init__(self) -> None:
-        # A directory that no other user can open.
-        self._directory = TemporaryDirectory(prefix="survey-")
+        # A directory that no other user can open. A socket's path may have 107 bytes at most.
+        is_long = len(os.fsencode(gettempdir())) > MAX_FOLDER_BYTES
+        folder = "/tmp" if is_long else None  # noqa: S108  only this user can open the directory
+        self._directory = TemporaryDirectory(prefix="survey-", dir=folder)
         self.path = str(Path(self._directory.name) / "research")
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)

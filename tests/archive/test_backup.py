@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import threading
@@ -18,6 +19,7 @@ from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
 from tests.store.reports import add, keeper_at, publish_pending, random_reports, report
 from tests.store.test_migrations import create_schema
 from tests.store.test_migrations import fill as fill_m001
+from tests.system_calls import WRITE_CALLS, trace
 
 
 @pytest.fixture
@@ -155,6 +157,19 @@ def test_an_inconsistent_store_is_not_backed_up(filled, direct_access, file):
     with pytest.raises(StoreError, match="contradicts itself"):
         backup(filled, file, check_progress)
     assert files_beside(file) == []
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def test_the_disk_has_a_backup_before_its_name_appears_and_then_the_name(filled, file, tmp_path):
+    calls = tmp_path / "calls"
+    with trace([os.getpid()], calls, (*WRITE_CALLS, "fsync", "fdatasync", "link", "linkat")):
+        backup(filled, file, check_progress)
+    lines = calls.read_text(errors="replace").splitlines()
+    (name,) = (place for place, line in enumerate(lines) if "link(" in line or "linkat(" in line)
+    (*_, last) = (line for line in lines[:name] if "/partial.db>" in line)
+    assert "sync(" in last, "the file was written after it was synced"
+    assert any("fsync(" in line and f"<{file.parent}>" in line for line in lines[name:])
 
 
 @pytest.mark.web

@@ -234,6 +234,23 @@ def test_a_target_with_other_rows_is_rejected(filled, target, table, statement, 
     assert contents(target_store) == before
 
 
+@pytest.mark.parametrize("settings", long_unless(["sqlite"], KINDS), indirect=True)
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM invitation WHERE token_hash = NEW.token_hash",
+        "UPDATE invitation SET stratum = 'elsewhere' WHERE token_hash = NEW.token_hash",
+    ],
+)
+def test_a_row_that_the_target_does_not_store_as_it_was_written_makes_the_copy_fail(
+    filled, target, change, keys
+):
+    copy, url = target
+    DirectAccess(url).run(f"CREATE TRIGGER faulty AFTER INSERT ON invitation BEGIN {change}; END")
+    with pytest.raises(StoreError, match=r'differs from what was written: its table "invitation"'):
+        copy_store(filled, copy, keys, check_progress)
+
+
 def test_reports_that_arrive_during_a_copy_make_it_fail(filled, small, target, keys):
     copy, _ = target
     before = copied_rows(filled)

@@ -9,10 +9,11 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import cast
+from select import POLLIN, poll
+from typing import Any, cast
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
@@ -101,21 +102,30 @@ WRITE_IDS = (
 
 
 class _Transaction(Transaction):
-    """A transaction in PostgreSQL; advisory locks separate releases and closing from reports."""
+    """A transaction in PostgreSQL; advisory locks separate releases and closing from reports.
 
-    def __init__(self, connection: Connection) -> None:
+    If it has a statement with which to begin, it sends that statement, locks and rows to insert
+    together with the next statement that has a result: each answer of the database takes longer to
+    arrive than to compute.
+    """
+
+    def __init__(self, connection: Connection, begin: bytes = b"") -> None:
         self._connection = connection
+        self._can_wait = bool(begin)
+        self._waiting: list[tuple[bytes, Sequence[Any]]] = []
+        if begin:
+            self._waiting.append((begin, ()))
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
-        cursor = self._connection.execute(_to_psycopg(statement), values, binary=True)
-        return cursor.fetchall()
+        return self._send(_to_psycopg(statement), values).fetchall()
 
     def execute(self, statement: str, values: Values = ()) -> int:
-        return self._connection.execute(_to_psycopg(statement), values).rowcount
+        return self._send(_to_psycopg(statement), values).rowcount
 
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
         if not rows:
             return []
+        self._send_waiting()
         with self._connection.cursor() as cursor:
             cursor.executemany(_to_psycopg(statement), rows, returning=True)
             affected = [cursor.rowcount]
@@ -126,30 +136,58 @@ class _Transaction(Transaction):
     def insert_rows(self, table: Table, rows: Sequence[Values], on_conflict: str) -> None:
         if rows:
             statement = f"{_insert_statement(table)} {on_conflict}"
-            self._connection.execute(statement.encode(), list(map(list, zip(*rows, strict=True))))
+            self._send_later(statement.encode(), list(map(list, zip(*rows, strict=True))))
 
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         # All transactions insert in the order of the ids and so never wait for each other.
         columns = [[survey for survey, _ in ids], [report_id for _, report_id in ids]]
-        rows = self._connection.execute(INSERT_IDS, columns, binary=True).fetchall()
-        return cast("set[tuple[int, bytes]]", set(rows))
+        return cast("set[tuple[int, bytes]]", set(self._send(INSERT_IDS, columns).fetchall()))
 
     def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:
-        self._connection.execute(DELETE_IDS, [survey, [*released, *pending]])
+        self._send_later(DELETE_IDS, [survey, [*released, *pending]])
         n_new = []
         for table, ids in (("seen", released), ("pending_id", pending)):
-            statement = SQL(WRITE_IDS).format(Identifier(table))
-            n_new.append(self._connection.execute(statement, [survey, list(ids)]).rowcount)
+            statement = WRITE_IDS.format(table).encode()
+            n_new.append(self._send(statement, [survey, list(ids)]).rowcount)
         return n_new[0]
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        with named_errors(), self._connection.transaction():
-            yield
+        with named_errors():
+            self._send_waiting()
+            with self._connection.transaction():
+                yield
+                self._send_waiting()
 
     def lock(self, survey: int, *, shared: bool = False) -> None:
         function = b"pg_advisory_xact_lock_shared" if shared else b"pg_advisory_xact_lock"
-        self._connection.execute(b"SELECT " + function + b"(%b)", [SURVEY_LOCKS + survey])
+        self._send_later(b"SELECT " + function + b"(%b)", [SURVEY_LOCKS + survey])
+
+    def commit(self) -> None:
+        """Send what waits, and commit; raise StoreError if the database undid the transaction."""
+        status = self._send(b"COMMIT").statusmessage
+        if status != "COMMIT":
+            # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
+            raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
+
+    def _send(self, statement: bytes, values: Sequence[Any] = ()) -> Cursor[Row]:
+        """Send a statement after those that wait; return its result once it has arrived."""
+        if not self._waiting:
+            return self._connection.execute(statement, values, binary=True)
+        with self._connection.pipeline():
+            self._send_waiting()
+            return self._connection.execute(statement, values, binary=True)
+
+    def _send_later(self, statement: bytes, values: Sequence[Any]) -> None:
+        if self._can_wait:
+            self._waiting.append((statement, values))
+        else:
+            self._connection.execute(statement, values)
+
+    def _send_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for statement, values in waiting:
+            self._connection.execute(statement, values)
 
 
 class PostgresStore(Store):
@@ -195,7 +233,7 @@ class PostgresStore(Store):
                     num_workers=1,
                     configure=self._configure,
                     # Replaces connections that a restart of the server has cut.
-                    check=ConnectionPool.check_connection,
+                    check=_check_open,
                     open=True,
                 )
             return self._pool
@@ -290,15 +328,23 @@ class PostgresStore(Store):
 
     @contextmanager
     def _read(self) -> Iterator[Transaction]:
-        with named_errors(), self._connection() as connection, _begin(connection, ONE_STATE):
-            yield _Transaction(connection)
+        with (
+            named_errors(),
+            self._connection() as connection,
+            _begin(connection, ONE_STATE) as transaction,
+        ):
+            yield transaction
 
     _stream = _read
 
     @contextmanager
     def _write(self) -> Iterator[Transaction]:
-        with named_errors(), self._connection() as connection, _begin(connection, READ_COMMITTED):
-            yield _Transaction(connection)
+        with (
+            named_errors(),
+            self._connection() as connection,
+            _begin(connection, READ_COMMITTED) as transaction,
+        ):
+            yield transaction
 
     # -- schema
 
@@ -402,12 +448,23 @@ class PostgresStore(Store):
                 time.sleep(PAUSE_SECONDS)
 
 
+def _check_open(connection: Connection) -> None:
+    """Raise OperationalError if the server has ended a connection.
+
+    The server sends nothing to an idle connection but the reason why it ends it.
+    """
+    socket = poll()
+    socket.register(connection.fileno(), POLLIN)
+    if socket.poll(0):
+        ConnectionPool.check_connection(connection)
+
+
 @contextmanager
-def _begin(connection: Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin.encode())
+def _begin(connection: Connection, begin: str) -> Iterator[Transaction]:
+    transaction = _Transaction(connection, begin.encode())
     try:
-        yield
-        status = connection.execute(b"COMMIT").statusmessage
+        yield transaction
+        transaction.commit()
     except BaseException:
         if connection.info.transaction_status in (
             TransactionStatus.INTRANS,
@@ -415,9 +472,6 @@ def _begin(connection: Connection, begin: str) -> Iterator[None]:
         ):
             connection.execute(b"ROLLBACK")
         raise
-    if status != "COMMIT":
-        # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
-        raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
 
 
 def _configure(connection: Connection) -> None:

@@ -550,7 +550,7 @@ def _free(
 
 def insert_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
     """Insert sealed batches."""
-    transaction.execute_many(PENDING.insert, [batch.row for batch in batches])
+    transaction.insert_rows(PENDING, [batch.row for batch in batches], "")
 
 
 def insert_keeper_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:

@@ -736,9 +736,15 @@ class Keeper:
         return reports
 
     def _private_keys(self, keys: Iterable[SealingKey]) -> dict[int, PrivateKey]:
-        """Return the private keys that this directory has, by period."""
-        found = {key.period: self._keys.find(key.public_key) for key in keys}
-        return {period: private_key for period, private_key in found.items() if private_key}
+        """Return the private keys by period, without keys that are destroyed and not needed.
+
+        Raises StoreError if a key that pending reports need is lost, even since the last check.
+        """
+        private_keys = {}
+        for key in keys:
+            if self._keys.find(key.public_key) or self._store.is_key_needed(key):
+                private_keys[key.period] = require_key(self._keys, key)
+        return private_keys
 
     def _open(
         self,

@@ -293,6 +293,27 @@ def test_reports_whose_key_is_lost_can_be_sent_again(store, settings, small):
     assert store.pending_sizes(small.key) == {"north": 30}
 
 
+def test_a_key_that_is_lost_during_a_release_is_named_and_no_report_is_deleted(
+    store, settings, small, monkeypatch
+):
+    add(store, small, random_reports(60))
+    (key,), keys, rotate = (
+        own_keys(store, small),
+        PrivateKeys(Path(settings.keys)),
+        store.rotate_key,
+    )
+
+    def rotate_and_lose(*arguments):
+        new_key = rotate(*arguments)
+        keys.destroy(key)
+        return new_key
+
+    monkeypatch.setattr(store, "rotate_key", rotate_and_lose)
+    with pytest.raises(StoreError, match="take-over"):
+        keeper_at(store, settings, 1).work()
+    assert (store.n_released(small.key), store.n_pending(small.key)) == (0, 60)
+
+
 def test_a_survey_published_without_a_spare_key_gets_one(store, settings):
     for key in store.sealing_keys():
         store.delete_key(key)

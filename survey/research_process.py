@@ -22,45 +22,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from io import BytesIO
 from logging.config import dictConfig
 from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from survey.app import create_app
-from survey.errors import ResearchBusyError
+from survey.duty import socket_folder
 from survey.ops.logs import catch_all, configuration
-from survey.research import MAX_UPLOAD_BYTES
-from survey.respond.reception import REFUSAL
 from survey.settings import Settings
 from survey.store import open_store
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIApplication
 
 SOCKET_VARIABLE = "LDP_SURVEY_RESEARCH_SOCKET"
 """Environment variable with the path of the socket, which the server sets for its workers."""
-
-MAX_FOLDER_BYTES = 80
-"""Longest path of the folder of temporary files in which the socket is created."""
-
-PATHS = ("/research", "/api/", "/handbook")
-"""Beginnings of the paths of researchers' pages and of the API."""
-
-VARIABLES = (
-    *("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE"),
-    *("CONTENT_LENGTH", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "REMOTE_ADDR"),
-    "wsgi.url_scheme",
-)
-"""Variables of a request that are passed on, besides its headers."""
-
-MAX_RELAYED = 32
-"""Requests that a worker passes on at the same time; its other threads remain for respondents."""
 
 THREADS = 32
 """Requests that the process answers at the same time."""
@@ -70,119 +49,15 @@ BACKLOG = 128
 NICENESS = 5
 """Added to the niceness of the process, so that it gets only the time that workers leave."""
 
-ACCEPT_SECONDS = 60.0
-"""Longest wait until the process accepts a request; it takes seconds to start."""
-
 RESTART_SECONDS = 1.0
 """Pause before the process is started again after it ended."""
 
 STOP_SECONDS = 30.0
 """How long the process may take to answer the requests that it has accepted."""
 
-UNAVAILABLE = "researchers’ pages are not available at the moment; try again in a few seconds"
-
 COMMAND = "from survey.research_process import main; main({descriptor})"
 
 logger = logging.getLogger(__name__)
-
-
-class Relay:
-    """WSGI middleware of a worker that passes researchers' requests on; `app` answers all others.
-
-    It also answers those that cannot be passed on, with 503.
-    """
-
-    def __init__(self, app: WSGIApplication, path: str) -> None:
-        self._app, self._path = app, path
-        self._slots = threading.Semaphore(MAX_RELAYED)
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request."""
-        if not environ["PATH_INFO"].startswith(PATHS):
-            return self._app(environ, start_response)
-        if self._slots.acquire(blocking=False):
-            try:
-                response = _Response.request(self._path, environ, self._slots.release)
-            except (OSError, EOFError):
-                self._slots.release()
-            else:
-                start_response(response.status, response.headers)
-                return response
-        environ[REFUSAL] = ResearchBusyError(UNAVAILABLE)
-        return self._app(environ, start_response)
-
-
-class _Response:
-    """The response of the process to one request, which iterates over the parts of its body."""
-
-    def __init__(
-        self, connection: Connection, release: Callable[[], None], status: str, headers: Any
-    ) -> None:
-        self._connection: Connection | None = connection
-        self._release = release
-        self.status = status
-        self.headers: list[tuple[str, str]] = [(name, value) for name, value in headers]
-
-    @classmethod
-    def request(cls, path: str, environ: WSGIEnvironment, release: Callable[[], None]) -> Self:
-        """Send a request and wait for the beginning of its response.
-
-        `release` is called when the response is closed. Raises OSError or EOFError without one.
-        """
-        variables = {
-            name: value
-            for name, value in environ.items()
-            if name in VARIABLES or name.startswith("HTTP_")
-        }
-        body = _body(environ)
-        with ExitStack() as stack:
-            client = stack.enter_context(closing(socket.socket(socket.AF_UNIX)))
-            client.settimeout(ACCEPT_SECONDS)
-            client.connect(path)
-            client.settimeout(None)
-            connection = stack.enter_context(Connection(client.detach()))
-            if not connection.poll(ACCEPT_SECONDS):
-                raise TimeoutError
-            connection.recv_bytes()
-            connection.send_bytes(json.dumps(variables).encode())
-            connection.send_bytes(body)
-            status, headers = json.loads(connection.recv_bytes())
-            stack.pop_all()
-        return cls(connection, release, status, headers)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        part = self._connection.recv_bytes() if self._connection else b""
-        if not part:
-            self.close()
-            raise StopIteration
-        return part
-
-    def close(self) -> None:
-        """Close the connection; the process then stops sending."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-            self._release()
-
-    def __del__(self) -> None:
-        # A server might forget a response whose client has gone. The connection closes itself.
-        if self._connection is not None:
-            self._connection = None
-            self._release()
-
-
-def _body(environ: WSGIEnvironment) -> bytes:
-    """Return the body of a request; of one that is too large, at most as much as shows that."""
-    length: str = environ.get("CONTENT_LENGTH", "")
-    if not length and "HTTP_TRANSFER_ENCODING" not in environ:
-        return b""
-    if length and not (length.isdecimal() and int(length) <= MAX_UPLOAD_BYTES):
-        return b""
-    body: bytes = environ["wsgi.input"].read(int(length or MAX_UPLOAD_BYTES + 1))
-    return body
 
 
 class ResearchProcess:
@@ -192,10 +67,7 @@ class ResearchProcess:
     """
 
     def __init__(self) -> None:
-        # A directory that no other user can open. A socket's path may have 107 bytes at most.
-        is_long = len(os.fsencode(gettempdir())) > MAX_FOLDER_BYTES
-        folder = "/tmp" if is_long else None  # noqa: S108  only this user can open the directory
-        self._directory = TemporaryDirectory(prefix="survey-", dir=folder)
+        self._directory = socket_folder()
         self.path = str(Path(self._directory.name) / "research")
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
@@ -282,6 +154,9 @@ def main(descriptor: int) -> None:
     # The sandbox of the systemd unit allows no other priority.
     with suppress(PermissionError):
         os.nice(NICENESS)
+    # Imported only in this process: the server itself needs no pages.
+    from survey.app import create_app
+
     try:
         settings = Settings.from_environment(os.environ)
         store = open_store(settings.database)

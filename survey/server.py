@@ -1,79 +1,43 @@
-"""The production server (granian) around the application, with the keeper beside it.
+"""The production server: generations of workers, with the keeper beside them.
 
 On SIGTERM it accepts no more connections, commits and answers the requests it has accepted, and
-ends. On SIGHUP it replaces its workers, if new ones can start.
+ends. On SIGHUP it replaces its workers, if new ones can start, and loses no request.
 """
 
 from __future__ import annotations
 
-import atexit
 import logging
-import multiprocessing
 import os
-import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import time
-import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from multiprocessing.process import BaseProcess
+from logging.config import dictConfig
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
 
-from flask import Flask
-from granian import Granian
-from granian.constants import Interfaces
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.log import logger as granian_logger
-from granian.server.common import AbstractServer
-
-from survey.app import create_app
 from survey.collect.release import Keeper
+from survey.duty import CONNECTIONS, DRAIN, STOP_SIGNALS, Duty, forward_signals
 from survey.errors import SurveyError
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.health import Gauges, Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
 from survey.ops.metrics import ErrorTime, Operation, WorkerExits
-from survey.research.two_factor import SecondFactors
-from survey.research_process import SOCKET_VARIABLE, Relay, ResearchProcess
-from survey.respond.client import Client
+from survey.research_process import SOCKET_VARIABLE, ResearchProcess
 from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+START_SECONDS = 30.0
 
-
-THREADS = 64
-"""Requests that a worker handles at the same time, whose reports can share a commit."""
-
-CONNECTIONS = 1024
-"""Connections that a worker accepts; others wait, so that accepted ones are served in time."""
-
-IDLE_SECONDS = 15
-"""How long a connection may stay open without a request."""
-
-STOP_SECONDS = 30
-"""How long a worker may take to answer the requests it has accepted; then it is killed."""
-
-STARTUP_SECONDS = 30.0
+STOP_SECONDS = 40.0
+"""How long workers may take to stop; it exceeds the time after which a generation kills them."""
 
 MAX_DEFAULT_WORKERS = 4
-
-STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
-
-WAKE_UP = signal.SIGURG
-"""A signal without a meaning here; it is ignored where no handler is set."""
-
-START_CHECK = (
-    "from survey.server import check_start; check_start({address!r}, has_keeper={has_keeper!r})"
-)
 
 logger = logging.getLogger(__name__)
 
@@ -97,8 +61,8 @@ def serve(
     store = open_store(settings.database)
     with store.use():
         store.check_complete()
-        # Earlier versions stored them readable; only the server knows the key.
-        SecondFactors(store, settings.secret).encrypt_all()
+        dictConfig(configuration())
+        catch_all()
         _serve(settings, store, address, port, workers, on_ready, has_keeper=has_keeper)
 
 
@@ -113,35 +77,37 @@ def _serve(
     has_keeper: bool,
 ) -> None:
     """Run workers, the keeper and the internal addresses on a database that is in use."""
-    server = _server(address, port, workers)
-    # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
-    granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
-    granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
     errors, exits = ErrorTime(), WorkerExits()
-    granian_logger.addFilter(exits)
-    research = ResearchProcess()
-    os.environ[SOCKET_VARIABLE] = research.path
-    server.signal_handler_reload = Renewal(  # type: ignore[method-assign]
-        server, research, address, has_keeper=has_keeper
-    )
-    server.on_startup(threading.Thread(target=research.run, daemon=True).start)
-    stop = threading.Event()
-    keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
-    releases = threading.Thread(target=keeper.run, args=[stop])
-    ready = threading.Thread(target=_when_ready, args=[address, port, on_ready], daemon=True)
-    if has_keeper:
-        server.on_startup(releases.start)
-    server.on_startup(ready.start)
-    try:
-        catch_all()
+    with ExitStack() as stack:
+        listeners = tuple(
+            stack.enter_context(_listener(address, port)) for _ in range(_n_queues(workers))
+        )
+        research = ResearchProcess()
+        stack.callback(research.stop)
+        os.environ[SOCKET_VARIABLE] = research.path
+        threading.Thread(target=research.run, daemon=True).start()
+        duty = Duty(listeners, workers, address, has_keeper, errors, exits)
+        generations = Generations(duty, on_ready, research.renew)
+        if has_keeper:
+            keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
+            stack.enter_context(_in_thread(keeper.run))
         operation = Operation(settings, errors, exits)
-        with _internal_server(settings, store, operation, _local_url(address, port)):
-            server.serve(target_loader=partial(worker, errors), wrap_loader=False)
+        own_url = _local_url(address, port)
+        stack.enter_context(_internal_server(settings, store, operation, own_url))
+        generations.run()
+
+
+@contextmanager
+def _in_thread(run: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run a function in a thread until the context ends, which sets its event."""
+    stop = threading.Event()
+    thread = threading.Thread(target=run, args=[stop])
+    thread.start()
+    try:
+        yield
     finally:
-        research.stop()
         stop.set()
-        if releases.ident is not None:
-            releases.join()
+        thread.join()
 
 
 @contextmanager
@@ -152,6 +118,8 @@ def _internal_server(
     if not settings.internal:
         yield
         return
+    from survey.respond.client import Client
+
     run_checks = partial(checks, store, settings, own_url)
     collectors = (Gauges(store, Client.load().sha256, run_checks), operation)
     application = Internal(run_checks, collectors, store.close_thread_connection)
@@ -170,68 +138,9 @@ def default_workers() -> int:
     return min(n_cores, MAX_DEFAULT_WORKERS)
 
 
-def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
-    # A forked worker would inherit the keeper's connections in an unknown state.
-    multiprocessing.set_start_method("spawn", force=True)
-    server = Granian(
-        "survey.server:worker",
-        factory=True,
-        interface=Interfaces.WSGI,
-        address=address,
-        port=port,
-        workers=workers,
-        blocking_threads=THREADS,
-        backlog=CONNECTIONS,
-        backpressure=CONNECTIONS,
-        http1_settings=HTTP1Settings(header_read_timeout=1000 * IDLE_SECONDS),
-        workers_kill_timeout=STOP_SECONDS,
-        respawn_failed_workers=True,
-        websockets=False,
-        log_access=False,
-        log_dictconfig=configuration(),
-        log_level=LogLevels.warning,
-    )
-    server.main_loop_interrupt = MainLoopEvent(server)  # type: ignore[assignment]
-    return server
-
-
-def _is_killed(server: AbstractServer[Any], message: str) -> bool:
-    """Return whether to log a message: false for the killing of a worker that has ended.
-
-    Two threads of granian wait for the end of each worker. The second one does not see the end
-    until the first has recorded it a moment later, and reports the worker as alive.
-    """
-    if not (match := re.match(r"Killing (old )?worker-(\d+) ", message)):
-        return True
-    time.sleep(0.1)
-    if match[1]:  # An old worker is no longer in the server's list.
-        return len(multiprocessing.active_children()) > len(server.wrks)
-    return bool(server.wrks[int(match[2]) - 1].is_alive())
-
-
-def worker(errors: ErrorTime) -> Flask:
-    """Return the application of a worker process, which ends when its server is gone."""
-    catch_all()
-    end_with_parent()
-    try:
-        settings = Settings.from_environment(os.environ)
-        store = open_store(settings.database)
-        use = ExitStack()
-        use.enter_context(store.use())
-        app = create_app(settings, store)
-    except Exception:
-        logger.critical("a worker cannot start; see: survey config check", exc_info=True)
-        sys.exit(1)
-    # Kept for as long as the process lives.
-    app.extensions["use"] = use
-    app.wsgi_app = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])  # type: ignore[method-assign]
-    app.wsgi_app = close_after_stop(errors.watch(app.wsgi_app))  # type: ignore[assignment, method-assign]
-    return app
-
-
 def check_port(address: str, port: int) -> None:
     """Raise SurveyError if another program listens on a port."""
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+    with socket.socket(_family(address)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))
@@ -242,20 +151,24 @@ def check_port(address: str, port: int) -> None:
             ) from None
 
 
-def _when_ready(address: str, port: int, on_ready: Callable[[], None]) -> None:
-    """Call `on_ready` once the server answers."""
-    # Ignore the machine's proxy settings: this request must reach this server itself.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for _ in range(int(STARTUP_SECONDS / 0.1)):
-        try:
-            with opener.open(f"{_local_url(address, port)}/healthz", timeout=1):
-                break
-        except OSError:
-            time.sleep(0.1)
-    else:
-        logger.error("the server does not answer after %d seconds", STARTUP_SECONDS)
-        return
-    on_ready()
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def _n_queues(workers: int) -> int:
+    """Return the number of queues of connections: only Linux distributes them over several."""
+    return workers if sys.platform == "linux" else 1
+
+
+def _listener(address: str, port: int) -> socket.socket:
+    """Return a listening socket, which shares its port with those of the other workers."""
+    listener = socket.socket(_family(address))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind((address, port))
+    listener.listen(CONNECTIONS)
+    listener.setblocking(False)
+    return listener
 
 
 def _local_url(address: str, port: int) -> str:
@@ -265,160 +178,155 @@ def _local_url(address: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def forward_signals(on_signal: Callable[[int], None]) -> None:
-    """Make a worker's main thread run its signal handlers at once, whichever thread gets a signal.
+def _run_generation(duty: Duty, ready: Connection) -> None:
+    """Run the workers of a generation, in a new process."""
+    # A terminal sends these to all processes; the server alone acts on them.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # Imported only there: this process needs no pages.
+    from survey.workers import run_generation
 
-    The system may deliver a signal to any thread, but Python runs handlers only in the main
-    thread. While that thread waits for a lock, only a signal sent to it wakes it: on a busy
-    machine, 10 of 129 servers did not stop until killed. A separate thread therefore receives each
-    signal, calls `on_signal` with its number, and wakes the main thread.
-
-    Call this in the main thread, before or after handlers are set.
-    """
-    source, target = os.pipe()
-    os.set_blocking(target, False)
-    signal.signal(WAKE_UP, lambda *_: None)
-    signal.set_wakeup_fd(target, warn_on_full_buffer=False)
-    threading.Thread(target=_listen, args=[source, on_signal], daemon=True).start()
+    run_generation(duty, ready)
 
 
-def _listen(pipe: int, on_signal: Callable[[int], None]) -> None:
-    main_thread = threading.main_thread().ident
-    while numbers := os.read(pipe, 16):
-        # The signal that wakes the main thread arrives here too.
-        for number in set(numbers) - {WAKE_UP}:
-            on_signal(number)
-            if main_thread is not None:
-                signal.pthread_kill(main_thread, WAKE_UP)
+class Generation:
+    """Workers that were started together, and the process that forked them.
 
-
-def close_after_stop(app: WSGIApplication) -> WSGIApplication:
-    """Return an application that closes each connection after an answer, once it must stop.
-
-    The server asks its connections to end. On a busy machine a connection that is never idle may
-    miss that, and would keep the worker running until it is killed.
-    """
-    stops = threading.Event()
-    # A signal handler would not do: the server sets its own later.
-    forward_signals(lambda number: stops.set() if number in STOP_SIGNALS else None)
-
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-            extra = [("Connection", "close")] if stops.is_set() else []
-            return start_response(status, [*headers, *extra], *error)
-
-        return app(environ, start)
-
-    return answer
-
-
-def end_with_parent() -> None:
-    """End this worker when its server is gone.
-
-    Orphaned workers would occupy the port and accept reports that no process releases.
-    """
-    if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
-        atexit.register(_end_now)
-
-
-def _end_now() -> None:
-    """End without shutting the interpreter down, after all accepted requests were answered.
-
-    The threads of granian outlive the interpreter, and abort the process when they call it.
-    """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
-
-
-def _end_with(parent: BaseProcess) -> None:
-    # End at once: acknowledged reports are on the disk, and devices send the others again.
-    parent.join()
-    os._exit(1)
-
-
-class MainLoopEvent:
-    """The event that wakes granian's main loop; signal handlers can set it at any moment.
-
-    With a `threading.Event`, a signal to stop could be lost or hang the server while it replaced
-    its workers. Granian clears the event after checking for the signal, so it lost a signal that
-    came in between. A handler that interrupted a method of the event waited forever for its lock.
-
-    Create the event in the main thread: it also wakes that thread if another one gets a signal.
-    """
-
-    def __init__(self, server: AbstractServer[Any]) -> None:
-        self._server = server
-        self._is_set = False
-        self._source, self._target = os.pipe()
-        os.set_blocking(self._target, False)
-        signal.set_wakeup_fd(self._target, warn_on_full_buffer=False)
-
-    def set(self) -> None:
-        """Set the event."""
-        self._is_set = True
-        # A full pipe wakes the main thread too.
-        with suppress(BlockingIOError):
-            os.write(self._target, b"\0")
-
-    def clear(self) -> None:
-        """Clear the event, unless the server must stop."""
-        self._is_set = False
-        if self._server.interrupt_signal:
-            self._is_set = True
-
-    def wait(self) -> None:
-        """Wait until the event is set; run the handlers of signals meanwhile."""
-        while not self._is_set:
-            os.read(self._source, 1024)
-
-
-class Renewal:
-    """The handler of SIGHUP: it replaces all processes by new ones, if new ones can start.
-
-    A separate process checks that with the current files. If it fails, the old workers stay:
-    replaced by workers that end at once, they would take the server with them.
+    `on_ready` and `on_end` are called in a thread.
     """
 
     def __init__(
         self,
-        server: AbstractServer[Any],
-        research: ResearchProcess,
-        address: str,
-        *,
-        has_keeper: bool,
+        duty: Duty,
+        on_ready: Callable[[Generation], None],
+        on_end: Callable[[Generation], None],
     ) -> None:
-        self._renew_workers: Callable[[], None] = server.signal_handler_reload
-        self._renew_research = research.renew
-        check = START_CHECK.format(address=address, has_keeper=has_keeper)
-        # -P: import nothing from the current folder.
-        self._command = [sys.executable, "-P", "-c", check]
-        self._lock = threading.Lock()
+        context = get_context("spawn")
+        self._n_workers = duty.workers
+        self._has_ended = threading.Event()
+        self._ready, ready = context.Pipe(duplex=False)
+        self._process = context.Process(target=_run_generation, args=[duty, ready])
+        self._process.start()
+        ready.close()
+        threading.Thread(target=self._watch, args=[on_ready, on_end], daemon=True).start()
 
-    def __call__(self, *_: object) -> None:
-        # This cannot wait for a lock that the interrupted code has: since Python 3.10, the only one
-        # that starting a thread shares with other code is reentrant.
-        threading.Thread(target=self._renew_if_possible, daemon=True).start()
+    def _watch(
+        self, on_ready: Callable[[Generation], None], on_end: Callable[[Generation], None]
+    ) -> None:
+        """Wait until every worker can answer, and then for the end."""
+        # Open until the end: workers that replace others say that they are ready, too.
+        with self._ready:
+            if not self._ready.poll(START_SECONDS):
+                logger.error("the workers do not start within %d seconds", START_SECONDS)
+            with suppress(EOFError):
+                for _ in range(self._n_workers):
+                    self._ready.recv_bytes()
+                on_ready(self)
+            # Only one thread may wait for the process: another would not learn how it ended.
+            self._process.join()
+        self._has_ended.set()
+        on_end(self)
 
-    def _renew_if_possible(self) -> None:
-        with self._lock:
-            # The command consists of constants and a quoted address.
-            check = subprocess.run(  # noqa: S603
-                self._command, stdin=subprocess.DEVNULL, capture_output=True
-            )
-        if check.returncode:
+    def signal(self, number: int) -> None:
+        """Send a signal to the process, if it still runs."""
+        if not self._has_ended.is_set() and self._process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
+
+    def stop(self) -> bool:
+        """Wait for the end after SIGTERM; return whether it was orderly."""
+        if not self._has_ended.wait(STOP_SECONDS):
+            logger.error("workers did not stop in time and were killed")
+            self.signal(signal.SIGKILL)
+            self._has_ended.wait()
+        return self._process.exitcode == 0
+
+
+class Generations:
+    """The generations of a server: SIGHUP replaces the current one, if a new one can start.
+
+    The new generation shares the sockets with the old one, which drains as soon as all new workers
+    can answer. If the new generation ends before that, the old one stays.
+    """
+
+    def __init__(
+        self, duty: Duty, on_first: Callable[[], None], on_replaced: Callable[[], None]
+    ) -> None:
+        self._duty, self._on_first, self._on_replaced = duty, on_first, on_replaced
+        self._events: SimpleQueue[tuple[str, Generation | int]] = SimpleQueue()
+        self._current: Generation | None = None
+        self._next: Generation | None = None
+        self._running: set[Generation] = set()
+        self._must_repeat = False
+        for number in (*STOP_SIGNALS, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+        forward_signals(lambda number: self._events.put(("signal", number)))
+
+    def run(self) -> None:
+        """Serve until a signal; exit with 1 if the current generation ends."""
+        self._start()
+        while True:
+            match self._events.get():
+                case "signal", signal.SIGHUP:
+                    self._start()
+                case "signal", signal.SIGTERM | signal.SIGINT:
+                    break
+                case "ready", Generation() as generation:
+                    self._replace(generation)
+                case "end", Generation() as generation:
+                    if not self._is_expected(generation):
+                        self._stop()
+                        sys.exit(1)
+        if not self._stop():
+            sys.exit(1)
+
+    def _start(self) -> None:
+        """Start a generation; if one is starting, do so when it has started."""
+        if self._next is not None:
+            self._must_repeat = True
+            return
+        self._next = Generation(
+            self._duty,
+            lambda generation: self._events.put(("ready", generation)),
+            lambda generation: self._events.put(("end", generation)),
+        )
+        self._running.add(self._next)
+
+    def _replace(self, generation: Generation) -> None:
+        """Let a generation that can answer take over."""
+        old, self._current, self._next = self._current, generation, None
+        if old is None:
+            threading.Thread(target=self._on_first, daemon=True).start()
+        else:
+            old.signal(DRAIN)
+            self._on_replaced()
+        self._repeat()
+
+    def _is_expected(self, generation: Generation) -> bool:
+        """Record the end of a generation; return false if no workers are left."""
+        self._running.discard(generation)
+        if generation is self._current or self._current is None:
+            logger.critical("the workers ended unexpectedly")
+            return False
+        if generation is self._next:
             logger.error(
                 "workers are not replaced: new ones would not start; see: survey config check"
             )
-        else:
-            self._renew_workers()
-            self._renew_research()
+            self._next = None
+            self._repeat()
+        return True
 
+    def _repeat(self) -> None:
+        if self._must_repeat:
+            self._must_repeat = False
+            self._start()
 
-def check_start(address: str, *, has_keeper: bool) -> None:
-    """Run all steps of a start except serving, with the current settings and code."""
-    settings = Settings.from_environment(os.environ)
-    refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
-    create_app(settings)
+    def _stop(self) -> bool:
+        """Stop all generations; return whether all ended in an orderly way."""
+        # The system refuses connections once all workers have left the queues as well.
+        for listener in self._duty.listeners:
+            listener.close()
+        for generation in self._running:
+            generation.signal(signal.SIGTERM)
+        stopped = [generation.stop() for generation in self._running]
+        return all(stopped)

@@ -18,9 +18,11 @@ import granian.server.common
 import pytest
 
 from survey.collect.incoming_reports import parse
+from survey.duty import Duty
+from survey.ops.metrics import ErrorTime, WorkerExits
 from survey.questionnaire.definition import report_body
-from survey.server import _is_killed, _server
 from survey.store import StoredReport
+from survey.workers import GenerationServer, _is_killed
 from tests.conftest import wait_until
 from tests.faults.processes import worker_pids
 
@@ -166,7 +168,7 @@ def granian_server(monkeypatch):
     monkeypatch.setattr(multiprocessing, "set_start_method", lambda *_, **__: None)
     monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: None)
     monkeypatch.setattr(granian.server.common, "configure_logging", lambda *_: None)
-    server = _server("127.0.0.1", 8000, 1)
+    server = GenerationServer(Duty((), 1, "127.0.0.1", True, ErrorTime(), WorkerExits()))
 
     def respawn(*_, **__):
         if not server.interrupt_signal:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.benchmarks import startup
 from tests.startup import imported_by, serve_respondents
 
 HEAVY = {
@@ -55,3 +58,16 @@ def test_the_estimators_load_the_libraries_of_notebooks_only_when_they_use_them(
 def test_a_worker_that_serves_respondents_loads_no_heavy_library(tmp_path):
     modules = set(serve_respondents(tmp_path)["modules"])
     assert packages(modules) & HEAVY == set()
+
+
+def test_the_server_that_starts_workers_loads_no_web_framework():
+    modules = packages(imported_by("import survey.server"))
+    assert modules & {*HEAVY, "flask", "werkzeug", "jinja2"} == set()
+
+
+@pytest.mark.web
+def test_the_benchmark_of_starts_runs_and_its_servers_stay_within_their_memory(capsys):
+    startup.measure_servers(None, rounds=1)
+    output = capsys.readouterr().out
+    (memory,) = (line for line in output.splitlines() if line.startswith("MB with researchers"))
+    assert memory.endswith("yes"), output

@@ -72,13 +72,23 @@ class ErrorTime:
 
 
 class WorkerExits(logging.Filter):
-    """The number of workers that ended unexpectedly, counted in the log of granian."""
+    """The number of workers that ended unexpectedly, counted in the log of granian.
 
-    n = 0
+    The processes that start workers share it with the server.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._n = get_context("spawn").RawValue("q", 0)
+
+    @property
+    def n(self) -> int:
+        """The number of such workers since the server started."""
+        return int(self._n.value)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Count a message about such a worker; pass every message on."""
-        self.n += bool(re.match(r"Unexpected exit from worker-\d+", record.getMessage()))
+        self._n.value += bool(re.match(r"Unexpected exit from worker-\d+", record.getMessage()))
         return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import PurePath
 
 from flask import Blueprint, Flask, Response, request
@@ -11,7 +12,7 @@ from survey.collect.release import utc_today
 from survey.errors import NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.questionnaire.texts import PICTURE_TYPE
-from survey.respond.client import CONTENT_TYPES, ICON, MANIFEST, Client, compress
+from survey.respond.client import CONTENT_TYPES, ICON, MANIFEST, Client, Compressed, compress
 from survey.respond.reception import REPORT_TYPE, Reception, accepted
 from survey.settings import Settings
 from survey.store import Store, find_survey
@@ -110,18 +111,20 @@ def _add_report_routes(routes: Blueprint, store: Store, reception: Reception) ->
 
 
 def _add_file_routes(routes: Blueprint, client: Client) -> None:
-    files = {name: compress(content) for name, content in client.files.items()}
-    manifest = compress(client.manifest_bytes)
+    # At the first request of each: compressing all of them takes half a second.
+    @cache
+    def compressed(name: str) -> Compressed:
+        return Compressed.from_bytes(client.files[name])
 
     @routes.get("/client/<version>/<name>")
     def client_file(version: str, name: str) -> Response:
-        if version != client.sha256 or name not in files:
+        if version != client.sha256 or name not in client.files:
             raise NotFoundError("this file belongs to another version of the page; reload the page")
-        return files[name].response(CONTENT_TYPES[PurePath(name).suffix])
+        return compressed(name).response(CONTENT_TYPES[PurePath(name).suffix])
 
     @routes.get(f"/{MANIFEST}")
     def client_manifest() -> Response:
-        return manifest.response(CONTENT_TYPES[".json"])
+        return compress(client.manifest_bytes).response(CONTENT_TYPES[".json"])
 
     # Verifying programs open the second address, which the manifest names.
     @routes.get("/field/")
@@ -135,7 +138,7 @@ def _add_file_routes(routes: Blueprint, client: Client) -> None:
 
     @routes.get("/favicon.ico")
     def favicon() -> Response:
-        return files[ICON].response(CONTENT_TYPES[".svg"])
+        return compressed(ICON).response(CONTENT_TYPES[".svg"])
 
 
 def _body(media_type: str, maximum: int) -> bytes:

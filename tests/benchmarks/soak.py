@@ -27,9 +27,9 @@ from typing import NamedTuple
 from survey.collect.publication import publish
 from survey.questionnaire.definition import report_body
 from survey.questionnaire.loading import load
-from survey.server import THREADS
 from survey.settings import Caps
 from survey.store import PublishedSurvey, open_store
+from survey.workers import THREADS
 from tests.benchmarks.ingestion import DEFINITION
 from tests.benchmarks.overload import WORKERS, count_stored, run_server
 from tests.conftest import EMAIL, hashed_password, wait_until

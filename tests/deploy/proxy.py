@@ -171,7 +171,10 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
     for name, text in texts.items():
         (directory / name).write_text(text)
     servers = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;\n" for port in ports)
-    (directory / "upstream.conf").write_text(f"upstream survey {{\n{servers}keepalive 64;\n}}\n")
+    upstream = (DEPLOY / "upstream.conf").read_text(encoding="utf-8")
+    (directory / "upstream.conf").write_text(
+        re.sub(r" *server 127\.0\.0\.1:8000 .*\n", servers, upstream, count=1)
+    )
     host, research_host = (dict(changes).get(name, name) for name in (HOST, RESEARCH_HOST))
     write_certificate(directory / "tls", host, research_host)
     for name in ("logs", "temporary"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import Counter
@@ -10,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
+from tests.benchmarks import reload
 from tests.deploy.proxy import Proxy
-from tests.faults.processes import worker_pids
 from tests.faults.reports import check_stored_once, new_report
 
 pytestmark = pytest.mark.web
@@ -63,27 +62,20 @@ class Senders:
             time.sleep(0.02)
 
 
-def has_new_workers(pid: int, before: set[int]) -> bool:
-    """Tell whether none of the earlier workers is left."""
-    workers = worker_pids(pid)
-    return bool(workers) and not workers & before
-
-
-def test_a_reload_of_every_server_loses_no_request(start_proxy, serve, store, small):
-    wide = ("rate=50r/s", "rate=5000r/s")
-    proxy = start_proxy(wide)
-    with Senders(proxy, small) as senders:
-        senders.wait_for(100)
-        for server in serve.processes:
-            before = worker_pids(server.pid)
-            server.send_signal(signal.SIGHUP)
-            deadline = time.monotonic() + 60
-            while not has_new_workers(server.pid, before):
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            senders.wait_for(100)
-    assert senders.errors == []
-    check_stored_once(store, small, senders.acknowledged, 0)
+@pytest.mark.parametrize(
+    "case",
+    [
+        reload.Case(servers=1, workers=1, reloads=2),
+        pytest.param(reload.Case(servers=1, workers=2, reloads=20), marks=pytest.mark.long),
+        pytest.param(reload.Case(servers=2, workers=1, reloads=20), marks=pytest.mark.long),
+    ],
+    ids=lambda case: case.name,
+)
+def test_a_reload_leaves_no_request_unanswered_not_even_one_that_nginx_may_send_only_once(case):
+    tally = reload.measure(case, seconds=0.5)
+    assert len(tally.acknowledged) > 100
+    assert tally.unanswered == []
+    assert tally.n_lost == tally.n_doubled == 0
 
 
 def test_stopping_a_server_for_an_upgrade_loses_no_request(start_proxy, serve, store, small):

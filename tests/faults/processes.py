@@ -18,13 +18,23 @@ def child_pids(pid: int) -> list[int]:
     return children
 
 
+def generation_pids(pid: int) -> list[int]:
+    """Return the ids of the processes that started a server's workers."""
+    return [child for child in child_pids(pid) if is_spawned(child)]
+
+
 def worker_pids(pid: int) -> set[int]:
-    """Return the ids of a server's worker processes."""
-    return {child for child in child_pids(pid) if is_worker(child)}
+    """Return the ids of a server's worker processes, also of those that drain."""
+    return {
+        child
+        for generation in generation_pids(pid)
+        for child in child_pids(generation)
+        if is_spawned(child)
+    }
 
 
-def is_worker(pid: int) -> bool:
-    """Return whether a child process is a worker rather than a resource tracker."""
+def is_spawned(pid: int) -> bool:
+    """Return whether a child process belongs to the server, rather than to a library."""
     try:
         return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -15,7 +15,7 @@ import pytest
 from survey.archive import check
 from tests.conftest import ROOT, TODAY, wait_until
 from tests.faults.load import Load
-from tests.faults.processes import child_pids, is_worker
+from tests.faults.processes import child_pids, generation_pids, is_spawned, worker_pids
 from tests.faults.reports import check_stored_once, new_report, send
 from tests.store.databases import KINDS
 from tests.store.reports import NOON, YEARS_LATER, add, keeper_at, random_reports
@@ -153,12 +153,12 @@ def test_a_keeper_killed_at_any_step_loses_and_doubles_no_report(settings, store
 def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, small):
     serve("--workers", "2")
     parent = serve.processes[0]
-    workers = child_pids(parent.pid)
-    assert len(workers) >= 2
+    children = {*generation_pids(parent.pid), *worker_pids(parent.pid)}
+    assert len(children) == 3
     parent.kill()
     # Its output ends when the last process that could write to it is gone.
     parent.communicate(timeout=90)
-    assert not [pid for pid in workers if is_worker(pid)]
+    assert not [pid for pid in children if is_spawned(pid)]
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
@@ -166,15 +166,12 @@ def test_a_worker_killed_under_load_is_replaced_and_no_report_is_lost(serve, sto
     port = int(serve("--workers", "2").rpartition(":")[2])
     (server,) = serve.processes
 
-    def workers() -> set[int]:
-        return {pid for pid in child_pids(server.pid) if is_worker(pid)}
-
     with Load(small, [port]) as load:
         for _ in range(times):
             load.wait_for(100)
-            before = workers()
+            before = worker_pids(server.pid)
             os.kill(min(before), signal.SIGKILL)
-            wait_until(lambda before=before: bool(workers() - before), 60)
+            wait_until(lambda before=before: bool(worker_pids(server.pid) - before), 60)
             load.wait_for(100)
     assert server.poll() is None, "the server ended with its worker"
     assert load.statuses.keys() <= {201, 503}

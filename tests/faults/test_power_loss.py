@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.faults.processes import child_pids, is_worker
+from tests.faults.processes import worker_pids
 from tests.faults.reports import new_report, send
 from tests.system_calls import trace
 
@@ -27,7 +27,7 @@ def test_acknowledged_means_on_disk_before_any_answer_leaves(
     serve, store, small, tmp_path, reports
 ):
     port = int(serve().rpartition(":")[2])
-    (worker,) = (pid for pid in child_pids(serve.processes[0].pid) if is_worker(pid))
+    (worker,) = worker_pids(serve.processes[0].pid)
     calls = tmp_path / "calls"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     with closing(connection), trace([worker], calls, SYNCING + ANSWERING):

@@ -80,6 +80,7 @@ def test_workers_stay_if_new_ones_would_not_start(serve, store, small, settings,
         server.send_signal(signal.SIGHUP)
         wait_until(lambda: not before & worker_pids(server.pid), 60)
         load.wait_for(50)
+    assert load.n_broken == 0
     check_nothing_is_lost(store, small, load)
 
 
@@ -96,6 +97,7 @@ def test_replacing_workers_under_load_loses_nothing(serve, store, small, times):
             wait_until(lambda before=before: not before & worker_pids(server.pid), 60)
             load.wait_for(50)
     assert server.poll() is None
+    assert load.n_broken == 0
     check_nothing_is_lost(store, small, load)
 
 

@@ -1,0 +1,138 @@
+"""Workers pass researchers' requests on to the process that answers them.
+
+See `survey/research_process.py`, which also describes the messages.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, Self
+
+from survey.errors import ResearchBusyError
+from survey.research import MAX_UPLOAD_BYTES
+from survey.respond.reception import REFUSAL
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+PATHS = ("/research", "/api/", "/handbook")
+"""Beginnings of the paths of researchers' pages and of the API."""
+
+VARIABLES = (
+    *("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE"),
+    *("CONTENT_LENGTH", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "REMOTE_ADDR"),
+    "wsgi.url_scheme",
+)
+"""Variables of a request that are passed on, besides its headers."""
+
+MAX_RELAYED = 32
+"""Requests that a worker passes on at the same time; its other threads remain for respondents."""
+
+ACCEPT_SECONDS = 60.0
+"""Longest wait until the process accepts a request; it takes seconds to start."""
+
+UNAVAILABLE = "researchers’ pages are not available at the moment; try again in a few seconds"
+
+
+class Relay:
+    """WSGI middleware of a worker that passes researchers' requests on; `app` answers all others.
+
+    It also answers those that cannot be passed on, with 503.
+    """
+
+    def __init__(self, app: WSGIApplication, path: str) -> None:
+        self._app, self._path = app, path
+        self._slots = threading.Semaphore(MAX_RELAYED)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        if not environ["PATH_INFO"].startswith(PATHS):
+            return self._app(environ, start_response)
+        if self._slots.acquire(blocking=False):
+            try:
+                response = _Response.request(self._path, environ, self._slots.release)
+            except (OSError, EOFError):
+                self._slots.release()
+            else:
+                start_response(response.status, response.headers)
+                return response
+        environ[REFUSAL] = ResearchBusyError(UNAVAILABLE)
+        return self._app(environ, start_response)
+
+
+class _Response:
+    """The response of the process to one request, which iterates over the parts of its body."""
+
+    def __init__(
+        self, connection: Connection, release: Callable[[], None], status: str, headers: Any
+    ) -> None:
+        self._connection: Connection | None = connection
+        self._release = release
+        self.status = status
+        self.headers: list[tuple[str, str]] = [(name, value) for name, value in headers]
+
+    @classmethod
+    def request(cls, path: str, environ: WSGIEnvironment, release: Callable[[], None]) -> Self:
+        """Send a request and wait for the beginning of its response.
+
+        `release` is called when the response is closed. Raises OSError or EOFError without one.
+        """
+        variables = {
+            name: value
+            for name, value in environ.items()
+            if name in VARIABLES or name.startswith("HTTP_")
+        }
+        body = _body(environ)
+        with ExitStack() as stack:
+            client = stack.enter_context(closing(socket.socket(socket.AF_UNIX)))
+            client.settimeout(ACCEPT_SECONDS)
+            client.connect(path)
+            client.settimeout(None)
+            connection = stack.enter_context(Connection(client.detach()))
+            if not connection.poll(ACCEPT_SECONDS):
+                raise TimeoutError
+            connection.recv_bytes()
+            connection.send_bytes(json.dumps(variables).encode())
+            connection.send_bytes(body)
+            status, headers = json.loads(connection.recv_bytes())
+            stack.pop_all()
+        return cls(connection, release, status, headers)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        part = self._connection.recv_bytes() if self._connection else b""
+        if not part:
+            self.close()
+            raise StopIteration
+        return part
+
+    def close(self) -> None:
+        """Close the connection; the process then stops sending."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+            self._release()
+
+    def __del__(self) -> None:
+        # A server might forget a response whose client has gone. The connection closes itself.
+        if self._connection is not None:
+            self._connection = None
+            self._release()
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    """Return the body of a request; of one that is too large, at most as much as shows that."""
+    length: str = environ.get("CONTENT_LENGTH", "")
+    if not length and "HTTP_TRANSFER_ENCODING" not in environ:
+        return b""
+    if length and not (length.isdecimal() and int(length) <= MAX_UPLOAD_BYTES):
+        return b""
+    body: bytes = environ["wsgi.input"].read(int(length or MAX_UPLOAD_BYTES + 1))
+    return body

@@ -1,0 +1,402 @@
+"""The processes that answer respondents, started together and replaced together.
+
+A generation is a process of granian's with its workers. It imports the application, checks that it
+can start, and forks the workers, which therefore start at once and share its memory. It opens no
+connection to the database that a worker could inherit, and holds no random state.
+
+The server owns the listening sockets, one for each worker, so that connections wait in their queues
+while workers are replaced. A generation that must make room drains: its workers leave the queues to
+the next generation, answer every request on the connections they have accepted, and close each
+connection with an answer, or when its client closes it. They never close one on which a request may
+be on its way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import logging
+import multiprocessing
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask
+from granian._granian import SocketHolder
+from granian.constants import Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.log import logger as granian_logger
+from granian.server.common import AbstractServer
+from granian.server.mp import MPServer
+
+from survey.app import create_app
+from survey.duty import CONNECTIONS, DRAIN, STOP_SIGNALS, Duty, forward_signals, socket_folder
+from survey.ops.config_check import Deployment, refuse_unsafe
+from survey.ops.logs import catch_all, configuration
+from survey.research.two_factor import SecondFactors
+from survey.research_process import SOCKET_VARIABLE
+from survey.research_relay import Relay
+from survey.settings import Settings
+from survey.store import open_store
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+THREADS = 64
+"""Requests that a worker handles at the same time, whose reports can share a commit."""
+
+IDLE_SECONDS = 15
+"""How long a connection may stay open without a request."""
+
+DRAIN_SECONDS = IDLE_SECONDS + 5
+"""How long a worker that drains waits for its connections, of which it closes idle ones before."""
+
+DRAIN_POLL_SECONDS = 0.1
+
+STOP_SECONDS = 30
+"""How long a worker may take to answer the requests it has accepted; then it is killed."""
+
+RECORD_SECONDS = 2.0
+"""How long the end of a worker may take to be recorded on a busy machine."""
+
+START_METHOD = "fork" if sys.platform == "linux" else "spawn"
+"""How a generation starts its workers; some libraries of other systems cannot be forked."""
+
+logger = logging.getLogger(__name__)
+
+
+def run_generation(duty: Duty, ready: Connection) -> None:
+    """Run workers until SIGTERM, until they have drained, or until the server is gone.
+
+    Each worker sends an empty message over `ready` when it can answer.
+    """
+    catch_all()
+    _end_with_server()
+    with ExitStack() as stack:
+        try:
+            check_start(duty.address, has_keeper=duty.has_keeper)
+            idle = stack.enter_context(_unreachable_listener())
+        except Exception:
+            logger.critical("workers cannot start; see: survey config check", exc_info=True)
+            sys.exit(1)
+        # The objects of the application are never collected: collecting would write to the memory
+        # that the workers share.
+        gc.collect()
+        gc.freeze()
+        server = GenerationServer(duty)
+        # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
+        granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
+        granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
+        granian_logger.addFilter(duty.exits)
+        lifeline = multiprocessing.Pipe(duplex=False)
+        server.serve(target_loader=partial(worker, duty, ready, idle, lifeline), wrap_loader=False)
+
+
+def check_start(address: str, *, has_keeper: bool) -> None:
+    """Take all steps of a start except serving, with the current settings and code."""
+    settings = Settings.from_environment(os.environ)
+    refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
+    store = open_store(settings.database)
+    try:
+        store.check_complete()
+        # Earlier versions stored them readable; only the server knows the key.
+        SecondFactors(store, settings.secret).encrypt_all()
+        create_app(settings, store)
+    finally:
+        store.close_connections()
+
+
+class GenerationServer(MPServer):
+    """Granian with workers at the server's sockets, and with the signal `DRAIN`."""
+
+    def __init__(self, duty: Duty) -> None:
+        multiprocessing.set_start_method(START_METHOD, force=True)
+        super().__init__(
+            "survey.workers:worker",
+            factory=True,
+            interface=Interfaces.WSGI,
+            workers=duty.workers,
+            blocking_threads=THREADS,
+            backlog=CONNECTIONS,
+            backpressure=CONNECTIONS,
+            http1_settings=HTTP1Settings(header_read_timeout=1000 * IDLE_SECONDS),
+            workers_kill_timeout=STOP_SECONDS,
+            respawn_failed_workers=True,
+            websockets=False,
+            log_access=False,
+            log_dictconfig=configuration(),
+            log_level=LogLevels.warning,
+        )
+        self._listeners = duty.listeners
+        self.main_loop_interrupt = MainLoopEvent(self)  # type: ignore[assignment]
+        self.on_startup(self._handle_drain)
+
+    def _init_shared_socket(self) -> None:
+        self._ssp = self._shd = self._sso = None
+
+    def _drop_shared_socket(self) -> None:
+        # The system refuses connections once every process has closed its sockets.
+        for listener in self._listeners:
+            listener.close()
+
+    def _spawn_worker(self, idx: int, *args: Any, **options: Any) -> Any:
+        listener = self._listeners[idx % len(self._listeners)]
+        self._shd = SocketHolder(listener.fileno(), False, CONNECTIONS)  # type: ignore[assignment,call-arg]
+        return super()._spawn_worker(idx, *args, **options)
+
+    def _spawn_workers(self, *args: Any) -> None:
+        with _signals_blocked():
+            super()._spawn_workers(*args)  # type: ignore[no-untyped-call]
+
+    def _respawn_workers(self, *args: Any, **options: Any) -> None:
+        with _signals_blocked():
+            super()._respawn_workers(*args, **options)
+
+    def _handle_drain(self) -> None:
+        # The server replaces whole generations instead.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # A thread, because a signal handler must not wait.
+        signal.signal(DRAIN, lambda *_: threading.Thread(target=self._drain, daemon=True).start())
+
+    def _drain(self) -> None:
+        """Let all workers drain, and then end."""
+        workers = list(self.wrks)
+        for worker in workers:
+            worker.interrupt_by_parent = True
+            with suppress(ProcessLookupError):
+                os.kill(worker.inner.pid, DRAIN)
+        for worker in workers:
+            worker.join(DRAIN_SECONDS + STOP_SECONDS)  # type: ignore[no-untyped-call]
+        self.signal_handler_interrupt()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Let signals wait while a process is forked: it would take them for those of its parent."""
+    numbers = {*STOP_SIGNALS, DRAIN}
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+
+
+def _is_killed(server: AbstractServer[Any], message: str) -> bool:
+    """Return whether to log a message: false for the killing of a worker that has ended.
+
+    Two threads of granian wait for the end of each worker. The second one does not see the end
+    until the first has recorded it a moment later, and reports the worker as alive.
+    """
+    if not (match := re.match(r"Killing worker-(\d+) ", message)):
+        return True
+    deadline = time.monotonic() + RECORD_SECONDS
+    while is_alive := bool(server.wrks[int(match[1]) - 1].is_alive()):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return is_alive
+
+
+def worker(
+    duty: Duty, ready: Connection, idle: socket.socket, lifeline: tuple[Connection, Connection]
+) -> Flask:
+    """Return the application of a worker process, which ends when its server is gone."""
+    # The handlers are those of the process that forked this one.
+    for number in (*STOP_SIGNALS, DRAIN):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, DRAIN})
+    catch_all()
+    _end_with_generation(*lifeline)
+    try:
+        settings = Settings.from_environment(os.environ)
+        store = open_store(settings.database)
+        use = ExitStack()
+        use.enter_context(store.use())
+        app = create_app(settings, store)
+    except Exception:
+        logger.critical("a worker cannot start; see: survey config check", exc_info=True)
+        sys.exit(1)
+    # Kept for as long as the process lives.
+    app.extensions["use"] = use
+    app.wsgi_app = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])  # type: ignore[method-assign]
+    app.wsgi_app = close_after_stop(  # type: ignore[assignment,method-assign]
+        duty.errors.watch(app.wsgi_app), Queues(duty.listeners, idle)
+    )
+    ready.send_bytes(b"")
+    return app
+
+
+class Queues:
+    """The queues of connections that a worker accepts, until it leaves them.
+
+    The threads of granian accept connections until they shut down, and then close those on which
+    they have not read anything, even if a request has arrived. A worker therefore first puts a
+    socket that nobody can reach in the place of each listening one. No connection is lost: each is
+    either accepted before, or stays in the queue for other workers.
+    """
+
+    def __init__(self, listeners: Sequence[socket.socket], idle: socket.socket) -> None:
+        self._files = {_file(listener.fileno()) for listener in listeners}
+        self._port = listeners[0].getsockname()[1]
+        self._idle = idle
+
+    def leave(self) -> None:
+        """Accept no further connection."""
+        for descriptor in _descriptors():
+            with suppress(OSError):
+                if _file(descriptor) in self._files:
+                    os.dup2(self._idle.fileno(), descriptor, inheritable=False)
+
+    def has_connections(self) -> bool:
+        """Return whether a connection that came from a queue is open."""
+        return any(map(self._is_connection, _descriptors()))
+
+    def _is_connection(self, descriptor: int) -> bool:
+        try:
+            # Another thread may close the descriptor; its number may be used again.
+            with socket.socket(fileno=os.dup(descriptor)) as copy:
+                is_inet = copy.family in (socket.AF_INET, socket.AF_INET6)
+                return is_inet and copy.getsockname()[1] == self._port and bool(copy.getpeername())
+        except OSError:
+            return False
+
+
+def _descriptors() -> list[int]:
+    return [int(path.name) for path in Path("/dev/fd").iterdir()]
+
+
+def _file(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _unreachable_listener() -> Iterator[socket.socket]:
+    """Return a listening socket to which nobody can connect."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.setblocking(False)
+        with socket_folder() as directory:
+            listener.bind(str(Path(directory) / "idle"))
+        listener.listen()
+        yield listener
+
+
+def close_after_stop(app: WSGIApplication, queues: Queues) -> WSGIApplication:
+    """Return an application that closes each connection after an answer, once it must stop.
+
+    The server asks its connections to end. On a busy machine a connection that is never idle may
+    miss that, and would keep the worker running until it is killed.
+    """
+    stops = threading.Event()
+
+    def on_signal(number: int) -> None:
+        if number in (*STOP_SIGNALS, DRAIN):
+            stops.set()
+            queues.leave()
+        if number == DRAIN:
+            threading.Thread(target=_end_after_connections, args=[queues], daemon=True).start()
+
+    # A signal handler would not do: the server sets its own later.
+    signal.signal(DRAIN, lambda *_: None)
+    forward_signals(on_signal)
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            extra = [("Connection", "close")] if stops.is_set() else []
+            return start_response(status, [*headers, *extra], *error)
+
+        return app(environ, start)
+
+    return answer
+
+
+def _end_after_connections(queues: Queues) -> None:
+    """Stop this worker when its connections have ended."""
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while time.monotonic() < deadline:
+        # A connection that was being accepted is open after the first pause.
+        time.sleep(DRAIN_POLL_SECONDS)
+        if not queues.has_connections():
+            break
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end_with_server() -> None:
+    """End this generation when its server is gone.
+
+    Orphaned workers would occupy the port and accept reports that no process releases.
+    """
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_end_after, args=[parent.join], daemon=True).start()
+
+
+def _end_with_generation(source: Connection, target: Connection) -> None:
+    """End this worker when its generation is gone, the only process that holds `target`."""
+    # The library's own pipe would not do: workers that are forked later inherit its other end.
+    target.close()
+    threading.Thread(target=_end_after, args=[source.poll, None], daemon=True).start()
+    atexit.register(_end_now)
+
+
+def _end_after(wait: Callable[..., object], *arguments: object) -> None:
+    # End at once: acknowledged reports are on the disk, and devices send the others again.
+    wait(*arguments)
+    os._exit(1)
+
+
+def _end_now() -> None:
+    """End without shutting the interpreter down, after all accepted requests were answered.
+
+    The threads of granian outlive the interpreter, and abort the process when they call it.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+class MainLoopEvent:
+    """The event that wakes granian's main loop; signal handlers can set it at any moment.
+
+    With a `threading.Event`, a signal to stop could be lost or hang the server while it replaced
+    its workers. Granian clears the event after checking for the signal, so it lost a signal that
+    came in between. A handler that interrupted a method of the event waited forever for its lock.
+
+    Create the event in the main thread: it also wakes that thread if another one gets a signal.
+    """
+
+    def __init__(self, server: AbstractServer[Any]) -> None:
+        self._server = server
+        self._is_set = False
+        self._source, self._target = os.pipe()
+        os.set_blocking(self._target, False)
+        signal.set_wakeup_fd(self._target, warn_on_full_buffer=False)
+
+    def set(self) -> None:
+        """Set the event."""
+        self._is_set = True
+        # A full pipe wakes the main thread too.
+        with suppress(BlockingIOError):
+            os.write(self._target, b"\0")
+
+    def clear(self) -> None:
+        """Clear the event, unless the server must stop."""
+        self._is_set = False
+        if self._server.interrupt_signal:
+            self._is_set = True
+
+    def wait(self) -> None:
+        """Wait until the event is set; run the handlers of signals meanwhile."""
+        while not self._is_set:
+            os.read(self._source, 1024)

@@ -1,18 +1,23 @@
 #!/bin/sh
 # Install an instance with systemd on Debian 12, as root. It prints each command before it runs it.
 #
-#     deploy/install.sh [--dry-run] WHEEL HOST RESEARCH-HOST EMAIL
+#     deploy/install.sh [--dry-run] [--archive] WHEEL HOST RESEARCH-HOST EMAIL
 #
-# Check SHA256SUMS first. With --dry-run, it only prints the commands. It can be repeated: existing
-# users, settings, secrets and certificates stay.
+# Check SHA256SUMS first. With --dry-run, it only prints the commands. With --archive, it also archives
+# the log of the PostgreSQL server on this machine. It can be repeated: existing users, settings,
+# secrets and certificates stay.
 set -eu
-is_dry=''
-if [ "${1:-}" = --dry-run ]; then
-    is_dry=1
+is_dry='' has_archive=''
+while :; do
+    case ${1:-} in
+        --dry-run) is_dry=1 ;;
+        --archive) has_archive=1 ;;
+        *) break ;;
+    esac
     shift
-fi
+done
 if [ $# -ne 4 ]; then
-    echo "usage: install.sh [--dry-run] WHEEL HOST RESEARCH-HOST EMAIL" >&2
+    echo "usage: install.sh [--dry-run] [--archive] WHEEL HOST RESEARCH-HOST EMAIL" >&2
     exit 2
 fi
 wheel=$(realpath "$1") host=$2 research=$3 email=$4
@@ -100,6 +105,19 @@ run systemctl daemon-reload
 run systemctl enable --now survey survey-keeper survey-backup.timer survey-retention.timer \
     survey-notify.timer
 run systemctl start survey-backup
+
+if [ -n "$has_archive" ]; then
+    step "Continuous archive of PostgreSQL's log; the first base backup"
+    run apt-get install -y postgresql
+    run install -m 755 archive/archive.sh /usr/local/bin/survey-archive
+    run install -d -o postgres -g postgres -m 700 /var/lib/survey-archive /var/lib/survey-archive/wal
+    run install -m 644 archive/postgresql.conf /etc/postgresql/15/main/conf.d/survey-archive.conf
+    run install -m 644 archive/survey-archive.service archive/survey-archive.timer /etc/systemd/system/
+    run systemctl daemon-reload
+    run systemctl restart postgresql
+    run systemctl enable --now survey-archive.timer
+    run systemctl start survey-archive
+fi
 
 step "nginx, with a certificate that no browser accepts until the real one is there"
 run install -m 644 respondents.conf answers.conf refusals.conf upstream.conf nginx.conf /etc/nginx/

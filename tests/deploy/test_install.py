@@ -33,7 +33,14 @@ os.execv("/usr/bin/install", ["install", *arguments])
 @pytest.fixture
 def machine(tmp_path) -> Path:
     """Return the root of an empty machine, whose programs only write their arguments to a log."""
-    for name in ("etc/nginx", "etc/systemd/system", "usr/local/sbin", "var/lib", "bin"):
+    for name in (
+        "etc/nginx",
+        "etc/systemd/system",
+        "usr/local/bin",
+        "usr/local/sbin",
+        "var/lib",
+        "bin",
+    ):
         (tmp_path / name).mkdir(parents=True)
     log = f'echo "$(basename "$0") $@" >>{tmp_path}/log'
     for name in ("apt-get", "useradd", "systemctl", "certbot", "nginx", "runuser"):
@@ -118,6 +125,30 @@ def test_a_second_run_keeps_secret_settings_and_certificate(machine):
         contents.append(file.read_bytes())
     install(machine)
     assert [(machine / name).read_bytes() for name in kept] == contents
+
+
+def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(machine):
+    (machine / "etc/postgresql/15/main/conf.d").mkdir(parents=True)
+    plain = install(machine, "--dry-run")
+    assert "survey-archive" not in plain
+    install(machine, "--archive")
+    log = (machine / "log").read_text().splitlines()
+    restart, first = (
+        log.index("systemctl restart postgresql"),
+        log.index("systemctl start survey-archive"),
+    )
+    assert "apt-get install -y postgresql" in log[:restart]
+    assert restart < first
+    for path in (
+        "etc/postgresql/15/main/conf.d/survey-archive.conf",
+        "usr/local/bin/survey-archive",
+    ):
+        assert (machine / path).exists(), path
+    assert (machine / "var/lib/survey-archive/wal").stat().st_mode & 0o777 == 0o700
+    # systemd adds survey-.service.d/hardened.conf to every unit with such a name.
+    unit = (machine / "etc/systemd/system/survey-archive.service").read_text(encoding="utf-8")
+    for line in ("User=postgres", "InaccessiblePaths=-/var/lib/survey-keys", "OnFailure="):
+        assert line in unit
 
 
 def test_wrong_arguments_are_named_before_anything_runs():

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Archive PostgreSQL's write-ahead log in DIR, and restore from there, with PostgreSQL's own tools.
+#
+#     archive.sh segment PATH NAME DIR     keep a segment of the log (PostgreSQL's archive_command)
+#     archive.sh base DIR                  make a base backup, then delete what is too old
+#     archive.sh restore DIR DATA [TIME]   unpack into an empty DATA; its server recovers until TIME
+#
+# TIME has the form 2026-11-28T10:05:00Z; without it, recovery continues to the end of the log. Base
+# backups older than ARCHIVE_DAYS (30) are deleted with the log before them, because they still
+# contain surveys that have since been deleted. The newest one stays.
+set -eu
+umask 077
+usage() {
+    sed -n '4,6s/^# *//p' "$0" >&2
+    exit 2
+}
+
+segment() {
+    path=$1 name=$2 target=$3/wal/$2.gz
+    if [ -e "$target" ]; then
+        # After a crash, PostgreSQL may archive a segment twice, but never with other content.
+        gunzip -c "$target" | cmp -s - "$path" || {
+            echo "survey-archive: another $name is in $3/wal already" >&2
+            exit 1
+        }
+        return
+    fi
+    gzip -c "$path" >"$target.new"
+    # PostgreSQL deletes its own copy afterwards.
+    sync "$target.new"
+    mv "$target.new" "$target"
+    sync "$3/wal"
+}
+
+base() {
+    directory=$1
+    mkdir -p "$directory/base"
+    rm -rf "$directory"/base/.new
+    name=$(date -u +%Y-%m-%dT%H%M%SZ)
+    # The log that the backup needs is in the archive.
+    pg_basebackup --no-password --checkpoint=fast --wal-method=none -D "$directory/base/.new"
+    pg_verifybackup --no-parse-wal --quiet "$directory/base/.new"
+    sync -f "$directory/base/.new"
+    mv "$directory/base/.new" "$directory/base/$name"
+    sync "$directory/base"
+    oldest=$(date -u -d "-${ARCHIVE_DAYS:-30} days" +%Y-%m-%dT%H%M%SZ)
+    for backup in $(ls "$directory/base"); do
+        if [ "$backup" != "$name" ] && expr "$backup" '<' "$oldest" >/dev/null; then
+            rm -rf "${directory:?}/base/$backup"
+        fi
+    done
+    first=$(ls "$directory/base" | head -n 1)
+    segment=$(sed -n 's/^START WAL LOCATION: .*(file \([0-9A-F]*\))$/\1/p' \
+        "$directory/base/$first/backup_label")
+    pg_archivecleanup -x .gz "$directory/wal" "$segment"
+}
+
+restore() {
+    directory=$(realpath "$1") data=$2 time=${3:-}
+    case $time in
+        '') before=9 ;;
+        ????-??-??T??:??:??Z) before=$(echo "$time" | tr -d :) ;;
+        *) usage ;;
+    esac
+    backup=''
+    for name in $(ls "$directory/base"); do
+        if expr "$name" '<' "$before" >/dev/null; then
+            backup=$name
+        fi
+    done
+    if [ -z "$backup" ]; then
+        echo "survey-archive: no base backup before ${time:-now} in $directory/base" >&2
+        exit 1
+    fi
+    if [ -e "$data" ] && [ -n "$(ls -A "$data")" ]; then
+        echo "survey-archive: $data is not empty; move it away first" >&2
+        exit 1
+    fi
+    mkdir -p -m 700 "$data"
+    cp -a "$directory/base/$backup/." "$data"
+    {
+        echo "restore_command = 'gunzip -c $directory/wal/%f.gz >%p'"
+        echo "recovery_target_action = 'promote'"
+        if [ -n "$time" ]; then
+            # PostgreSQL knows no abbreviations of zones when it reads this.
+            echo "recovery_target_time = '$(echo "$time" | sed 's/T/ /; s/Z/+00/')'"
+        fi
+    } >>"$data/postgresql.auto.conf"
+    touch "$data/recovery.signal"
+    echo "unpacked the base backup $backup; start PostgreSQL"
+}
+
+case "${1:-} $#" in
+    'segment 4' | 'base 2' | 'restore 3' | 'restore 4') "$@" ;;
+    *) usage ;;
+esac

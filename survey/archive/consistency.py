@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from heapq import merge
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 from typing import cast
 
@@ -22,8 +22,9 @@ from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Store, Table
-from survey.store.digests import NO_IDS, ids_digest, row_digest
+from survey.store.digests import NO_ROWS, combined_digest, row_digest
 from survey.store.field_boxes import box_bytes
+from survey.store.report_identities import TAIL_BYTES, identities_of, identity, row_mistake
 
 PAGE, BLOCKS = 5_000, 16
 """Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
@@ -79,7 +80,7 @@ class SurveyVersion:
     pictures: tuple[str, ...] = ()
     box_bytes: int = 0
     """The length of a box of field mode, 0 if the version has no field mode."""
-    ids_digest: bytes = NO_IDS
+    ids_digest: bytes = NO_ROWS
     """The stored digest of the ids of its released reports."""
 
     @property
@@ -139,7 +140,7 @@ def _version(
         n_box_bytes = box_bytes(published) if published.field else 0
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
-    released, ids_digest = release or (None, NO_IDS)
+    released, ids_digest = release or (None, NO_ROWS)
     if released is None:
         mistakes.append(f"{name}: the number of released reports is missing; {INCOMPLETE_COPY}")
     return SurveyVersion(
@@ -276,15 +277,18 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     pending, mistakes = _pending_ids(snapshot, surveys)
     n_released: Counter[int] = Counter()
     digests: dict[int, bytes] = {}
-    for page in pages(snapshot, "seen"):
-        for survey, ids in groupby(page, key=itemgetter(0)):
-            new_ids = [cast("bytes", report_id) for _, report_id in ids]
-            digests[survey] = ids_digest(new_ids, digests.get(survey, NO_IDS))
-        n_released.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
-        mistakes.update(
-            (key, "a pending report has already been released")
-            for key, _ in pending.keys() & set(page)
-        )
+    # A pending report can only be in the row that follows its first byte.
+    pending_heads = {(key, item[:1]) for key, item in pending}
+    for row, next_row in pairwise(chain(rows(snapshot, "released_ids"), [None])):
+        key, first, tails = cast("tuple[int, bytes, bytes]", row)
+        digests[key] = combined_digest([row_digest((key, first, tails))], digests.get(key, NO_ROWS))
+        n_released[key] += len(tails) // TAIL_BYTES
+        if mistake := row_mistake((key, first, tails), next_row):
+            mistakes.add((key, mistake))
+        if (key, first[:1]) in pending_heads and any(
+            (key, item) in pending for item in identities_of((key, first, tails))
+        ):
+            mistakes.add((key, "a pending report has already been released"))
     for page in pages(snapshot, "pending_id"):
         for place in page:
             if pending.pop(cast("tuple[int, bytes]", place), 0) != 1:
@@ -295,7 +299,7 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     mistakes.update(
         (key, "the ids of its released reports differ from their digest")
         for key, survey in surveys.items()
-        if survey.released is not None and digests.get(key, NO_IDS) != survey.ids_digest
+        if survey.released is not None and digests.get(key, NO_ROWS) != survey.ids_digest
     )
     for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
@@ -310,12 +314,12 @@ def _pending_ids(
     pending: Counter[tuple[int, bytes]] = Counter()
     mistakes: set[tuple[int, str]] = set()
     for key, report_id, _, codes in rows(snapshot, "inbox"):
-        pending[cast("tuple[int, bytes]", (key, report_id))] += 1
+        pending[cast("int", key), identity(cast("bytes", report_id))] += 1
         survey = surveys.get(cast("int", key))
         if survey and survey.questions and len(cast("bytes", codes)) != survey.report_bytes:
             mistakes.add((cast("int", key), "a pending report has codes of the wrong length"))
     for batch in map(Batch.from_row, rows(snapshot, "pending")):
-        pending.update((batch.survey, report_id) for report_id in batch.report_ids)
+        pending.update((batch.survey, identity(report_id)) for report_id in batch.report_ids)
         if not batch.is_intact:
             row = batch.batch.hex()
             mistakes.add((batch.survey, f"the sealed batch {row} differs from its digest"))

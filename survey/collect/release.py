@@ -283,7 +283,6 @@ class Keeper:
         self._every = every
         self._clock = clock
         self._cleaned_up: date | None = None
-        self._has_checked_unsealed = False
         self._has_merged = False
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
@@ -565,22 +564,13 @@ class Keeper:
                     self._store.delete_key(key)
 
     def _seal_unsealed_reports(self) -> None:
-        """Seal the reports that an earlier version stored unsealed.
-
-        Servers of that version may still accept and release reports. Therefore, at startup and
-        after sealing any report, delete the pending ids of reports they have released.
-        """
+        """Seal the reports that an earlier version stored unsealed."""
         surveys = self._store.surveys_with_unsealed_reports()
-        if self._has_checked_unsealed and not surveys:
-            return
-        self._has_checked_unsealed = False
         for survey in surveys:
             key = self._ensure_readable_key(survey, self._keys_by_survey().get(survey, []))
             accepted_ids = self._store.unsealed_ids(survey)
             while reports := self._store.unsealed_reports(survey, MAX_RELEASED):
                 self._store.seal_unsealed_reports(key, reports, accepted_ids)
-        self._store.delete_stale_ids()
-        self._has_checked_unsealed = True
         if surveys:
             # Deleted rows stay in free pages of the file until it is rewritten.
             self._store.vacuum()

@@ -1,15 +1,15 @@
 """Digests that show whether a database was changed by a disk, by memory or by hand.
 
 A block and a sealed batch have the digest of their own row: of released codes in random order, or
-of ciphertext. The ids of a survey's released reports have one digest together, the exclusive or of
-all ids: it does not depend on their order, and new ids are enough to update it. No digest reveals
-anything that its rows do not. In SQLite, indexes repeat the rows of all small tables, and SQLite's
+of ciphertext. The rows with the ids of a survey's released reports have one digest together, the
+exclusive or of their digests: changed rows are enough to update it. No digest reveals anything that
+its rows do not. In SQLite, indexes repeat the rows of all small tables, and SQLite's
 own integrity check compares the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 DIGEST_BYTES = 16
 
-NO_IDS = bytes(DIGEST_BYTES)
-"""The digest of no ids."""
+NO_ROWS = bytes(DIGEST_BYTES)
+"""The combined digest of no rows."""
 
 PAGE = 16
 """Number of rows read at once; a block contains up to 65,536 answers."""
-
-PAGE_OF_IDS = 10_000
 
 
 def row_digest(values: Sequence[int | str | bytes]) -> bytes:
@@ -38,57 +36,27 @@ def row_digest(values: Sequence[int | str | bytes]) -> bytes:
     return sha256(joined).digest()[:DIGEST_BYTES]
 
 
-def ids_digest(ids: Iterable[bytes], before: bytes = NO_IDS) -> bytes:
-    """Return the digest of ids that are added to a set with the digest `before`.
+def combined_digest(digests: Iterable[bytes], before: bytes = NO_ROWS) -> bytes:
+    """Return the exclusive or of digests: adding one, or removing one, is the same operation.
 
-    >>> ids_digest([b"1" * 16], ids_digest([b"2" * 16])) == ids_digest([b"2" * 16, b"1" * 16])
+    >>> combined_digest([b"1" * 16], combined_digest([b"2" * 16, b"1" * 16])) == b"2" * 16
     True
     """
-    parts = [before, *ids]
-    value, n = int.from_bytes(b"".join(parts), "big"), len(parts)
-    # Halves of the joined ids are combined at once, ten times as fast as one id after another.
-    while n > 1:
-        bits = 8 * DIGEST_BYTES * (n // 2)
-        value = (value >> bits) ^ (value & ((1 << bits) - 1))
-        n -= n // 2
-    return (value % (1 << 8 * DIGEST_BYTES)).to_bytes(DIGEST_BYTES, "big")
-
-
-def add_released_ids(transaction: Transaction, survey: int, ids: Sequence[bytes]) -> None:
-    """Update the digest after these ids, unknown until now, were recorded as released."""
-    row = transaction.row("SELECT ids_digest FROM release WHERE survey = ?", [survey])
-    if ids and row is not None:
-        _set_ids_digest(transaction, survey, ids_digest(ids, row[0]))
-
-
-def renew_ids_digest(transaction: Transaction, survey: int) -> None:
-    """Compute the digest of a survey's released ids from all of them."""
-    digest = NO_IDS
-    for page in _pages_of_ids(transaction, survey):
-        digest = ids_digest(page, digest)
-    _set_ids_digest(transaction, survey, digest)
-
-
-def _set_ids_digest(transaction: Transaction, survey: int, digest: bytes) -> None:
-    transaction.execute("UPDATE release SET ids_digest = ? WHERE survey = ?", [digest, survey])
-
-
-def _pages_of_ids(transaction: Transaction, survey: int) -> Iterator[list[bytes]]:
-    after = b""
-    statement = "SELECT id FROM seen WHERE survey = ? AND id > ? ORDER BY id LIMIT ?"
-    while rows := transaction.rows(statement, [survey, after, PAGE_OF_IDS]):
-        yield [report_id for (report_id,) in rows]
-        after = rows[-1][0]
+    value = int.from_bytes(before, "big")
+    for digest in digests:
+        value ^= int.from_bytes(digest, "big")
+    return value.to_bytes(DIGEST_BYTES, "big")
 
 
 def fill_digests(transaction: Transaction) -> None:
-    """Compute the digests of a database of an earlier version, as the step that adds them."""
+    """Compute the digests of a database of an earlier version, as the step that adds them.
+
+    A later step writes all ids of released reports anew, with their digest.
+    """
     block_key = ("survey", "stratum", "bucket", "question", "block")
     _fill_rows(transaction, "block", block_key, ("n", "data"))
     content = ("period", "stratum", "is_resealed", "ids", "invitations", "box")
     _fill_rows(transaction, "pending", ("survey", "batch"), content)
-    for (survey,) in transaction.rows("SELECT survey FROM release ORDER BY survey"):
-        renew_ids_digest(transaction, int(survey))
 
 
 def _fill_rows(

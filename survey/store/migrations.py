@@ -13,6 +13,7 @@ from dataclasses import replace
 from survey.errors import StoreError
 from survey.store import schema
 from survey.store.digests import fill_digests
+from survey.store.report_identities import shorten_ids
 from survey.store.schema import Dialect, Table
 from survey.store.transactions import Transaction
 
@@ -74,6 +75,16 @@ _COLLEAGUE_LINK_WITHOUT_MAKER = Table(
     tuple(column for column in schema.COLLEAGUE_LINK.columns if column.name != "maker"),
     key=("token_hash",),
 )
+
+_PENDING_ID_OF_16_BYTES = Table(
+    "pending_id",
+    (
+        schema.PENDING_ID.columns[0],
+        replace(schema.PENDING_ID.columns[1], postgresql="CHECK (octet_length(id) = 16)"),
+    ),
+    key=("survey", "id"),
+)
+_SEEN = replace(schema.PENDING_ID, name="seen")
 
 _RELEASE_WITHOUT_TIME = Table("release", schema.RELEASE.columns[:3], key=("survey",))
 
@@ -160,11 +171,40 @@ _SEALING_CHANGES: Mapping[Dialect, Sequence[str]] = {
     ),
 }
 
+_SHORT_IDS: Mapping[Dialect, Sequence[str]] = {
+    "sqlite": (
+        "DROP TRIGGER published_definition_is_not_deleted_before_its_reports",
+        """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
+        BEFORE DELETE ON survey
+        WHEN EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM pending WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM pending_id WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM released_ids WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+        BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END""",
+    ),
+    "postgresql": (
+        "ALTER TABLE pending_id DROP CONSTRAINT pending_id_id_check",
+        """CREATE OR REPLACE FUNCTION refuse_a_deletion_before_the_reports() RETURNS trigger
+        LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM pending WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM pending_id WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM released_ids WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+            THEN RAISE EXCEPTION 'a survey is deleted after its reports, never before'
+                USING ERRCODE = 'integrity_constraint_violation';
+            END IF;
+            RETURN OLD;
+        END $$""",
+    ),
+}
+
 STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m001_foundation": (
         schema.SURVEY,
         schema.INBOX,
-        schema.SEEN,
+        _SEEN,
         _without_digest(schema.BLOCK),
         schema.COUNTS,
         _RELEASE_WITHOUT_TIME,
@@ -197,7 +237,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m006_sealing": (
         schema.SEALING_KEY,
         _without_digest(schema.PENDING),
-        schema.PENDING_ID,
+        _PENDING_ID_OF_16_BYTES,
         _SEALING_CHANGES,
         # Test runs keep simulated reports only, which are published at once.
         "DELETE FROM inbox WHERE survey IN "
@@ -228,10 +268,16 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m012_digests": (_DIGESTS,),
     # Without it, a release reads all pending batches once for each stratum.
     "m013_strata": ("CREATE INDEX pending_stratum ON pending (survey, stratum, period, batch)",),
+    # Whole ids would take more room than the answers.
+    "m014_short_ids": (schema.RELEASED_IDS, _SHORT_IDS),
+    "m015_whole_ids": ("DROP TABLE seen",),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
-COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {"m012_digests": fill_digests}
+COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {
+    "m012_digests": fill_digests,
+    "m014_short_ids": shorten_ids,
+}
 """What a step computes after its statements, in the same transaction."""
 
 FIRST_STEP = next(iter(STEPS))
@@ -267,7 +313,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m013_strata; run: survey migrate
+    survey.errors.StoreError: the database lacks m015_whole_ids; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -280,7 +326,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m013_strata
+this program knows steps up to m015_whole_ids
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

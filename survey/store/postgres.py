@@ -72,7 +72,7 @@ REPLACED = (
 )
 
 PENDING_TABLES = ("inbox", "pending", "pending_id")
-REPORT_TABLES = (*PENDING_TABLES, "seen", "block", "counts", "release", "invitation")
+REPORT_TABLES = (*PENDING_TABLES, "released_ids", "block", "counts", "release", "invitation")
 
 LOCK_TIMEOUT = "200ms"
 """Longest wait of a rewrite for a reader: everybody who comes later waits behind it."""
@@ -83,21 +83,36 @@ MAX_REWRITTEN_BYTES = 2 * 2**20
 ATTEMPTS, PAUSE_SECONDS = 5, 0.3
 """Number of attempts to rewrite all tables, and the pause in which others go first."""
 
+FIRST = (
+    "(SELECT max(first) FROM released_ids "
+    "WHERE survey = {} AND first BETWEEN substr(new.id, 1, 1) AND new.id)"
+)
+"""The key of the row in which an identity is, if its report has been released."""
+
 # Runs after the survey is locked, so that it sees every survey that was closed before.
-INSERT_IDS = b"""
+INSERT_IDS = f"""
 INSERT INTO pending_id (survey, id)
 SELECT survey, id FROM unnest(%b::bigint[], %b::bytea[]) AS new (survey, id)
 WHERE EXISTS (SELECT 1 FROM survey WHERE key = new.survey AND state <> 'closed')
-    AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.survey = new.survey AND seen.id = new.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM released_ids
+        WHERE survey = new.survey AND first = {FIRST.format("new.survey")}
+            AND position(substr(new.id, 2) IN ids) > 0
+    )
 ORDER BY survey, id
 ON CONFLICT (survey, id) DO NOTHING
 RETURNING survey, id
-"""
+""".encode()  # noqa: S608  constant
+
+RELEASED_ROWS = f"""
+SELECT survey, first, ids FROM released_ids WHERE survey = %b
+    AND first = ANY (ARRAY(SELECT {FIRST.format("%b")} FROM unnest(%b::bytea[]) AS new (id)))
+""".encode()  # noqa: S608  constant
 
 DELETE_IDS = b"DELETE FROM pending_id WHERE survey = %b AND id = ANY (%b::bytea[])"
 WRITE_IDS = (
-    "INSERT INTO {} (survey, id) SELECT %b, id FROM unnest(%b::bytea[]) AS new (id) ORDER BY id "
-    "ON CONFLICT DO NOTHING"
+    b"INSERT INTO pending_id (survey, id) "
+    b"SELECT %b, id FROM unnest(%b::bytea[]) AS new (id) ORDER BY id"
 )
 
 
@@ -143,13 +158,15 @@ class _Transaction(Transaction):
         columns = [[survey for survey, _ in ids], [report_id for _, report_id in ids]]
         return cast("set[tuple[int, bytes]]", set(self._send(INSERT_IDS, columns).fetchall()))
 
-    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:
+    def replace_pending_ids(
+        self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]
+    ) -> None:
         self._send_later(DELETE_IDS, [survey, [*released, *pending]])
-        n_new = []
-        for table, ids in (("seen", released), ("pending_id", pending)):
-            statement = WRITE_IDS.format(table).encode()
-            n_new.append(self._send(statement, [survey, list(ids)]).rowcount)
-        return n_new[0]
+        self._send_later(WRITE_IDS, [survey, list(pending)])
+
+    def released_rows(self, survey: int, identities: Sequence[bytes]) -> list[Row]:
+        values = [survey, survey, list(identities)]
+        return self._send(RELEASED_ROWS, values).fetchall()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -427,7 +444,7 @@ class PostgresStore(Store):
             "(pg_relation_size('inbox') > 0 AND NOT EXISTS (SELECT 1 FROM inbox)) OR "
             "(pg_relation_size('pending') > 0 AND NOT EXISTS (SELECT 1 FROM pending)) OR "
             "(pg_relation_size('pending_id') > 0 AND NOT EXISTS (SELECT 1 FROM pending_id)) OR "
-            "(pg_relation_size('seen') > 0 AND NOT EXISTS (SELECT 1 FROM seen))"
+            "(pg_relation_size('released_ids') > 0 AND NOT EXISTS (SELECT 1 FROM released_ids))"
         )
         return row is not None
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from survey.disclosure import Cell, is_question_shown
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import is_test_run
-from survey.store.digests import add_released_ids, renew_ids_digest, row_digest
+from survey.store.digests import row_digest
+from survey.store.report_identities import add_released, forget_released, sorted_identities
 from survey.store.schema import BLOCK, COUNTS, RELEASE_FAILURE
 from survey.store.sealed_reports import Batch, delete_batches, insert_keeper_batches
 from survey.store.transactions import Row, Transaction, Transactions
@@ -188,18 +189,16 @@ class Releases(Transactions):
         Raises ConflictError, and changes nothing, if another process has replaced one of the
         opened batches or deleted the key of the remainder.
         """
-        remaining_ids = [report_id for batch in remainder for report_id in batch.report_ids]
+        released = sorted_identities(ids)
+        pending = sorted_identities(i for batch in remainder for i in batch.report_ids)
         rows = _content_rows(survey, content)
         with self._write() as transaction:
             transaction.lock(survey)
             delete_batches(transaction, opened)
             insert_keeper_batches(transaction, remainder)
-            n_new = transaction.move_ids(survey, ids, remaining_ids)
-            if n_new == len(ids):
-                add_released_ids(transaction, survey, ids)
-            else:
-                renew_ids_digest(transaction, survey)
+            transaction.replace_pending_ids(survey, released, pending)
             if ids:
+                add_released(transaction, survey, released)
                 _write_content(transaction, *rows)
                 transaction.execute(
                     "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?",
@@ -288,8 +287,7 @@ class Releases(Transactions):
     def forget_ids(self, survey: int) -> None:
         """Delete the ids of a survey's released reports, which only serve to recognize repeats."""
         with self._write() as transaction:
-            transaction.execute("DELETE FROM seen WHERE survey = ?", [survey])
-            renew_ids_digest(transaction, survey)
+            forget_released(transaction, survey)
 
     def n_released(self, survey: int) -> int:
         """Return the number of released reports; raise NotFoundError for an unknown survey."""

@@ -14,6 +14,7 @@ from survey.errors import (
     StoreError,
     SurveyError,
 )
+from survey.store.report_identities import identity, released
 from survey.store.schema import INVITATION
 from survey.store.sealed_reports import SealingKey, current_key, insert_batches, seal
 from survey.store.transactions import REGISTRY, StoredReport, Transaction, Transactions
@@ -22,7 +23,7 @@ Addressed = tuple[int, StoredReport]
 """A report with the key of its survey."""
 
 Verdicts = dict[tuple[int, bytes], SurveyError | None]
-"""For each survey and id: None if the report is stored, or the error that rejects it."""
+"""For each survey and identity: None if the report is stored, or the error that rejects it."""
 
 
 class Reports(Transactions):
@@ -46,12 +47,12 @@ class Reports(Transactions):
             # The database rejects one of the reports, and only that report must fail.
             with self._write() as transaction:
                 verdicts = _add_one_by_one(transaction, reports)
-        return [verdicts[survey, report.id] for survey, report in reports]
+        return [verdicts[survey, identity(report.id)] for survey, report in reports]
 
     def has_report(self, survey: int, report_id: bytes) -> bool:
         """Return whether a report is stored, pending or released."""
         with self._lookup() as transaction:
-            return _is_known(transaction, survey, report_id)
+            return _is_known(transaction, survey, identity(report_id))
 
     def n_invited(self, survey: int, stratum: str) -> int:
         """Return the number of invitations issued for a stratum."""
@@ -103,7 +104,7 @@ def _add(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
     """
     distinct: dict[tuple[int, bytes], StoredReport] = {}
     for survey, report in reports:
-        distinct.setdefault((survey, report.id), report)
+        distinct.setdefault((survey, identity(report.id)), report)
     keys = _lock(transaction, {survey for survey, _ in distinct})
     new_places = transaction.insert_ids([place for place in distinct if place[0] in keys])
     refusals = _spend(transaction, [(survey, distinct[survey, i]) for survey, i in new_places])
@@ -139,13 +140,14 @@ def _lock(transaction: Transaction, surveys: Iterable[int]) -> dict[int, Sealing
 def _add_one_by_one(transaction: Transaction, reports: Sequence[Addressed]) -> Verdicts:
     verdicts: Verdicts = {}
     for survey, report in reports:
-        if (survey, report.id) in verdicts:
+        place = (survey, identity(report.id))
+        if place in verdicts:
             continue
         try:
             with transaction.savepoint():
                 verdicts.update(_add(transaction, [(survey, report)]))
         except StoreError as refusal:
-            verdicts[survey, report.id] = refusal
+            verdicts[place] = refusal
     return verdicts
 
 
@@ -162,7 +164,9 @@ def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
         [(survey, report.invitation, report.stratum) for survey, report in invited],
     )
     invalid_places = [
-        (survey, report.id) for (survey, report), n in zip(invited, n_spent, strict=True) if not n
+        (survey, identity(report.id))
+        for (survey, report), n in zip(invited, n_spent, strict=True)
+        if not n
     ]
     transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", invalid_places)
     return {
@@ -171,9 +175,9 @@ def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
     }
 
 
-def _explain_refusal(transaction: Transaction, survey: int, report_id: bytes) -> SurveyError | None:
-    """Return why a report was not added, or None if it was stored before."""
-    if _is_known(transaction, survey, report_id):
+def _explain_refusal(transaction: Transaction, survey: int, item: bytes) -> SurveyError | None:
+    """Return why the report of an identity was not added, or None if it was stored before."""
+    if _is_known(transaction, survey, item):
         return None
     state = transaction.row("SELECT state FROM survey WHERE key = ?", [survey])
     if state is None or state[0] == "closed":
@@ -183,14 +187,12 @@ def _explain_refusal(transaction: Transaction, survey: int, report_id: bytes) ->
     )
 
 
-def _is_known(transaction: Transaction, survey: int, report_id: bytes) -> bool:
-    place = (survey, report_id)
-    row = transaction.row(
-        "SELECT 1 FROM seen WHERE survey = ? AND id = ? "
-        "UNION ALL SELECT 1 FROM pending_id WHERE survey = ? AND id = ?",
-        [*place, *place],
+def _is_known(transaction: Transaction, survey: int, item: bytes) -> bool:
+    # First among the pending ones: a release can move it between the two queries.
+    pending = "SELECT 1 FROM pending_id WHERE survey = ? AND id = ?"
+    return transaction.row(pending, [survey, item]) is not None or bool(
+        released(transaction, survey, [item])
     )
-    return row is not None
 
 
 def _n_invited(transaction: Transaction, survey: int, stratum: str) -> int:

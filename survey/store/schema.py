@@ -144,14 +144,15 @@ INBOX = Table(
     ),
     key=("survey", "id"),
 )
-# Ids of released reports have their own table. Each release writes its ids at once, sorted by
-# value, so neither position nor transaction shows who answered when.
-PENDING_ID = Table(
-    "pending_id",
-    (_SURVEY_OF_REPORT, _bytes("id", postgresql="CHECK (octet_length(id) = 16)")),
-    key=("survey", "id"),
+# The identities of reports (`report_identities`). Those of released reports have their own table.
+# Each release writes them at once, sorted by value, so neither position nor transaction shows who
+# answered when.
+PENDING_ID = Table("pending_id", (_SURVEY_OF_REPORT, _bytes("id")), key=("survey", "id"))
+RELEASED_IDS = Table(
+    "released_ids",
+    (_SURVEY_OF_REPORT, _bytes("first"), _bytes("ids")),
+    key=("survey", "first"),
 )
-SEEN = Table("seen", (_SURVEY_OF_REPORT, _bytes("id")), key=("survey", "id"))
 # No reference to the survey: the keys of a deleted survey stay until the keeper destroys them.
 SEALING_KEY = Table(
     "sealing_key",
@@ -377,11 +378,11 @@ PICTURE = Table("picture", (_text("sha256"), _bytes("content")), key=("sha256",)
 TABLES = {
     table.name: table
     for table in (
-        SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, SEEN, BLOCK, COUNTS, RELEASE,
-        INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK,
-        DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
-        RESULT_LINK, PUBLIC_RESULTS, RELEASE_NOTICE, DRAFT_COMMENT, TREND_NOTE, TEAM_LOOK,
-        PICTURE, DAMAGED_BATCH, RELEASE_FAILURE, FAILED_SIGN_IN, INSTANCE_RULE,
+        SURVEY, SCHEDULE, INBOX, SEALING_KEY, PENDING, PENDING_ID, RELEASED_IDS, BLOCK, COUNTS,
+        RELEASE, INVITATION, RESEARCHER, ADMIN, SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP,
+        COLLEAGUE_LINK, DRAFT, API_TOKEN, PLAN, ARCHIVED, DELETED, ACTION, SIGN_IN_TRY,
+        LOGIN_SESSION, RESULT_LINK, PUBLIC_RESULTS, RELEASE_NOTICE, DRAFT_COMMENT, TREND_NOTE,
+        TEAM_LOOK, PICTURE, DAMAGED_BATCH, RELEASE_FAILURE, FAILED_SIGN_IN, INSTANCE_RULE,
     )
 }  # fmt: skip
 """All tables by name; a table follows those that it refers to, so rows can be copied in order."""
@@ -390,7 +391,7 @@ TABLES = {
 def find_table(name: str) -> Table:
     """Return the table of a name; raise NotFoundError if no store has it.
 
-    >>> find_table("seen").key
+    >>> find_table("pending_id").key
     ('survey', 'id')
     """
     if name not in TABLES:

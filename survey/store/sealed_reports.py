@@ -31,7 +31,8 @@ from survey.errors import (
     StoreBusyError,
     StoreError,
 )
-from survey.store.digests import add_released_ids, row_digest
+from survey.store.digests import row_digest
+from survey.store.report_identities import add_released, identity, released, sorted_identities
 from survey.store.schema import DAMAGED_BATCH, PENDING, SEALING_KEY
 from survey.store.transactions import Row, StoredReport, Transaction, Transactions
 
@@ -49,9 +50,6 @@ because the survey's definition then contains the key."""
 
 PAGE = 64
 """Number of batches read at once."""
-
-MAX_STALE_IDS = 1_024
-"""Maximum number of ids that one transaction deletes, to keep the write lock short."""
 
 _NEXT_BATCHES = (
     f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
@@ -328,13 +326,9 @@ class SealedReports(Transactions):
         with self._write() as transaction:
             transaction.lock(key.survey)
             delete_batches(transaction, opened)
-            rows = [(key.survey, box_id) for box_id in sorted(invalid_ids)]
-            n_new = transaction.execute_many(
-                "INSERT INTO seen (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING", rows
-            )
-            new_ids = [box_id for (_, box_id), n in zip(rows, n_new, strict=True) if n]
-            add_released_ids(transaction, key.survey, new_ids)
-            transaction.execute_many("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
+            if invalid := sorted_identities(invalid_ids):
+                add_released(transaction, key.survey, invalid)
+                transaction.replace_pending_ids(key.survey, invalid, [])
             insert_keeper_batches(transaction, seal(key, reports, is_resealed=True))
 
     def delete_pending(self, survey: int) -> None:
@@ -347,19 +341,9 @@ class SealedReports(Transactions):
             if transaction.row("SELECT 1 FROM inbox WHERE survey = ? LIMIT 1", [survey]):
                 # Their sealing failed, and without their ids it would drop these reports.
                 return
-            # A server of an earlier version may have recorded some of them.
-            new_ids = transaction.rows(
-                "SELECT id FROM pending_id WHERE survey = ? AND NOT EXISTS (SELECT 1 FROM seen "
-                "WHERE seen.survey = pending_id.survey AND seen.id = pending_id.id)",
-                [survey],
-            )
-            add_released_ids(transaction, survey, [report_id for (report_id,) in new_ids])
-            transaction.execute(
-                "INSERT INTO seen (survey, id) "
-                "SELECT survey, id FROM pending_id WHERE survey = ? ORDER BY id "
-                "ON CONFLICT DO NOTHING",
-                [survey],
-            )
+            rows = transaction.rows("SELECT id FROM pending_id WHERE survey = ?", [survey])
+            if rows:
+                add_released(transaction, survey, [item for (item,) in rows])
             for table in ("pending", "pending_id"):
                 transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [survey])  # noqa: S608
 
@@ -444,64 +428,41 @@ class SealedReports(Transactions):
     def unsealed_ids(self, survey: int) -> set[bytes]:
         """Return the recorded ids of a survey's unsealed reports that no sealed batch contains."""
         with self._read() as transaction:
-            recorded = transaction.rows(
-                "SELECT inbox.id FROM inbox JOIN pending_id "
-                "ON pending_id.survey = inbox.survey AND pending_id.id = inbox.id "
-                "WHERE inbox.survey = ?",
-                [survey],
-            )
+            recorded = transaction.rows("SELECT id FROM pending_id WHERE survey = ?", [survey])
+            unsealed = transaction.rows("SELECT id FROM inbox WHERE survey = ?", [survey])
             batches = transaction.rows("SELECT ids FROM pending WHERE survey = ?", [survey])
         sealed = {report_id for (ids,) in batches for report_id in _split(ids, ID_BYTES)}
-        return {report_id for (report_id,) in recorded} - sealed
+        recorded_ids = {item for (item,) in recorded}
+        return {i for (i,) in unsealed if identity(i) in recorded_ids} - sealed
 
     def seal_unsealed_reports(
         self, key: SealingKey, reports: Sequence[StoredReport], accepted_ids: Collection[bytes]
     ) -> None:
         """Replace unsealed reports with sealed ones, whatever the state of the survey.
 
-        `accepted_ids` are the `unsealed_ids` of the survey, read after it was migrated. Servers of
-        an earlier version that still run do not record ids. A report whose id is recorded but not
-        in `accepted_ids` duplicates a sealed or released report, so it is dropped.
+        `accepted_ids` are the `unsealed_ids` of the survey, read after it was migrated. A report
+        whose id is recorded but not in `accepted_ids` duplicates a sealed or released report, so it
+        is dropped.
         """
         with self._write() as transaction:
             transaction.lock(key.survey)
-            places = [(key.survey, report.id) for report in reports]
+            ids = [report.id for report in reports]
+            places = [(key.survey, report_id) for report_id in ids]
             require_all_deleted(
                 transaction.execute_many("DELETE FROM inbox WHERE survey = ? AND id = ?", places)
             )
+            known = released(transaction, key.survey, sorted_identities(ids))
+            new = [report for report in reports if identity(report.id) not in known]
             inserted = transaction.execute_many(
-                "INSERT INTO pending_id (survey, id) SELECT ?, ? "
-                "WHERE NOT EXISTS (SELECT 1 FROM seen WHERE survey = ? AND id = ?) "
-                "ON CONFLICT DO NOTHING",
-                [(*place, *place) for place in places],
+                "INSERT INTO pending_id (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                [(key.survey, identity(report.id)) for report in new],
             )
-            insert_keeper_batches(
-                transaction,
-                seal(
-                    key,
-                    [
-                        report
-                        for report, n in zip(reports, inserted, strict=True)
-                        if n or report.id in accepted_ids
-                    ],
-                ),
-            )
-
-    def delete_stale_ids(self) -> None:
-        """Delete the pending ids of reports that a server of an earlier version has released.
-
-        Servers of that version do not delete them.
-        """
-        stale = self._rows(
-            "SELECT survey, id FROM pending_id WHERE EXISTS (SELECT 1 FROM seen "
-            "WHERE seen.survey = pending_id.survey AND seen.id = pending_id.id)"
-        )
-        for start in range(0, len(stale), MAX_STALE_IDS):
-            with self._write() as transaction:
-                transaction.execute_many(
-                    "DELETE FROM pending_id WHERE survey = ? AND id = ?",
-                    stale[start : start + MAX_STALE_IDS],
-                )
+            accepted = [
+                report
+                for report, n in zip(new, inserted, strict=True)
+                if n or report.id in accepted_ids
+            ]
+            insert_keeper_batches(transaction, seal(key, accepted))
 
 
 def current_key(transaction: Transaction, survey: int) -> SealingKey | None:
@@ -540,7 +501,7 @@ def _free(
     """Make the ids and invitations of lost reports unused again."""
     transaction.execute_many(
         "DELETE FROM pending_id WHERE survey = ? AND id = ?",
-        [(survey, report_id) for report_id in ids],
+        [(survey, item) for item in sorted_identities(ids)],
     )
     transaction.execute_many(
         "UPDATE invitation SET spent = 0 WHERE survey = ? AND token_hash = ?",

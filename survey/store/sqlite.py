@@ -36,8 +36,8 @@ from survey.store.migrations import (
     pending_steps,
     statements,
 )
+from survey.store.report_identities import IDENTITY_BYTES
 from survey.store.schema import Table
-from survey.store.sealed_reports import ID_BYTES
 from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
 if TYPE_CHECKING:
@@ -70,17 +70,36 @@ TRANSIENT_ERRORS = {
 }
 """Primary result codes after which the same call may work later, such as a full disk."""
 
-INSERT_IDS = """
+NEW_IDS = """
 WITH RECURSIVE position (n) AS (
     SELECT 0 UNION ALL SELECT n + 1 FROM position WHERE n + 1 < length(:ids) / :size
 ), new (id) AS (SELECT substr(:ids, :size * n + 1, :size) FROM position)
+"""
+
+FIRST = (
+    "(SELECT max(first) FROM released_ids "
+    "WHERE survey = :survey AND first BETWEEN substr(new.id, 1, 1) AND new.id)"
+)
+"""The key of the row in which an identity is, if its report has been released."""
+
+INSERT_IDS = f"""
+{NEW_IDS}
 INSERT INTO pending_id (survey, id) SELECT :survey, id FROM new
 WHERE EXISTS (SELECT 1 FROM survey WHERE key = :survey AND state <> 'closed')
-    AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = :survey AND seen.id = new.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM released_ids WHERE survey = :survey AND first = {FIRST}
+            AND instr(ids, substr(new.id, 2))
+    )
 ON CONFLICT (survey, id) DO NOTHING
 RETURNING id
-"""
+"""  # noqa: S608  constant
 """Inserts all ids at once: between two statements, this thread would wait for all others."""
+
+RELEASED_ROWS = f"""
+{NEW_IDS}
+SELECT survey, first, ids FROM released_ids
+WHERE survey = :survey AND first IN (SELECT {FIRST} FROM new)
+"""  # noqa: S608  constant
 
 
 class _Transaction(Transaction):
@@ -106,16 +125,22 @@ class _Transaction(Transaction):
         new: set[tuple[int, bytes]] = set()
         for survey in {survey for survey, _ in ids}:
             joined = b"".join(sorted(report_id for key, report_id in ids if key == survey))
-            values = {"survey": survey, "ids": joined, "size": ID_BYTES}
+            values = {"survey": survey, "ids": joined, "size": IDENTITY_BYTES}
             new |= {(survey, row[0]) for row in self._connection.execute(INSERT_IDS, values)}
         return new
 
-    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:  # noqa: ARG002  a table without rowid has no order but its key's
-        rows = [(survey, report_id) for report_id in sorted(released)]
+    def replace_pending_ids(
+        self,
+        survey: int,
+        released: Sequence[bytes],
+        pending: Sequence[bytes],  # noqa: ARG002  a table without rowid has no order but its key's
+    ) -> None:
+        rows = [(survey, item) for item in sorted(released)]
         self._connection.executemany("DELETE FROM pending_id WHERE survey = ? AND id = ?", rows)
-        return self._connection.executemany(
-            "INSERT INTO seen (survey, id) VALUES (?, ?) ON CONFLICT DO NOTHING", rows
-        ).rowcount
+
+    def released_rows(self, survey: int, identities: Sequence[bytes]) -> list[Row]:
+        values = {"survey": survey, "ids": b"".join(identities), "size": IDENTITY_BYTES}
+        return self._connection.execute(RELEASED_ROWS, values).fetchall()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire import is_test_run
-from survey.store.digests import NO_IDS
+from survey.store.digests import NO_ROWS
 from survey.store.people import Role, add_team, delete_team, team_slug
 from survey.store.pictures import check_pictures, delete_unused_pictures
 from survey.store.schema import ARCHIVED, DELETED, PLAN, RELEASE, SCHEDULE, SURVEY
@@ -26,7 +26,7 @@ GRACE = timedelta(days=7)
 """How long the previous version accepts reports, and a closed survey recognizes copies of them."""
 
 SURVEY_TABLES = (
-    *("inbox", "pending", "pending_id", "damaged_batch", "seen", "block", "counts"),
+    *("inbox", "pending", "pending_id", "damaged_batch", "released_ids", "block", "counts"),
     *("invitation", "schedule", "plan", "release_failure", "release"),
 )
 """Tables with rows of one version of a survey; those with reports come first.
@@ -160,7 +160,7 @@ class Surveys(Transactions):
             slug, version, canonical = definition.slug, definition.version, definition.canonical
             day, sha256 = today.isoformat(), definition.sha256
             transaction.execute(SURVEY.insert, [key, slug, version, canonical, sha256, "open", day])
-            transaction.execute(RELEASE.insert, [key, 0, 0, 0, NO_IDS])
+            transaction.execute(RELEASE.insert, [key, 0, 0, 0, NO_ROWS])
             take_spare_key(transaction, key)
             if definition.field is not None:
                 take_spare_field_key(transaction, definition.field.key)

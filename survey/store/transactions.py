@@ -81,18 +81,20 @@ class Transaction(ABC):
 
     @abstractmethod
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
-        """Record ids of new pending reports of open surveys; return those that were recorded.
+        """Record identities of new pending reports of open surveys; return those recorded.
 
-        Skip known ids and the ids of closed or missing surveys. No id may occur twice.
+        Skip known identities and those of closed or missing surveys. None may occur twice.
         """
 
     @abstractmethod
-    def move_ids(self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]) -> int:
-        """Record the ids of released reports; rewrite the ids of reports that stay pending.
+    def replace_pending_ids(
+        self, survey: int, released: Sequence[bytes], pending: Sequence[bytes]
+    ) -> None:
+        """Delete the identities of released reports; rewrite those of reports that stay pending."""
 
-        Returns the number of new ids among the released ones: a server of an earlier version may
-        have recorded some of them already.
-        """
+    @abstractmethod
+    def released_rows(self, survey: int, identities: Sequence[bytes]) -> list[Row]:
+        """Return the rows of `released_ids` that contain or would contain these identities."""
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:

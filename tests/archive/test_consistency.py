@@ -124,13 +124,13 @@ def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small, se
         ("DELETE FROM release", [], "the number of released reports is missing"),
         ("UPDATE survey SET sha256 = 'ff'", [], r"its definition has the SHA-256 \w{64}, not ff"),
         (
-            "DELETE FROM seen WHERE id < ?",
+            "DELETE FROM released_ids WHERE first < ?",
             [b"\x80"],
             "ids are recorded as released, but 44",
         ),
         (
-            "INSERT INTO inbox SELECT 1, id, '', ? FROM seen",
-            [b"\x00\x00"],
+            "INSERT INTO inbox VALUES (1, ?, '', ?)",
+            [bytes(16), b"\x00\x00"],
             "a pending report has already been released",
         ),
         (

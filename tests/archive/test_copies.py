@@ -44,7 +44,7 @@ def test_a_snapshot_returns_every_row_once_in_pages_of_any_size(filled):
     whole = contents(filled)
     assert all(whole.values())
     assert contents(filled, limit=1) == contents(filled, limit=7) == whole
-    assert sorted(whole["seen"]) == whole["seen"]
+    assert sorted(whole["released_ids"]) == whole["released_ids"]
 
 
 def test_a_snapshot_does_not_contain_later_rows(filled, small):
@@ -216,12 +216,12 @@ def test_another_instances_database_is_rejected_and_unchanged(filled, target, ke
         ("researcher", "INSERT INTO researcher VALUES (9, 'eve@example.org', 'hash')"),
         ("inbox", "UPDATE inbox SET stratum = 'elsewhere'"),
         ("pending", "UPDATE pending SET stratum = 'elsewhere'"),
-        ("seen", "INSERT INTO seen SELECT survey, codes FROM inbox"),
+        ("released_ids", "INSERT INTO released_ids SELECT survey, codes, codes FROM inbox"),
         ("release", "UPDATE release SET n = n + 1"),
         ("counts", "UPDATE counts SET option = option + 100"),
         ("invitation", "UPDATE invitation SET spent = 1"),
         ("survey", "UPDATE survey SET state = 'closed'"),
-        ("login_session", "INSERT INTO login_session SELECT id, 1, 5, 5 FROM seen"),
+        ("login_session", "INSERT INTO login_session SELECT first, 1, 5, 5 FROM released_ids"),
     ],
 )
 def test_a_target_with_other_rows_is_rejected(filled, target, table, statement, keys):

@@ -22,6 +22,7 @@ from survey.store import (
     Store,
     TeamLook,
 )
+from survey.store.report_identities import identity
 from tests.store.reports import add, publish_pending, random_reports, report
 
 
@@ -38,7 +39,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     add(store, survey, [*random_reports(15), report(9, stratum="north", invitation=tokens[9])])
     # An earlier version has left this one.
     store.insert_rows("inbox", [(survey.key, unsealed.id, "", unsealed.codes)])
-    store.insert_rows("pending_id", [(survey.key, unsealed.id)])
+    store.insert_rows("pending_id", [(survey.key, identity(unsealed.id))])
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), maximum=500))
     store.add_researcher("ada@example.org", "hash")
     store.count_attempt([AttemptLimit(b"hash", 10)], 5, 900)

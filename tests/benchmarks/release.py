@@ -95,7 +95,7 @@ class Instance:
         key, run = [survey.key], self.access.run
         found = (
             self.store.n_released(survey.key),
-            *run("SELECT count(*) FROM seen WHERE survey = ?", key)[0],
+            *run("SELECT sum(length(ids)) / 7 FROM released_ids WHERE survey = ?", key)[0],
             *run("SELECT sum(n) FROM block WHERE survey = ? AND question = 0", key)[0],
             *run("SELECT sum(n) FROM counts WHERE survey = ? AND question = 0 "
                  "AND option = -1", key)[0],

@@ -63,6 +63,8 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m011_sign_ins",
         "m012_digests",
         "m013_strata",
+        "m014_short_ids",
+        "m015_whole_ids",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

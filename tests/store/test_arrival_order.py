@@ -16,6 +16,7 @@ from survey.collect.publication import close
 from survey.collect.release import compose_release
 from survey.disclosure import secure_permutation
 from survey.store import ChosenReports, LastBlock, StoredReport, database_file
+from survey.store.report_identities import identities_of, identity
 from tests.conftest import TODAY
 from tests.order import dependence
 from tests.store.reports import add, keeper_at, publish_pending, random_reports
@@ -130,9 +131,12 @@ def positions_by_storage(settings, ids, direct_access) -> dict[str, tuple[list[i
         positions = first_positions(content, ids)
         return {"the files": (list(positions.values()), [arrival[id_] for id_ in positions])}
     positions = {}
-    for table in ("pending_id", "seen"):
-        rows = direct_access.run(f"SELECT id FROM {table} ORDER BY ctid")
-        positions[table] = (list(range(len(rows))), [arrival[id_] for (id_,) in rows])
+    arrival = {identity(id_): number for id_, number in arrival.items()}
+    pending = [item for (item,) in direct_access.run("SELECT id FROM pending_id ORDER BY ctid")]
+    rows = direct_access.run("SELECT survey, first, ids FROM released_ids ORDER BY ctid")
+    released = [item for row in rows for item in identities_of(row)]
+    for name, identities in (("pending_id", pending), ("released_ids", released)):
+        positions[name] = (list(range(len(identities))), [arrival[item] for item in identities])
     return positions
 
 

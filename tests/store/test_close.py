@@ -69,7 +69,7 @@ def test_a_rewriting_that_fails_or_meets_a_reader_is_repeated(store, small, sett
         assert keeper.work() == 3000
     assert store.has_free_pages()
     with store.snapshot() as snapshot:
-        assert snapshot.rows("seen", None, 1)
+        assert snapshot.rows("released_ids", None, 1)
         keeper.work()
     keeper.work()
     assert not store.has_free_pages()

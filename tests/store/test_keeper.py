@@ -17,7 +17,7 @@ import pytest
 
 from survey.archive import check
 from survey.collect.publication import close, publish
-from survey.collect.release import SPARE_KEYS, release_simulated
+from survey.collect.release import SPARE_KEYS
 from survey.disclosure import OTHER_GROUPS, n_to_release
 from survey.errors import (
     ConflictError,
@@ -29,6 +29,7 @@ from survey.errors import (
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PrivateKeys, Schedule, StoredReport, open_store
+from survey.store.report_identities import identity
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import (
     NOON,
@@ -598,26 +599,16 @@ def add_plain(direct_access, survey, reports, *, is_migrated=True) -> None:
         values = [survey.key, item.id, item.stratum, item.codes]
         direct_access.run("INSERT INTO inbox VALUES (?, ?, ?, ?)", values)
         if is_migrated:
-            direct_access.run("INSERT INTO pending_id VALUES (?, ?)", values[:2])
-
-
-def release_as_earlier_version(store, direct_access, survey, reports) -> None:
-    """Release unsealed reports as a server that does not know the table of pending ids."""
-    for item in reports:
-        direct_access.run("DELETE FROM inbox WHERE survey = ? AND id = ?", [survey.key, item.id])
-    release_simulated(store, survey, reports)
-    for item in reports:
-        direct_access.run("INSERT INTO pending_id VALUES (?, ?)", [survey.key, item.id])
+            place = [survey.key, identity(item.id)]
+            direct_access.run("INSERT INTO pending_id VALUES (?, ?)", place)
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_a_server_of_an_earlier_version_may_keep_running_after_the_migration(
+def test_unsealed_reports_with_and_without_a_recorded_id_are_sealed_once(
     store, settings, small, direct_access, is_closed
 ):
     migrated, resent = random_reports(30), random_reports(1)
     add_plain(direct_access, small, migrated)
-    release_as_earlier_version(store, direct_access, small, migrated[:10])
-    # A device whose report this version has stored may send it to the earlier one, too.
     add(store, small, resent)
     add_plain(direct_access, small, [*random_reports(12), *resent], is_migrated=False)
     if is_closed:
@@ -625,33 +616,11 @@ def test_a_server_of_an_earlier_version_may_keep_running_after_the_migration(
     else:
         assert keeper_at(store, settings, 1).work() == 0
         assert mistakes(store) == ()
-        assert store.n_pending(small.key) == 20 + 12 + 1
+        assert store.n_pending(small.key) == 30 + 12 + 1
         close(store, "small", TODAY)
-    assert keeper_at(store, settings, 2).work() == 20 + 12 + 1
+    assert keeper_at(store, settings, 2).work() == 30 + 12 + 1
     assert store.n_released(small.key) == 30 + 12 + 1
     assert direct_access.run("SELECT count(*) FROM inbox") == [(0,)]
-    assert mistakes(store) == ()
-
-
-def test_a_server_of_an_earlier_version_may_release_reports_while_they_are_sealed(
-    store, settings, small, direct_access, monkeypatch
-):
-    keeper, read = keeper_at(store, settings), store.unsealed_reports
-    keeper.work()
-    plain = random_reports(30)
-    add_plain(direct_access, small, plain)
-
-    def release_meanwhile(*args):
-        reports = read(*args)
-        release_as_earlier_version(store, direct_access, small, plain)
-        return reports
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "unsealed_reports", release_meanwhile)
-        with pytest.raises(ConflictError):
-            keeper.work()
-    keeper.work()
-    assert (store.n_released(small.key), store.n_pending(small.key)) == (30, 0)
     assert mistakes(store) == ()
 
 

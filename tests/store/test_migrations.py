@@ -18,8 +18,9 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
-from survey.store.digests import ids_digest, row_digest
+from survey.store.digests import combined_digest, row_digest
 from survey.store.migrations import statements
+from survey.store.report_identities import identities_of, identity
 from tests.conftest import ROOT, SMALL, TODAY, long_unless
 from tests.store.databases import DirectAccess, PostgresqlServer
 from tests.store.reports import add, keeper_at, random_reports, report
@@ -28,12 +29,12 @@ pytestmark = pytest.mark.web
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010", "m011"]
+OLDER = ["m001", "m002", "m003", "m004", "m005", "m006", "m007", "m008", "m010", "m011", "m013"]
 STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),
     *("m008_pictures", "m009_release_notices", "m010_damage", "m011_sign_ins", "m012_digests"),
-    "m013_strata",
+    *("m013_strata", "m014_short_ids", "m015_whole_ids"),
 ]
 
 KILLED = """
@@ -110,8 +111,11 @@ def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
             "INSERT INTO inbox VALUES (1, ?, '', ?)", [number.to_bytes(16, "big"), b"\x00\x01"]
         )
     for question in (0, 1):
+        row = [1, "", "", question, 0, 30, bytes([question]) * 30]
         direct_access.run(
-            "INSERT INTO block VALUES (1, '', '', ?, 0, 30, ?)", [question, bytes([question]) * 30]
+            "INSERT INTO block (survey, stratum, bucket, question, block, n, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            row,
         )
         for place in (-1, question):
             direct_access.run("INSERT INTO counts VALUES (1, '', '', ?, ?, 30)", [question, place])
@@ -124,12 +128,19 @@ def fill_later_tables(url: str, older: str) -> None:
     if older >= "m004":
         DirectAccess(url).run("INSERT INTO admin VALUES (1)")
         DirectAccess(url).run("INSERT INTO membership VALUES ('small', 1, 'owner')")
+    if older >= "m012":
+        rows = DirectAccess(url).run("SELECT question, n, data FROM block")
+        for question, n, data in rows:
+            digest = row_digest([1, "", "", question, 0, n, bytes(data)])
+            DirectAccess(url).run(
+                "UPDATE block SET digest = ? WHERE question = ?", [digest, question]
+            )
     if older >= "m006":
         DirectAccess(url).run("INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox")
 
 
 def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
-    tables = ("survey", "seen", "inbox", "counts", "researcher")
+    tables = ("survey", "inbox", "counts", "researcher")
     rows = {table: sorted(DirectAccess(url).run(f"SELECT * FROM {table}")) for table in tables}
     for table, columns in (("release", "survey, number, n"), ("block", "question, block, n, data")):
         rows[table] = sorted(DirectAccess(url).run(f"SELECT {columns} FROM {table}"))
@@ -177,9 +188,12 @@ def check_digests(url: str) -> None:
             place[:5],
         )
         assert bytes(digest) == row_digest([*place, bytes(data)])
-    ids = [bytes(report_id) for (report_id,) in direct_access.run("SELECT id FROM seen")]
+    rows = direct_access.run("SELECT survey, first, ids FROM released_ids")
+    rows = [(survey, bytes(first), bytes(ids)) for survey, first, ids in rows]
+    ids = [number.to_bytes(16, "big") for number in range(30)]
+    assert {item for row in rows for item in identities_of(row)} == set(map(identity, ids))
     ((digest,),) = direct_access.run("SELECT ids_digest FROM release")
-    assert bytes(digest) == ids_digest(ids)
+    assert bytes(digest) == combined_digest(map(row_digest, rows))
 
 
 @pytest.mark.parametrize("older", OLDER)
@@ -225,7 +239,8 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
         pytest.param("m005", "CREATE TABLE pending_id", marks=pytest.mark.long),
         pytest.param("m006", "CREATE TABLE trend_note", marks=pytest.mark.long),
         pytest.param("m009", "CREATE TABLE release_failure", marks=pytest.mark.long),
-        ("m011", "ALTER TABLE pending ADD COLUMN digest"),
+        pytest.param("m011", "ALTER TABLE pending ADD COLUMN digest", marks=pytest.mark.long),
+        ("m013", "CREATE TABLE released_ids"),
     ],
 )
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(

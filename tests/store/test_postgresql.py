@@ -18,6 +18,7 @@ from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import StoredReport, open_store, postgres
+from survey.store.report_identities import identities_of, identity
 from survey.store.reports import _add
 from tests.conftest import ROOT, SMALL, TODAY, wait_until
 from tests.order import dependence
@@ -30,7 +31,7 @@ from tests.store.reports import (
     random_reports,
     report,
 )
-from tests.store.test_reports import REFUSING
+from tests.store.test_reports import REFUSED_IDS, REFUSING
 from tests.store.test_sqlite import FORKING
 
 
@@ -137,7 +138,7 @@ def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                     "WHERE application_name = 'survey'"
                 )
-            transaction.move_ids(survey, ids, [])
+            transaction.replace_pending_ids(survey, ids, [])
 
     add(store, small, random_reports(30))
     with monkeypatch.context() as patch:
@@ -213,6 +214,8 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m011_sign_ins",
             "m012_digests",
             "m013_strata",
+            "m014_short_ids",
+            "m015_whole_ids",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()
@@ -270,18 +273,19 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, settin
     n = 20_000
     reports = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(n)]
     # Reports of one commit are stored in the order of their ids: compare the commits.
-    arrival = {item.id: place // 100 for place, item in enumerate(reports)}
+    arrival = {identity(item.id): place // 100 for place, item in enumerate(reports)}
     for start in range(0, n, 100):
         add(store, small, reports[start : start + 100])
     before = direct_access.run("SELECT id FROM pending_id ORDER BY ctid")
-    assert dependence(range(n), [arrival[id_] for (id_,) in before]) > 0.4
+    assert dependence(range(n), [arrival[item] for (item,) in before]) > 0.4
     assert publish_pending(store, small, 25, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
-    for table in ("pending_id", "seen"):
-        rows = direct_access.run(f"SELECT id FROM {table} ORDER BY ctid")
-        assert len(rows) == n // 2
-        assert dependence(range(n // 2), [arrival[id_] for (id_,) in rows]) < 0.02
-    assert len(direct_access.run("SELECT DISTINCT xmin::text FROM seen")) == 1
+    pending = [item for (item,) in direct_access.run("SELECT id FROM pending_id ORDER BY ctid")]
+    rows = direct_access.run("SELECT survey, first, ids FROM released_ids ORDER BY ctid")
+    for identities in (pending, [item for row in rows for item in identities_of(row)]):
+        assert len(identities) == n // 2
+        assert dependence(range(n // 2), [arrival[item] for item in identities]) < 0.02
+    assert len(direct_access.run("SELECT DISTINCT xmin::text FROM released_ids")) == 1
     close(store, "small", TODAY)
     keeper_at(store, settings, 1).work()
     assert direct_access.run("SELECT pg_relation_size('pending')") == [(0,)]
@@ -346,16 +350,16 @@ def test_the_server_rewrites_tables_after_a_close_that_a_reader_prevented(
     add(store, small, random_reports(40))
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM pending, seen").fetchone()
+        reader.execute("SELECT count(*) FROM pending, released_ids").fetchone()
         close(store, "small", TODAY)
         keeper_at(store, settings, 1).work()
         assert store.tally(small.key).n == 40
         reader.execute("ROLLBACK")
-    node = direct_access.run("SELECT pg_relation_filenode('seen')")
+    node = direct_access.run("SELECT pg_relation_filenode('released_ids')")
     server = open_store(settings.database)
     keeper_at(server, settings).clean_up(TODAY)
     server.close_connections()
-    assert direct_access.run("SELECT pg_relation_filenode('seen')") != node
+    assert direct_access.run("SELECT pg_relation_filenode('released_ids')") != node
     assert not store.has_free_pages()
 
 
@@ -396,7 +400,7 @@ def test_the_log_of_the_database_server_contains_nothing_of_a_report(
     for statement in REFUSING["postgresql"]:
         direct_access.run(statement)
     secret = bytes.fromhex("c0ffee") * 5 + b"\x01"
-    bad = StoredReport(secret[:15] + b"\x02", "planted-stratum", b"\xee\xee")
+    bad = StoredReport(REFUSED_IDS[1], "planted-stratum", b"\xee\xee")
     good = StoredReport(secret, "planted-stratum", b"\x00\x01")
     start = postgresql.log.stat().st_size
     store.add_reports([(small.key, bad), (small.key, report(1))])
@@ -410,5 +414,6 @@ def test_the_log_of_the_database_server_contains_nothing_of_a_report(
     lines = postgresql.log.read_bytes()[start:].lower()
     assert b"a page is damaged" in lines
     assert b"lock timeout" in lines
-    for trace in (b"c0ffee", b"planted", b"eeee", secret):
+    stored = identity(secret).hex().encode()
+    for trace in (b"c0ffee", b"planted", b"eeee", secret, stored):
         assert trace not in lines

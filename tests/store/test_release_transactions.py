@@ -108,23 +108,6 @@ def test_a_release_of_replaced_batches_changes_nothing(store, small):
     assert (store.tally(small.key), store.n_pending(small.key)) == (tally, 0)
 
 
-def test_ids_that_an_earlier_version_recorded_as_released_lose_no_report(
-    store, small, direct_access
-):
-    """Its server may still run, and does not know which reports this version has stored."""
-    for n in (30, 3):
-        reports = random_reports(n)
-        add(store, small, reports)
-        direct_access.run("INSERT INTO seen VALUES (?, ?)", [small.key, reports[0].id])
-        if n == 30:
-            assert publish_pending(store, small) == 30
-        else:
-            store.delete_pending(small.key)
-        assert store.n_pending(small.key) == 0
-        assert all(store.has_report(small.key, item.id) for item in reports)
-    assert store.tally(small.key).n == 30
-
-
 def test_each_survey_is_released_separately(store, small):
     second_survey = store.publish(small_of_another_slug(), small.changed)
     add(store, small, [report(number) for number in range(30)])

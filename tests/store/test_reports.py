@@ -8,6 +8,7 @@ import pytest
 
 from survey.errors import ClosedError, ConflictError, NotFoundError, ReportError, StoreError
 from survey.store import StoredReport, open_store
+from survey.store.report_identities import identity
 from tests.conftest import TODAY
 from tests.store.databases import DirectAccess
 from tests.store.reports import (
@@ -19,16 +20,20 @@ from tests.store.reports import (
     report,
 )
 
+REFUSED_IDS = (report(2).id, bytes.fromhex("c0ffee") * 5 + b"\x02")
+REFUSED = [identity(report_id).hex() for report_id in REFUSED_IDS]
 REFUSING = {
     "sqlite": [
-        "CREATE TRIGGER poisoned BEFORE INSERT ON pending_id WHEN substr(NEW.id, 16) = X'02' "
+        "CREATE TRIGGER poisoned BEFORE INSERT ON pending_id "
+        f"WHEN lower(hex(NEW.id)) IN ('{REFUSED[0]}', '{REFUSED[1]}') "
         "BEGIN SELECT RAISE(ABORT, 'a page is damaged'); END"
     ],
     "postgresql": [
         "CREATE FUNCTION poisoned() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION 'a page is damaged' USING ERRCODE = 'data_corrupted'; END $$",
         "CREATE TRIGGER poisoned BEFORE INSERT ON pending_id FOR EACH ROW "
-        "WHEN (substring(NEW.id FROM 16) = '\\x02') EXECUTE FUNCTION poisoned()",
+        f"WHEN (encode(NEW.id, 'hex') IN ('{REFUSED[0]}', '{REFUSED[1]}')) "
+        "EXECUTE FUNCTION poisoned()",
     ],
 }
 
@@ -330,7 +335,7 @@ def test_nothing_is_added_to_a_survey_after_its_close(store, settings, small):
 def test_a_store_error_names_no_code_of_a_report(store, small, settings, direct_access):
     for statement in REFUSING[settings.database.partition(":")[0]]:
         direct_access.run(statement)
-    (refusal,) = store.add_reports([(small.key, report(0x5EC202, b"\xee\xee"))])
+    (refusal,) = store.add_reports([(small.key, StoredReport(REFUSED_IDS[1], "", b"\xee\xee"))])
     assert isinstance(refusal, StoreError)
-    assert "5ec202" not in str(refusal).lower()
+    assert "c0ffee" not in str(refusal).lower()
     assert "eeee" not in str(refusal).lower()

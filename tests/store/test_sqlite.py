@@ -145,14 +145,15 @@ def test_insert_or_replace_does_not_replace_a_definition(direct_access, small):
 
 @pytest.mark.security
 def test_report_tables_have_no_time_no_address_and_no_order(direct_access, store):
-    for table in ("inbox", "pending", "pending_id", "seen", "block", "counts", "invitation"):
+    tables = ("inbox", "pending", "pending_id", "released_ids", "block", "counts", "invitation")
+    for table in tables:
         ((statement,),) = direct_access.run("SELECT sql FROM sqlite_master WHERE name = ?", [table])
         assert "WITHOUT ROWID" in statement
         names = {row[1] for row in direct_access.run(f"PRAGMA table_info({table})")}
         assert names <= {
             *("survey", "id", "stratum", "codes", "bucket", "question", "block", "n", "data"),
             *("option", "token_hash", "spent", "batch", "period", "is_resealed", "ids"),
-            *("invitations", "box", "digest"),
+            *("invitations", "box", "digest", "first"),
         }
 
 
@@ -184,7 +185,7 @@ def test_a_reader_does_not_block_a_release_and_the_log_is_emptied_later(
     log = path.with_name(path.name + "-wal")
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM seen").fetchone()
+        reader.execute("SELECT count(*) FROM released_ids").fetchone()
         assert publish_pending(store, small, 25) == 30
         assert log.stat().st_size > 0
     store.retry_clean_up()
@@ -203,7 +204,7 @@ def test_the_server_empties_the_log_after_another_process_s_release(
     log = path.with_name(path.name + "-wal")
     with direct_access.connection() as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM seen").fetchone()
+        reader.execute("SELECT count(*) FROM released_ids").fetchone()
         if ended == "killed":
             command_store.clean_up_after_release = lambda survey: None
         assert publish_pending(command_store, small, 25) == 30

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError
-from survey.mechanism.channel import Channel, Floats, Integers
-
-CHUNK = 65_536
+from survey.mechanism.channel import CHUNK, Channel, Floats, Integers
 
 CELLS = 16 * CHUNK
 """Maximum number of report bits in memory at once; wide reports come in smaller chunks."""

@@ -19,7 +19,7 @@ from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator.core.arguments import CodeChannel
 from survey.mechanism import HalfSpace, SubsetSelection
 from survey.mechanism.bit_vector import TickChannel
-from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
+from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers, count_octets
 from survey.mechanism.joint_response import marginal_response
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.choice import SingleChoice
@@ -141,9 +141,6 @@ def joint_channel(questions: Sequence[PublishedQuestion]) -> SubsetSelection | N
 
 BYTE_CELLS = 256
 """Largest table whose cells fit into one byte per report, which is faster to count."""
-
-BATCH = 2**20
-"""Reports whose cells are counted in one call."""
 
 MAX_COMBINATIONS = 20_000
 """Largest number of combinations that are counted; a fit to more would take minutes."""
@@ -271,34 +268,14 @@ def _combined_cells(
 
 
 def _count_cells(cells: Iterable[NDArray[np.integer[Any]]], size: int) -> Integers:
-    """Count how often each cell occurs; tables of one byte per cell are counted in batches."""
-    if size > BYTE_CELLS:
-        counts = np.zeros(size, dtype=np.int64)
-        for part in cells:
-            counts += np.bincount(part, minlength=size)
-        return counts
-    counts, batch = np.zeros(BYTE_CELLS, dtype=np.int64), []
+    """Count how often each cell occurs."""
+    counts = np.zeros(size, dtype=np.int64)
     for part in cells:
-        batch.append(part)
-        if sum(map(len, batch)) >= BATCH:
-            counts += _count_bytes(np.concatenate(batch))
-            batch = []
-    if batch:
-        counts += _count_bytes(np.concatenate(batch))
-    return counts[:size]
-
-
-def _count_bytes(cells: AnyIntegers) -> Integers:
-    """Count bytes two at a time, which halves the time.
-
-    A pair of bytes is a number below 2^16; the counts of the pairs, summed over either byte, are
-    the counts of the bytes.
-    """
-    even = len(cells) - len(cells) % 2
-    pairs = np.bincount(cells[:even].view(np.uint16), minlength=BYTE_CELLS**2)
-    pairs = pairs.reshape(BYTE_CELLS, BYTE_CELLS)
-    last = np.bincount(cells[even:], minlength=BYTE_CELLS)
-    return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1) + last)
+        if part.dtype == np.uint8:
+            counts += count_octets(part, size)
+        else:
+            counts += np.bincount(part, minlength=size)
+    return counts
 
 
 def code_numbers(question: PublishedQuestion, codes: Codes) -> AnyIntegers:

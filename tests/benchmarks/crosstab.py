@@ -12,9 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from survey.estimator import crosstab, independence, joint_counts
-from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism import SubsetSelection, from_epsilon
-from survey.mechanism.channel import Codes, Floats, Integers
+from survey.mechanism.channel import CHUNK, Codes, Floats, Integers
 
 REPORTS = 10**7
 TURNS = 5

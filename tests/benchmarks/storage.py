@@ -26,8 +26,7 @@ from survey.app import create_app
 from survey.archive import backup, check
 from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE
-from survey.estimator.tables.crosstab import CHUNK
-from survey.mechanism.channel import Codes, Integers
+from survey.mechanism.channel import CHUNK, Codes, Integers
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.results.joint_counts import joint_counts

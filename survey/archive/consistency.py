@@ -7,12 +7,13 @@ not of released ones.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from heapq import merge
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import cast
 
@@ -22,9 +23,9 @@ from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Store, Table
-from survey.store.digests import NO_ROWS, combined_digest, row_digest
+from survey.store.digests import NO_ROWS, row_digest
 from survey.store.field_boxes import box_bytes
-from survey.store.report_identities import TAIL_BYTES, identities_of, identity, row_mistake
+from survey.store.report_identities import TAIL_BYTES, identities_of, identity, ids_digest
 
 PAGE, BLOCKS = 5_000, 16
 """Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
@@ -277,18 +278,14 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     pending, mistakes = _pending_ids(snapshot, surveys)
     n_released: Counter[int] = Counter()
     digests: dict[int, bytes] = {}
-    # A pending report can only be in the row that follows its first byte.
-    pending_heads = {(key, item[:1]) for key, item in pending}
-    for row, next_row in pairwise(chain(rows(snapshot, "released_ids"), [None])):
-        key, first, tails = cast("tuple[int, bytes, bytes]", row)
-        digests[key] = combined_digest([row_digest((key, first, tails))], digests.get(key, NO_ROWS))
-        n_released[key] += len(tails) // TAIL_BYTES
-        if mistake := row_mistake((key, first, tails), next_row):
-            mistakes.add((key, mistake))
-        if (key, first[:1]) in pending_heads and any(
-            (key, item) in pending for item in identities_of((key, first, tails))
-        ):
-            mistakes.add((key, "a pending report has already been released"))
+    ordered = sorted(pending)
+    for page in pages(snapshot, "released_ids"):
+        for key, members in groupby(page, key=itemgetter(0)):
+            group = list(members)
+            digests[key] = ids_digest(group, digests.get(key, NO_ROWS))
+            n_released[key] += sum(len(tails) for *_, tails in group) // TAIL_BYTES
+            if _has_any(group, ordered):
+                mistakes.add((key, "a pending report has already been released"))
     for page in pages(snapshot, "pending_id"):
         for place in page:
             if pending.pop(cast("tuple[int, bytes]", place), 0) != 1:
@@ -304,6 +301,16 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
     for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
     yield from _missing_ids(surveys, n_released)
+
+
+def _has_any(group: Sequence[Row], places: Sequence[tuple[int, bytes]]) -> bool:
+    """Return whether adjacent rows of `released_ids` contain one of the identities, sorted."""
+    starts = [(row[0], row[1]) for row in group]
+    last = (group[-1][0], identities_of(group[-1])[-1])
+    inside = places[bisect_left(places, starts[0]) : bisect_right(places, last)]
+    return any(
+        place[1] in identities_of(group[bisect_right(starts, place) - 1]) for place in inside
+    )
 
 
 def _pending_ids(

@@ -131,7 +131,8 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     """Write the current state of a store to a new file, while the store may keep serving.
 
     The file contains every report acknowledged before, pending or released, and the ids that
-    identify repeated reports. Raises ConflictError if the file exists, and StoreError without
+    identify repeated reports. SQLite writes the file at once, and it is checked afterwards, so that
+    the backup hinders no release. Raises ConflictError if the file exists, and StoreError without
     writing a file if the store contradicts itself.
     """
     if os.path.lexists(file):
@@ -139,8 +140,14 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     # Only the owner may read this directory, so the database's temporary files are private too.
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as directory:
         partial = Path(directory) / "partial.db"
-        with create_file(partial) as target, store.snapshot() as snapshot:
-            result = copy_snapshot(snapshot, target, watch)
+        if isinstance(store, SqliteStore):
+            store.write_copy(partial, EXCLUDED)
+            with open_file(partial) as copy, copy.snapshot() as snapshot:
+                result = check(snapshot).require_consistency()
+            watch(1, 1)
+        else:
+            with create_file(partial) as target, store.snapshot() as snapshot:
+                result = copy_snapshot(snapshot, target, watch)
         _synchronize(partial)
         try:
             # Unlike a rename, a link never replaces a file that has appeared meanwhile.

@@ -153,6 +153,15 @@ class _Transaction(Transaction):
             statement = f"{_insert_statement(table)} {on_conflict}"
             self._send_later(statement.encode(), list(map(list, zip(*rows, strict=True))))
 
+    def copy_rows(self, table: Table, rows: Sequence[Values]) -> None:
+        statement = SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(Identifier(table.name))
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.set_types(
+                [TYPES["postgresql"][column.kind].split()[0] for column in table.columns]
+            )
+            for row in rows:
+                copy.write_row(row)
+
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         # All transactions insert in the order of the ids and so never wait for each other.
         columns = [[survey for survey, _ in ids], [report_id for _, report_id in ids]]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from survey.store.digests import NO_ROWS, combined_digest, row_digest
+from survey.store.digests import DIGEST_BYTES, NO_ROWS, combined_digest
 from survey.store.schema import RELEASED_IDS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ probability n / 2^64: with ten million reports, the probability that this ever h
 
 TAIL_BYTES = IDENTITY_BYTES - 1
 
-MAX_IN_ROW = 60
+MAX_IN_ROW = 110
 """Maximum number of identities in a row: a release writes the whole row for each new one."""
 
 PAGE = 10_000
@@ -58,19 +58,14 @@ def identities_of(row: Row) -> list[bytes]:
     return [head + tails[start : start + TAIL_BYTES] for start in range(0, len(tails), TAIL_BYTES)]
 
 
-def row_mistake(row: Row, next_row: Row | None) -> str | None:
-    """Return what no release writes into a row of `released_ids`, given the next row, or None."""
-    survey, first, tails = row
-    if not tails or len(tails) % TAIL_BYTES:
-        return "a row of the ids of its released reports has the wrong length"
-    found = identities_of(row)
-    is_first = found[0] == first if len(first) > 1 else found[0][:1] == first
-    is_sorted = found == sorted(set(found))
-    next_survey, end, _ = next_row or (0, b"", b"")
-    continues = (next_survey, end[:1]) == (survey, first[:1])
-    if is_first and is_sorted and not (continues and found[-1] >= end):
-        return None
-    return "the ids of its released reports are not sorted"
+def ids_digest(rows: Iterable[Row], before: bytes = NO_ROWS) -> bytes:
+    """Return the digest of a survey's rows of `released_ids`, after rows with the digest `before`.
+
+    It does not depend on their order. Rows that were counted before cancel out.
+    """
+    contents = (b"%d:%b%b" % (len(first), first, tails) for _, first, tails in rows)
+    digests = [sha256(content).digest()[:DIGEST_BYTES] for content in contents]
+    return combined_digest(digests, before)
 
 
 def released(transaction: Transaction, survey: int, identities: Identities) -> set[bytes]:
@@ -90,9 +85,7 @@ def add_released(transaction: Transaction, survey: int, identities: Identities) 
     )
     stored = transaction.row("SELECT ids_digest FROM release WHERE survey = ?", [survey])
     if stored is not None:
-        # A row and its digest cancel each other: the exclusive or removes the old rows.
-        changes = map(row_digest, (*old_rows, *new_rows))
-        _set_digest(transaction, survey, combined_digest(changes, stored[0]))
+        _set_digest(transaction, survey, ids_digest([*old_rows, *new_rows], stored[0]))
 
 
 def _merge(survey: int, new: Identities, old_rows: Sequence[Row]) -> Iterator[list[Row]]:

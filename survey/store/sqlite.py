@@ -121,6 +121,9 @@ class _Transaction(Transaction):
     def insert_rows(self, table: Table, rows: Sequence[Values], on_conflict: str) -> None:
         self._connection.executemany(f"{table.insert} {on_conflict}", rows)
 
+    def copy_rows(self, table: Table, rows: Sequence[Values]) -> None:
+        self._connection.executemany(table.insert, rows)
+
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         new: set[tuple[int, bytes]] = set()
         for survey in {survey for survey, _ in ids}:
@@ -395,6 +398,24 @@ class SqliteStore(Store):
             finally:
                 transaction.execute(BUSY_TIMEOUT)
         return not row[0]
+
+    def write_copy(self, path: Path, without: Sequence[str]) -> None:
+        """Write the current state to a new file for its owner only, without rows of some tables.
+
+        SQLite writes the rows in the order of their keys, so that the layout of the pages contains
+        no history. Writers continue meanwhile.
+        """
+        with named_file_errors():
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        with named_errors():
+            connection = self._connection()
+            connection.execute("VACUUM INTO ?", [str(path)])
+            self._check_file()
+            with closing(connect(path)) as copy:
+                # The journal would contain the deleted rows.
+                copy.execute("PRAGMA journal_mode = MEMORY")
+                for table in without:
+                    copy.execute(f"DELETE FROM {table}")  # noqa: S608  names of the schema
 
     def has_free_pages(self) -> bool:
         """Return whether the file still contains space of deleted rows."""

@@ -80,6 +80,10 @@ class Transaction(ABC):
         """Insert many rows with few statements; `on_conflict` says what to do for a known key."""
 
     @abstractmethod
+    def copy_rows(self, table: Table, rows: Sequence[Values]) -> None:
+        """Insert many rows, whose keys must be new, in the fastest way."""
+
+    @abstractmethod
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
         """Record identities of new pending reports of open surveys; return those recorded.
 

@@ -18,18 +18,25 @@ from survey.store.transactions import Transaction
 
 left = int(sys.argv.pop(1))
 
-def kill_during(execute_many):
-    def wrapped(transaction, statement, rows):
+def kill_during(copy_rows):
+    def wrapped(transaction, table, rows):
         global left
-        affected = execute_many(transaction, statement, rows)
+        copy_rows(transaction, table, rows)
         left -= 1
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return affected
+    return wrapped
+
+def kill_after(write_copy):
+    def wrapped(store, path, without):
+        write_copy(store, path, without)
+        os.kill(os.getpid(), signal.SIGKILL)
     return wrapped
 
 for kind in Transaction.__subclasses__():
-    kind.execute_many = kill_during(kind.execute_many)
+    kind.copy_rows = kill_during(kind.copy_rows)
+SqliteStore = survey.store.sqlite.SqliteStore
+SqliteStore.write_copy = kill_after(SqliteStore.write_copy)
 consistency.PAGE = 7
 main()
 """

@@ -78,6 +78,16 @@ def test_a_backup_is_one_file_readable_by_its_owner_with_every_row_but_sessions(
     copy.close_connections()
 
 
+@pytest.mark.security
+def test_a_backup_contains_no_byte_of_a_session_or_of_deleted_rows(filled, file):
+    planted = [os.urandom(32) for _ in range(2)]
+    for token in planted:
+        filled.start_session(token, filled.researcher("ada@example.org").key, 5, 100)
+    filled.end_session(planted[0])
+    backup(filled, file, check_progress)
+    assert not any(token in file.read_bytes() for token in planted)
+
+
 def test_a_restored_store_equals_the_original_and_recognizes_its_reports(
     filled, small, file, new, keys
 ):

@@ -82,12 +82,13 @@ def target(tmp_path):
     store.close_connections()
 
 
-def test_a_copy_of_all_rows_is_equal_and_copying_again_changes_nothing(filled, small, empty):
+def test_a_copy_of_all_rows_is_equal_and_copying_again_is_refused(filled, small, empty):
     copy, url = empty
     whole = contents(filled)
-    for _ in range(2):
-        for table, rows in whole.items():
-            copy.insert_rows(table, iter(rows))
+    for table, rows in whole.items():
+        copy.insert_rows(table, iter(rows))
+    with pytest.raises(StoreError):
+        copy.insert_rows("counts", whole["counts"])
     assert contents(copy) == whole
     assert copy.surveys() == filled.surveys()
     assert copy.tally(small.key) == filled.tally(small.key)

@@ -26,6 +26,7 @@ from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot,
 from survey.store.digests import NO_ROWS, row_digest
 from survey.store.field_boxes import box_bytes
 from survey.store.report_identities import TAIL_BYTES, identities_of, identity, ids_digest
+from survey.store.titles import as_column
 
 PAGE, BLOCKS = 5_000, 16
 """Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
@@ -105,7 +106,7 @@ def read_versions(snapshot: Snapshot) -> dict[int, SurveyVersion]:
     """Return every version of every survey by its key."""
     releases = {cast("int", row[0]): row for row in rows(snapshot, "release")}
     versions = {}
-    for key, slug, version, definition, sha256, state, _ in rows(snapshot, "survey"):
+    for key, slug, version, definition, sha256, state, _, title in rows(snapshot, "survey"):
         release = releases.get(cast("int", key))
         versions[cast("int", key)] = _version(
             cast("str", slug),
@@ -114,6 +115,7 @@ def read_versions(snapshot: Snapshot) -> dict[int, SurveyVersion]:
             cast("tuple[int, bytes]", (release[2], release[4])) if release else None,
             cast("bytes", definition),
             cast("str", sha256),
+            cast("str", title),
         )
     return versions
 
@@ -125,6 +127,7 @@ def _version(
     release: tuple[int, bytes] | None,
     definition: bytes,
     sha256: str,
+    title: str,
 ) -> SurveyVersion:
     name, mistakes = f'survey "{slug}" version {version}', []
     questions: tuple[PublishedQuestion, ...] = ()
@@ -138,6 +141,8 @@ def _version(
             mistakes.append(
                 f'{name}: its definition is that of "{published.slug}" version {published.version}'
             )
+        if as_column(published.title) != title:
+            mistakes.append(f'{name}: its title is "{published.title}", but lists show "{title}"')
         n_box_bytes = box_bytes(published) if published.field else 0
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
@@ -169,7 +174,7 @@ def _state_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> It
                 f'{survey.name}: its state is "{survey.state}", although it is '
                 f"{'' if is_newest else 'not '}the newest version"
             )
-    for key, *_, changed in rows(snapshot, "survey"):
+    for key, *_, changed, _ in rows(snapshot, "survey"):
         if not _is_day(changed):
             yield f'{surveys[cast("int", key)].name}: "{changed}" is not the day of a change'
     for key, opens, closes, _ in rows(snapshot, "schedule"):

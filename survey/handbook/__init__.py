@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,8 @@ ADDRESS = "/handbook"
 """Address of the table of contents; pages and pictures are below it."""
 
 CONTENTS = "README.md"
-METHODS = "../methods"
-"""The folder of the statistical methods, in the table of contents; they are one page."""
+METHODS, METHODS_PAGE = "../methods", "methods"
+"""The folder of the statistical methods, in the table of contents, and their one page."""
 
 PART = re.compile(r"^## (.+)\n", re.M)
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\): (.+?)$", re.M)
@@ -118,16 +118,30 @@ class Page:
 
     name      path below the handbook's address, such as "how-to/invitations"
     part      title of its part
-    html      its content, with its title
-    sections  what the search finds, in order
     """
 
     name: str
     title: str
     summary: str
     part: str
-    html: Markup
-    sections: tuple[Section, ...]
+
+    # Parsing all pages takes half a second, and most requests need titles only.
+    @cached_property
+    def _content(self) -> tuple[Markup, tuple[Section, ...]]:
+        if self.name == METHODS_PAGE:
+            return _methods_content(self)
+        tokens = _parse(_read(file := f"{self.name}.md"), file)
+        return _html(tokens), tuple(_sections(self.title, tokens))
+
+    @property
+    def html(self) -> Markup:
+        """Its content, with its title."""
+        return self._content[0]
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What the search finds, in order."""
+        return self._content[1]
 
     @property
     def address(self) -> str:
@@ -155,8 +169,8 @@ def parts() -> Mapping[str, tuple[Page, ...]]:
     """Return the pages of each part, both in the order of the table of contents."""
     titles_and_texts = PART.split(_read(CONTENTS))[1:]
     return {
-        title: tuple(_page(title, *entry) for entry in ENTRY.findall(text.replace("'", "’")))
-        for title, text in zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True)
+        part: tuple(_page(part, *entry) for entry in ENTRY.findall(text.replace("'", "’")))
+        for part, text in zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True)
     }
 
 
@@ -262,16 +276,14 @@ def _excerpt(text: str, patterns: Iterable[re.Pattern[str]]) -> Markup:
 
 
 def _page(part: str, title: str, file: str, summary: str) -> Page:
-    if file == METHODS:
-        return _methods_page(part, title, summary)
-    tokens = _parse(_read(file), file)
-    name = file.removesuffix(".md")
-    return Page(name, title, summary, part, _html(tokens), tuple(_sections(title, tokens)))
+    name = METHODS_PAGE if file == METHODS else file.removesuffix(".md")
+    return Page(name, title, summary, part)
 
 
-def _methods_page(part: str, title: str, summary: str) -> Page:
+def _methods_content(page: Page) -> tuple[Markup, tuple[Section, ...]]:
     """Return all statistical methods as one page, with the anchors of the researchers' page."""
-    html, sections = [Markup("<h1>{}</h1>\n").format(title)], [Section(title, "", summary)]
+    html = [Markup("<h1>{}</h1>\n").format(page.title)]
+    sections = [Section(page.title, "", page.summary)]
     for topic in methods.topics():
         html.append(Markup("<h2>{}</h2>\n").format(topic.title))
         for section in topic.sections:
@@ -285,7 +297,7 @@ def _methods_page(part: str, title: str, summary: str) -> Page:
     html.append(Markup("<h2>References</h2>\n<ul>\n"))
     html += [Markup("<li>{}</li>\n").format(work) for work in methods.references().values()]
     html.append(Markup("</ul>\n"))
-    return Page("methods", title, summary, part, Markup("").join(html), tuple(sections))
+    return Markup("").join(html), tuple(sections)
 
 
 def render(markdown: str, file: str) -> Markup:
@@ -373,7 +385,7 @@ def _address(target: str, file: str) -> str:
         return target
     path, separator, fragment = target.partition("#")
     path = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
-    path = "methods" if path == METHODS else path.removesuffix(".md")
+    path = METHODS_PAGE if path == METHODS else path.removesuffix(".md")
     return f"{ADDRESS}/{path}{separator}{fragment}"
 
 

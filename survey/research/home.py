@@ -1,12 +1,11 @@
 """The researchers' home page: a list of drafts and surveys with a search, filters and pages.
 
-Surveys are filtered and sorted by their heads, which are small. Definitions and drafts are read
-only for the rows of the page that is shown, and once for the titles of a search or a sort by title.
+Surveys are searched, filtered and sorted by their heads, which are small. Definitions and drafts
+are read only for the rows of the page that is shown.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import unicodedata
 from collections import Counter
@@ -91,6 +90,13 @@ class Entry:
         """The revision of a draft or the version of a survey."""
         return self.head.revision if isinstance(self.head, DraftHead) else self.head.version
 
+    @cached_property
+    def names(self) -> str:
+        """The title and the short name, in the form in which they are searched and sorted."""
+        head = self.head
+        name = head.short_name if isinstance(head, DraftHead) else head.slug
+        return _folded(f"{head.title} {name}")
+
     @property
     def n_released(self) -> int:
         """The number of released responses."""
@@ -116,23 +122,19 @@ class Entry:
 class DraftSummary:
     """What a row shows of a draft; `untranslated` counts the missing texts of each language."""
 
-    title: str
-    slug: str
     n_questions: int
     n_mistakes: int
     untranslated: Mapping[str, int]
     is_readable: bool = True
 
 
-UNREADABLE = DraftSummary("Unreadable draft", "", 0, 0, {}, is_readable=False)
+UNREADABLE = DraftSummary(0, 0, {}, is_readable=False)
 
 
 def draft_summary(content: DraftContent, caps: Caps) -> DraftSummary:
     """Check a draft and count its texts that are not translated."""
     counts = {language: progress(content, language) for language in content.languages}
     return DraftSummary(
-        content.title,
-        content.survey["slug"],
         sum(1 for _ in content.questions),
         len(check_draft(content, caps).mistakes),
         {name: total - done for name, (done, total) in counts.items() if done < total},
@@ -226,8 +228,6 @@ class HomePage(Pages):
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
-        self._draft_titles = KnownValues(self._read_draft_titles)
-        self._survey_titles = KnownValues(self._read_survey_titles)
         self._summaries = KnownValues(self._read_summaries)
 
     def surveys(self) -> str:
@@ -281,36 +281,15 @@ class HomePage(Pages):
         ]
         # Of two changes on one day, that of the younger survey comes first, and drafts before both.
         found.sort(key=lambda entry: (entry.changed, entry.is_draft, entry.head.key), reverse=True)
-        if choice.words or choice.sort == "title":
-            titles = self._titles(found)
-            found = [
-                entry
-                for entry in found
-                if all(word in titles.get(entry, "") for word in choice.words)
-            ]
+        if choice.words:
+            found = [e for e in found if all(word in e.names for word in choice.words)]
         if choice.sort == "title":
-            found.sort(key=lambda entry: titles.get(entry, ""))
+            found.sort(key=lambda entry: entry.names)
         elif choice.sort == "closes":
             found.sort(key=lambda entry: entry.closes or date.max)
         elif choice.sort == "responses":
             found.sort(key=lambda entry: entry.n_released, reverse=True)
         return found
-
-    def _titles(self, entries: Sequence[Entry]) -> dict[Entry, str]:
-        """Return the titles and short names to search, in the form in which they are compared."""
-        drafts = self._draft_titles.get([entry for entry in entries if entry.is_draft])
-        surveys = self._survey_titles.get([entry for entry in entries if not entry.is_draft])
-        titles = {True: drafts, False: surveys}
-        return {entry: titles[entry.is_draft].get(entry.head.key, "") for entry in entries}
-
-    def _read_draft_titles(self, keys: list[int]) -> dict[int, str]:
-        contents = self._contents(keys).items()
-        return {key: _folded(f"{c.title} {c.survey['slug']}") for key, c in contents}
-
-    def _read_survey_titles(self, keys: list[int]) -> dict[int, str]:
-        definitions = self._store.canonical_definitions(keys).items()
-        forms = {key: json.loads(canonical) for key, canonical in definitions}
-        return {key: _folded(f"{form['title']} {form['slug']}") for key, form in forms.items()}
 
     def _read_summaries(self, keys: list[int]) -> dict[int, DraftSummary]:
         caps, contents = self._settings.caps, self._contents(keys)
@@ -334,13 +313,14 @@ class HomePage(Pages):
             if isinstance(head, DraftHead) and (summary := summaries.get(head.key)):
                 address = url_for("drafts.outline", slug=head.slug)
                 step = draft_step(entry, summary, is_tested=head.slug in tested)
-                yield Row(entry, summary.title, address, step, summary=summary)
+                title = head.title if summary.is_readable else "Unreadable draft"
+                yield Row(entry, title, address, step, summary=summary)
             elif isinstance(head, SurveyHead) and (canonical := definitions.get(head.key)):
                 definition = read_definition(canonical)
                 address = url_for("results.dashboard", slug=head.slug, version=head.version)
                 step = survey_step(entry, head)
                 margins = margins_text(head, definition) if monotonic() < deadline else ""
-                yield Row(entry, definition.title, address, step, definition, margins)
+                yield Row(entry, head.title, address, step, definition, margins)
 
 
 def listed_state(survey: SurveyHead, today: date) -> str:

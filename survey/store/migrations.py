@@ -15,6 +15,7 @@ from survey.store import schema
 from survey.store.digests import fill_digests
 from survey.store.report_identities import shorten_ids
 from survey.store.schema import Dialect, Table
+from survey.store.titles import fill_titles
 from survey.store.transactions import Transaction
 
 FROZEN_DEFINITIONS: Mapping[Dialect, Sequence[str]] = {
@@ -70,11 +71,6 @@ FIRST_ROLES = (
 """Before roles existed every researcher saw every survey: each becomes an owner of all surveys,
 and the first one becomes the administrator."""
 
-_COLLEAGUE_LINK_WITHOUT_MAKER = Table(
-    "colleague_link",
-    tuple(column for column in schema.COLLEAGUE_LINK.columns if column.name != "maker"),
-    key=("token_hash",),
-)
 
 _PENDING_ID_OF_16_BYTES = Table(
     "pending_id",
@@ -86,19 +82,21 @@ _PENDING_ID_OF_16_BYTES = Table(
 )
 _SEEN = replace(schema.PENDING_ID, name="seen")
 
-_RELEASE_WITHOUT_TIME = Table("release", schema.RELEASE.columns[:3], key=("survey",))
 
-
-def _without_digest(table: Table) -> Table:
-    columns = tuple(column for column in table.columns if column.name != "digest")
+def _without(table: Table, *names: str) -> Table:
+    """Return a table without the columns that a later step adds."""
+    columns = tuple(column for column in table.columns if column.name not in names)
     return replace(table, columns=columns)
+
+
+_DRAFT_WITHOUT_TITLE = _without(schema.DRAFT, "title", "short_name")
 
 
 _COMPARED_TABLES = (
     *(schema.SCHEDULE, schema.INBOX, schema.SEALING_KEY, schema.DAMAGED_BATCH, schema.RELEASE),
     *(schema.RELEASE_FAILURE, schema.INVITATION, schema.RESEARCHER, schema.ADMIN),
     *(schema.SECOND_FACTOR, schema.RECOVERY_CODE, schema.MEMBERSHIP, schema.COLLEAGUE_LINK),
-    *(schema.DRAFT, schema.API_TOKEN, schema.PLAN, schema.ARCHIVED, schema.DELETED),
+    *(_DRAFT_WITHOUT_TITLE, schema.API_TOKEN, schema.PLAN, schema.ARCHIVED, schema.DELETED),
     *(schema.ACTION, schema.SIGN_IN_TRY, schema.LOGIN_SESSION, schema.RESULT_LINK),
     *(schema.PUBLIC_RESULTS, schema.DRAFT_COMMENT, schema.TREND_NOTE, schema.TEAM_LOOK),
     *(schema.RELEASE_NOTICE, schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
@@ -135,11 +133,22 @@ _DIGESTS: Mapping[Dialect, Sequence[str]] = {
     ),
 }
 
-_PUBLIC_RESULTS_WITHOUT_LICENSE = Table(
-    "public_results",
-    tuple(column for column in schema.PUBLIC_RESULTS.columns if column.name != "license"),
-    key=("slug",),
-)
+_TITLES: Mapping[Dialect, Sequence[str]] = {
+    "sqlite": (
+        "ALTER TABLE survey ADD COLUMN title TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE draft ADD COLUMN title TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE draft ADD COLUMN short_name TEXT NOT NULL DEFAULT ''",
+        "DROP INDEX survey_comparison",
+        _comparison("survey", ("key", "slug", "version", "sha256", "state", "changed", "title")),
+        "DROP INDEX draft_comparison",
+        # Lists of drafts read the index up to the contents, which are long.
+        _comparison("draft", ("key", "revision", "who", "at", "title", "short_name", "content")),
+    ),
+    "postgresql": tuple(
+        f"ALTER TABLE {table} ADD COLUMN {name} text COLLATE \"C\" NOT NULL DEFAULT ''"
+        for table, name in (("survey", "title"), ("draft", "title"), ("draft", "short_name"))
+    ),
+}
 
 _SEALING_CHANGES: Mapping[Dialect, Sequence[str]] = {
     "sqlite": (
@@ -202,12 +211,12 @@ _SHORT_IDS: Mapping[Dialect, Sequence[str]] = {
 
 STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m001_foundation": (
-        schema.SURVEY,
+        _without(schema.SURVEY, "title"),
         schema.INBOX,
         _SEEN,
-        _without_digest(schema.BLOCK),
+        _without(schema.BLOCK, "digest"),
         schema.COUNTS,
-        _RELEASE_WITHOUT_TIME,
+        _without(schema.RELEASE, "time", "ids_digest"),
         schema.RESEARCHER,
         schema.LOGIN_SESSION,
         FROZEN_DEFINITIONS,
@@ -219,7 +228,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         schema.SECOND_FACTOR,
         schema.RECOVERY_CODE,
         schema.MEMBERSHIP,
-        _COLLEAGUE_LINK_WITHOUT_MAKER,
+        _without(schema.COLLEAGUE_LINK, "maker"),
         schema.ACTION,
         *FIRST_ROLES,
     ),
@@ -227,7 +236,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
         # A link gives no more than its maker may give. The makers of older links are unknown.
         "DROP TABLE colleague_link",
         schema.COLLEAGUE_LINK,
-        schema.DRAFT,
+        _DRAFT_WITHOUT_TITLE,
         schema.API_TOKEN,
         schema.PLAN,
         schema.ARCHIVED,
@@ -236,7 +245,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     ),
     "m006_sealing": (
         schema.SEALING_KEY,
-        _without_digest(schema.PENDING),
+        _without(schema.PENDING, "digest"),
         _PENDING_ID_OF_16_BYTES,
         _SEALING_CHANGES,
         # Test runs keep simulated reports only, which are published at once.
@@ -247,7 +256,7 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     ),
     "m007_collaboration": (
         schema.RESULT_LINK,
-        _PUBLIC_RESULTS_WITHOUT_LICENSE,
+        _without(schema.PUBLIC_RESULTS, "license"),
         schema.DRAFT_COMMENT,
         schema.TREND_NOTE,
         schema.TEAM_LOOK,
@@ -271,12 +280,15 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     # Whole ids would take more room than the answers.
     "m014_short_ids": (schema.RELEASED_IDS, _SHORT_IDS),
     "m015_whole_ids": ("DROP TABLE seen",),
+    # Without them, a search in the list of surveys reads every definition.
+    "m016_titles": (_TITLES,),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
 
 COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {
     "m012_digests": fill_digests,
     "m014_short_ids": shorten_ids,
+    "m016_titles": fill_titles,
 }
 """What a step computes after its statements, in the same transaction."""
 
@@ -313,7 +325,7 @@ def check_schema(applied: Collection[str]) -> None:
 
     >>> check_schema(list(STEPS)[:-1])
     Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m015_whole_ids; run: survey migrate
+    survey.errors.StoreError: the database lacks m016_titles; run: survey migrate
     """
     check_not_newer(applied, "the database")
     if pending := pending_steps(applied):
@@ -326,7 +338,7 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
     >>> check_not_newer(["m001_foundation", "m999"], "the file")
     Traceback (most recent call last):
     survey.errors.StoreError: the file is of a newer version: it has m999, \
-this program knows steps up to m015_whole_ids
+this program knows steps up to m016_titles
     """
     if unknown := [step for step in applied if step not in STEPS]:
         raise StoreError(

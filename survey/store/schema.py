@@ -124,6 +124,7 @@ SURVEY = Table(
         _text("sha256", "UNIQUE"),
         _text("state", "CHECK (state IN ('open', 'superseded', 'closed'))"),
         _text("changed"),
+        _text("title"),
     ),
     key=("key",),
     unique=("slug", "version"),
@@ -263,7 +264,15 @@ COLLEAGUE_LINK = Table(
 )
 DRAFT = Table(
     "draft",
-    (_integer("key"), _integer("revision"), _text("who"), _integer("at"), _text("content")),
+    (
+        _integer("key"),
+        _integer("revision"),
+        _text("who"),
+        _integer("at"),
+        _text("content"),
+        _text("title"),
+        _text("short_name"),
+    ),
     key=("key", "revision"),
 )
 API_TOKEN = Table(

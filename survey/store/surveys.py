@@ -15,6 +15,7 @@ from survey.store.people import Role, add_team, delete_team, team_slug
 from survey.store.pictures import check_pictures, delete_unused_pictures
 from survey.store.schema import ARCHIVED, DELETED, PLAN, RELEASE, SCHEDULE, SURVEY
 from survey.store.sealed_reports import take_spare_field_key, take_spare_key
+from survey.store.titles import as_column
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ SURVEYS = (
     "FROM survey LEFT JOIN schedule ON schedule.survey = survey.key "
 )
 HEADS = (
-    "SELECT key, slug, version, state, changed, opens, closes, most, release.number, release.n, "
-    "plan.n FROM survey JOIN release ON release.survey = survey.key "
+    "SELECT key, slug, version, title, state, changed, opens, closes, most, "
+    "release.number, release.n, plan.n FROM survey JOIN release ON release.survey = survey.key "
     "LEFT JOIN schedule ON schedule.survey = survey.key "
     "LEFT JOIN plan ON plan.survey = survey.key "
     "WHERE version = (SELECT max(version) FROM survey AS other WHERE other.slug = survey.slug)"
@@ -120,6 +121,7 @@ class SurveyHead:
     key: int
     slug: str
     version: int
+    title: str
     state: State
     changed: date
     schedule: Schedule
@@ -159,7 +161,10 @@ class Surveys(Transactions):
             key = next_key(transaction, "survey")
             slug, version, canonical = definition.slug, definition.version, definition.canonical
             day, sha256 = today.isoformat(), definition.sha256
-            transaction.execute(SURVEY.insert, [key, slug, version, canonical, sha256, "open", day])
+            title = as_column(definition.title)
+            transaction.execute(
+                SURVEY.insert, [key, slug, version, canonical, sha256, "open", day, title]
+            )
             transaction.execute(RELEASE.insert, [key, 0, 0, 0, NO_ROWS])
             take_spare_key(transaction, key)
             if definition.field is not None:
@@ -330,8 +335,16 @@ def _survey(row: Row) -> PublishedSurvey:
 
 
 def _head(row: Row) -> SurveyHead:
-    key, slug, version, state, changed, *schedule, release, n_released, n_planned = row
-    day = date.fromisoformat(changed)
+    key, slug, version, title, state, changed, *schedule, release, n_released, n_planned = row
     return SurveyHead(
-        key, slug, version, state, day, _schedule(*schedule), release, n_released, n_planned or 0
+        key,
+        slug,
+        version,
+        title,
+        state,
+        date.fromisoformat(changed),
+        _schedule(*schedule),
+        release,
+        n_released,
+        n_planned or 0,
     )

@@ -271,6 +271,7 @@ def test_restoring_upgrades_a_backup_of_an_older_schema(file, sqlite_store, keys
     bytes_before = file.read_bytes()
     restore(file, store, keys, check_progress)
     rows = contents(store)
+    rows["survey"] = [row[:7] for row in rows["survey"]]
     rows["release"] = [row[:3] for row in rows["release"]]
     rows["block"] = [row[3:7] for row in rows["block"]]
     assert {table: rows[table] for table in before} == before

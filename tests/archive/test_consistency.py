@@ -149,6 +149,11 @@ def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small, se
             [bytes(16)],
             "the ids of its released reports differ from their digest",
         ),
+        (
+            "UPDATE survey SET title = 'Small'",
+            [],
+            'its title is "A small survey", but lists show "Small"',
+        ),
         ("UPDATE survey SET state = 'superseded'", [], "although it is the newest version"),
         ("UPDATE survey SET changed = '2026-13-01'", [], "is not the day of a change"),
         ("UPDATE schedule SET opens = '2026-11-4'", [], "is not one of days"),

@@ -65,6 +65,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
         "m013_strata",
         "m014_short_ids",
         "m015_whole_ids",
+        "m016_titles",
     )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"

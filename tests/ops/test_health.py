@@ -125,9 +125,7 @@ def test_a_server_whose_database_cannot_be_written_is_not_ready(serve, store, se
 
 @pytest.mark.web
 def test_a_server_whose_database_lacks_a_migration_names_the_command(servers, settings):
-    DirectAccess(settings.database).run(
-        "DELETE FROM _sqlite_migrations WHERE name = 'm015_whole_ids'"
-    )
+    DirectAccess(settings.database).run("DELETE FROM _sqlite_migrations WHERE name = 'm016_titles'")
     status, body = fetch(f"{servers[1]}/readyz")
     assert status == 503
     assert json.loads(body)["migrated"] == "run: survey migrate"

@@ -15,6 +15,7 @@ import pytest
 
 from survey.errors import StoreError
 from survey.questionnaire.canonical import freeze
+from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
@@ -34,7 +35,7 @@ STEPS = [
     *("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"),
     *("m005_workspace", "m006_sealing", "m007_collaboration"),
     *("m008_pictures", "m009_release_notices", "m010_damage", "m011_sign_ins", "m012_digests"),
-    *("m013_strata", "m014_short_ids", "m015_whole_ids"),
+    *("m013_strata", "m014_short_ids", "m015_whole_ids", "m016_titles"),
 ]
 
 KILLED = """
@@ -135,14 +136,24 @@ def fill_later_tables(url: str, older: str) -> None:
             DirectAccess(url).run(
                 "UPDATE block SET digest = ? WHERE question = ?", [digest, question]
             )
+    if older >= "m005":
+        for key, content in enumerate((DraftContent.new("Nights", "nights").to_json(), "{}"), 1):
+            DirectAccess(url).run(
+                "INSERT INTO draft (key, revision, who, at, content) VALUES (?, 3, 'ada', 5, ?)",
+                [key, content],
+            )
     if older >= "m006":
         DirectAccess(url).run("INSERT INTO pending_id (survey, id) SELECT survey, id FROM inbox")
 
 
 def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
-    tables = ("survey", "inbox", "counts", "researcher")
+    tables = ("inbox", "counts", "researcher")
     rows = {table: sorted(DirectAccess(url).run(f"SELECT * FROM {table}")) for table in tables}
-    for table, columns in (("release", "survey, number, n"), ("block", "question, block, n, data")):
+    for table, columns in (
+        ("survey", "key, slug, version, definition, sha256, state, changed"),
+        ("release", "survey, number, n"),
+        ("block", "question, block, n, data"),
+    ):
         rows[table] = sorted(DirectAccess(url).run(f"SELECT {columns} FROM {table}"))
     return rows
 
@@ -196,6 +207,14 @@ def check_digests(url: str) -> None:
     assert bytes(digest) == ids_digest(rows)
 
 
+def check_titles(url: str, older: str) -> None:
+    """Check that the migration has filled the columns that lists of surveys and drafts show."""
+    direct_access = DirectAccess(url)
+    assert direct_access.run("SELECT title FROM survey") == [("A small survey",)]
+    drafts = direct_access.run("SELECT key, title, short_name FROM draft ORDER BY key")
+    assert drafts == ([(1, "Nights", "nights"), (2, "", "")] if older >= "m005" else [])
+
+
 @pytest.mark.parametrize("older", OLDER)
 def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, older, tmp_path):
     create_schema(older, empty)
@@ -210,6 +229,7 @@ def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, o
     store.close_connections()
     assert rows_of(empty) == before
     check_digests(empty)
+    check_titles(empty, older)
     check_it_works(empty, tmp_path / "keys")
 
 

@@ -216,6 +216,7 @@ def test_a_missing_schema_or_table_is_refused_with_a_remedy(postgresql, settings
             "m013_strata",
             "m014_short_ids",
             "m015_whole_ids",
+            "m016_titles",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

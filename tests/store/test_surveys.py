@@ -72,8 +72,21 @@ def test_lists_have_the_newest_version_of_each_survey_with_its_plan_and_released
     store.set_plan(small.key, Plan(300))
     other = SMALL.replace('slug = "small"', 'slug = "other"')
     other = publish(store, load(other.encode(), "s.toml", Caps()), TODAY)
-    head = SurveyHead(small.key, "small", 1, "open", TODAY, Schedule(None, LATER, 400), 1, 50, 300)
-    other_head = SurveyHead(other.key, "other", 1, "open", TODAY, Schedule(), 0, 0, 0)
+    head = SurveyHead(
+        small.key,
+        "small",
+        1,
+        "A small survey",
+        "open",
+        TODAY,
+        Schedule(None, LATER, 400),
+        1,
+        50,
+        300,
+    )
+    other_head = SurveyHead(
+        other.key, "other", 1, "A small survey", "open", TODAY, Schedule(), 0, 0, 0
+    )
     assert sorted(store.survey_heads(), key=attrgetter("key")) == [head, other_head]
     changed = load(SMALL.replace("Two questions", "Two short questions").encode(), "s.toml", Caps())
     second = publish(store, changed, LATER)

@@ -6,7 +6,7 @@ The analyses themselves are declared in `survey.results.analyses`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial, wraps
@@ -40,6 +40,7 @@ from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.downloads import CSV, download, file_name
 from survey.research.forms import NoteForm, whole_number
 from survey.research.look import shown_look
+from survey.research.result_pages import ResultPages
 from survey.results.accents import accent_variants, with_accent
 from survey.results.analyses import (
     CROSSTAB,
@@ -382,16 +383,26 @@ class AnalysisPages(Pages):
         }
         return render_template(analysis.template, **context), 422 if errors else 200
 
-    def dashboard_context(self, view: View, result: SurveyResult) -> Context:
-        """Return what the dashboard shows around its questions."""
+    def dashboard_context(
+        self, view: View, result: SurveyResult, query: Mapping[str, Any] | None = None
+    ) -> Context:
+        """Return what a page of the dashboard shows; `query` is that of links to other pages."""
         definition = view.survey.definition
-        links = _PageLinks("results.dashboard", view.survey, {})
+        pages = ResultPages.of(
+            definition.questions,
+            request.args.get("page", ""),
+            {name: str(value) for name, value in (query or view.query).items()},
+        )
+        links = _PageLinks("results.dashboard", view.survey, pages.parameters)
+        questions = [result.at(place) for place in pages.places]
         return {
             "is_weakly_protected": report_strength(definition) == "weak",
-            "questions": result.questions,
+            "pages": pages,
+            "shown_questions": questions,
             "findings": key_findings(result),
             "is_public": self._store.has_public_results(view.survey.slug),
-            "card_caution": _card_cautions(result, closed=view.survey.state != "open"),
+            "card_caution": _card_cautions(questions, closed=view.survey.state != "open"),
+            "matrix_of": partial(matrix_summary, result),
             **self._results_context(view, links, self._store.versions(view.survey.slug)),
         }
 
@@ -401,6 +412,7 @@ class AnalysisPages(Pages):
         links = _PageLinks("results.question", view.survey, {"question": question_id})
         return {
             "question": result.question(question_id),
+            "labels": labels(view.survey.definition),
             "place": question_index(view.survey, question_id),
             "variable": _variable_in_explore(view.survey, question_id),
             **self._results_context(view, links, self._versions_with(view.survey, question_id)),
@@ -444,14 +456,12 @@ class AnalysisPages(Pages):
             "choices": links.option_choices(view.options),
             "versions": links.version_choices(view.options, versions),
             "closed": view.survey.state != "open",
-            "labels": labels(definition),
             "linked_epsilons": linked_epsilons(definition),
             "strengths": strengths(definition),
             **self._simulated_truths(view.survey),
             "share_bars": share_bars,
             "middle_bars": middle_bars,
             "has_diverging_bar": has_diverging_bar,
-            "matrix_summary": matrix_summary,
             "diverging_bar": diverging_bar,
             "has_numbers": has_numbers,
             "has_intervals": has_intervals,
@@ -485,9 +495,11 @@ def _variable_in_explore(survey: PublishedSurvey, question_id: str) -> str:
     return next(names, "")
 
 
-def _card_cautions(result: SurveyResult, *, closed: bool) -> Callable[[QuestionResult], str]:
+def _card_cautions(
+    questions: Sequence[QuestionResult], *, closed: bool
+) -> Callable[[QuestionResult], str]:
     """Return the caution of a question's card: at most one, and none that every card would have."""
-    shown = {question.disclosure for question in result.questions} - {SUPPRESSED}
+    shown = {question.disclosure for question in questions} - {SUPPRESSED}
 
     def caution(question: QuestionResult) -> str:
         caveats = question.caveats(closed=closed)

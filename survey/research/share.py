@@ -354,6 +354,12 @@ class _SharePages(Pages):
         ]
 
 
+def _version_query() -> dict[str, int]:
+    """Return the version that the address of results names, if any, as a query."""
+    version = whole_number(request.args.get("version", ""))
+    return {"version": version} if version else {}
+
+
 def _has_link(survey: PublishedSurvey) -> bool:
     return survey.state != "closed" and survey.definition.access == "open"
 
@@ -448,15 +454,14 @@ class _ReaderPages(AnalysisPages):
         return View(RESULTS, survey, DEFAULT_OPTIONS, RESULTS.parse({}, path), path)
 
     def _results(self, slug: str) -> Any:
-        survey = find_survey(
-            self._store, slug, whole_number(request.args.get("version", "")) or None
-        )
+        version = _version_query().get("version", 0)
+        survey = find_survey(self._store, slug, version or None)
         view = self._view(survey, {})
         license_name = self._store.license_of_results(slug)
 
         def surroundings(view: View, result: SurveyResult) -> Context:
             return {
-                **self.dashboard_context(view, result),
+                **self.dashboard_context(view, result, _version_query()),
                 "is_shared": True,
                 "is_public": False,  # hides the links to the embedding codes
                 "license": license_name,

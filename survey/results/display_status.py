@@ -105,6 +105,17 @@ def count_missing(needed: float, n: float, asked: float = 1.0) -> int:
 
 def worst_cases(question: PublishedQuestion) -> Mapping[str, WorstCase]:
     """Return the worst case of each part that the question's design allows."""
+    builders = _builders(question)
+    return {part: case for part in builders if (case := _allowed(builders[part])) is not None}
+
+
+def worst_case(question: PublishedQuestion, part: str) -> WorstCase | None:
+    """Return the worst case of one part; None if the question's design does not allow it."""
+    builder = _builders(question).get(part)
+    return _allowed(builder) if builder else None
+
+
+def _builders(question: PublishedQuestion) -> dict[str, Callable[[], WorstCase]]:
     channel, values = single_code_channel(question), truth_values(question)
     cases: dict[str, Callable[[], WorstCase]] = {}
     if question.kind.is_ranking and isinstance(question.channel, WeightTable):
@@ -125,13 +136,13 @@ def worst_cases(question: PublishedQuestion) -> Mapping[str, WorstCase]:
         cases["answered"] = lambda: answered_worst_case(
             question.kind.share_channel(question), opt_outs(question), patterns
         )
-    return {part: case for part in cases if (case := _allowed(cases[part])) is not None}
+    return cases
 
 
-def _allowed(worst_case: Callable[[], WorstCase]) -> WorstCase | None:
+def _allowed(build: Callable[[], WorstCase]) -> WorstCase | None:
     """Return a worst case; None if the design does not allow such an estimate."""
     try:
-        return worst_case()
+        return build()
     except ChannelError:
         return None
 

@@ -24,7 +24,7 @@ from survey.results.charts import (
     with_values,
 )
 from survey.results.estimates.compute import mean_range
-from survey.results.estimates.result import QuestionResult
+from survey.results.estimates.result import QuestionResult, SurveyResult
 from survey.results.estimates.scale_bar import (
     DivergingBar,
     bars_on_one_axis,
@@ -142,16 +142,16 @@ class MatrixSummary(NamedTuple):
     rows: tuple[tuple[QuestionResult, DivergingBar | None, str], ...]
 
 
-def matrix_summary(
-    results: Sequence[QuestionResult], first: QuestionResult
-) -> MatrixSummary | None:
+def matrix_summary(result: SurveyResult, first: QuestionResult) -> MatrixSummary | None:
     """Return the summary of a matrix if `first` is its first row, otherwise None."""
     matrix = first.question.matrix
     if matrix is None:
         return None
-    rows = [r for r in results if r.question.matrix and r.question.matrix.id == matrix.id]
-    if rows[0] is not first:
+    questions = result.survey.definition.questions
+    ids = [q.id for q in questions if q.matrix and q.matrix.id == matrix.id]
+    if ids[0] != first.question.id:
         return None
+    rows = [result.question(id_) for id_ in ids]
     bars = bars_on_one_axis(rows)
     return MatrixSummary(matrix.text, tuple(zip(rows, bars, map(mean_text, rows), strict=True)))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
-from survey.results.display_status import SUPPRESSED, worst_cases
+from survey.estimator.trust.suppression import decide
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.display_status import SUPPRESSED, worst_case
 from survey.results.estimates.result import QuestionResult, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.number_format import share_texts
@@ -35,35 +38,46 @@ def key_findings(result: SurveyResult) -> list[Finding]:
     exaggerate them. For the same reason a finding is about the mean, or else the first answer.
     """
     margins = {}
-    for place, question in enumerate(result.questions):
-        row = _row(question)
-        if row is not None:
-            margins[place] = (_planned_margin(question, row), question, row)
-    chosen = sorted(margins, key=lambda place: margins[place][0])[:MAX_FINDINGS]
-    return [_finding(*margins[place][1:]) for place in sorted(chosen)]
+    for place, question in enumerate(result.survey.definition.questions):
+        margin = _planned_margin(question, result.tally.n_asked[place])
+        if margin is not None:
+            margins[place] = margin
+    # Only questions of findings are estimated here: a long survey would take seconds.
+    by_precision = sorted(margins, key=lambda place: margins[place])
+    findings = ((place, _finding(result.at(place))) for place in by_precision)
+    first = islice((item for item in findings if item[1]), MAX_FINDINGS)
+    return [finding for _, finding in sorted(first) if finding]
+
+
+def _part(question: PublishedQuestion) -> str:
+    """Return the part of a question's result with its finding."""
+    return "mean" if question.kind.is_numeric or question.kind.is_ordered else "shares"
+
+
+def _planned_margin(question: PublishedQuestion, n_asked: int) -> float | None:
+    """Return the expected margin of a finding as a fraction of the range; None if suppressed."""
+    part, grid = _part(question), question.grid
+    case = worst_case(question, part)
+    if case is None or decide(case, n_asked) == SUPPRESSED:
+        return None
+    margin = case.margin(n_asked)
+    return margin / (grid.values[-1] - grid.values[0]) if part == "mean" and grid else margin
 
 
 def _row(result: QuestionResult) -> EstimateRow | None:
-    """Return the row of a question's finding if it has an estimate that is shown."""
-    kind, excluded = result.question.kind, opt_outs(result.question)
-    if kind.is_numeric or kind.is_ordered:
-        part, rows = "mean", list(result.parts["mean"].rows)
+    """Return the row of a question's finding if it has an estimate."""
+    part, excluded = _part(result.question), opt_outs(result.question)
+    if part == "mean":
+        rows = list(result.parts[part].rows)
     else:
-        part = "shares"
         rows = [row for place, row in enumerate(result.shares) if place not in excluded]
-    is_shown = bool(rows) and result.parts[part].disclosure != SUPPRESSED
-    return rows[0] if is_shown and rows[0].estimate is not None else None
+    return rows[0] if rows and rows[0].estimate is not None else None
 
 
-def _planned_margin(result: QuestionResult, row: EstimateRow) -> float:
-    """Return the expected margin of a finding as a fraction of the range."""
-    cases, grid = worst_cases(result.question), result.question.grid
-    if row.statistic == "mean" and grid is not None:
-        return cases["mean"].margin(result.n_asked) / (grid.values[-1] - grid.values[0])
-    return cases["shares"].margin(result.n_asked)
-
-
-def _finding(result: QuestionResult, row: EstimateRow) -> Finding:
+def _finding(result: QuestionResult) -> Finding | None:
+    row = _row(result)
+    if row is None:
+        return None
     estimate, low, high = row.estimate or 0.0, row.conf_low or 0.0, row.conf_high or 0.0
     if row.statistic == "share":
         answer, (value, interval) = row.option_label, share_texts(estimate, low, high)

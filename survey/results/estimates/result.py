@@ -297,18 +297,19 @@ class SurveyResult:
     @property
     def questions(self) -> tuple[QuestionResult, ...]:
         """The results of all questions in order."""
-        return tuple(self._at(place) for place in range(len(self.tally.counts)))
+        return tuple(self.at(place) for place in range(len(self.tally.counts)))
 
     def question(self, question_id: str) -> QuestionResult:
         """Return a question's result; NotFoundError if the survey has no such question."""
-        return self._at(question_index(self.survey, question_id))
+        return self.at(question_index(self.survey, question_id))
 
     @property
     def rows(self) -> list[EstimateRow]:
         """All rows of all questions in order."""
         return [row for question in self.questions for row in question.rows]
 
-    def _at(self, place: int) -> QuestionResult:
+    def at(self, place: int) -> QuestionResult:
+        """Return the result of the question at a place."""
         if place not in self._results:
             self._results[place] = question_result(
                 self.survey,
@@ -441,19 +442,19 @@ class ResultCache:
         self, survey: PublishedSurvey, options: IntervalOptions = DEFAULT_OPTIONS
     ) -> SurveyResult:
         """Return the result of a survey's newest release."""
-        tally = self.store.tally(survey.key)
+        # The number is read before the counts: a release in between is noticed next time.
+        release = self.store.newest_release(survey.key).number
 
         def compute() -> SurveyResult:
-            return SurveyResult(survey, tally, datetime.now(UTC), options)
+            return SurveyResult(survey, self.store.tally(survey.key), datetime.now(UTC), options)
 
-        return self._cached(tally.release, (survey, options), compute)
+        return self._cached(release, (survey, options), compute)
 
     def results_by_group(
         self, survey: PublishedSurvey, split: Split, options: IntervalOptions
     ) -> dict[Group, SurveyResult]:
         """Return the results of each group into which `split` divides the released reports."""
-        # The number is read before the counts: a release in between is noticed next time.
-        release = self.store.tally(survey.key).release
+        release = self.store.newest_release(survey.key).number
 
         def compute() -> dict[Group, SurveyResult]:
             now = datetime.now(UTC)

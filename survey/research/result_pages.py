@@ -1,0 +1,124 @@
+"""Results of long surveys in pages, with one table of contents for all questions.
+
+A page has as many questions as fit its number of lines, so that the first page is as small and as
+fast for 200 questions as for 10. Every page has the anchor of each question: the anchor of a
+question on another page is its entry in the table of contents, which leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.research.forms import whole_number
+
+MAX_LINES = 120
+"""Lines of charts on a page; more only if a single question has more."""
+
+LINES_PER_CARD = 3
+"""Lines of a question's card beside those of its chart."""
+
+LINES_OF_NUMBERS = 12
+"""Lines of a histogram with the mean and the median."""
+
+MAX_TEXT = 100
+"""Characters of a question in the table of contents."""
+
+ALL = "all"
+"""As the number of a page: all questions, to print or to search them."""
+
+
+class Entry(NamedTuple):
+    """A question in the table of contents."""
+
+    id: str
+    text: str
+    address: str
+    is_here: bool
+
+
+@dataclass(frozen=True)
+class ResultPages:
+    """The pages of a survey's questions, and the one that is shown.
+
+    Pages are ranges of places; `number` counts from 1, and is 0 if all questions are shown.
+    """
+
+    questions: Sequence[PublishedQuestion]
+    pages: Sequence[range]
+    number: int
+    query: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, questions: Sequence[PublishedQuestion], page: str, query: Mapping[str, str]
+    ) -> ResultPages:
+        """Read the parameter `page` of an address; the query contains the other ones."""
+        pages = split(questions)
+        is_whole = page == ALL or len(pages) == 1
+        number = 0 if is_whole else min(max(whole_number(page, 1), 1), len(pages))
+        return cls(questions, pages, number, query)
+
+    @property
+    def places(self) -> range:
+        """The places of the questions that are shown."""
+        return self.pages[self.number - 1] if self.number else range(len(self.questions))
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters that links to the same page with other options have."""
+        return {"page": str(self.number)} if self.number > 1 else {}
+
+    def address(self, number: int | str) -> str:
+        """Return the address of a page, relative to any other one."""
+        return f"?{urlencode({**self.query, **({'page': number} if number != 1 else {})})}"
+
+    def link(self, question_id: str) -> str:
+        """Return the address of a question's card."""
+        place = next(i for i, question in enumerate(self.questions) if question.id == question_id)
+        return self._link(place)
+
+    def _link(self, place: int) -> str:
+        anchor = f"#q-{self.questions[place].id}"
+        if place in self.places:
+            return anchor
+        number = next(n for n, page in enumerate(self.pages, 1) if place in page)
+        return f"{self.address(number)}{anchor}"
+
+    @property
+    def contents(self) -> list[Entry]:
+        """The table of contents: all questions in order."""
+        return [
+            Entry(question.id, _shorten(question.text), self._link(place), place in self.places)
+            for place, question in enumerate(self.questions)
+        ]
+
+
+def split(questions: Sequence[PublishedQuestion]) -> list[range]:
+    """Divide questions into pages."""
+    starts, lines = [0], 0
+    for place, question in enumerate(questions):
+        added = _lines(question)
+        if place > starts[-1] and lines + added > MAX_LINES:
+            starts.append(place)
+            lines = 0
+        lines += added
+    return [range(*ends) for ends in zip(starts, [*starts[1:], len(questions)], strict=True)]
+
+
+def _lines(question: PublishedQuestion) -> int:
+    """Return about how many lines a question's card has."""
+    numbers = LINES_OF_NUMBERS if question.kind.is_numeric else 0
+    return LINES_PER_CARD + len(question.options) + numbers
+
+
+def _shorten(text: str) -> str:
+    """Return the beginning of a long text.
+
+    >>> _shorten("word " * 30)[-12:]
+    'word word …'
+    """
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT].rsplit(' ', 1)[0]} …"

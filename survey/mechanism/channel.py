@@ -310,12 +310,14 @@ def count_octets(octets: AnyIntegers, codes: int) -> Integers:
     [1, 2, 0, 1]
     """
     # numpy converts each value to eight bytes before it counts: two bytes are counted as one value.
-    n_pairs = len(octets) // 2 if len(octets) >= codes << 8 else 0
+    n_pairs = len(octets) // 2 if len(octets) >= codes << 10 else 0
     rest = octets[2 * n_pairs :]
     counts = np.bincount(rest, minlength=256).astype(np.int64)
     if n_pairs:
         pairs = _count_chunks(octets[: 2 * n_pairs].view(np.uint16), codes << 8)
-        table = np.pad(pairs, (0, -len(pairs) % 256)).reshape(-1, 256)
+        if len(pairs) % 256:
+            pairs = np.pad(pairs, (0, -len(pairs) % 256))
+        table = pairs.reshape(-1, 256)
         counts += table.sum(axis=0)
         counts[: len(table)] += table.sum(axis=1)
     largest = np.flatnonzero(counts[codes:])

@@ -46,12 +46,13 @@ def count_combinations(reports: Table, pieces: Sequence[Value], by: Sequence[str
     """Count the reports with each combination of pieces, in each group of the columns `by`.
 
     Returns one row per group and combination that occurs, with the columns of `by`, piece_0,
-    piece_1, ..., and n. Reports with a null piece are excluded. Without pieces the result is the
-    size of each group, with one piece a tally, with two of different questions a cross-tab.
+    piece_1, ..., and n. A piece is null in a row of reports without an answer. Without pieces the
+    result is the size of each group, with one piece a tally, with two of different questions a
+    cross-tab.
     """
     columns = {f"piece_{place}": piece for place, piece in enumerate(pieces)}
-    complete = reports.mutate(**columns).drop_null(list(columns)) if columns else reports
-    return complete.aggregate(by=[*by, *columns], n=complete.count())
+    with_pieces = reports.mutate(**columns)
+    return with_pieces.aggregate(by=[*by, *columns], n=with_pieces.count())
 
 
 @dataclass(frozen=True)
@@ -288,6 +289,8 @@ class Reports:
         rows = count_combinations(
             self.table, [piece.value(self.table) for piece in pieces], by
         ).to_pyarrow()
+        # An engine would compare each report with null, which takes longer than this.
+        rows = rows.drop_null()
         names = [rows[name].to_pylist() for name in by]
         return Combinations(
             groups=list(zip(*names, strict=True)) if by else [()] * len(rows),

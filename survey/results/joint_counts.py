@@ -142,6 +142,9 @@ def joint_channel(questions: Sequence[PublishedQuestion]) -> SubsetSelection | N
 BYTE_CELLS = 256
 """Largest table whose cells fit into one byte per report, which is faster to count."""
 
+BATCH = 2**20
+"""Reports whose cells are counted in one call."""
+
 MAX_COMBINATIONS = 20_000
 """Largest number of combinations that are counted; a fit to more would take minutes."""
 
@@ -268,14 +271,17 @@ def _combined_cells(
 
 
 def _count_cells(cells: Iterable[NDArray[np.integer[Any]]], size: int) -> Integers:
-    """Count how often each cell occurs."""
-    counts = np.zeros(size, dtype=np.int64)
+    """Count how often each cell occurs; tables of one byte per cell are counted in batches."""
+    counts, batch = np.zeros(size, dtype=np.int64), []
     for part in cells:
-        if part.dtype == np.uint8:
-            counts += count_octets(part, size)
-        else:
+        if size > BYTE_CELLS:
             counts += np.bincount(part, minlength=size)
-    return counts
+            continue
+        batch.append(part)
+        if sum(map(len, batch)) >= BATCH:
+            counts += count_octets(np.concatenate(batch), size)
+            batch = []
+    return counts + count_octets(np.concatenate(batch), size) if batch else counts
 
 
 def code_numbers(question: PublishedQuestion, codes: Codes) -> AnyIntegers:

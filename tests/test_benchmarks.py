@@ -17,6 +17,7 @@ FIGURES = {
 """A figure that each benchmark prints."""
 
 
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # called by Ibis 12
 @pytest.mark.parametrize("benchmark", FIGURES, ids=lambda module: module.__name__)
 def test_a_benchmark_runs_with_few_reports(benchmark, capsys):
     benchmark.main(["--short"])

@@ -412,7 +412,7 @@ class WeightTable(Channel):
     @property
     def matrix(self) -> Floats:
         """P(report | truth), shape (truths, reports); rows sum to 1."""
-        return self.weights / self.total
+        return _matrix(self)
 
     @property
     def counted(self) -> int:
@@ -444,6 +444,14 @@ def table_from_json(form: Mapping[str, Any]) -> WeightTable:
     if set(form) != {"kind", "table", "no_answers"} or not isinstance(form["table"], Mapping):
         raise ChannelError("a weight_table channel has kind, table, no_answers")
     return _table(json.dumps([form["table"], form["no_answers"]]))
+
+
+@lru_cache(maxsize=4)
+def _matrix(table: WeightTable) -> Floats:
+    """Return a table's matrix; an estimate reads that of 1,000 answers 70 times."""
+    matrix = np.asarray(table.weights / table.total)
+    matrix.flags.writeable = False
+    return matrix
 
 
 @lru_cache(maxsize=16)

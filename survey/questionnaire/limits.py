@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel, WeightTable
+from survey.mechanism.channel import MAX_GRID
 from survey.mechanism.composition import log_rounded_up
 from survey.mechanism.exact_numbers import GRID, format_fraction
 from survey.questionnaire.designs import Chances, Statement, Values
@@ -23,6 +25,12 @@ from survey.settings import Caps
 
 MAX_TRUTH_PROBABILITY = Fraction(99, 100)
 """Highest truth probability that can be published; the client has the same maximum."""
+
+MAX_CELLS = 5 * MAX_GRID**2
+"""Maximum sum of the squares of the numbers of values of all number and date questions.
+
+A channel's matrix has as many cells, and each million of them takes about a tenth of a second in
+the builder and in the results."""
 
 
 def build_channel(statement: Statement, caps: Caps) -> AnyChannel:
@@ -47,6 +55,24 @@ most 0.99 and epsilon at most 8; the nearest allowed value is epsilon = 4.595
     if is_too_weak(channel, caps, statement.parts) or statement.value <= statement.useless:
         raise _refusal(statement, caps, None)
     return channel
+
+
+def work_mistake(values: Sequence[int]) -> str | None:
+    """Return what is wrong with the numbers of values of all number and date questions together.
+
+    >>> work_mistake([1_000] * 5), work_mistake([101] * 200)
+    (None, None)
+    >>> work_mistake([1_000] * 60)
+    'has 60 number or date questions with up to 1,000 values each, which would take too long to \
+compute; choose larger steps, so that each has at most 288 values'
+    """
+    if sum(n**2 for n in values) <= MAX_CELLS:
+        return None
+    return (
+        f"has {len(values)} number or date questions with up to {max(values):,} values each, which "
+        "would take too long to compute; choose larger steps, so that each has at most "
+        f"{isqrt(MAX_CELLS // len(values)):,} values"
+    )
 
 
 def total_mistake(total: Fraction, questions: int, caps: Caps) -> str | None:

@@ -22,7 +22,7 @@ from survey.questionnaire.error_messages import Mistake, Place, located, sentenc
 from survey.questionnaire.kinds import QUESTION_KEYS, WRITTEN_KINDS, BaseQuestion, kind_of
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
-from survey.questionnaire.limits import total_mistake
+from survey.questionnaire.limits import total_mistake, work_mistake
 from survey.questionnaire.placeholders import PIPED_TEXTS, misplaced_in, mistakes_in, sources_of
 from survey.questionnaire.privacy_loss import Questions
 from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables, texts_in
@@ -164,6 +164,9 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
         if count > MAX_QUESTIONS:
             yield ("pages",), f"has {count:,} {name}; at most {MAX_QUESTIONS} are allowed"
             return
+    values = [kind_of(question).count_values(question) for _, question in questions_in(raw)]
+    if mistake := work_mistake([n for n in values if n]):
+        yield ("pages",), mistake
     pictures = {
         picture
         for place, question in questions_in(raw)

@@ -170,9 +170,9 @@ def _crosstab_form(
     cache: ResultCache, survey: PublishedSurvey, request: CrosstabRequest
 ) -> Context:
     groups = list_groups(cache.store, survey)
-    combinations = [] if request.is_complete else list_combinations(cache.store, survey)
     # The reader chose this question, so its combinations come first.
     question = request.first.partition(".")[0]
+    combinations = [] if request.is_complete else list_combinations(cache.store, survey, question)
     combinations.sort(
         key=lambda item: question not in [id_.partition(".")[0] for id_ in (item.question, item.by)]
     )

@@ -24,6 +24,9 @@ GROUP_HEADINGS = {"groups": "Groups", "versions": "Versions"}
 
 CACHED_PAIRS = 4_096
 
+MAX_PAIRS = 200
+"""Pairs of questions that are listed; a survey of 200 questions has 19,900, and takes minutes."""
+
 
 class Combination(NamedTuple):
     """A question by another one, or by `GROUP_HEADINGS`.
@@ -38,9 +41,14 @@ class Combination(NamedTuple):
     missing: int
 
 
-def list_combinations(store: Store, survey: PublishedSurvey) -> list[Combination]:
-    """Return the combinations that the design allows, those needing the fewest responses first."""
-    found = [*_by_groups(store, survey), *_by_questions(store, survey)]
+def list_combinations(
+    store: Store, survey: PublishedSurvey, question: str = ""
+) -> list[Combination]:
+    """Return the combinations that the design allows, those needing the fewest responses first.
+
+    Of many questions, only `MAX_PAIRS` pairs are considered, with those of `question` first.
+    """
+    found = [*_by_groups(store, survey), *_by_questions(store, survey, question)]
     return sorted(found, key=lambda combination: combination.missing)
 
 
@@ -59,13 +67,16 @@ def _by_groups(store: Store, survey: PublishedSurvey) -> Iterator[Combination]:
             yield Combination(question.id, question.text, "groups", "groups", sum(missing))
 
 
-def _by_questions(store: Store, survey: PublishedSurvey) -> Iterator[Combination]:
+def _by_questions(store: Store, survey: PublishedSurvey, question: str) -> Iterator[Combination]:
     """Yield the pairs of variables whose reports can be cross-tabulated."""
     n = store.tally(survey.key).n
-    for first, second in combinations(list_variables(survey), 2):
+    pairs = [
+        pair for pair in combinations(list_variables(survey), 2) if pair[0].place != pair[1].place
+    ]
+    ids = [question_.id for question_ in survey.definition.questions]
+    pairs.sort(key=lambda pair: question not in [ids[variable.place] for variable in pair])
+    for first, second in pairs[:MAX_PAIRS]:
         questions = first.question, second.question
-        if first.place == second.place:
-            continue
         try:
             needed = _needed(tuple(crosstab_channels(questions)))
         except (ChannelError, CountsError):

@@ -60,22 +60,33 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
     frequent, if there is one. Other tables and targets: the exact solution of least variance, or a
     ridge solution if its interval, with its largest bias included, is much narrower.
     """
+    exact = exact_values(channel, target)
+    if exact is not None:
+        return PseudoValues(exact, 0.0)
+    values, bias = set_values(channel, target[None], n)
+    return PseudoValues(values[0], float(bias[0]))
+
+
+def exact_values(channel: CodeChannel, target: Floats) -> Floats | None:
+    """Return the pseudo-values of `pseudo_values` that are exact for any n, shape (reports,).
+
+    None if they depend on n.
+    """
     if isinstance(channel, SubsetSelection):
         q = channel.q
-        return PseudoValues((target - q * target.sum()) / (channel.p - q), 0.0)
+        return np.asarray((target - q * target.sum()) / (channel.p - q))
     if isinstance(channel.shape, FirstOrOrder):
         exact = _exact_values(channel, target)
         if np.abs(channel.matrix @ exact - target).max() <= EXACT:
-            return PseudoValues(exact, 0.0)
+            return exact
     basis = _basis(channel)
     if basis is not None:
         # The h = basis theta with the smallest error in P h = target.
         P = channel.matrix
         h = basis @ np.linalg.lstsq(P @ basis, target, rcond=None)[0]
         if np.abs(P @ h - target).max() <= EXACT:
-            return PseudoValues(h, 0.0)
-    values, bias = set_values(channel, target[None], n)
-    return PseudoValues(values[0], float(bias[0]))
+            return np.asarray(h)
+    return None
 
 
 def expected(channel: CodeChannel, values: Floats) -> Floats:

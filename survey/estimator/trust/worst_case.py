@@ -24,6 +24,7 @@ from survey.estimator.core.debiasing import (
     SecondMoments,
     axis,
     binary_moments,
+    exact_values,
     expected,
     left_inverse,
     product_moment,
@@ -274,9 +275,21 @@ def _sampled_variance(
     return bits.variance(r, np.array([[A]]))
 
 
-@lru_cache(maxsize=CACHED_ERRORS)
 def _number_error(case: NumberWorstCase, n: int) -> tuple[Floats, Floats]:
     """Return n times the variance, and the bias, of each set or the mean, scaled to [0, 1]."""
+    return _error_at(case, 1 if _is_same_for_all_n(case) else n)
+
+
+@lru_cache(maxsize=CACHED_ERRORS)
+def _is_same_for_all_n(case: NumberWorstCase) -> bool:
+    """Return whether exact pseudo-values exist, so that the variance of one report is constant."""
+    truths = np.array(case.truths, dtype=np.float64)
+    targets = (mean_target(truths), (~np.isnan(truths)).astype(np.float64))
+    return not case.sets and all(exact_values(case.channel, x) is not None for x in targets)
+
+
+@lru_cache(maxsize=CACHED_ERRORS)
+def _error_at(case: NumberWorstCase, n: int) -> tuple[Floats, Floats]:
     truths, channel = np.array(case.truths, dtype=np.float64), case.channel
     answered = ~np.isnan(truths)
     if case.sets:

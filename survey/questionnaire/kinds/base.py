@@ -187,6 +187,10 @@ class Kind:
 
     # The written question
 
+    def count_values(self, form: Mapping[str, Any]) -> int:
+        """Return how many numbers or days a written question distinguishes, 0 if it is wrong."""
+        return 0
+
     def default_options(self, language: str = SOURCE) -> list[dict[str, str]]:
         """Return the options of a question whose researcher wrote none."""
         return []

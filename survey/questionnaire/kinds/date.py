@@ -26,6 +26,15 @@ class Date(GridKind):
     fields = ("low", "high", "step")
     whole_fields = ("step",)
 
+    def count_values(self, form: Mapping[str, Any]) -> int:
+        step = form.get("step", 1)
+        try:
+            low, high = _parse_day(form.get("low")), _parse_day(form.get("high"))
+        except ValueError:
+            return 0
+        is_wrong = type(step) is not int or _date_mistake(low, high, step)
+        return 0 if is_wrong else (high - low).days // step + 1
+
     def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         grid = form["grid"]
         low, step = grid["low"], grid["step"]

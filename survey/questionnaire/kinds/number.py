@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import StrictBool, StringConstraints
+from pydantic import StrictBool, StringConstraints, TypeAdapter, ValidationError
 
 from survey.errors import ChannelError
 from survey.mechanism.channel import MAX_GRID
@@ -34,6 +34,16 @@ class Number(GridKind):
     label = "A number between two bounds"
     icon = "M10 4L8 20M17 4l-2 16M4 9h17M3 15h17"
     fields = ("low", "high", "step", "unit", "slider", "low_label", "high_label")
+
+    def count_values(self, form: Mapping[str, Any]) -> int:
+        try:
+            low, high, step = map(
+                TypeAdapter(ExactNumber).validate_python,
+                (form.get("low"), form.get("high"), form.get("step", 1)),
+            )
+        except ValidationError:
+            return 0
+        return 0 if _number_mistake(low, high, step) else int((high - low) / step) + 1
 
     def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         grid = form["grid"]

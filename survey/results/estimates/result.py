@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -116,11 +117,23 @@ class QuestionResult:
     parts: Mapping[str, ResultPart]
     n_asked: int
     n: int
-    remarks: tuple[str, ...]
+    compute_remarks: Callable[[], tuple[str, ...]] = field(compare=False, repr=False)
     details: tuple[Detail, ...]
     options: IntervalOptions
     warning: str = ""
     failure: str = ""
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks on the estimates, which only the question's page and the report show.
+
+        They take most of the time of a number; without them, if they cannot be computed.
+        """
+        try:
+            return self.compute_remarks()
+        except Exception:
+            logger.exception("question %s has no remarks", self.question.id)
+            return ()
 
     @property
     def rows(self) -> tuple[EstimateRow, ...]:
@@ -365,7 +378,9 @@ def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionRes
         n,
         missing=count_missing_responses(question, n_asked, draw_factor),
         has_shares=not n_asked or estimates.shares is not None,
-        remarks=remarks(question, counts, estimates, disclosures) if n_asked else (),
+        compute_remarks=partial(remarks, question, counts, estimates, disclosures)
+        if n_asked
+        else tuple,
         # None if the only options are opt-outs.
         details=share_details(question, estimates.shares)
         if estimates.shares is not None and has_details
@@ -380,7 +395,7 @@ def _build_result(
     missing: Mapping[str, int],
     has_shares: bool,
     *,
-    remarks: tuple[str, ...] = (),
+    compute_remarks: Callable[[], tuple[str, ...]] = tuple,
     details: tuple[Detail, ...] = (),
     warning: str = "",
     failure: str = "",
@@ -413,7 +428,7 @@ def _build_result(
         },
         n_asked=context.n_asked,
         n=n,
-        remarks=remarks,
+        compute_remarks=compute_remarks,
         details=details,
         options=context.options,
         warning=warning,

@@ -97,9 +97,9 @@ class QuestionDesign:
 
 
 def question_design(
-    question: BaseQuestion, epsilon: Fraction, caps: Caps, responses: int
+    question: BaseQuestion | Family, epsilon: Fraction, caps: Caps, responses: int
 ) -> QuestionDesign:
-    """Return the design of a question with at most this epsilon.
+    """Return the design of a question, or of its family, with at most this epsilon.
 
     A question keeps the mechanism that it names if that mechanism takes an epsilon. Otherwise it
     gets the mechanism with the narrowest interval, or its type's default if the gain is at most 5%.
@@ -107,7 +107,7 @@ def question_design(
 
     Raises ChannelError if no channel can be built.
     """
-    family = _family(question)
+    family = question if isinstance(question, Family) else Family.of(question)
     mechanism, allowed, gain, margins = _proposal(family, epsilon, caps, responses)
     published = replace(
         family.published,
@@ -125,7 +125,7 @@ def mechanism_gains(question: BaseQuestion, epsilon: Fraction) -> dict[str, floa
     by the share of their least precise option: of single choices at equal shares, of multiple
     choices at one half. Numbers and dates are compared by the planned margin of their mean.
     """
-    return dict(_gains(_family(question), epsilon))
+    return dict(_gains(Family.of(question), epsilon))
 
 
 @dataclass(frozen=True)
@@ -201,18 +201,32 @@ def _table_variance(channel: WeightTable, answers: int, share: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Family:
+class Family:
     """The channels that a question may have. `key` holds everything that they depend on."""
 
     question: BaseQuestion = field(compare=False)
     published: PublishedQuestion = field(compare=False)
     key: tuple[object, ...]
 
-    @property
+    @classmethod
+    def of(cls, question: BaseQuestion) -> Family:
+        """Return the family of a question, which takes longer than one of its designs."""
+        space = question.answer_space
+        parameters = repr(sorted(space.parameters.items()))
+        key = (
+            question.type,
+            *(space.ordinary, space.no_answers, space.ticks, space.alone, space.step),
+            *(parameters, question.mechanism),
+        )
+        # A question that is randomized jointly now is planned separately.
+        return cls(question, replace(to_published(question), joint=None), key)
+
+    @cached_property
     def space(self) -> AnswerSpace:
+        """The answers, and what else a channel depends on."""
         return self.question.answer_space
 
-    @property
+    @cached_property
     def planning_space(self) -> AnswerSpace:
         """The answers with at most `MAX_GRID_POINTS` numbers; their margins are nearly the same."""
         space = self.space
@@ -222,21 +236,9 @@ class _Family:
         return replace(space, ordinary=MAX_GRID_POINTS, step=step)
 
 
-def _family(question: BaseQuestion) -> _Family:
-    space = question.answer_space
-    parameters = repr(sorted(space.parameters.items()))
-    key = (
-        question.type,
-        *(space.ordinary, space.no_answers, space.ticks, space.alone, space.step),
-        *(parameters, question.mechanism),
-    )
-    # A question that is randomized jointly now is planned separately.
-    return _Family(question, replace(to_published(question), joint=None), key)
-
-
 @lru_cache(maxsize=CACHED_CHANNELS)
 def _proposal(
-    family: _Family, epsilon: Fraction, caps: Caps, responses: int
+    family: Family, epsilon: Fraction, caps: Caps, responses: int
 ) -> tuple[str, Fraction, float, tuple[float, float]]:
     """Return the mechanism, its epsilon, its gain and its margins."""
     gains = _gains(family, epsilon)
@@ -277,7 +279,7 @@ def _largest_allowed(space: AnswerSpace, mechanism: str, epsilon: Fraction, caps
 
 
 @lru_cache(maxsize=CACHED_CHANNELS)
-def _gains(family: _Family, epsilon: Fraction) -> Mapping[str, float]:
+def _gains(family: Family, epsilon: Fraction) -> Mapping[str, float]:
     question, space = family.question, family.planning_space
     widths = {}
     for name in question.kind.mechanisms:
@@ -293,7 +295,7 @@ def _gains(family: _Family, epsilon: Fraction) -> Mapping[str, float]:
     return {name: widths[own] / width for name, width in widths.items()}
 
 
-def _default_mechanism(family: _Family, epsilon: Fraction) -> str:
+def _default_mechanism(family: Family, epsilon: Fraction) -> str:
     """Return the mechanism of a question that states only an epsilon."""
     return family.question.kind.recommend_mechanism(family.planning_space, epsilon)
 

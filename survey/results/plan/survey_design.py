@@ -37,7 +37,7 @@ from survey.questionnaire.kinds.base import JointResponse
 from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.privacy_loss import WEAK_QUESTION_ABOVE, WEAK_REPORT_ABOVE, Questions
 from survey.results.plan.compute import LEVEL, SHARES, to_published
-from survey.results.plan.question_design import MIN_GAIN, QuestionDesign, question_design
+from survey.results.plan.question_design import MIN_GAIN, Family, QuestionDesign, question_design
 from survey.settings import Caps
 
 LISTED_DRAWS = 12
@@ -493,6 +493,10 @@ class _Builder:
             and len(self._linked_groups[question.id]) == 1
         )
 
+    @cached_property
+    def _families(self) -> dict[str, Family]:
+        return {question.id: Family.of(question) for question in self.questions}
+
     def proposals(self, groups: Groups, drawn: int) -> list[QuestionDesign]:
         """Return the design of each question if `drawn` groups are asked. Raises ChannelError."""
         epsilons = question_epsilons(groups, drawn, self.total)
@@ -502,7 +506,12 @@ class _Builder:
         for group in groups:
             members = [by_id[id_] for id_ in group]
             separate = [
-                question_design(question, self._limited(question, epsilons), self.caps, responses)
+                question_design(
+                    self._families[question.id],
+                    self._limited(question, epsilons),
+                    self.caps,
+                    responses,
+                )
                 for question in members
             ]
             epsilon = min(epsilons[group[0]], self.answer_limit / len(group))

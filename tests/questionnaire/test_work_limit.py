@@ -1,0 +1,35 @@
+"""The limit on the work that a definition causes."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.errors import DefinitionError
+from survey.questionnaire.kinds import number
+from survey.questionnaire.loading import load
+from survey.settings import Caps
+from tests.benchmarks import bounds
+
+DAYS = 'type = "date"\nlow = 2020-01-01\nhigh = 2022-09-26'
+
+
+def test_numbers_and_dates_that_would_take_long_are_refused_before_any_channel_is_built(
+    monkeypatch,
+):
+    load(bounds.definition("five", bounds.numbers(5, 1_000)), "s.toml", Caps())
+    monkeypatch.setattr(number.NumberQuestion, "_build_grid", None)
+    for questions, n in (
+        (bounds.numbers(6, 1_000), 6),
+        (bounds.numbers(60, 1_000), 60),
+        ([*bounds.numbers(5, 1_000), DAYS], 6),
+    ):
+        with pytest.raises(DefinitionError) as caught:
+            load(bounds.definition("many", questions), "s.toml", Caps())
+        assert f"has {n} number or date questions with up to 1,000 values" in str(caught.value)
+        assert "choose larger steps" in str(caught.value)
+
+
+def test_the_suggested_number_of_values_is_accepted():
+    load(bounds.definition("many", bounds.numbers(60, 288)), "s.toml", Caps())
+    with pytest.raises(DefinitionError, match="at most 288 values"):
+        load(bounds.definition("many", bounds.numbers(60, 289)), "s.toml", Caps())

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from survey.errors import DefinitionError
-from survey.mechanism import HalfSpace, SubsetSelection, channel_from_json
+from survey.mechanism import AnyChannel, HalfSpace, SubsetSelection, channel_from_json
 from survey.questionnaire.definition import (
     INVITATION_LENGTH,
     MAX_REPORT_BYTES,
@@ -170,14 +170,16 @@ UNCHANGED_KEYS = (
 """Keys of a question's canonical form that `PublishedQuestion` has with the same values."""
 
 
-def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
-    """Read back what `question_form` wrote."""
+def read_question(
+    form: dict[str, Any], *, nullable: bool, channel: AnyChannel | None = None
+) -> PublishedQuestion:
+    """Read back what `question_form` wrote; `channel` is its channel, if that is built already."""
     question = PublishedQuestion(
         **{name: form[name] for name in UNCHANGED_KEYS},
         options=tuple(map(_read_option, form["options"])),
         grid=Grid(**form["grid"]) if form["grid"] else None,
         ask_if=AskIf(**form["ask_if"]) if form["ask_if"] else None,
-        channel=channel_from_json(form["channel"]),
+        channel=channel or channel_from_json(form["channel"]),
         nullable=nullable,
         topic=form.get("topic", ""),
         joint=_read_joint(form["joint"]) if "joint" in form else None,

@@ -89,7 +89,7 @@ class _Family:
 
 def to_published(question: BaseQuestion) -> PublishedQuestion:
     """Return the question as publication would freeze it, with the channel that would run."""
-    return read_question(question_form(question), nullable=False)
+    return read_question(question_form(question), nullable=False, channel=question.channel)
 
 
 def plans_mean(question: PublishedQuestion) -> bool:

@@ -152,16 +152,23 @@ def compare_bins(question: BaseQuestion, epsilon: Fraction, responses: int) -> B
     """
     space = question.answer_space
     points = min(space.ordinary, MAX_HISTOGRAM_POINTS)
-    channel = square_wave(points, epsilon, space.no_answers)
+    return _compare_bins(points, space.no_answers, epsilon, responses)
+
+
+@lru_cache(maxsize=CACHED_CHANNELS)
+def _compare_bins(
+    points: int, no_answers: int, epsilon: Fraction, responses: int
+) -> BinsComparison:
+    channel = square_wave(points, epsilon, no_answers)
     answered = np.arange(channel.truths) < points
-    cells = np.array([*equal_parts(points, BINS), *[-1] * space.no_answers])
+    cells = np.array([*equal_parts(points, BINS), *[-1] * no_answers])
     # 1 inside a cell, -1 in another one, 0 for no answer
     targets = np.where(answered, 2.0 * (cells == np.arange(BINS)[:, None]) - 1, 0.0)
     values, _ = set_values(channel, targets, responses)
     # n Var = Var(a)/4: a is the pseudo-value of a cell, on the scale from -1 to 1.
     reports = answered / points @ channel.matrix
     variances = (values**2 @ reports - (values @ reports) ** 2) / 4
-    options = BINS + space.no_answers
+    options = BINS + no_answers
     channels = from_epsilon(options, epsilon), best(options, epsilon)
     smallest = min(_variance(channel.p, channel.q, 1 / BINS) for channel in channels)
     z = normal_quantile(LEVEL) / math.sqrt(responses)

@@ -1,5 +1,6 @@
 """Measure the largest definitions that are accepted: `python -m tests.benchmarks.bounds [--short]`.
 
+Set OPENBLAS_NUM_THREADS=1, as the server does for the process that answers researchers.
 Each case is a survey of as many questions of one type as its limits allow, each with a channel of
 its own. The figures are seconds of CPU of the server's process. Before a cold request, nothing is
 cached; a warm one repeats it. The last lines are definitions beyond the limits, which must be

@@ -116,4 +116,4 @@ def test_a_matrix_that_spans_pages_has_one_summary_of_all_rows(ada, store):
 def test_the_benchmark_of_the_dashboard_runs(tmp_path, capsys):
     url = f"sqlite:///{tmp_path / 'dashboard.db'}"
     dashboard.measure_first_response(url, dashboard.SHORT_SIZES, 1)
-    assert capsys.readouterr().out.count("questions, ") == 10
+    assert len(capsys.readouterr().out.splitlines()) == 10

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.web
 
 
 def test_the_benchmark_of_the_largest_definitions_runs(tmp_path, capsys):
-    cases = bounds.cases(1)
+    cases = bounds.cases(2)
     bounds.measure(f"sqlite:///{tmp_path / 'bounds.db'}", cases)
     n_pages = len(bounds.DRAFT_PAGES) + len(bounds.RESULT_PAGES)
     assert len(capsys.readouterr().out.splitlines()) == 2 * n_pages * len(cases)

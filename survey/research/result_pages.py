@@ -118,7 +118,7 @@ def _lines(question: PublishedQuestion) -> int:
 def _shorten(text: str) -> str:
     """Return the beginning of a long text.
 
-    >>> _shorten("word " * 30)[-12:]
+    >>> _shorten("word " * 30)[-11:]
     'word word …'
     """
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT].rsplit(' ', 1)[0]} …"

@@ -19,7 +19,7 @@ from tests.ops.test_health import fetch
 from tests.store.databases import KINDS, PostgresqlServer
 
 TERMINATE = """
-SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
 WHERE pid <> pg_backend_pid() AND datname = %s AND application_name = 'survey'
 """
 

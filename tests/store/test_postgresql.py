@@ -104,7 +104,7 @@ def test_connections_that_the_server_cut_are_replaced(store, small, settings, po
     add(store, small, [report(1)])
     with postgresql.administrator() as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
             "WHERE application_name = 'survey'"
         )
     add(store, small, [report(2)])
@@ -135,7 +135,7 @@ def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored
         with store._write() as transaction:
             with postgresql.administrator() as connection:
                 connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
                     "WHERE application_name = 'survey'"
                 )
             transaction.replace_pending_ids(survey, ids, [])

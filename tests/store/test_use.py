@@ -27,7 +27,7 @@ with open_store(sys.argv[1]).use():
 """
 
 CUT = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = %s AND pid <> pg_backend_pid()
 """
 

@@ -88,10 +88,12 @@ def test_a_long_survey_has_an_outline_that_marks_suppressed_questions(client, re
     add_released(store, survey, 60)
     page = client.get("/research/surveys/long/1").text
     outline = re.search(r'<nav class="outline".*?</nav>', page, re.S)[0]
-    targets = re.findall(r'href="#([^"]+)"', outline)
-    assert len(targets) == 30
-    assert all(f'id="{target}"' in page for target in targets)
-    assert outline.count("not enough responses yet") == 30
+    links = re.findall(r'href="([^"#]*)#([^"]+)"', outline)
+    assert len(links) == 30
+    assert all(f'id="{target}"' in page for _, target in links)
+    n_shown = sum(not address for address, _ in links)
+    assert n_shown >= 12
+    assert outline.count("not enough responses yet") == n_shown
 
 
 def test_the_page_offers_only_valid_combinations_of_options(reader):

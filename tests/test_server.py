@@ -133,6 +133,7 @@ class EndingWorker:
         return time.monotonic() < self._until
 
 
+@pytest.mark.web
 @pytest.mark.parametrize(("seconds", "is_logged"), [(0.01, False), (60, True)])
 def test_only_the_killing_of_an_existing_worker_is_logged(seconds, is_logged):
     server = SimpleNamespace(wrks=[None, EndingWorker(seconds)])

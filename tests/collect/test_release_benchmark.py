@@ -8,6 +8,7 @@ from tests.benchmarks.release import SHORT, Instance, measure
 from tests.store.databases import KINDS
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_benchmark_of_releases_runs_on_each_database(kind, tmp_path, request, capsys):
     if kind == "sqlite":

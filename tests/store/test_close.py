@@ -54,6 +54,7 @@ def test_a_closed_survey_accepts_no_reports_and_the_next_release_includes_the_pe
         close(store, "nothing", TODAY)
 
 
+@pytest.mark.web
 def test_a_rewriting_that_fails_or_meets_a_reader_is_repeated(store, small, settings, monkeypatch):
     add(store, small, random_reports(3000))
     close(store, "small", TODAY)

@@ -123,6 +123,7 @@ def test_no_process_uses_a_reserved_database(store, other):
         assert other.surveys() == []
 
 
+@pytest.mark.web
 def test_a_database_that_took_the_place_of_the_first_one_gets_no_report(
     store, small, name, move, copy
 ):
@@ -179,6 +180,7 @@ def test_a_new_database_does_not_get_the_log_of_one_that_was_moved_away(store, s
         open_store(settings.database).migrate()
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_postgresql_renames_no_database_that_has_connections(store, name, postgresql):
     assert store.surveys() == []

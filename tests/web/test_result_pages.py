@@ -57,6 +57,7 @@ def test_the_first_page_of_results_estimates_its_own_questions_only(ada, long_su
     assert len(page.encode()) <= 1000 * dashboard.FIRST_KB
 
 
+@pytest.mark.web
 def test_every_question_is_on_one_page_and_each_page_has_its_anchor(ada, long_survey):
     names, shown, address = [f"q{i}" for i in range(60)], [], "?level=0.9"
     while address:

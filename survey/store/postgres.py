@@ -501,7 +501,12 @@ def _begin(connection: Connection, begin: str) -> Iterator[Transaction]:
 
 
 def _configure(connection: Connection) -> None:
-    """Require durable commits, bound every wait, and send all integers as the same type."""
+    """Require durable commits and all characters, bound waits, send integers as one type."""
+    if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
+        raise StoreError(
+            f"the PostgreSQL database must have the encoding UTF8 (found {encoding}); create it "
+            "with: CREATE DATABASE survey ENCODING 'UTF8' TEMPLATE template0"
+        )
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.execute(
         "SELECT set_config(name, value, false) "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,20 @@ def test_a_postgresql_server_without_fsync_is_refused(store, settings, postgresq
             open_store(settings.database).surveys()
     finally:
         switch("on")
+
+
+def test_a_database_that_cannot_store_every_character_is_refused_by_name(postgresql):
+    name = f"test_{secrets.token_hex(6)}"
+    with postgresql.administrator() as connection:
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+        )
+    url = postgresql.url(name)
+    try:
+        with pytest.raises(StoreError, match=r"encoding UTF8 \(found SQL_ASCII\)"):
+            open_store(url).migrate()
+    finally:
+        postgresql.drop(url)
 
 
 def test_connections_that_the_server_cut_are_replaced(store, small, settings, postgresql):

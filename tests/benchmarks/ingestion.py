@@ -225,12 +225,15 @@ def keep(url: str, keys: Path) -> Iterator[None]:
 
 RUN_BASE = """
 import sys
+from inspect import signature
 from pathlib import Path
 from survey.store import open_store
 from tests.benchmarks.ingestion import GROUP, Case, run_case
-server, workers, threads, kind, database, keys = sys.argv[1:]
+server, workers, threads, kind, database, keys, connections = sys.argv[1:]
 case = Case(server, int(workers), int(threads), kind, GROUP)
-with run_case(case, database, Path(keys)) as trial:
+# An earlier function has no parameter for the connections.
+options = [case, database, Path(keys), int(connections)][: len(signature(run_case).parameters)]
+with run_case(*options) as trial:
     print(trial.url, *trial.arguments, flush=True)
     sys.stdin.read()
 store = open_store(database)
@@ -250,7 +253,7 @@ def run_base(
     """Run the server of an earlier checkout over a separate database with a published survey."""
     options = [
         *(case.server, str(case.workers), str(case.threads), case.database),
-        *(database, str(keys)),
+        *(database, str(keys), str(connections)),
     ]
     process = subprocess.Popen(
         [sys.executable, "-c", RUN_BASE, *options],
@@ -392,7 +395,7 @@ def print_ratios(trials: Sequence[Trial]) -> None:
         print_ratio("PostgreSQL / SQLite", postgres, group, "per_second", ">= 0.70")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", nargs="+", default=["gthread", "granian"])
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
@@ -402,7 +405,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", nargs="*", default=[], help="single, peer, postgresql")
     parser.add_argument("--base", type=Path, help="an earlier checkout to compare with")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     print(
         f"{options.connections} connections, 10 questions, {options.seconds} s, "
         f"medians of {options.rounds} rounds, {os.cpu_count()} cores with the load generator"

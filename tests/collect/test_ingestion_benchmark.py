@@ -1,0 +1,32 @@
+"""The benchmark of ingestion runs, and refuses other responses and other numbers of reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.benchmarks.ingestion import GROUP, NOOP, Case, main, run_case
+
+
+@pytest.mark.web
+def test_the_benchmark_of_ingestion_runs(capsys):
+    short = "--server granian --workers 1 --connections 4 --seconds 1 --rounds 1"
+    main([*short.split(), "--without", "single", "peer", "postgresql"])
+    output = capsys.readouterr().out
+    assert "durable / empty" in output
+    assert output.count("{'20") == 2
+
+
+@pytest.mark.web
+def test_the_benchmark_of_ingestion_fails_for_another_status_or_number_of_reports(tmp_path):
+    case = Case("granian", 1, 64, "sqlite", GROUP)
+    database = f"sqlite:///{tmp_path / 'load.db'}"
+    with run_case(case, database, tmp_path / "keys", 4) as trial:
+        trial.load(4, 1)
+        trial.check_rows(trial.rounds[0]["statuses"]["201"], 4)
+        with pytest.raises(SystemExit, match="acknowledged, 0 stored"):
+            trial.check_rows(0, 4)
+        missing = replace(trial, case=replace(case, work=NOOP), url=f"{trial.url}/x")
+        with pytest.raises(SystemExit, match="every status must be 200"):
+            missing.load(4, 1)

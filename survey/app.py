@@ -38,6 +38,7 @@ IMMUTABLE_ENDPOINTS = (
         "respond.picture",
         "research.asset",
         "research.chart_script",
+        "research.contents_script",
         "reports.stylesheet",
     ),
     *("share.script", "looks.stylesheet", "looks.logo"),

@@ -341,6 +341,9 @@ class Pages:
         self._sessions, self._gate, self._log = workspace.sessions, workspace.gate, workspace.log
 
 
+JAVASCRIPT = "text/javascript; charset=utf-8"
+
+
 def static_file(path: Path, content_type: str) -> tuple[str, Callable[[str], Response]]:
     """Return the SHA-256 of a file, and a view that serves it at an address with this hash."""
     content = path.read_bytes()

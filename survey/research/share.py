@@ -24,7 +24,7 @@ from survey.collect.release import utc_today
 from survey.collect.release_notices import check_webhook, webhook_secret
 from survey.errors import ClosedError, ConflictError, DesignError, NotFoundError
 from survey.questionnaire.privacy_loss import invitation_sentence
-from survey.research.access import Pages, Route, Section, Workspace, static_file
+from survey.research.access import JAVASCRIPT, Pages, Route, Section, Workspace, static_file
 from survey.research.analyses import AnalysisPages, Choice, Context, View
 from survey.research.downloads import PDF, download, file_name, to_pdf
 from survey.research.forms import (
@@ -67,7 +67,7 @@ EMBEDDED = FigureOptions(size="small")
 
 def sections(workspace: Workspace) -> list[Section]:
     """Declare the Share page of a survey, and the results for readers without an account."""
-    script_hash, script = static_file(STATIC / "share.js", "text/javascript; charset=utf-8")
+    script_hash, script = static_file(STATIC / "share.js", JAVASCRIPT)
     pages, readers = _SharePages(workspace), _ReaderPages(workspace)
     survey = "/surveys/<slug>/share"
     routes = [

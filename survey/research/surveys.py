@@ -52,6 +52,7 @@ from survey.questionnaire.privacy_loss import (
 )
 from survey.questionnaire.validation import check
 from survey.research.access import (
+    JAVASCRIPT,
     Pages,
     Route,
     Section,
@@ -95,11 +96,13 @@ STATIC = Path(__file__).resolve().parent.parent / "static"
 def sections(workspace: Workspace) -> list[Section]:
     """The home page, the upload of a definition, and the variables of all templates."""
     stylesheet_hash, stylesheet = static_file(STATIC / "research.css", "text/css; charset=utf-8")
-    charts_hash, charts = static_file(STATIC / "charts.js", "text/javascript; charset=utf-8")
+    charts_hash, charts = static_file(STATIC / "charts.js", JAVASCRIPT)
+    contents_hash, contents = static_file(STATIC / "contents.js", JAVASCRIPT)
     pages = _SurveyPages(workspace)
     routes = [
         Route("GET", "/assets/<version>/research.css", "anybody", stylesheet, "asset"),
         Route("GET", "/assets/<version>/charts.js", "anybody", charts, "chart_script"),
+        Route("GET", "/assets/<version>/contents.js", "anybody", contents, "contents_script"),
         Route("GET", "/", "researcher", HomePage(workspace).surveys),
         Route("GET POST", "/publish", "researcher", pages.publish),
     ]
@@ -110,6 +113,7 @@ def sections(workspace: Workspace) -> list[Section]:
         return {
             "stylesheet_hash": stylesheet_hash,
             "charts_hash": charts_hash,
+            "contents_hash": contents_hash,
             "percent": percent,
             "share_interval": share_interval,
             "describe_estimate": describe_estimate,

@@ -74,13 +74,4 @@
     if (mark !== over) show((over = mark));
   });
   document.addEventListener("keydown", ({ key }) => key === "Escape" && show());
-
-  // An old link to a question that is on another page leads to its entry in the contents.
-  function follow() {
-    const entry = document.getElementById(location.hash.slice(1));
-    const link = entry?.matches(".outline li") && entry.querySelector("a");
-    if (link) location.replace(link.href);
-  }
-  addEventListener("hashchange", follow);
-  follow();
 })();

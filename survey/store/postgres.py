@@ -84,8 +84,9 @@ ATTEMPTS, PAUSE_SECONDS = 5, 0.3
 """Number of attempts to rewrite all tables, and the pause in which others go first."""
 
 FIRST = (
-    "(SELECT max(first) FROM released_ids "
-    "WHERE survey = {} AND first BETWEEN substr(new.id, 1, 1) AND new.id)"
+    "(SELECT first FROM released_ids "
+    "WHERE survey = {} AND first BETWEEN substr(new.id, 1, 1) AND new.id "
+    "ORDER BY first DESC LIMIT 1)"
 )
 """The key of the row in which an identity is, if its report has been released."""
 

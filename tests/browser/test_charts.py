@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from tests.benchmarks import dashboard
 from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.chart_gallery import PAGES, add_gallery
 from tests.browser.research import sign_in
@@ -135,6 +136,18 @@ def test_screen_readers_get_the_same_page_with_and_without_the_script(address, n
         assert page.evaluate(VIOLATIONS, RULES) == [], name
         trees = [each.locator("body").aria_snapshot() for each in (page, plain_page)]
         assert trees[0] == trees[1], name
+
+
+def test_an_old_link_to_a_question_on_another_page_leads_to_its_chart(
+    serve, store, settings, researcher, new_device
+):
+    dashboard.fill(store, settings.database, 400, 60)
+    url = serve()
+    device = new_device(viewport={"width": 1280, "height": 900}, is_mobile=False, has_touch=False)
+    page = sign_in(device, url)
+    page.goto(f"{url}/research/surveys/load/1#q-q59")
+    expect(page.locator("h2#q-q59")).to_be_in_viewport()
+    assert "page=" in page.url
 
 
 def test_the_script_is_small():

@@ -63,6 +63,7 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
 FILES = {
     "research.asset": "survey/static/research.css",
     "research.chart_script": "survey/static/charts.js",
+    "research.contents_script": "survey/static/contents.js",
     "reports.stylesheet": "survey/static/report.css",
     "drafts.script": "survey/static/builder.js",
     "drafts.preview_script": "survey/static/preview.js",

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.security
 MINIMUM_ROLES = {
     "research.asset": "anybody",
     "research.chart_script": "anybody",
+    "research.contents_script": "anybody",
     "accounts.sign_in": "anybody",
     "accounts.authentication_code": "anybody",
     "accounts.join": "anybody",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from survey.research.access import Route, Section, Workspace, static_file
+from survey.research.access import JAVASCRIPT, Route, Section, Workspace, static_file
 from survey.research.builder import (
     bank,
     comments,
@@ -18,7 +18,6 @@ from survey.research.builder import (
 )
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
-JAVASCRIPT = "text/javascript; charset=utf-8"
 
 DRAFT_PAGES = (
     ("drafts.outline", "Questions"),

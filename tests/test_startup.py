@@ -55,6 +55,7 @@ def test_the_estimators_load_the_libraries_of_notebooks_only_when_they_use_them(
     assert modules & {"altair", "flask", "pandas", "pyarrow"} == set()
 
 
+@pytest.mark.web
 def test_a_worker_that_serves_respondents_loads_no_heavy_library(tmp_path):
     modules = set(serve_respondents(tmp_path)["modules"])
     assert packages(modules) & HEAVY == set()

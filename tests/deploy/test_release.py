@@ -98,6 +98,7 @@ def test_a_package_of_the_same_name_is_reported(wheel, tmp_path):
         assert "pip uninstall survey; pip install --force-reinstall" in process.stderr
 
 
+@pytest.mark.web
 def test_two_wheels_of_the_same_sources_are_identical(tmp_path):
     first = build_wheel(tmp_path / "first", 1_600_000_000)
     second = build_wheel(tmp_path / "elsewhere", 1_700_000_000)

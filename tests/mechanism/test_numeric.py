@@ -30,6 +30,7 @@ MAKERS = [one_bit, square_wave, piecewise, hybrid, optimal_piecewise, geometric,
 @each_case("make", MAKERS)
 @each_case("k", [2, 3, 11, 101, 1000])
 @each_case("epsilon", [0.5, 1, 2, 4])
+@pytest.mark.web
 def test_epsilon_of_the_integers_is_close_to_the_requested_one_and_never_above(make, k, epsilon):
     table = make(k, epsilon)
     assert table.epsilon <= epsilon + 1e-14

@@ -220,6 +220,7 @@ def test_reports_that_arrive_during_a_rotation_are_sealed_with_the_new_key(store
     assert batch.report_ids == [report(2).id]
 
 
+@pytest.mark.web
 def test_reports_survive_a_failure_at_every_step_of_a_rotation(store, settings, small, monkeypatch):
     """After each failure a new keeper finishes: nothing is lost, doubled or released again."""
     monkeypatch.setattr("survey.collect.release.MAX_RELEASED", 40)

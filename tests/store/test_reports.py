@@ -285,6 +285,7 @@ def test_an_invitation_used_by_many_at_once_admits_one_report(store, settings, s
     assert sum(isinstance(verdict, ConflictError) for verdict in verdicts_of_all) == 50
 
 
+@pytest.mark.web
 def test_no_report_is_duplicated_or_lost_between_senders_and_a_keeper(store, settings, small):
     """Two threads send every report while a keeper releases and changes the key."""
     reports = random_reports(600)

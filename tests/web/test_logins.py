@@ -151,6 +151,7 @@ def work(monkeypatch) -> list[tuple[str, Parameters]]:
         ("x", "x" * 1_000, 403),
     ],
 )
+@pytest.mark.web
 def test_logins_cost_the_same_work_for_known_and_unknown_addresses(
     store, settings, work, cost, email, password, status
 ):

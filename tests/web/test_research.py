@@ -749,6 +749,7 @@ def test_an_unknown_survey_or_version_is_404(signed_in, small):
 
 
 @pytest.mark.security
+@pytest.mark.web
 def test_logins_take_the_same_time_after_the_password_cost_was_raised_and_renew_the_hash(
     store, settings
 ):

@@ -84,6 +84,7 @@ def test_logins_few_of_2000_guesses_from_200_networks_are_checked(app, researche
     assert sign_in(elsewhere).status_code == 302
 
 
+@pytest.mark.web
 def test_logins_are_slowed_down_alike_for_known_and_unknown_addresses(app, researcher, clock):  # noqa: F811
     """The limits do not show whether an address has an account."""
     guessers = {email: Guesser(app) for email in (EMAIL, NOBODY)}

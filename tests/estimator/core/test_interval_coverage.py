@@ -34,6 +34,7 @@ EXTREMES = [
 @pytest.mark.slow
 @each_case("channel", CHANNELS + EXTREMES)
 @each_case("n", [1, 2, 7, 50, 200, 1000])
+@pytest.mark.web
 def test_feldman_cousins_covers_every_share_with_at_least_the_level(
     n: int, channel: SubsetSelection
 ) -> None:

@@ -59,6 +59,7 @@ def test_n_is_the_fewest_reports_from_which_on_there_is_the_margin(
 @pytest.mark.slow
 @settings(max_examples=12)
 @given(st.floats(0.02, 0.4), st.integers(50, 10**6), st.integers(2, 8), st.floats(0.05, 0.9))
+@pytest.mark.web
 def test_epsilon_is_the_smallest_with_the_margin(margin, n, k, share):
     plan = required_epsilon(n, margin, k=k, share=share)
     if not plan.possible:

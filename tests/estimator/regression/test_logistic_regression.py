@@ -91,6 +91,7 @@ def test_the_gradient_is_that_of_the_likelihood(outcomes, n_randomized, prior_on
 
 
 @pytest.mark.slow
+@pytest.mark.web
 def test_the_second_stage_is_the_regression_of_a_predictor_on_those_without_randomization():
     # Without randomization in effect, both stages are ordinary logits.
     x, u, truth = people(3000, 8)

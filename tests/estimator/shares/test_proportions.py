@@ -356,6 +356,7 @@ def test_changing_one_result_cannot_change_the_next() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.web
 def test_errors_and_estimates_are_the_same_under_python_minus_o() -> None:
     script = (
         "from survey.estimator import proportions\n"

@@ -136,10 +136,10 @@ class Cluster:
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """Return the directory of PostgreSQL's programs."""
-    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not candidates:
         pytest.skip("no PostgreSQL server (apt-get install postgresql)")
-    return candidates[-1]
+    return candidates[-1].parent
 
 
 @pytest.fixture

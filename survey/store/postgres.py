@@ -155,6 +155,7 @@ class _Transaction(Transaction):
             self._send_later(statement.encode(), list(map(list, zip(*rows, strict=True))))
 
     def copy_rows(self, table: Table, rows: Sequence[Values]) -> None:
+        self._send_waiting()
         statement = SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(Identifier(table.name))
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.set_types(
@@ -191,7 +192,7 @@ class _Transaction(Transaction):
         self._send_later(b"SELECT " + function + b"(%b)", [SURVEY_LOCKS + survey])
 
     def commit(self) -> None:
-        """Send what waits, and commit; raise StoreError if the database undid the transaction."""
+        """Commit, with the statements that wait; raise StoreError if the database rolled back."""
         status = self._send(b"COMMIT").statusmessage
         if status != "COMMIT":
             # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from click.testing import CliRunner
 
@@ -110,6 +112,15 @@ def test_one_invalid_row_rejects_the_whole_insert(filled, small):
     with filled.snapshot() as snapshot, pytest.raises(NotFoundError, match="pg_authid"):
         snapshot.rows("pg_authid", None, 1)
     assert contents(filled) == before
+
+
+def test_rows_of_a_copy_are_undone_with_their_transaction(filled, empty):
+    copy, _ = empty
+    whole = contents(filled)
+    with suppress(ZeroDivisionError), copy._write() as transaction:
+        transaction.copy_rows(TABLES["survey"], whole["survey"])
+        raise ZeroDivisionError
+    assert contents(copy)["survey"] == []
 
 
 def test_every_table_is_either_copied_or_excluded(sqlite_settings):

@@ -1,6 +1,6 @@
 """Logs as lines of JSON with fixed fields, none of which can contain what a client sent.
 
-A message is logged as it stands in the code, without its arguments; it can name a survey and the
+A message is logged without its arguments; it can name a survey and the
 random key of a row. An error is logged as the
 names of its classes and the places it passed, without its text, which may quote a report, an
 address or a token.

@@ -144,7 +144,7 @@ class Operation(Collector):
         )
         yield GaugeMetricFamily(
             "survey_error_time_seconds",
-            "Last minute in which the server answered a request with an error of its own (status "
+            "Last minute in which the server answered a request with a server error (status "
             "5xx), 0 if none since it started. Such requests are not counted: a count would show "
             "how many respondents try to send during a failure.",
             self._errors.seconds,

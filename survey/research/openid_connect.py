@@ -1,7 +1,7 @@
 """Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce.
 
 The session cookie is SameSite=Strict, so browsers do not send it when the provider returns
-somebody. What a sign-in must remember until then is in a signed cookie of its own (SameSite=Lax),
+somebody. What a sign-in must remember until then is in a separate signed cookie (SameSite=Lax),
 which browsers send to these addresses only.
 """
 

@@ -1,8 +1,8 @@
 """Limits on attempts to sign in, and the browsers in which an account has signed in before.
 
 Guesses are slowed down per network, and per account over all networks. A stranger who keeps
-guessing must not keep the owner out, so each browser in which the owner has signed in has attempts
-of its own (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies").
+guessing must not keep the owner out, so each browser in which the owner has signed in has separate
+attempts (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies").
 """
 
 from __future__ import annotations

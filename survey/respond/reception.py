@@ -2,7 +2,7 @@
 
 For each request, Flask works three times as long as parsing, checking and storing a report takes
 (measured). `DirectReports` therefore answers the requests that browsers send when all goes well. It
-decides nothing by itself: `Reception` makes the same checks for the framework's view, and the
+decides nothing: `Reception` makes the same checks for the framework's view, and the
 framework answers every other request and every refusal.
 """
 

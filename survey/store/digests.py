@@ -1,6 +1,6 @@
 """Digests that show whether a database was changed by a disk, by memory or by hand.
 
-A block and a sealed batch have the digest of their own row: of released codes in random order, or
+A block and a sealed batch have the digest of their row: of released codes in random order, or
 of ciphertext. The rows with the ids of a survey's released reports have one digest together, the
 exclusive or of their digests: changed rows are enough to update it. No digest reveals anything that
 its rows do not. In SQLite, indexes repeat the rows of all small tables, and SQLite's

@@ -125,7 +125,7 @@ _DIGESTS: Mapping[Dialect, Sequence[str]] = {
             for table in _COMPARED_TABLES
         ),
     ),
-    # A PostgreSQL server has checksums of its own for all pages.
+    # A PostgreSQL server has checksums for all pages.
     "postgresql": (
         "ALTER TABLE block ADD COLUMN digest bytea NOT NULL DEFAULT ''",
         "ALTER TABLE pending ADD COLUMN digest bytea NOT NULL DEFAULT ''",

@@ -1,4 +1,4 @@
-"""The titles in lists of surveys and drafts, in columns of their own.
+"""The titles in lists of surveys and drafts, in separate columns.
 
 A list must not read definitions and drafts, which are long, to find or sort titles.
 """

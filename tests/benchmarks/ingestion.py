@@ -1,7 +1,7 @@
 """Compare durable ingestion with empty responses, a commit per report and a peer, in one run.
 
-Run as `python -m tests.benchmarks.ingestion`. It requires the extra `bench` and the load generator
-wrk (Debian package wrk), which shares the cores with the servers and the database. Reports are
+Run as `python -m tests.benchmarks.ingestion`. It requires the load generator wrk (Debian
+package wrk), which shares the cores with the servers and the database. Reports are
 released while they arrive, as in production. The peer (`tests.benchmarks.ingestion_peer`) is
 FastAPI with asyncpg, which inserts each report into PostgreSQL on its own.
 

@@ -173,8 +173,7 @@ def keeper(take_over: bool, destroy_unused: bool, yes: bool) -> None:
                     f"{quantity(len(unused), 'private key')} would be destroyed, because the "
                     "database does not use them; if SURVEY_DATABASE is the right one, add --yes"
                 )
-            for public_key in unused:
-                keys.destroy(public_key)
+            keys.destroy(*unused)
         click.echo(f"destroyed {quantity(len(unused), 'private key')} that nothing uses")
         return
     stop = Event()

@@ -68,6 +68,17 @@ from survey.store.sealed_reports import (
 BLOCK_SIZE = 65_536
 """Reports per block; the last block of a stratum grows to this size before the next one."""
 
+MAX_PACKED = 4_096
+"""Maximum number of pending reports of several strata that one transaction releases together.
+
+Each transaction writes most rows of released ids again, so that few transactions are fast; but it
+must hold the write lock only briefly."""
+
+MAX_ROTATED = 32
+"""Maximum number of surveys whose keys change in one transaction.
+
+An interruption delays the releases of all of them."""
+
 POLL_SECONDS = 1.0
 
 PROBE_SECONDS = 10.0
@@ -93,6 +104,9 @@ Codes = NDArray[np.uint8]
 KeeperState = tuple[int, int, date, tuple[Row, ...]]
 """The release time, the time of the last change of the keys' directory, the day, and the rows of
 `Store.keeper_state`."""
+
+Step = Callable[[], int | None]
+"""A part of the keeper's work, which may return the number of released reports."""
 
 Clock = Callable[[], float]
 """Returns the seconds since 1970, UTC."""
@@ -223,7 +237,7 @@ def _packs(sizes: Mapping[str, int], last_blocks: Mapping[str, int]) -> Iterator
     A release also writes the last block of each stratum again, of which the numbers of reports are
     given. A stratum that is too large for one transaction is alone.
 
-    >>> list(_packs({"a": 500, "b": 500, "c": 500, "d": 10_000}, {"c": 60_000, "a": 9_000}))
+    >>> list(_packs({"a": 900, "b": 900, "c": 3_000, "d": 10_000}, {"c": 60_000, "a": 9_000}))
     [['a', 'b'], ['c'], ['d']]
     >>> list(_packs(dict.fromkeys("abc", 25), {"b": 60_000, "c": 9_000}))
     [['a', 'b'], ['c']]
@@ -233,7 +247,7 @@ def _packs(sizes: Mapping[str, int], last_blocks: Mapping[str, int]) -> Iterator
     for stratum, n in sizes.items():
         n_pending += n
         n_rewritten += last_blocks.get(stratum, 0)
-        if pack and (n_pending > MAX_RELEASED or n_rewritten > BLOCK_SIZE):
+        if pack and (n_pending > MAX_PACKED or n_rewritten > BLOCK_SIZE):
             yield pack
             pack, n_pending, n_rewritten = [], n, last_blocks.get(stratum, 0)
         pack.append(stratum)
@@ -290,6 +304,8 @@ class Keeper:
         self._settled: KeeperState | None = None
         # The surveys for which the release time of this pass is processed without a release.
         self._without_release: list[int] = []
+        # The surveys that have a release in this pass, with their readable keys.
+        self._due: list[tuple[PublishedSurvey, Sequence[SealingKey]]] = []
         # The errors of the last pass by the survey's key, and when each was logged.
         self._failures: dict[int, str] | None = None
         self._logged: dict[int, float] = {}
@@ -350,12 +366,13 @@ class Keeper:
         surveys have been served.
         """
         now = self._clock()
+        due = release_time(now, self._every)
         state = self._read_state(now)
         if state == self._settled:
             self._store.retry_clean_up()
             return 0
         self._settled = None
-        self._without_release = []
+        self._without_release, self._due = [], []
         # The rest of an unfinished copy would need keys that this pass destroys.
         self._store.check_complete()
         surveys = self._store.surveys()
@@ -365,7 +382,7 @@ class Keeper:
         failures: dict[int, Exception] = {}
         n = 0
 
-        def attempt(step: Callable[[], int | None], survey: int = UNASSIGNED) -> int:
+        def attempt(step: Step, survey: int = UNASSIGNED) -> int:
             try:
                 return step() or 0
             except Exception as error:  # noqa: BLE001  raised after the others
@@ -384,9 +401,13 @@ class Keeper:
         for survey in surveys:
             keys, served_until = periods.get(survey.key, []), times.get(survey.key, 0)
             n += attempt(partial(self._serve, survey, keys, served_until, now), survey.key)
+        for start in range(0, len(self._due), MAX_ROTATED):
+            together = self._due[start : start + MAX_ROTATED]
+            n += attempt(
+                partial(self._release_together, together, now, attempt), together[0][0].key
+            )
         if self._without_release:
             # In one transaction: with many surveys, one for each would take most of the pass.
-            due = release_time(now, self._every)
             attempt(lambda: self._store.set_release_time(due, *self._without_release))
         attempt(self._destroy_keys)
         attempt(self._destroy_field_keys)
@@ -495,20 +516,18 @@ class Keeper:
             if survey.state == "closed":
                 continue
             self._ensure_readable_key(survey.key, by_survey.get(survey.key, []))
-        for spare in by_survey.get(UNASSIGNED, []):
-            if self._keys.find(spare.public_key) is None:
-                self._store.delete_key(spare)
-        for _ in range(SPARE_KEYS - len(by_survey.get(UNASSIGNED, []))):
-            self._store.add_spare_key(self._keys.create())
+        spares = by_survey.get(UNASSIGNED, [])
+        self._store.delete_keys([key for key in spares if self._keys.find(key.public_key) is None])
+        for public_key in self._keys.create_several(SPARE_KEYS - len(spares)):
+            self._store.add_spare_key(public_key)
 
     def _provide_field_keys(self) -> None:
         """Replenish the spare keys of field mode."""
         spares = self._store.spare_field_keys()
-        for spare in spares:
-            if self._field_keys.find_field_key(spare.public_key) is None:
-                self._store.delete_key(spare)
-        for _ in range(SPARE_FIELD_KEYS - len(spares)):
-            self._store.add_spare_key(self._field_keys.create(), UNASSIGNED_FIELD)
+        find = self._field_keys.find_field_key
+        self._store.delete_keys([key for key in spares if find(key.public_key) is None])
+        for public_key in self._field_keys.create_several(SPARE_FIELD_KEYS - len(spares)):
+            self._store.add_spare_key(public_key, UNASSIGNED_FIELD)
 
     def _destroy_field_keys(self) -> None:
         """Destroy the keys of field mode that no survey needs, so that nobody can open their boxes.
@@ -533,20 +552,15 @@ class Keeper:
         """Return a survey's newest key, or a new one if it has none or the newest one is lost."""
         # From now on, no report may be sealed with a lost key.
         if not keys or self._keys.find(keys[-1].public_key) is None:
-            return self._rotate(survey, time=0)
+            return self._rotate([survey], time=0)[survey]
         return keys[-1]
 
-    def _rotate(self, survey: int, time: int) -> SealingKey:
-        """Create a survey's next key.
-
-        Destroy it if another keeper has already processed this release time.
-        """
-        public_key = self._keys.create()
-        try:
-            return self._store.rotate_key(survey, public_key, time)
-        except ConflictError:
-            self._keys.destroy(public_key)
-            raise
+    def _rotate(self, surveys: Sequence[int], time: int) -> dict[int, SealingKey]:
+        """Create the next key of each survey, unless another keeper has processed the time."""
+        public_keys = dict(zip(surveys, self._keys.create_several(len(surveys)), strict=True))
+        rotated = self._store.rotate_keys(public_keys, time)
+        self._keys.destroy(*(public_keys[survey] for survey in surveys if survey not in rotated))
+        return rotated
 
     def _destroy_keys(self) -> None:
         """Destroy the private keys that no report needs, and delete their public keys."""
@@ -554,14 +568,21 @@ class Keeper:
         by_survey = self._keys_by_survey()
         surveys = self._store.surveys()
         accepting = {survey.key for survey in surveys if survey.state != "closed"}
-        for survey, keys in by_survey.items():
-            if survey == UNASSIGNED:
-                continue
-            for key in keys[:-1] if survey in accepting else keys:
-                # In a separate transaction, after the one that deleted the last sealed batch.
-                if not self._store.is_key_needed(key):
-                    self._keys.destroy(key.public_key)
-                    self._store.delete_key(key)
+        replaced = [
+            key
+            for survey, keys in by_survey.items()
+            if survey != UNASSIGNED
+            for key in (keys[:-1] if survey in accepting else keys)
+        ]
+        if not replaced:
+            return
+        # In a separate transaction, after the one that deleted the last sealed batch.
+        unneeded = set(self._store.unneeded_keys())
+        old = [key for key in replaced if key in unneeded]
+        for start in range(0, len(old), MAX_ROTATED):
+            part = old[start : start + MAX_ROTATED]
+            self._keys.destroy(*(key.public_key for key in part))
+            self._store.delete_keys(part)
 
     def _seal_unsealed_reports(self) -> None:
         """Seal the reports that an earlier version stored unsealed."""
@@ -595,11 +616,11 @@ class Keeper:
             self._store.close_survey(survey.slug, day_of(now))
             return 0
         lost = [key for key in keys if self._keys.find(key.public_key) is None]
-        n = self._release(survey, [key for key in keys if key not in lost], served_until, now)
+        self._prepare_release(survey, [key for key in keys if key not in lost], served_until, now)
         for key in lost:
             if self._store.is_key_needed(key):
                 require_key(self._keys, key)
-        return n
+        return 0
 
     def _check_due(self, survey: PublishedSurvey, served_until: int, now: float) -> bool:
         """Return whether an unprocessed release time has passed.
@@ -614,21 +635,57 @@ class Keeper:
             return False
         return due > served_until
 
-    def _release(
+    def _prepare_release(
         self, survey: PublishedSurvey, keys: Sequence[SealingKey], served_until: int, now: float
-    ) -> int:
-        """Release what is due of an open survey, given its readable keys; return the number."""
+    ) -> None:
+        """Note an open survey, given its readable keys, if it has a release in this pass."""
         if len(keys) > 1:
             # A rotation was interrupted.
             self._drain(survey, keys, "", is_release=False)
         if not self._check_due(survey, served_until, now) or not keys:
-            return 0
-        due = release_time(now, self._every)
+            return
         sizes = self._store.pending_sizes(survey.key)
-        if not self._store.has_arrivals(survey.key) and not any(map(n_to_release, sizes.values())):
+        if any(map(n_to_release, sizes.values())) or self._store.has_arrivals(survey.key):
+            self._due.append((survey, keys))
+        else:
             self._without_release.append(survey.key)
-            return 0
-        new_key = self._rotate(survey.key, due)
+
+    def _release_together(
+        self,
+        due: Sequence[tuple[PublishedSurvey, Sequence[SealingKey]]],
+        now: float,
+        attempt: Callable[[Step, int], int],
+    ) -> int:
+        """Change the keys of surveys in one transaction, and release what is due of each.
+
+        If one survey prevents that, serve them one by one, and raise the error of a single one.
+        """
+        try:
+            new_keys = self._rotate(
+                [survey.key for survey, _ in due], release_time(now, self._every)
+            )
+        except Exception:
+            if len(due) == 1:
+                raise
+            return sum(
+                attempt(partial(self._release_together, [one], now, attempt), one[0].key)
+                for one in due
+            )
+        return sum(
+            attempt(partial(self._release, survey, keys, new_keys.get(survey.key), now), survey.key)
+            for survey, keys in due
+        )
+
+    def _release(
+        self,
+        survey: PublishedSurvey,
+        keys: Sequence[SealingKey],
+        new_key: SealingKey | None,
+        now: float,
+    ) -> int:
+        """Release what is due of an open survey; return the number of released reports."""
+        if new_key is None:
+            raise ConflictError("another keeper has already processed this release time")
         bucket = bucket_of(survey, day_of(now))
         return self._drain(survey, [*keys, new_key], bucket, is_release=True)
 
@@ -671,7 +728,8 @@ class Keeper:
         self, survey: PublishedSurvey, sizes: Mapping[str, int], bucket: str
     ) -> Iterator[list[str]]:
         """Yield the strata that one transaction can release; a large one takes several."""
-        return _packs(sizes, self._store.last_block_sizes(survey.key, bucket))
+        n_rewritten = self._store.last_block_sizes(survey.key, bucket) if len(sizes) > 1 else {}
+        return _packs(sizes, n_rewritten)
 
     def _batches(
         self, survey: PublishedSurvey, strata: Sequence[str], periods: Sequence[int], n: int

@@ -82,15 +82,12 @@ class FieldKeys(PrivateKeys):
 
     SUFFIX = ".field"
 
-    def create(self) -> bytes:
-        """Create a key pair and write its private key to the disk; return the public key."""
+    def _generate(self) -> tuple[bytes, bytes]:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         private_key = ec.generate_private_key(ec.SECP256R1())
-        public_key = _public_bytes(private_key)
         secret = private_key.private_numbers().private_value.to_bytes(32, "big")
-        self._write(public_key, secret)
-        return public_key
+        return _public_bytes(private_key), secret
 
     def find_field_key(self, public_key: bytes) -> EllipticCurvePrivateKey | None:
         """Return the private key for a public key, or None if this directory lacks it."""

@@ -141,9 +141,10 @@ class _Transaction(Transaction):
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
         if not rows:
             return []
-        self._send_waiting()
         with self._connection.cursor() as cursor:
-            cursor.executemany(_to_psycopg(statement), rows, returning=True)
+            with self._connection.pipeline():
+                self._send_waiting()
+                cursor.executemany(_to_psycopg(statement), rows, returning=True)
             affected = [cursor.rowcount]
             while cursor.nextset():
                 affected.append(cursor.rowcount)

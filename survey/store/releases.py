@@ -32,7 +32,8 @@ N_ASKED = -1
 """The place of a question's counts that holds the number of reports with an answer to it."""
 
 MAX_RELEASED = 1_024
-"""Maximum number of reports per transaction, because it must hold the write lock only briefly."""
+"""Maximum number of reports of a stratum per transaction, which must hold the write lock only
+briefly."""
 
 Counts = dict[tuple[int, int], int]
 """Number of released reports by question and place."""

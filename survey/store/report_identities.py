@@ -53,9 +53,8 @@ def identities_of(row: Row) -> list[bytes]:
     >>> identities_of((1, b"a", b"1234567abcdefg"))
     [b'a1234567', b'aabcdefg']
     """
-    _, first, tails = row
-    head = first[:1]
-    return [head + tails[start : start + TAIL_BYTES] for start in range(0, len(tails), TAIL_BYTES)]
+    head = row[1][:1]
+    return [head + tail for tail in _tails(row)]
 
 
 def ids_digest(rows: Iterable[Row], before: bytes = NO_ROWS) -> bytes:
@@ -95,17 +94,23 @@ def _merge(survey: int, new: Identities, old_rows: Sequence[Row]) -> Iterator[li
     for start, end in zip(starts, [*starts[1:], b"\xff" * (IDENTITY_BYTES + 1)], strict=True):
         added = new[bisect_left(new, start) : bisect_left(new, end)]
         if added:
-            known = identities_of(old[start]) if start in old else []
-            yield _rows(survey, start, sorted({*known, *added}))
+            known = _tails(old[start]) if start in old else []
+            yield _rows(survey, start, sorted({*known, *(item[1:] for item in added)}))
 
 
-def _rows(survey: int, first: bytes, identities: Identities) -> list[Row]:
-    """Return rows of about equal size for sorted identities with the same first byte."""
-    n_rows = -(-len(identities) // MAX_IN_ROW)
-    size = -(-len(identities) // n_rows)
-    parts = [identities[start : start + size] for start in range(0, len(identities), size)]
+def _tails(row: Row) -> list[bytes]:
+    """Return the identities in a row of `released_ids` without their common first byte."""
+    tails = row[2]
+    return [tails[start : start + TAIL_BYTES] for start in range(0, len(tails), TAIL_BYTES)]
+
+
+def _rows(survey: int, first: bytes, tails: Sequence[bytes]) -> list[Row]:
+    """Return rows of about equal size for the sorted tails of identities with one first byte."""
+    n_rows = -(-len(tails) // MAX_IN_ROW)
+    size = -(-len(tails) // n_rows)
+    parts = [tails[start : start + size] for start in range(0, len(tails), size)]
     return [
-        (survey, part[0] if number else first, b"".join(item[1:] for item in part))
+        (survey, first[:1] + part[0] if number else first, b"".join(part))
         for number, part in enumerate(parts)
     ]
 

@@ -14,11 +14,13 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, PublicKey, SealedBox
@@ -34,7 +36,7 @@ from survey.errors import (
 from survey.store.digests import row_digest
 from survey.store.report_identities import add_released, identity, released, sorted_identities
 from survey.store.schema import DAMAGED_BATCH, PENDING, SEALING_KEY
-from survey.store.transactions import Row, StoredReport, Transaction, Transactions
+from survey.store.transactions import MAX_KEYS, Row, StoredReport, Transaction, Transactions
 
 ID_BYTES, HASH_BYTES, KEY_BYTES = 16, 32, 32
 
@@ -50,6 +52,9 @@ because the survey's definition then contains the key."""
 
 PAGE = 64
 """Number of batches read at once."""
+
+MAX_WRITERS = 16
+"""Maximum number of files of private keys that are written at once."""
 
 _NEXT_BATCHES = (
     f"SELECT {', '.join(PENDING.column_names)} FROM pending "  # noqa: S608  constant
@@ -212,36 +217,67 @@ class SealedReports(Transactions):
         with self._write() as transaction:
             transaction.execute(SEALING_KEY.insert, [survey, 0, public_key])
 
-    def rotate_key(self, survey: int, public_key: bytes, time: int) -> SealingKey:
-        """Seal all later reports of a survey with a new key, for the release at `time`.
+    def rotate_keys(self, public_keys: Mapping[int, bytes], time: int) -> dict[int, SealingKey]:
+        """Seal all later reports of surveys with new keys, for the release at `time`.
 
         When this returns, no running transaction seals with an older key. Pass `time=0` for a
-        rotation without a release. Raises ConflictError if another keeper has already processed
-        this release time.
+        rotation without a release. Surveys for which another keeper has already processed this
+        release time keep their key, and are missing from the result.
         """
+        surveys = sorted(public_keys)
+        marks = ", ".join("?" * len(surveys))
         with self._write() as transaction:
-            transaction.lock(survey)
-            current = current_key(transaction, survey)
-            period = current.period + 1 if current else 1
-            transaction.execute(SEALING_KEY.insert, [survey, period, public_key])
-            n = transaction.execute(
-                "UPDATE release SET time = ? WHERE survey = ? AND time < ?", [time, survey, time]
+            for survey in surveys:
+                transaction.lock(survey)
+            processed = transaction.execute_many(
+                "UPDATE release SET time = ? WHERE survey = ? AND time < ?",
+                [(time, survey, time) for survey in surveys],
             )
-            if time and n != 1:
-                raise ConflictError("another keeper has already processed this release time")
-        return SealingKey(survey, period, public_key)
+            rows = transaction.rows(
+                f"SELECT survey, max(period) FROM sealing_key WHERE survey IN ({marks}) "  # noqa: S608
+                "GROUP BY survey",
+                surveys,
+            )
+            periods = {int(survey): int(period) for survey, period in rows}
+            keys = {
+                survey: SealingKey(survey, periods.get(survey, 0) + 1, public_keys[survey])
+                for survey, n in zip(surveys, processed, strict=True)
+                if n or not time
+            }
+            new = [(key.survey, key.period, key.public_key) for key in keys.values()]
+            transaction.insert_rows(SEALING_KEY, new, "")
+        return keys
 
-    def delete_key(self, key: SealingKey) -> None:
-        """Delete a public key whose private key is destroyed; ConflictError if a box needs it."""
+    def delete_keys(self, keys: Collection[SealingKey]) -> None:
+        """Delete public keys whose private keys are destroyed.
+
+        Raises ConflictError, after deleting the others, if a box needs one of them.
+        """
+        if not keys:
+            return
         with self._write() as transaction:
-            # Waits for commits that still seal with this key.
-            transaction.lock(key.survey)
-            if _is_needed(transaction, key):
-                raise ConflictError("a sealed batch still needs this key")
-            transaction.execute(
-                "DELETE FROM sealing_key WHERE survey = ? AND period = ? AND public_key = ?",
-                [key.survey, key.period, key.public_key],
+            # Waits for commits that still seal with these keys.
+            for survey in sorted({key.survey for key in keys}):
+                transaction.lock(survey)
+            deleted = transaction.execute_many(
+                "DELETE FROM sealing_key WHERE survey = ? AND period = ? AND public_key = ? "
+                "AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.survey = sealing_key.survey "
+                "AND pending.period = sealing_key.period)",
+                [(key.survey, key.period, key.public_key) for key in keys],
             )
+            kept = [key for key, n in zip(keys, deleted, strict=True) if not n]
+            is_needed = any(_is_needed(transaction, key) for key in kept)
+        if is_needed:
+            raise ConflictError("a sealed batch still needs this key")
+
+    def unneeded_keys(self) -> list[SealingKey]:
+        """Return the public keys of surveys with which no pending reports are sealed."""
+        rows = self._rows(
+            "SELECT survey, period, public_key FROM sealing_key WHERE survey > 0 AND NOT EXISTS "
+            "(SELECT 1 FROM pending WHERE pending.survey = sealing_key.survey "
+            "AND pending.period = sealing_key.period) ORDER BY survey, period"
+        )
+        return [SealingKey(*row) for row in rows]
 
     def is_key_needed(self, key: SealingKey) -> bool:
         """Return whether pending reports are sealed with a key."""
@@ -275,17 +311,16 @@ class SealedReports(Transactions):
         """
         batches: list[Batch] = []
         size = 0
-        with self._read() as transaction:
-            while size < n:
-                after = batches[-1].batch if batches else b""
-                rows = transaction.rows(_NEXT_BATCHES, [survey, stratum, period, after, PAGE])
-                for batch in map(Batch.from_row, rows):
-                    batches.append(batch)
-                    size += batch.n
-                    if size >= n:
-                        break
-                if len(rows) < PAGE:
+        while size < n:
+            after = batches[-1].batch if batches else b""
+            rows = self._rows(_NEXT_BATCHES, [survey, stratum, period, after, PAGE])
+            for batch in map(Batch.from_row, rows):
+                batches.append(batch)
+                size += batch.n
+                if size >= n:
                     break
+            if len(rows) < PAGE:
+                break
         return batches
 
     def all_batches(
@@ -529,12 +564,15 @@ def insert_keeper_batches(transaction: Transaction, batches: Sequence[Batch]) ->
 
 def delete_batches(transaction: Transaction, batches: Sequence[Batch]) -> None:
     """Delete batches; raise ConflictError if another keeper has deleted one of them."""
-    require_all_deleted(
-        transaction.execute_many(
-            "DELETE FROM pending WHERE survey = ? AND batch = ?",
-            [(batch.survey, batch.batch) for batch in batches],
-        )
-    )
+    for survey in {batch.survey for batch in batches}:
+        names = [batch.batch for batch in batches if batch.survey == survey]
+        for start in range(0, len(names), MAX_KEYS):
+            part = names[start : start + MAX_KEYS]
+            n = transaction.execute(
+                f"DELETE FROM pending WHERE survey = ? AND batch IN ({', '.join('?' * len(part))})",  # noqa: S608  marks
+                [survey, *part],
+            )
+            require_all_deleted([n == len(part)])
 
 
 def require_all_deleted(deleted: Sequence[int]) -> None:
@@ -557,8 +595,8 @@ def _split(joined: bytes, size: int) -> Iterator[bytes]:
 class PrivateKeys:
     """The private keys in a directory that no backup, snapshot or database log covers.
 
-    Each key is a file named after its public key. A new file and its name are on the disk before
-    `create` returns. `destroy` overwrites a file on the disk before it removes the name.
+    Each key is a file named after its public key. New files and their names are on the disk before
+    `create_several` returns. `destroy` overwrites a file on the disk before it removes the name.
     """
 
     SUFFIX = ".key"
@@ -593,25 +631,37 @@ class PrivateKeys:
 
     def create(self) -> bytes:
         """Create a key pair and write its private key to the disk; return the public key."""
-        private_key = PrivateKey.generate()
-        public_key = bytes(private_key.public_key)
-        self._write(public_key, bytes(private_key))
-        return public_key
+        return self.create_several(1)[0]
 
-    def _write(self, public_key: bytes, secret: bytes) -> None:
-        path = self._path(public_key)
+    def create_several(self, n: int) -> list[bytes]:
+        """Create n key pairs like `create`; the disk writes them together."""
+        if n < 1:
+            return []
+        pairs = [self._generate() for _ in range(n)]
         with self._named_errors():
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             try:
-                os.write(descriptor, secret)
-                os.fsync(descriptor)
+                _together(self._write, pairs)
             except OSError:
-                # On a full volume, nothing is known of this key yet.
-                path.unlink()
+                # On a full volume, nothing is known of these keys yet.
+                for public_key, _ in pairs:
+                    self._path(public_key).unlink(missing_ok=True)
                 raise
-            finally:
-                os.close(descriptor)
             self._synchronize_names()
+        return [public_key for public_key, _ in pairs]
+
+    def _generate(self) -> tuple[bytes, bytes]:
+        """Return the public and the private key of a new pair."""
+        private_key = PrivateKey.generate()
+        return bytes(private_key.public_key), bytes(private_key)
+
+    def _write(self, pair: tuple[bytes, bytes]) -> None:
+        public_key, secret = pair
+        descriptor = os.open(self._path(public_key), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            os.write(descriptor, secret)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def _read(self, public_key: bytes) -> bytes:
         with self._named_errors():
@@ -628,17 +678,15 @@ class PrivateKeys:
             return None
         return PrivateKey(secret)
 
-    def destroy(self, public_key: bytes) -> None:
-        """Overwrite and delete a private key; do nothing if it does not exist."""
-        path = self._path(public_key)
-        with suppress(NotFoundError), self._named_errors():
-            descriptor = os.open(path, os.O_WRONLY)
-            try:
-                os.write(descriptor, bytes(KEY_BYTES))
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            path.unlink()
+    def destroy(self, *public_keys: bytes) -> None:
+        """Overwrite and delete private keys; do nothing for those that do not exist."""
+        with self._named_errors():
+            paths = [path for path in map(self._path, public_keys) if path.exists()]
+            if not paths:
+                return
+            _together(_overwrite, paths)
+            for path in paths:
+                path.unlink()
             self._synchronize_names()
 
     def public_keys(self) -> list[bytes]:
@@ -665,6 +713,22 @@ class PrivateKeys:
             raise StoreBusyError(
                 f"the private keys in {self.directory} cannot be used: {error.strerror}"
             ) from error
+
+
+def _together(work: Callable[[Any], None], items: Sequence[Any]) -> None:
+    """Do some work for each item in threads, so that the disk writes many files at once."""
+    with ThreadPoolExecutor(MAX_WRITERS) as pool:
+        list(pool.map(work, items))
+
+
+def _overwrite(path: Path) -> None:
+    """Replace the content of a private key's file on the disk."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, bytes(KEY_BYTES))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _synchronize(directory: Path) -> None:

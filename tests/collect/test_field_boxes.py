@@ -262,7 +262,7 @@ def test_field_mode_needs_shared_devices_a_future_day_and_a_key_from_the_keeper(
     with pytest.raises(DesignError, match="its tablets may upload responses until"):
         publish(store, survey, TODAY, Schedule(closes=UNTIL - timedelta(days=1)))
     for spare in store.spare_field_keys():
-        store.delete_key(spare)
+        store.delete_keys([spare])
     with pytest.raises(StoreBusyError, match="needs a key from the keeper"):
         publish(store, survey, TODAY)
     keeper.work()

@@ -111,9 +111,9 @@ def count():
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
 
-for name in ("rotate_key", "release", "delete_key"):
+for name in ("rotate_keys", "release", "delete_keys"):
     setattr(store, name, kill_around(getattr(store, name)))
-PrivateKeys.create = kill_around(PrivateKeys.create)
+PrivateKeys.create_several = kill_around(PrivateKeys.create_several)
 PrivateKeys.destroy = kill_around(PrivateKeys.destroy)
 PrivateKeys._synchronize_names = kill_around(PrivateKeys._synchronize_names)
 keeper_at(store, Settings(keys=keys), hour).work()

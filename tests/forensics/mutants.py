@@ -121,10 +121,10 @@ def publish_keys_first(patch: Patch) -> None:
     unwritten: dict[bytes, PrivateKey] = {}
     find = PrivateKeys.find
 
-    def create(self: PrivateKeys) -> bytes:
-        private_key = PrivateKey.generate()
-        unwritten[bytes(private_key.public_key)] = private_key
-        return bytes(private_key.public_key)
+    def create_several(self: PrivateKeys, n: int) -> list[bytes]:
+        new = [PrivateKey.generate() for _ in range(n)]
+        unwritten.update((bytes(key.public_key), key) for key in new)
+        return [bytes(key.public_key) for key in new]
 
     def write_all_and_find(self: PrivateKeys, public_key: bytes) -> PrivateKey | None:
         while unwritten:
@@ -136,7 +136,7 @@ def publish_keys_first(patch: Patch) -> None:
             self._synchronize_names()
         return find(self, public_key)
 
-    patch(PrivateKeys, "create", create)
+    patch(PrivateKeys, "create_several", create_several)
     patch(PrivateKeys, "find", write_all_and_find)
 
 

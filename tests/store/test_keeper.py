@@ -212,7 +212,8 @@ def test_a_rotation_seals_the_rest_again_and_destroys_the_old_key(store, setting
 
 def test_reports_that_arrive_during_a_rotation_are_sealed_with_the_new_key(store, settings, small):
     add(store, small, [report(1)])
-    new_key = store.rotate_key(small.key, PrivateKeys(Path(settings.keys)).create(), time=0)
+    public_key = PrivateKeys(Path(settings.keys)).create()
+    new_key = store.rotate_keys({small.key: public_key}, time=0)[small.key]
     add(store, small, [report(2)])
     (batch,) = store.batches(small.key, "", 1, 9)
     assert batch.report_ids == [report(1).id]
@@ -266,9 +267,9 @@ def fail_after(patch: pytest.MonkeyPatch, store, n: int) -> None:
 
         return fail
 
-    for name in ("rotate_key", "release", "delete_key", "is_key_needed"):
+    for name in ("rotate_keys", "release", "delete_keys", "unneeded_keys"):
         patch.setattr(store, name, wrap(getattr(store, name)))
-    for name in ("create", "destroy"):
+    for name in ("create_several", "destroy"):
         original = getattr(PrivateKeys, name)
         patch.setattr(PrivateKeys, name, wrap(original))
 
@@ -302,15 +303,15 @@ def test_a_key_that_is_lost_during_a_release_is_named_and_no_report_is_deleted(
     (key,), keys, rotate = (
         own_keys(store, small),
         PrivateKeys(Path(settings.keys)),
-        store.rotate_key,
+        store.rotate_keys,
     )
 
     def rotate_and_lose(*arguments):
-        new_key = rotate(*arguments)
+        new_keys = rotate(*arguments)
         keys.destroy(key)
-        return new_key
+        return new_keys
 
-    monkeypatch.setattr(store, "rotate_key", rotate_and_lose)
+    monkeypatch.setattr(store, "rotate_keys", rotate_and_lose)
     with pytest.raises(StoreError, match="take-over"):
         keeper_at(store, settings, 1).work()
     assert (store.n_released(small.key), store.n_pending(small.key)) == (0, 60)
@@ -318,7 +319,7 @@ def test_a_key_that_is_lost_during_a_release_is_named_and_no_report_is_deleted(
 
 def test_a_survey_published_without_a_spare_key_gets_one(store, settings):
     for key in store.sealing_keys():
-        store.delete_key(key)
+        store.delete_keys([key])
     survey = publish_copy(store, "keyless")
     (refusal,) = store.add_reports([(survey.key, report(1))])
     assert isinstance(refusal, StoreBusyError)
@@ -398,13 +399,13 @@ def test_a_keeper_that_reaches_a_release_time_second_leaves_no_private_key(
     store, settings, small, keys, monkeypatch
 ):
     add(store, small, random_reports(80))
-    keeper, rotate = keeper_at(store, settings, 1), store.rotate_key
+    keeper, rotate = keeper_at(store, settings, 1), store.rotate_keys
 
-    def rotate_second(survey, public_key, time):
-        store.set_release_time(time, survey)
-        return rotate(survey, public_key, time)
+    def rotate_second(public_keys, time):
+        store.set_release_time(time, *public_keys)
+        return rotate(public_keys, time)
 
-    monkeypatch.setattr(store, "rotate_key", rotate_second)
+    monkeypatch.setattr(store, "rotate_keys", rotate_second)
     before = keys.public_keys()
     with pytest.raises(ConflictError, match="this release time"):
         keeper.work()
@@ -419,11 +420,11 @@ def test_reports_without_a_public_key_are_not_lost_silently_and_can_be_sent_agai
     store.add_invitations(small.key, "north", tokens)
     invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(30)]
     add(store, small, invited)
-    store.rotate_key(small.key, keys.create(), time=0)
+    store.rotate_keys({small.key: keys.create()}, time=0)
     direct_access.run("DELETE FROM sealing_key WHERE survey = ? AND period = 1", [small.key])
     assert keeper_at(store, settings).take_over() == 30
     add(store, small, invited)
-    store.rotate_key(small.key, keys.create(), time=0)
+    store.rotate_keys({small.key: keys.create()}, time=0)
     direct_access.run("DELETE FROM sealing_key WHERE survey = ? AND period = 2", [small.key])
     close(store, "small", TODAY)
     with pytest.raises(StoreError, match="take-over"):
@@ -491,7 +492,7 @@ def test_a_key_is_not_deleted_if_a_report_was_sealed_with_it_after_the_last_chec
     assert not store.is_key_needed(key)
     add(store, small, [report(1)])
     with pytest.raises(ConflictError, match="still needs this key"):
-        store.delete_key(key)
+        store.delete_keys([key])
     assert pending_reports(store, small) == [report(1)]
 
 
@@ -536,6 +537,37 @@ def test_a_programming_error_in_one_survey_does_not_stop_the_others(
     with pytest.raises(ZeroDivisionError):
         keeper_at(store, settings, 1).work()
     assert store.n_released(other.key) == 25
+
+
+def test_the_keys_of_surveys_change_together_unless_one_of_them_prevents_it(
+    store, settings, small, monkeypatch
+):
+    surveys = [small, publish_copy(store, "second"), publish_copy(store, "third")]
+    rotate, rotated = store.rotate_keys, []
+
+    def rotate_others(public_keys, time):
+        rotated.append(sorted(public_keys))
+        if locked and small.key in public_keys:
+            raise StoreBusyError("lock timeout")
+        return rotate(public_keys, time)
+
+    monkeypatch.setattr(store, "rotate_keys", rotate_others)
+    keys, locked = [survey.key for survey in surveys], True
+    for survey in surveys:
+        add(store, survey, random_reports(60))
+    keeper = keeper_at(store, settings, 1)
+    with pytest.raises(StoreBusyError, match="lock timeout"):
+        keeper.work()
+    assert rotated[0] == keys
+    assert sorted(rotated[1:]) == [[key] for key in keys]
+    assert [store.n_released(key) for key in keys] == [0, 25, 25]
+    assert keeper.failing() == ["small version 1"]
+    locked, rotated[:] = False, []
+    for survey in surveys:
+        add(store, survey, random_reports(60))
+    assert keeper_at(store, settings, 2).work() == 75 + 50 + 50
+    assert rotated == [keys]
+    assert mistakes(store) == ()
 
 
 @pytest.mark.security

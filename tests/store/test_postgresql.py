@@ -192,9 +192,9 @@ def test_a_key_is_neither_replaced_nor_deleted_while_a_commit_seals_with_it(
     with store._write() as transaction:
         assert list(_add(transaction, [(small.key, report(1))]).values()) == [None]
         with pytest.raises(StoreBusyError, match="lock timeout"):
-            store.rotate_key(small.key, bytes(32), time=0)
+            store.rotate_keys({small.key: bytes(32)}, time=0)
         with pytest.raises(StoreBusyError, match="lock timeout"):
-            store.delete_key(key)
+            store.delete_keys([key])
     assert pending_reports(store, small) == [report(1)]
 
 

@@ -112,6 +112,20 @@ def test_a_failure_is_logged_and_sent_to_the_operator():
     assert len(mailbox.messages) == 1
 
 
+def test_no_part_of_a_message_is_sent_if_the_disk_is_full(tmp_path):
+    write_program(tmp_path / "bin/cat", "echo half; exit 1")
+    write_program(tmp_path / "bin/curl", f"touch {tmp_path}/sent")
+    environment = {
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "SURVEY_SMTP": "smtp://127.0.0.1:25",
+        "SURVEY_MAIL_FROM": "surveys@example.org",
+        "OPERATOR_MAIL": "operator@example.org",
+    }
+    process = subprocess.run(["sh", DEPLOY / "failure.sh", "survey-backup"], env=environment)
+    assert process.returncode != 0
+    assert not (tmp_path / "sent").exists()
+
+
 @pytest.mark.parametrize("broken", ["survey", "sha256sum"])
 def test_a_backup_that_fails_exits_with_an_error_and_deletes_no_old_one(tmp_path, broken):
     for name in ("survey", "sha256sum"):

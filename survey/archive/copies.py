@@ -131,7 +131,7 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     """Write the current state of a store to a new file, while the store may keep serving.
 
     The file contains every report acknowledged before, pending or released, and the ids that
-    identify repeated reports. SQLite writes the file at once, and it is checked afterwards, so that
+    identify repeated reports. The store is read once, and the file is checked afterwards, so that
     the backup hinders no release. Raises ConflictError if the file exists, and StoreError without
     writing a file if the store contradicts itself.
     """
@@ -142,12 +142,12 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
         partial = Path(directory) / "partial.db"
         if isinstance(store, SqliteStore):
             store.write_copy(partial, EXCLUDED)
-            with open_file(partial) as copy, copy.snapshot() as snapshot:
-                result = check(snapshot).require_consistency()
-            watch(1, 1)
         else:
-            with create_file(partial) as target, store.snapshot() as snapshot:
-                result = copy_snapshot(snapshot, target, watch)
+            _write_tables(store, partial)
+        watch(1, 2)
+        with open_file(partial) as copy, copy.snapshot() as snapshot:
+            result = check(snapshot).require_consistency()
+        watch(2, 2)
         _synchronize(partial)
         try:
             # Unlike a rename, a link never replaces a file that has appeared meanwhile.
@@ -156,6 +156,14 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
             raise _file_exists(file) from None
     _synchronize(file.parent)
     return result
+
+
+def _write_tables(store: Store, file: Path) -> None:
+    """Write one state of a store to a new SQLite file."""
+    with create_file(file) as target, store.snapshot() as source:
+        for name in COPIED:
+            for page in pages(source, name):
+                target.insert_rows(name, page)
 
 
 def restore(

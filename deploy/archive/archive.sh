@@ -78,16 +78,25 @@ restore() {
     fi
     mkdir -p -m 700 "$data"
     cp -a "$directory/base/$backup/." "$data"
+    # A base backup of a restored server can contain the settings of that restore.
+    stale='/^ *(restore_command|recovery_[a-z_]*) *=/d'
+    sed -E -i "$stale" "$data/postgresql.auto.conf"
     {
         echo "restore_command = 'gunzip -c $directory/wal/%f.gz >%p'"
+        echo "recovery_end_command = 'sed -E -i \"$stale\" postgresql.auto.conf'"
         echo "recovery_target_action = 'promote'"
         if [ -n "$time" ]; then
+            # Each restore starts a timeline. Follow the one that was current at TIME, because later ones
+            # lack what their restore dropped.
+            history=$(find "$directory/wal" -name '*.history.gz' ! -newermt "$time" | sort | tail -n 1)
+            timeline=${history:+0x$(basename "$history" .history.gz)}
+            echo "recovery_target_timeline = '${timeline:-current}'"
             # PostgreSQL knows no abbreviations of zones when it reads this.
             echo "recovery_target_time = '$(echo "$time" | sed 's/T/ /; s/Z/+00/')'"
         fi
     } >>"$data/postgresql.auto.conf"
     touch "$data/recovery.signal"
-    echo "unpacked the base backup $backup; start PostgreSQL"
+    echo "unpacked the base backup $backup; start PostgreSQL, then make a base backup"
 }
 
 case "${1:-} $#" in

@@ -282,6 +282,37 @@ def test_the_archive_keeps_no_base_backup_longer_than_it_should_and_no_log_befor
     assert "is not empty" in refused.stdout
 
 
+def test_a_second_restore_forgets_the_target_of_the_first_and_finds_what_the_first_one_dropped(
+    cluster,
+):
+    archive, data = str(cluster.archive), str(cluster.data)
+
+    def restored(*time: str) -> set[str]:
+        cluster.finish_segment()
+        cluster.destroy()
+        cluster.script("restore", archive, data, *time)
+        cluster.start()
+        return set(cluster.query("SELECT x FROM kept").split())
+
+    cluster.query("CREATE TABLE kept AS SELECT 'first' AS x")
+    cluster.script("base", archive)
+    before_second = now()
+    cluster.query("INSERT INTO kept VALUES ('second')")
+    before_first_restore = now()
+    # PostgreSQL stops only at a commit after the target.
+    cluster.query("INSERT INTO kept VALUES ('last')")
+    assert restored(before_second) == {"first"}
+    settings = cluster.data / "postgresql.auto.conf"
+    wait_until(lambda: "recovery_" not in settings.read_text())
+    # The version before wrote these lines into every base backup of a restored server.
+    with settings.open("a") as file:
+        file.write(f"recovery_target_time = '{before_second[:-1]}+00'\n")
+    cluster.script("base", archive)
+    cluster.query("INSERT INTO kept VALUES ('third')")
+    assert restored() == {"first", "third"}
+    assert restored(before_first_restore) == {"first", "second"}
+
+
 def test_a_segment_is_kept_once_and_never_overwritten(cluster):
     (segment := cluster.archive / "segment").write_bytes(b"log")
     arguments = ("segment", str(segment), "0A", str(cluster.archive))

@@ -4,9 +4,11 @@
 #     deploy/install.sh [--dry-run] [--archive] WHEEL HOST RESEARCH-HOST EMAIL
 #
 # Check SHA256SUMS first. With --dry-run, it only prints the commands. With --archive, it also archives
-# the log of the PostgreSQL server on this machine. It can be repeated: existing users, settings,
+# the log of the PostgreSQL server on this machine in /var/lib/survey-archive: mount a disk there first. It can be repeated: existing users, settings,
 # secrets and certificates stay.
 set -eu
+# Everybody may read programs, whatever the mask of root's shell; secrets get their own mode.
+umask 022
 is_dry='' has_archive=''
 while :; do
     case ${1:-} in
@@ -60,6 +62,7 @@ missing() {
 }
 
 step "Debian packages"
+run apt-get update
 run apt-get install -y certbot curl nginx-light openssl python3-venv libpango-1.0-0 \
     libpangoft2-1.0-0 fonts-dejavu-core
 
@@ -86,7 +89,8 @@ if [ ! -e /etc/survey/environment ]; then
         /etc/survey/environment
 fi
 missing /etc/survey/secret sh -c \
-    'umask 077; python3 -c "import secrets; print(secrets.token_hex(32))" >/etc/survey/secret'
+    'umask 077; python3 -c "import secrets; print(secrets.token_hex(32))" >/etc/survey/secret.new &&
+    mv /etc/survey/secret.new /etc/survey/secret'
 
 step "Units and directories"
 for unit in *.service *.timer; do
@@ -117,6 +121,9 @@ if [ -n "$has_archive" ]; then
     run systemctl restart postgresql
     run systemctl enable --now survey-archive.timer
     run systemctl start survey-archive
+    if [ -z "$is_dry" ] && [ "$(stat -L -c %d /var/lib/survey-archive)" = "$(stat -c %d /var/lib)" ]; then
+        echo "WARNING: /var/lib/survey-archive is not on another disk, so the archive is lost with /var/lib"
+    fi
 fi
 
 step "nginx, with a certificate that no browser accepts until the real one is there"

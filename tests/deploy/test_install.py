@@ -55,7 +55,7 @@ def machine(tmp_path) -> Path:
     return tmp_path
 
 
-def install(machine: Path, *options: str) -> str:
+def install(machine: Path, *options: str, umask: int = 0o077) -> str:
     """Run the script, and survey.sh, with other places; return what it prints."""
     deploy = machine / "deploy"
     if not deploy.exists():
@@ -73,6 +73,7 @@ def install(machine: Path, *options: str) -> str:
         env={"PATH": f"{machine}/bin:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
+        umask=umask,
     )
     assert process.returncode == 0, process.stdout + process.stderr
     return process.stdout
@@ -108,6 +109,17 @@ def test_the_units_find_their_programs_and_settings_and_are_started(machine):
     (enabled,) = [line for line in log if line.startswith("systemctl enable --now ")]
     names = {unit.removesuffix(".service") for unit in DAEMONS} | set(TIMERS)
     assert set(enabled.split()[3:]) == names
+    packages = [line for line in log if line.startswith("apt-get")]
+    assert packages[0] == "apt-get update"
+    assert packages[1].startswith("apt-get install -y certbot")
+    # The mask of root's shell hides nothing from the users of the units.
+    hidden = [
+        path
+        for folder in ("opt", "usr", "etc/systemd", "var/lib/survey-acme")
+        for path in (machine / folder).rglob("*")
+        if path.stat().st_mode & 0o004 == 0
+    ]
+    assert hidden == []
     assert log.index(enabled) > log.index(
         "runuser -u survey -- " + f"{machine}/opt/survey/bin/survey migrate"
     )
@@ -115,7 +127,7 @@ def test_the_units_find_their_programs_and_settings_and_are_started(machine):
 
 
 def test_a_second_run_keeps_secret_settings_and_certificate(machine):
-    install(machine)
+    install(machine, umask=0)
     kept = ("etc/survey/secret", "etc/survey/environment", "etc/nginx/tls/privkey.pem")
     contents = []
     for name in kept:
@@ -131,7 +143,8 @@ def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(
     (machine / "etc/postgresql/15/main/conf.d").mkdir(parents=True)
     plain = install(machine, "--dry-run")
     assert "survey-archive" not in plain
-    install(machine, "--archive")
+    printed = install(machine, "--archive")
+    assert f"{machine}/var/lib/survey-archive is not on another disk" in printed
     log = (machine / "log").read_text().splitlines()
     restart, first = (
         log.index("systemctl restart postgresql"),
@@ -147,7 +160,12 @@ def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(
     assert (machine / "var/lib/survey-archive/wal").stat().st_mode & 0o777 == 0o700
     # systemd adds survey-.service.d/hardened.conf to every unit with such a name.
     unit = (machine / "etc/systemd/system/survey-archive.service").read_text(encoding="utf-8")
-    for line in ("User=postgres", "InaccessiblePaths=-/var/lib/survey-keys", "OnFailure="):
+    for line in (
+        "User=postgres",
+        "InaccessiblePaths=-/var/lib/survey-keys",
+        "OnFailure=",
+        "RequiresMountsFor=/var/lib/survey-archive",
+    ):
         assert line in unit
 
 

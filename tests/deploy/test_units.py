@@ -28,11 +28,17 @@ from tests.store.reports import add, publish_pending, random_reports
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
 TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
+FILES = {
+    path.name: path
+    for path in sorted(DEPLOY.rglob("survey*.*"))
+    if path.suffix in (".service", ".timer")
+}
+"""The same, and those of the archive, which is an option."""
+SERVICES = [name for name in FILES if name.endswith(".service")]
 MAX_EXPOSURE = 2.0
 MAX_JOB_EXPOSURE = 1.1
 
 HARDENING = """
-Group=survey
 UMask=0077
 LimitCORE=0
 NoNewPrivileges=yes
@@ -67,6 +73,7 @@ IPAddressAllow=localhost
 
 KEYLESS = """
 User=survey
+Group=survey
 StateDirectory=survey
 StateDirectoryMode=2770
 InaccessiblePaths=-/var/lib/survey-keys
@@ -82,6 +89,7 @@ UNIT_HARDENING = {
     "survey-notify.service": JOB,
     "survey-keeper.service": """
 User=survey-keeper
+Group=survey
 StateDirectory=survey-keys
 StateDirectoryMode=0700
 ReadWritePaths=-/var/lib/survey
@@ -91,7 +99,15 @@ MemoryDenyWriteExecute=yes
 """,
     "survey-failure@.service": """
 User=survey
+Group=survey
 InaccessiblePaths=-/var/lib/survey-keys -/var/lib/survey
+MemoryDenyWriteExecute=yes
+""",
+    "survey-archive.service": """
+User=postgres
+Group=postgres
+InaccessiblePaths=-/var/lib/survey-keys
+ReadWritePaths=/var/lib/survey-archive
 MemoryDenyWriteExecute=yes
 """,
 }
@@ -116,7 +132,7 @@ def installed(tmp_path_factory) -> Path:
     units = root / "etc/systemd/system"
     shutil.copytree("/lib/systemd/system", root / "lib/systemd/system", symlinks=True)
     units.mkdir(parents=True)
-    for path in (*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")):
+    for path in FILES.values():
         shutil.copy(path, units)
     shutil.copytree(DEPLOY / "survey-.service.d", units / "survey-.service.d")
     for program in PROGRAMS:
@@ -134,7 +150,7 @@ def analyze(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("unit", [*UNITS, *TIMERS])
+@pytest.mark.parametrize("unit", FILES)
 def test_systemd_accepts_every_unit_and_timer(installed, unit):
     process = analyze(installed, "verify", unit.replace("@", "@survey"))
     messages = [line for line in (process.stdout + process.stderr).splitlines() if "survey" in line]
@@ -143,7 +159,7 @@ def test_systemd_accepts_every_unit_and_timer(installed, unit):
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", SERVICES)
 def test_every_service_has_a_low_exposure_score(installed, unit):
     process = analyze(installed, "security", "--offline=true", unit.replace("@", "@survey"))
     exposure = re.search(r"exposure level for \S+: ([\d.]+)", process.stdout)
@@ -156,7 +172,7 @@ def test_every_service_has_a_low_exposure_score(installed, unit):
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", SERVICES)
 def test_every_service_names_each_restriction(unit):
     lines = lines_of(unit)
     required = f"{HARDENING.strip()}\n{UNIT_HARDENING[unit].strip()}".splitlines()
@@ -170,7 +186,7 @@ def test_every_service_names_each_restriction(unit):
 
 def lines_of(unit: str) -> list[str]:
     """Return the lines of a service's own file and of the file that keeper and jobs share."""
-    files = [DEPLOY / unit]
+    files = [FILES[unit]]
     if unit != "survey.service":
         files.append(DEPLOY / "survey-.service.d/hardened.conf")
     return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]

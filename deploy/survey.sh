@@ -16,8 +16,8 @@ if [ -n "$keys" ]; then
     SURVEY_KEYS=$keys
 fi
 # Only these commands need the secret, which belongs to root.
-case ${1:-} in
-    config | notify)
+case "${1:-} ${2:-}" in
+    config\ * | notify\ * | 'researcher reencrypt')
         SURVEY_SECRET=$(cat /etc/survey/secret)
         export SURVEY_SECRET
         ;;

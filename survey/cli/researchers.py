@@ -6,11 +6,11 @@ Each command imports what it needs when it runs.
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TextIO
 
 import click
 
-from survey.cli import PATH, configured_settings, configured_store, quantity
+from survey.cli import configured_settings, configured_store, quantity
 from survey.errors import SurveyError
 
 
@@ -123,23 +123,24 @@ def remove_researcher(email: str, successor: str) -> None:
 
 
 @researcher.command("reencrypt")
-@click.argument("file", type=PATH)
-def reencrypt(file: Path) -> None:
+@click.argument("file", type=click.File(encoding="utf-8"))
+def reencrypt(file: TextIO) -> None:
     """After the secret was rotated: keep the codes of authenticator apps valid.
 
-    FILE contains the former secret. Run the command with the present one, then delete FILE.
+    FILE contains the former secret; - is standard input. Run the command with the
+    present one, then delete FILE.
     """
     from survey.research.two_factor import SecondFactors
 
     try:
-        former = file.read_text(encoding="utf-8").strip()
+        former = file.read().strip()
     except (OSError, ValueError):
-        raise SurveyError(f"{file} cannot be read as text") from None
+        raise SurveyError(f"{file.name} cannot be read as text") from None
     settings = configured_settings().with_real_secret()
     n, n_lost = SecondFactors(configured_store(), settings.secret).reencrypt(former)
     click.echo(f"encrypted {quantity(n, 'secret')} of authenticator apps with the present secret")
     if n_lost:
         raise SurveyError(
-            f"{quantity(n_lost, 'secret')} cannot be read with the secret in {file}; these "
+            f"{quantity(n_lost, 'secret')} cannot be read with the secret in {file.name}; these "
             "researchers can sign in with a recovery code"
         )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
+import time
 from pathlib import Path
 
+import pyotp
 import pytest
 from click import Context
 
 from survey.cli import main
-from tests.conftest import ROOT
+from survey.research.two_factor import SecondFactors
+from tests.conftest import ROOT, SECRET
+from tests.deploy.test_failures import write_program
 from tests.store.databases import DirectAccess
 
 ROW = re.compile(r"^\|[^|]*\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", re.M)
@@ -91,6 +96,41 @@ def test_survey_sh_runs_commands_as_the_server_and_on_another_database_for_a_dri
     assert shell("config", "check").endswith(
         "config check in sqlite:////x/y.db, /x/keys with hidden"
     )
+
+
+def test_the_documented_rotation_of_the_secret_keeps_the_codes_of_authenticator_apps(
+    shell, tmp_path, settings, store
+):
+    text = (ROOT / "deploy/README.md").read_text(encoding="utf-8")
+    block = re.search(r"\*\*Rotate the secret\.\*\*.*\n(?:.+\n)*\n((?: {4}.+\n)+)", text)
+    assert block
+    etc = tmp_path / "etc"
+    former, app = SECRET[::-1], pyotp.random_base32()
+    ada = store.add_researcher("ada@example.org", "hash")
+    SecondFactors(store, former).set_up(ada.key, app, 0)
+    (etc / "secret").write_text(f"{former}\n")
+    (etc / "environment").write_text(f'SURVEY_DATABASE="{settings.database}"\n')
+    write_program(tmp_path / "bin/systemctl", f"echo $@ >{tmp_path}/log")
+    write_program(tmp_path / "bin/survey", f'exec sh {tmp_path}/survey "$@"')
+    # The server's user cannot read root's directory.
+    program = (
+        f'shift 4; case "$*" in *{etc}*) exit 1; esac; exec {sys.executable} -m survey.cli "$@"'
+    )
+    write_program(tmp_path / "bin/runuser", program)
+    process = subprocess.run(
+        ["sh", "-euc", block[1].replace("/etc/survey", str(etc))],
+        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("encrypted 1 secret ")
+    assert (tmp_path / "log").read_text() == "restart survey\n"
+    assert sorted(path.name for path in etc.iterdir()) == ["environment", "secret"]
+    assert (etc / "secret").stat().st_mode & 0o077 == 0
+    now = time.time()
+    present = SecondFactors(store, (etc / "secret").read_text().strip())
+    assert present.use_code(ada, pyotp.TOTP(app).at(now), now)
 
 
 @pytest.mark.security

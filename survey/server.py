@@ -1,7 +1,8 @@
 """The production server: generations of workers, with the keeper beside them.
 
 On SIGTERM it accepts no more connections, commits and answers the requests it has accepted, and
-ends. On SIGHUP it replaces its workers, if new ones can start, and loses no request.
+ends. On SIGHUP it replaces its workers, if new ones can start, and loses no request. The new ones
+have the environment of the server, and so its settings, but load the installed code anew.
 """
 
 from __future__ import annotations

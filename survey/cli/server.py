@@ -98,7 +98,7 @@ def migrate() -> None:
 )
 @without_keeper_option
 def serve(address: str, port: int, workers: int | None, without_keeper: bool) -> None:
-    """Run the server. SIGHUP replaces its workers; SIGTERM stops it."""
+    """Run the server. SIGHUP replaces its workers, with the same settings; SIGTERM stops it."""
     # Until there are workers, the default action of SIGHUP would end the starting server.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from survey import server

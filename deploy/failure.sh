@@ -25,6 +25,9 @@ $unit failed on $host. The next message about it follows after an hour or more.
 Run: journalctl -u $unit
 What to do: the section "When something is wrong" of the runbook.
 MAIL
+if [ -n "${SURVEY_SMTP_FILE:-}" ]; then
+    SURVEY_SMTP=$(cat "$SURVEY_SMTP_FILE")
+fi
 case ${SURVEY_SMTP:?must be set, as OPERATOR_MAIL is} in
     smtp://localhost* | smtp://127.* | 'smtp://[::1]'*) encryption='' ;;
     *) encryption=ssl-reqd ;;

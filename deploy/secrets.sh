@@ -6,6 +6,10 @@ set -eu
 umask 077
 directory=${1:?usage: secrets.sh DIR}
 app=10001 keeper=10002
+if [ -n "${SURVEY_SMTP:-}" ]; then
+    echo "SURVEY_SMTP contains a password: move it from .env to the file secrets/app/smtp" >&2
+    exit 1
+fi
 
 # add FILE OWNER: write standard input to a missing file, completely or not at all.
 add() {
@@ -39,6 +43,14 @@ word | add database/database_password 0
 line="database:5432:survey:survey:$(cat "$directory/database/database_password")"
 echo "$line" | add app/pgpass "$app"
 echo "$line" | add keeper/keeper_pgpass "$keeper"
+# The operator writes these two.
+for name in smtp provider; do
+    if [ ! -e "$directory/app/$name" ]; then
+        : >"$directory/app/$name"
+    fi
+    chown "$app" "$directory/app/$name"
+    chmod 600 "$directory/app/$name"
+done
 chown "$app" "$directory/app"
 chown "$keeper" "$directory/keeper"
 chmod 700 "$directory" "$directory/app" "$directory/keeper" "$directory/database"

@@ -172,7 +172,7 @@ class Settings:
             raise SettingsError(
                 f"unknown setting {unknown[0]}; the known settings are {', '.join(VARIABLES)}"
             )
-        for name in (SECRET_FILE, OIDC_SECRET_FILE):
+        for name in (SECRET_FILE, SMTP_FILE, OIDC_SECRET_FILE):
             if name in variables:
                 variables = _read_secret(variables, name)
         caps: dict[str, Any] = {}
@@ -225,6 +225,7 @@ MIN_RELEASE_SECONDS = 600
 """Minimum time between releases of a public instance; coarse times hide when reports arrive."""
 
 SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
+SMTP_FILE = "SURVEY_SMTP_FILE"
 OIDC_SECRET_FILE = "SURVEY_OIDC_CLIENT_SECRET_FILE"  # noqa: S105  the name of a setting
 MIN_CAP = Decimal("0.1")
 
@@ -315,6 +316,12 @@ VARIABLES: Mapping[str, Variable] = {
         "Mail server that sends messages about releases: `smtps://USER:PASSWORD@HOST`, "
         "`smtp://…` with STARTTLS, or `smtp://localhost` without encryption.",
         unset="none: no e-mail",
+    ),
+    SMTP_FILE: Variable(
+        "smtp",
+        "File that contains this address with its password, instead of `SURVEY_SMTP`; no e-mail "
+        "if it is empty.",
+        unset="none",
     ),
     "SURVEY_MAIL_FROM": Variable(
         "mail_from",

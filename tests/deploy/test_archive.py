@@ -48,7 +48,7 @@ class Cluster:
         (self.archive / "wal").mkdir(parents=True)
         self._own(directory, self.archive, self.archive / "wal")
         options = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
-        self._run("initdb", "-D", str(self.data), *options)
+        self.run("initdb", "-D", str(self.data), *options)
         # The shipped settings, with other places of the script and of the archive.
         text = (ARCHIVE / "postgresql.conf").read_text(encoding="utf-8")
         for shipped, path in (
@@ -66,7 +66,7 @@ class Cluster:
         for path in paths:
             shutil.chown(path, *(("nobody", "nogroup") if os.geteuid() == 0 else (os.geteuid(),)))
 
-    def _run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         user = {"user": "nobody", "group": "nogroup"} if os.geteuid() == 0 else {}
         # A file instead of a pipe: the server inherits it.
         with tempfile.TemporaryFile("w+") as output:
@@ -82,6 +82,7 @@ class Cluster:
                     "PGHOST": str(self._directory),
                     "PGPORT": str(self._port),
                     "PGUSER": "postgres",
+                    "POSTGRES_PASSWORD": "it's a word",
                 },
             )
             output.seek(0)
@@ -91,7 +92,7 @@ class Cluster:
 
     def script(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the shipped script."""
-        return self._run("sh", str(ARCHIVE / "archive.sh"), *arguments, check=check)
+        return self.run("sh", str(ARCHIVE / "archive.sh"), *arguments, check=check)
 
     def start(self) -> None:
         """Start the server, and wait until it has recovered."""
@@ -107,11 +108,11 @@ class Cluster:
             "-w",
             "start",
         )
-        assert self._run(*command, check=False).returncode == 0, Path(log).read_text()
+        assert self.run(*command, check=False).returncode == 0, Path(log).read_text()
         wait_until(lambda: "f" in self.query("SELECT pg_is_in_recovery()"), 60)
 
     def query(self, statement: str) -> str:
-        return self._run("psql", "-d", "postgres", "-Atc", statement).stdout
+        return self.run("psql", "-d", "postgres", "-Atc", statement).stdout
 
     def finish_segment(self) -> None:
         """Let PostgreSQL archive its log up to now, as it does after a minute."""
@@ -121,7 +122,7 @@ class Cluster:
     def destroy(self) -> None:
         """Lose the disk of the database."""
         # The server does not run if its start has failed.
-        self._run("pg_ctl", "-D", str(self.data), "-m", "immediate", "-w", "stop", check=False)
+        self.run("pg_ctl", "-D", str(self.data), "-m", "immediate", "-w", "stop", check=False)
         shutil.rmtree(self.data)
 
     def contents(self) -> bytes:
@@ -154,9 +155,9 @@ def cluster(programs) -> Iterator[Cluster]:
 
 
 @contextmanager
-def opened(cluster: Cluster) -> Iterator[Store]:
+def opened(cluster: Cluster, url: str = "") -> Iterator[Store]:
     """Open the store of a cluster; the server must have no connections when it is destroyed."""
-    store = open_store(cluster.url)
+    store = open_store(url or cluster.url)
     try:
         yield store
     finally:
@@ -323,6 +324,21 @@ def test_a_segment_is_kept_once_and_never_overwritten(cluster):
     assert refused.returncode == 1
     assert "another 0A" in refused.stdout
     assert gzip.decompress((cluster.archive / "wal/0A.gz").read_bytes()) == b"log"
+
+
+@pytest.mark.security
+def test_the_role_that_the_containers_create_can_use_its_database_and_nothing_else(cluster):
+    file = str(ROOT / "deploy/database.sql")
+    cluster.run("psql", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "--no-psqlrc", "-qf", file)
+    roles = cluster.query(
+        "SELECT rolname, rolpassword IS NULL, rolsuper, rolcreatedb, rolcreaterole, rolreplication"
+        " FROM pg_authid WHERE rolcanlogin ORDER BY 1"
+    )
+    assert roles.split() == ["postgres|t|t|t|t|t", "survey|f|f|f|f|f"]
+    url = cluster.url.replace("postgres@", "survey@").replace("/postgres", "/survey")
+    with opened(cluster, url) as store:
+        store.migrate()
+        store.check_complete()
 
 
 def test_the_option_of_compose_changes_nothing_else_of_the_database():

@@ -81,7 +81,7 @@ class Mailbox:
         return "250 OK"
 
 
-def test_a_failure_is_logged_and_sent_to_the_operator():
+def test_a_failure_is_logged_and_sent_to_the_operator(tmp_path):
     command = ["sh", DEPLOY / "failure.sh", "survey-backup"]
     silent = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True)
     assert silent.returncode == 0, silent.stderr
@@ -98,7 +98,12 @@ def test_a_failure_is_logged_and_sent_to_the_operator():
         }
         sent = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert (sent.returncode, sent.stderr) == (0, "")
-        ((recipients, content),) = mailbox.messages
+        (tmp_path / "smtp").write_text(environment.pop("SURVEY_SMTP") + "\n")
+        environment["SURVEY_SMTP_FILE"] = str(tmp_path / "smtp")
+        assert subprocess.run(command, env=environment).returncode == 0
+        del environment["SURVEY_SMTP_FILE"]
+        (recipients, content), second = mailbox.messages
+        assert second[0] == recipients
         # A server elsewhere must encrypt.
         environment["SURVEY_SMTP"] = f"smtp://0.0.0.0:{controller.port}"
         plain = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -109,7 +114,7 @@ def test_a_failure_is_logged_and_sent_to_the_operator():
     assert message["Subject"].startswith("survey-backup failed on ")
     assert "journalctl -u survey-backup" in message.get_payload()
     assert plain.returncode != 0
-    assert len(mailbox.messages) == 1
+    assert len(mailbox.messages) == 2
 
 
 def test_no_part_of_a_message_is_sent_if_the_disk_is_full(tmp_path):

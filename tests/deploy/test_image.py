@@ -15,7 +15,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from survey.settings import VARIABLES
+from survey.settings import VARIABLES, Settings
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
 DEPLOY = ROOT / "deploy"
@@ -121,6 +121,39 @@ def test_no_service_can_gain_privileges(name):
     assert not service.keys() & {"privileged", "devices", "pid", "ipc", "network_mode"}
 
 
+FIXED = {
+    *(
+        "SURVEY_SECRET",
+        "SURVEY_DATABASE",
+        "SURVEY_KEYS",
+        "SURVEY_TRUSTED_PROXIES",
+        "SURVEY_INTERNAL",
+    ),
+    *("SURVEY_BACKUPS", "SURVEY_SMTP", "SURVEY_OIDC_CLIENT_SECRET", "SURVEY_DISK_MINIMUM"),
+}
+"""Settings that the containers determine, that are secrets, or that concern only SQLite."""
+
+
+def test_every_other_setting_can_be_set_in_the_variables_file_and_has_its_default():
+    environment = COMPOSE["services"]["app1"]["environment"]
+    settable = {name for name in VARIABLES if name.removesuffix("_FILE") not in FIXED}
+    defaults = Settings()
+    for name in settable:
+        match = re.fullmatch(rf"\$\{{{name}:([-?])(.*)\}}", environment[name])
+        assert match, name
+        variable = VARIABLES[name]
+        holder = defaults.caps if variable.of_caps else defaults
+        if match[1] == "-":
+            assert match[2] == str(getattr(holder, variable.field)), name
+
+
+def test_postgresql_checks_its_pages_and_creates_the_role_of_the_servers_at_its_first_start():
+    database = COMPOSE["services"]["database"]
+    assert database["environment"]["POSTGRES_INITDB_ARGS"] == "--data-checksums"
+    assert not database["environment"].keys() & {"POSTGRES_USER", "POSTGRES_DB"}
+    assert "./database.sql:/docker-entrypoint-initdb.d/survey.sql:ro" in database["volumes"]
+
+
 def test_the_checks_cover_every_service():
     assert sorted(COMPOSE["services"]) == SERVICES
 
@@ -132,6 +165,9 @@ SECRETS = {
 }
 """The directory of secrets that each service mounts; it belongs to the service's user."""
 
+PUBLIC = ("SURVEY_KEYS", "SURVEY_PASSWORD_COST")
+"""A directory and a number, whose names look like those of secrets."""
+
 OWN_MOUNTS = {"secrets": ["./secrets:/secrets"]}
 """The service that creates all secrets, then exits."""
 
@@ -141,11 +177,12 @@ def test_no_secret_is_in_the_compose_file(name):
     environment = COMPOSE["services"][name].get("environment", {})
     sensitive = re.compile("SECRET|PASS|TOKEN|KEY")
     for variable, value in environment.items():
-        # This one names a directory.
-        if sensitive.search(variable) and variable != "SURVEY_KEYS":
+        if sensitive.search(variable) and variable not in PUBLIC:
             assert value.startswith("/run/secrets/"), variable
         # The URL of a database could contain a password.
         assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), variable
+        # So could that of a mail server; the service that creates the secrets refuses it.
+        assert variable != "SURVEY_SMTP" or name == "secrets", variable
     mounts = [
         volume for volume in COMPOSE["services"][name].get("volumes", []) if "secrets" in volume
     ]
@@ -156,9 +193,10 @@ def test_no_secret_is_in_the_compose_file(name):
         for value in environment.values()
         if value.startswith("/run/secrets/")
     }
-    assert files == {"app": {"secret", "pgpass"}, "keeper": {"keeper_pgpass"}}.get(
-        place, {"database_password"} if place else set()
-    )
+    assert files == {
+        "app": {"secret", "pgpass", "smtp", "provider"},
+        "keeper": {"keeper_pgpass"},
+    }.get(place, {"database_password"} if place else set())
 
 
 @pytest.mark.parametrize("name", SERVICES)

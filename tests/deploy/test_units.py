@@ -374,13 +374,14 @@ def test_messages_are_sent_without_the_system_calls_that_the_unit_denies(
     store.close_connections()
     controller = Controller(Sink(), hostname="127.0.0.1", port=free_port())
     controller.start()
+    (tmp_path / "smtp").write_text(f"smtp://127.0.0.1:{controller.port}\n")
     try:
         process = subprocess.run(
             [*sandbox("survey-notify.service", tmp_path / "calls"), *SERVE[:3], "notify"],
             env={
                 **os.environ,
                 "SURVEY_DATABASE": settings.database,
-                "SURVEY_SMTP": f"smtp://127.0.0.1:{controller.port}",
+                "SURVEY_SMTP_FILE": str(tmp_path / "smtp"),
                 "SURVEY_MAIL_FROM": "surveys@example.org",
             },
             capture_output=True,

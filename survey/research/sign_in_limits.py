@@ -17,7 +17,7 @@ from flask import after_this_request, request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from werkzeug.wrappers import Response
 
-from survey.store import AttemptLimit, Store
+from survey.store import AttemptLimit, Store, normalized_email
 
 MAX_TRIES = 10
 MAX_TRIES_PER_ADDRESS = 50
@@ -112,7 +112,7 @@ class KnownBrowsers:
             return response
 
     def _account(self, email: str) -> str:
-        return hmac.digest(self._key, email.lower().encode(), "sha256").hex()
+        return hmac.digest(self._key, normalized_email(email).encode(), "sha256").hex()
 
 
 class Throttle:
@@ -164,14 +164,16 @@ class Throttle:
     def _password_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
         if visitor.browser:
             return [self._limit(f"browser\n{visitor.browser}", MAX_TRIES)]
-        account = self._limit(f"account\n{email.lower()}", FREE_TRIES, MAX_DELAY)
-        pair = self._limit(f"{network_of(visitor.address)}\n{email.lower()}", MAX_TRIES)
+        name, network = normalized_email(email), network_of(visitor.address)
+        account = self._limit(f"account\n{name}", FREE_TRIES, MAX_DELAY)
+        pair = self._limit(f"{network}\n{name}", MAX_TRIES)
         return [self._network(visitor), account, pair]
 
     def _code_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
         if visitor.browser:
             return [self._limit(f"code of browser\n{visitor.browser}", MAX_TRIES)]
-        account, code = self._limit(f"code\n{email.lower()}", MAX_CODES), f"code\n{email.lower()}"
+        code = f"code\n{normalized_email(email)}"
+        account = self._limit(code, MAX_CODES)
         pair = self._limit(f"{network_of(visitor.address)}\n{code}", MAX_TRIES)
         return [account, self._network(visitor), pair]
 

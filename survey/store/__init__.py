@@ -21,6 +21,7 @@ from survey.store.people import (
     SecondFactor,
     UnusedLink,
     draft_key,
+    normalized_email,
     team_slug,
 )
 from survey.store.presentation import (
@@ -123,6 +124,7 @@ __all__ = [
     "database_file",
     "draft_key",
     "find_survey",
+    "normalized_email",
     "open_store",
     "team_slug",
 ]

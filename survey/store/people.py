@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from string import ascii_lowercase, ascii_uppercase
 from typing import Literal
 
 from survey.errors import ConflictError, ForbiddenError, NotFoundError
@@ -33,6 +34,20 @@ RESEARCHERS = (
     "FROM researcher LEFT JOIN admin ON admin.researcher = researcher.key "
 )
 API_TOKENS = "SELECT token_hash, researcher, name, scopes, created FROM api_token "
+
+_LOWER_CASE = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def normalized_email(email: str) -> str:
+    """Return the form in which an e-mail address identifies an account: A to Z in lower case.
+
+    Other letters stay as they are. Databases and Python disagree about them, and a mail server may
+    give the addresses of two such spellings to two people.
+
+    >>> normalized_email("Ada@Example.org"), normalized_email("\u0130da@example.org")
+    ('ada@example.org', '\u0130da@example.org')
+    """
+    return email.translate(_LOWER_CASE)
 
 
 @dataclass(frozen=True)
@@ -97,15 +112,12 @@ class People(Transactions):
     def set_password(self, email: str, password_hash: str) -> None:
         """Replace a password, and end the sessions and API tokens opened with the old one."""
         with self._write() as transaction:
-            row = transaction.row(
-                "UPDATE researcher SET password_hash = ? WHERE lower(email) = lower(?) "
-                "RETURNING key",
-                [password_hash, email],
+            key = _key_of(transaction, email)
+            transaction.execute(
+                "UPDATE researcher SET password_hash = ? WHERE key = ?", [password_hash, key]
             )
-            if row is None:
-                raise NotFoundError(f"there is no researcher {email}")
             for table in ("login_session", "api_token"):
-                transaction.execute(f"DELETE FROM {table} WHERE researcher = ?", [row[0]])  # noqa: S608
+                transaction.execute(f"DELETE FROM {table} WHERE researcher = ?", [key])  # noqa: S608
 
     def renew_hash(self, researcher: Researcher, password_hash: str) -> None:
         """Replace the hash of an unchanged password, unless the password was changed meanwhile."""
@@ -116,8 +128,8 @@ class People(Transactions):
 
     def researcher(self, email: str) -> Researcher | None:
         """Return the researcher with an e-mail address, in upper or lower case."""
-        row = self._row(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
-        return _researcher(row) if row else None
+        with self._lookup() as transaction:
+            return find_researcher(transaction, email)
 
     def researcher_by_key(self, key: int) -> Researcher | None:
         """Return the researcher with a key."""
@@ -242,6 +254,15 @@ class People(Transactions):
             "DELETE FROM api_token WHERE researcher = ? AND token_hash = ?",
             [researcher, token_hash],
         )
+
+
+def find_researcher(transaction: Transaction, email: str) -> Researcher | None:
+    """Return the researcher whose address has the same normalized form."""
+    # The database finds candidates with its index; in some locales it lowers more letters.
+    rows = transaction.rows(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
+    wanted = normalized_email(email)
+    found = (row for row in rows if normalized_email(str(row[1])) == wanted)
+    return next(map(_researcher, found), None)
 
 
 def _researcher(row: Row) -> Researcher:
@@ -549,10 +570,10 @@ SOLE_OWNER = (
 
 
 def _key_of(transaction: Transaction, email: str) -> int:
-    row = transaction.row("SELECT key FROM researcher WHERE lower(email) = lower(?)", [email])
-    if row is None:
+    researcher = find_researcher(transaction, email)
+    if researcher is None:
         raise NotFoundError(f"there is no researcher {email}")
-    return int(row[0])
+    return researcher.key
 
 
 def _n_owners(transaction: Transaction, slug: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from survey.store.schema import INSTANCE_RULE, SIGN_IN_TRY
+from survey.store.people import find_researcher
+from survey.store.schema import FAILED_SIGN_IN, INSTANCE_RULE, SIGN_IN_TRY
 from survey.store.transactions import REGISTRY, Transactions
 
 MAX_ATTEMPT_ROWS = 10_000
@@ -102,12 +103,13 @@ class SignIns(Transactions):
 
     def add_failed_sign_in(self, email: str, now: int) -> None:
         """Count a wrong password or code; an address without an account takes as long."""
-        account = "coalesce((SELECT key FROM researcher WHERE lower(email) = lower(?)), ?)"
-        self._execute(
-            f"INSERT INTO failed_sign_in (researcher, n, last) SELECT {account}, 1, ? WHERE true "
-            "ON CONFLICT (researcher) DO UPDATE SET n = failed_sign_in.n + 1, last = ?",
-            [email, UNKNOWN_ACCOUNT, now, now],
-        )
+        with self._write() as transaction:
+            researcher = find_researcher(transaction, email)
+            transaction.execute(
+                f"{FAILED_SIGN_IN.insert} ON CONFLICT (researcher) DO UPDATE SET "
+                "n = failed_sign_in.n + 1, last = ?",
+                [researcher.key if researcher else UNKNOWN_ACCOUNT, 1, now, now],
+            )
 
     def failed_sign_ins(self) -> dict[int, FailedSignIns]:
         """Return the failures on each account since its last sign-in, by its key."""

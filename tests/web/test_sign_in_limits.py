@@ -157,6 +157,28 @@ def test_logins_count_of_an_account_survives_a_flood_of_made_up_names(store, mon
     assert throttle.refusal(Visitor("203.0.113.9"), EMAIL, 1e9) == SLOWED_DOWN
 
 
+@pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
+def test_logins_find_an_account_by_the_spellings_that_share_its_limit(store):
+    """Databases lower more letters than Python, or others: each spelling had its own limit."""
+    owner = store.add_researcher("info@example.org", hashed_password())
+    throttle = Throttle(store, SECRET)
+    spellings = ["info", "INFO", "\u0130nfo", "\u0131nfo", "in\ufb00o", "\uff29nfo"]
+    accounts = [store.researcher(f"{name}@example.org") for name in spellings]
+    assert accounts == [owner, owner, None, None, None, None]
+    for number in range(FREE_TRIES):
+        email = f"{spellings[number % 2]}@example.org"
+        assert not throttle.refusal(Visitor(f"198.51.100.{number}"), email, 1e9)
+    for name in spellings:
+        email = f"{name}@example.org"
+        is_slowed = throttle.refusal(Visitor("203.0.113.9"), email, 1e9) == SLOWED_DOWN
+        assert is_slowed == (store.researcher(email) is not None), name
+        store.add_failed_sign_in(email, 10**9)
+    assert {key: failed.n for key, failed in store.failed_sign_ins().items()} == {
+        owner.key: 2,
+        UNKNOWN_ACCOUNT: 4,
+    }
+
+
 # -- failed attempts, for the owner and in the log
 
 

@@ -2,7 +2,8 @@
 
 Guesses are slowed down per network, and per account over all networks. A stranger who keeps
 guessing must not keep the owner out, so each browser in which the owner has signed in has separate
-attempts (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies").
+attempts (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies"). For an
+owner in a new browser, each network has a few attempts a day that others cannot use up.
 """
 
 from __future__ import annotations
@@ -32,14 +33,20 @@ network alone, with `MAX_TRIES`, does not slow the others down."""
 
 MAX_DELAY = 60
 """Longest delay between two attempts on an account, in seconds. All strangers together have at most
-98 attempts an hour (26 within a minute, then a pause of 15 minutes), or 860,000 a year, where a
-password resists 10^8 guesses."""
+98 attempts an hour (26 within a minute, then a pause of 15 minutes)."""
+
+DAY_TRIES = 2
+MAX_DAY_TRIES = 500
+"""Attempts on a slowed-down account in a day: without delay for each network, and for all networks.
+Unless an attacker has 250 networks, the owner can sign in at once from another one. With the 98 an
+hour, strangers have 1.1 million attempts a year, where a password resists 10^8 guesses."""
 
 TRY_SECONDS = 15 * 60
+DAY_SECONDS = 24 * 3600
 THROTTLED = "Too many failed attempts. Wait 15 minutes and try again."
 SLOWED_DOWN = (
-    "There were too many failed attempts with this email address. Wait a minute and try again, or "
-    "use a browser in which you have signed in before."
+    "There were too many failed attempts with this email address. Wait a minute and try again. You "
+    "can also use a browser in which you have signed in before, or another network."
 )
 
 COOKIE_DAYS = 365
@@ -120,7 +127,8 @@ class Throttle:
 
     An attempt is counted before its password is verified, so concurrent attempts count too.
     Addresses without an account are treated alike. The database contains hashes keyed by the
-    server's secret, until 15 minutes have passed without an attempt.
+    server's secret, until 15 minutes have passed without an attempt; those of networks that tried
+    to sign in to a slowed-down account, for a day.
     """
 
     def __init__(self, store: Store, secret: str) -> None:
@@ -129,11 +137,16 @@ class Throttle:
 
     def refusal(self, visitor: Visitor, email: str, now: float) -> str:
         """Count an attempt at `now` (Unix time); return why it is refused, or "" if it is not."""
-        return self._count(self._password_limits(visitor, email), now)
+        limits = self._password_limits(visitor, email)
+        exceeded = self._exceeded(limits, now)
+        if exceeded and exceeded.max_delay:
+            others = [limit for limit in limits if limit is not exceeded]
+            exceeded = self._exceeded([*others, *self._day_limits(visitor, email)], now)
+        return _reason(exceeded)
 
     def code_refusal(self, visitor: Visitor, email: str, now: float) -> str:
         """Count an attempt with an authentication code, like `refusal`."""
-        return self._count(self._code_limits(visitor, email), now)
+        return _reason(self._exceeded(self._code_limits(visitor, email), now))
 
     def succeeded(self, visitor: Visitor, email: str) -> None:
         """Forget this attempt, and the failed ones of this browser or network on this account.
@@ -144,10 +157,12 @@ class Throttle:
         for limit in shared:
             self._store.forget_attempt(limit.hashed)
         self._store.forget_attempts(own.hashed)
+        # The owner may sign in repeatedly in browsers that keep no cookies.
+        self._store.forget_attempts(self._day_limits(visitor, email)[0].hashed)
 
     def provider_refusal(self, visitor: Visitor, now: float) -> str:
         """Count a return from a provider, which costs requests to it, like `refusal`."""
-        return self._count([self._network(visitor)], now)
+        return _reason(self._exceeded([self._network(visitor)], now))
 
     def provider_succeeded(self, visitor: Visitor) -> None:
         """Forget this return from a provider."""
@@ -169,6 +184,14 @@ class Throttle:
         pair = self._limit(f"{network}\n{name}", MAX_TRIES)
         return [self._network(visitor), account, pair]
 
+    def _day_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
+        """Return the limits of attempts that are not slowed down: of the network, and of all."""
+        name, longer = f"day\n{normalized_email(email)}", DAY_SECONDS - TRY_SECONDS
+        return [
+            self._limit(f"{network_of(visitor.address)}\n{name}", DAY_TRIES, longer=longer),
+            self._limit(name, MAX_DAY_TRIES, longer=longer),
+        ]
+
     def _code_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
         if visitor.browser:
             return [self._limit(f"code of browser\n{visitor.browser}", MAX_TRIES)]
@@ -180,11 +203,15 @@ class Throttle:
     def _network(self, visitor: Visitor) -> AttemptLimit:
         return self._limit(f"{network_of(visitor.address)}\n", MAX_TRIES_PER_ADDRESS)
 
-    def _limit(self, text: str, most: int, max_delay: int = 0) -> AttemptLimit:
-        return AttemptLimit(hmac.digest(self._key, text.encode(), "sha256"), most, max_delay)
+    def _limit(self, text: str, most: int, max_delay: int = 0, *, longer: int = 0) -> AttemptLimit:
+        hashed = hmac.digest(self._key, text.encode(), "sha256")
+        return AttemptLimit(hashed, most, max_delay, longer)
 
-    def _count(self, limits: Sequence[AttemptLimit], now: float) -> str:
-        exceeded = self._store.count_attempt(limits, int(now), TRY_SECONDS)
-        if exceeded is None:
-            return ""
-        return SLOWED_DOWN if exceeded.max_delay else THROTTLED
+    def _exceeded(self, limits: Sequence[AttemptLimit], now: float) -> AttemptLimit | None:
+        return self._store.count_attempt(limits, int(now), TRY_SECONDS)
+
+
+def _reason(exceeded: AttemptLimit | None) -> str:
+    if exceeded is None:
+        return ""
+    return SLOWED_DOWN if exceeded.max_delay or exceeded.longer else THROTTLED

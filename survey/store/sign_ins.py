@@ -19,12 +19,14 @@ class AttemptLimit:
 
     After `most` attempts none is admitted until the first one is forgotten; or, if `max_delay` is
     not 0, one after each delay, which doubles from one second to `max_delay` seconds. Delayed
-    attempts are forgotten after the last one.
+    attempts are forgotten after the last one. Attempts are remembered `longer` seconds more than
+    those of other limits.
     """
 
     hashed: bytes
     most: int
     max_delay: int = 0
+    longer: int = 0
 
     def admits(self, tries: int, since: int, now: int) -> bool:
         """Return whether an attempt is admitted now, after others.
@@ -63,7 +65,8 @@ class SignIns(Transactions):
         """Count an attempt under each limit; if one does not admit it, return that one instead.
 
         An attempt that is not admitted is not counted, so that it adds no rows and delays nobody.
-        A hash is forgotten `seconds` after its first attempt, or its last one if it has a delay.
+        A hash is forgotten `seconds` after its first attempt, or its last one if it has a delay;
+        `longer` seconds later if its limit says so.
         """
         with self._write() as transaction:
             # Concurrent attempts must not be admitted by the same count.
@@ -87,7 +90,7 @@ class SignIns(Transactions):
                 transaction.execute(
                     f"{SIGN_IN_TRY.insert} ON CONFLICT (hash) DO UPDATE SET "
                     f"tries = sign_in_try.tries + 1, since = {since}",
-                    [limit.hashed, 1, now, *([now] if limit.max_delay else [])],
+                    [limit.hashed, 1, now + limit.longer, *([now] if limit.max_delay else [])],
                 )
         return None
 

@@ -12,7 +12,15 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from survey.app import create_app
-from survey.research.sign_in_limits import FREE_TRIES, SLOWED_DOWN, KnownBrowsers, Throttle, Visitor
+from survey.research.sign_in_limits import (
+    DAY_TRIES,
+    FREE_TRIES,
+    MAX_DAY_TRIES,
+    SLOWED_DOWN,
+    KnownBrowsers,
+    Throttle,
+    Visitor,
+)
 from survey.store.sign_ins import UNKNOWN_ACCOUNT
 from tests.conftest import EMAIL, PASSWORD, SECRET, hashed_password
 from tests.web.researchers import send, sign_in, token
@@ -28,7 +36,8 @@ NOBODY = "nobody@example.org"
 class Guesser:
     """Guesses passwords from many networks, with the cookie and token of one page."""
 
-    def __init__(self, app: Flask) -> None:
+    def __init__(self, app: Flask, networks: int = NETWORKS) -> None:
+        self._networks = networks
         self._client = app.test_client()
         self._token = token(self._client.get(SIGN_IN))
         self._n = 0
@@ -36,7 +45,7 @@ class Guesser:
     def guess(self, email: str) -> int:
         """Return the status of one wrong password, from the next network."""
         self._n += 1
-        source = f"198.51.{self._n % NETWORKS}.7"
+        source = f"198.51.{self._n % self._networks}.7"
         form = {"csrf_token": self._token, "email": email, "password": f"guess {self._n}"}
         return self._client.post(
             SIGN_IN, data=form, environ_base={"REMOTE_ADDR": source}
@@ -56,6 +65,12 @@ def owner_of_known_browser(app: Flask) -> FlaskClient:
     return from_network(client, "203.0.113.9")
 
 
+def guess_from_new_network(throttle: Throttle, email: str) -> str:
+    """Use up the attempts that a network has without delay; return how the next one is answered."""
+    visitor = Visitor("203.0.113.9")
+    return [throttle.refusal(visitor, email, 1e9) for _ in range(DAY_TRIES + 1)][-1]
+
+
 def guesses(app: Flask, clock: Clock) -> Iterator[int]:  # noqa: F811
     """Guess at a known address in 15 minutes; yield the statuses."""
     guesser = Guesser(app)
@@ -66,28 +81,49 @@ def guesses(app: Flask, clock: Clock) -> Iterator[int]:  # noqa: F811
 
 @pytest.mark.web  # thousands of requests
 def test_logins_few_of_2000_guesses_from_200_networks_are_checked(app, researcher, clock):  # noqa: F811
-    """The owner signs in meanwhile where they have before, and elsewhere a minute afterwards."""
+    """The owner signs in meanwhile where they have before, and in new browsers elsewhere."""
     known = owner_of_known_browser(app)
-    elsewhere = from_network(app.test_client(), "203.0.113.10")
     statuses = []
     for number, status in enumerate(guesses(app, clock)):
         statuses.append(status)
         if number % 500 == 250:
             assert sign_in(known).status_code == 302
-            page = sign_in(elsewhere)
-            assert (page.status_code, SLOWED_DOWN in page.text) == (429, True)
-    # 20 at once, 6 within a minute, then one a minute.
-    assert 35 <= statuses.count(403) <= 42
+            new_browser = from_network(app.test_client(), "203.0.113.10")
+            assert sign_in(new_browser).status_code == 302
+            in_attack = from_network(app.test_client(), "198.51.1.7")
+            page = sign_in(in_attack)
+            if number > 2 * NETWORKS + FREE_TRIES:
+                assert (page.status_code, SLOWED_DOWN in page.text) == (429, True)
+    # 20 at once, 6 within a minute, then one a minute; and two of each network.
+    day_tries = DAY_TRIES * NETWORKS
+    assert day_tries + 35 <= statuses.count(403) <= day_tries + 42
     assert statuses.count(429) == GUESSES - statuses.count(403)
     assert statuses[:FREE_TRIES] == [403] * FREE_TRIES
-    clock.now += 60
-    assert sign_in(elsewhere).status_code == 302
+
+
+def test_logins_from_a_new_network_are_admitted_during_an_attack_until_500_in_a_day(store):
+    throttle, now = Throttle(store, SECRET), 1e9
+    admitted = 0
+    for number in range(NETWORKS * 3):
+        attacker = Visitor(f"198.51.{number % NETWORKS}.7")
+        admitted += not throttle.refusal(attacker, EMAIL, now)
+    assert admitted == FREE_TRIES + DAY_TRIES * NETWORKS
+    home = Visitor("203.0.113.9")
+    for _ in range(5):
+        assert [throttle.refusal(home, EMAIL, now) for _ in range(DAY_TRIES)] == [""] * DAY_TRIES
+        throttle.succeeded(home, EMAIL)
+    # With even more networks, only slowed-down attempts are left.
+    for number in range(100):
+        admitted += not throttle.refusal(Visitor(f"192.0.2.{number}"), EMAIL, now)
+    assert admitted <= FREE_TRIES + MAX_DAY_TRIES
+    assert throttle.refusal(Visitor("203.0.113.10"), EMAIL, now) == SLOWED_DOWN
+    assert not throttle.refusal(Visitor("203.0.113.10"), EMAIL, now + 60)
 
 
 @pytest.mark.web
 def test_logins_are_slowed_down_alike_for_known_and_unknown_addresses(app, researcher, clock):  # noqa: F811
     """The limits do not show whether an address has an account."""
-    guessers = {email: Guesser(app) for email in (EMAIL, NOBODY)}
+    guessers = {email: Guesser(app, networks=5) for email in (EMAIL, NOBODY)}
     statuses = {email: [] for email in guessers}
     for number in range(40):
         clock.now += 1 + number % 3
@@ -102,10 +138,8 @@ def test_logins_known_browser_has_ten_tries_of_its_own(app, researcher, clock): 
     statuses = [sign_in(known, password="wrong").status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
     # Its failures slow nobody down.
-    for number in range(FREE_TRIES):
-        elsewhere = from_network(app.test_client(), f"198.51.100.{number}")
-        assert sign_in(elsewhere, password="wrong").status_code == 403
-    assert sign_in(from_network(app.test_client(), "198.51.100.99")).status_code == 429
+    elsewhere = from_network(app.test_client(), "198.51.100.1")
+    assert [sign_in(elsewhere, password="wrong").status_code for _ in range(10)] == [403] * 10
 
 
 def test_logins_accept_the_cookie_of_a_known_browser_only_for_its_account_and_server(
@@ -154,7 +188,7 @@ def test_logins_count_of_an_account_survives_a_flood_of_made_up_names(store, mon
     monkeypatch.setattr("survey.store.sign_ins.MAX_ATTEMPT_ROWS", 100)
     for number in range(300):
         throttle.refusal(Visitor(f"198.51.{number % 100}.1"), f"{number}@example.org", 1e9)
-    assert throttle.refusal(Visitor("203.0.113.9"), EMAIL, 1e9) == SLOWED_DOWN
+    assert guess_from_new_network(throttle, EMAIL) == SLOWED_DOWN
 
 
 @pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
@@ -170,7 +204,7 @@ def test_logins_find_an_account_by_the_spellings_that_share_its_limit(store):
         assert not throttle.refusal(Visitor(f"198.51.100.{number}"), email, 1e9)
     for name in spellings:
         email = f"{name}@example.org"
-        is_slowed = throttle.refusal(Visitor("203.0.113.9"), email, 1e9) == SLOWED_DOWN
+        is_slowed = guess_from_new_network(throttle, email) == SLOWED_DOWN
         assert is_slowed == (store.researcher(email) is not None), name
         store.add_failed_sign_in(email, 10**9)
     assert {key: failed.n for key, failed in store.failed_sign_ins().items()} == {

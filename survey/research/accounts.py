@@ -32,6 +32,11 @@ NO_ACCOUNT = (
 )
 WRONG = "The email address or the password is wrong."
 WRONG_CODE = "This code is wrong or was already used. Enter the code that your app shows now."
+UNREADABLE_APP = (
+    "The server cannot read the secret of your authenticator app and accepts none of its codes. "
+    "Enter one of your recovery codes. If you have none, ask the operator of the server to run "
+    "survey researcher reset {email}"
+)
 WRONG_FIRST_CODE = "This code does not match the secret. Check the clock of your device."
 REQUIRED_BY_SERVER = (
     "This server requires two-factor authentication. To use another app, set it up again."
@@ -183,7 +188,7 @@ class _SignInPages(Pages):
             return _form_page("authentication_code", form, 429)
         if not self._workspace.second_factors.use_code(researcher, form.code.data, time.time()):
             _record_failure(self._workspace, researcher.email)
-            form.code.errors = [WRONG_CODE]
+            form.code.errors = [_code_mistake(self._workspace, researcher)]
             return _form_page("authentication_code", form, 403)
         throttle.code_succeeded(visitor, researcher.email)
         self._open(researcher, "with an authentication code")
@@ -253,6 +258,13 @@ def _record_failure(workspace: Workspace, email: str) -> None:
     logger.warning("failed sign-in")
 
 
+def _code_mistake(workspace: Workspace, researcher: Researcher) -> str:
+    """Return why a code was not accepted."""
+    if workspace.second_factors.is_readable(researcher):
+        return WRONG_CODE
+    return UNREADABLE_APP.format(email=researcher.email)
+
+
 def _confirms_code(workspace: Workspace, field: Field) -> bool:
     """Return whether a field has a valid code of the researcher; if not, add the error to it."""
     researcher, now = workspace.sessions.current(), time.time()
@@ -262,7 +274,7 @@ def _confirms_code(workspace: Workspace, field: Field) -> bool:
         return False
     if not workspace.second_factors.use_code(researcher, field.data, now):
         _record_failure(workspace, researcher.email)
-        field.errors = [WRONG_CODE]
+        field.errors = [_code_mistake(workspace, researcher)]
         return False
     workspace.throttle.code_succeeded(visitor, researcher.email)
     return True

@@ -36,6 +36,13 @@ RECOVERY_BYTES = 10
 ENCRYPTED = "aes-gcm:"
 """Start of an encrypted secret; a colon occurs in no base32 secret of earlier versions."""
 
+BASE32 = re.compile("[A-Z2-7]{16,}")
+"""A readable secret of an app."""
+
+UNREADABLE = (
+    "the secret of an authenticator app cannot be read: it is damaged, or SURVEY_SECRET was changed"
+)
+
 NONCE_BYTES = 12
 
 
@@ -116,18 +123,23 @@ class SecondFactors:
             return False
         secret = self._decrypt(researcher.key, factor.secret)
         if secret is None:
-            logger.error("SURVEY_SECRET was changed: codes of authenticator apps are not valid")
+            logger.error(UNREADABLE)
         step = step_of(secret, code, now) if secret else None
         if step is not None:
             return self._store.use_step(researcher.key, step)
         return self._store.use_recovery_code(researcher.key, recovery_hash(code))
+
+    def is_readable(self, researcher: Researcher) -> bool:
+        """Return whether the codes of the researcher's app can be checked, if there is one."""
+        factor = self._store.second_factor(researcher.key)
+        return factor is None or self._decrypt(researcher.key, factor.secret) is not None
 
     def encrypt_all(self) -> int:
         """Encrypt the secrets that earlier versions stored readable; return their number."""
         plain = [
             (researcher, stored)
             for researcher, stored in self._store.second_factor_secrets()
-            if not stored.startswith(ENCRYPTED)
+            if BASE32.fullmatch(stored)
         ]
         for researcher, stored in plain:
             self._replace(researcher, stored, stored)
@@ -161,17 +173,18 @@ class SecondFactors:
         return ENCRYPTED + base64.b64encode(nonce + box).decode()
 
     def _decrypt(self, researcher: int, stored: str) -> str | None:
-        """Return a secret, or None if the server's secret has changed since it was stored."""
+        """Return a secret, or None if it is damaged or the server's secret has changed since."""
         from cryptography.exceptions import InvalidTag
 
-        if not stored.startswith(ENCRYPTED):
-            return stored
-        box = base64.b64decode(stored.removeprefix(ENCRYPTED))
-        try:
-            plain = self._cipher.decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], _owner(researcher))
-        except InvalidTag:
-            return None
-        return plain.decode()
+        plain = stored
+        if stored.startswith(ENCRYPTED):
+            try:
+                box = base64.b64decode(stored.removeprefix(ENCRYPTED), validate=True)
+                nonce, encrypted = box[:NONCE_BYTES], box[NONCE_BYTES:]
+                plain = self._cipher.decrypt(nonce, encrypted, _owner(researcher)).decode()
+            except (InvalidTag, ValueError):
+                return None
+        return plain if BASE32.fullmatch(plain) else None
 
 
 def _owner(researcher: int) -> bytes:

@@ -288,6 +288,37 @@ def test_logins_store_the_secrets_of_apps_encrypted_also_in_backups(signed_in, s
     assert not factors.use_code(researcher, code, now)
 
 
+def test_logins_with_a_damaged_secret_explain_what_helps(app, store, researcher, caplog):
+    """No code of the app is accepted then, and no error of the server occurs."""
+    ada, now = store.researcher(EMAIL), time.time()
+    factors, secret = SecondFactors(store, SECRET), pyotp.random_base32()
+    codes = factors.set_up(ada.key, secret, 0)
+    stored = store.second_factor(ada.key).secret
+    for at in range(len(stored)):
+        for bit in (1, 2, 64):
+            damaged = stored[:at] + chr(ord(stored[at]) ^ bit) + stored[at + 1 :]
+            if damaged.isprintable():
+                store.replace_second_factor_secret(ada.key, stored, damaged)
+                factors.encrypt_all()
+                assert not factors.is_readable(ada) or damaged[:-1] == stored[:-1], damaged
+                assert not factors.use_code(ada, "123 456", now)
+                store.replace_second_factor_secret(
+                    ada.key, store.second_factor(ada.key).secret, stored
+                )
+    store.replace_second_factor_secret(ada.key, stored, stored[:-6])
+    client = app.test_client()
+    redirect = sign_in(client)
+    caplog.clear()
+    page = send(client, redirect.location, code=pyotp.TOTP(secret).now())
+    assert page.status_code == 403
+    assert f"survey researcher reset {EMAIL}" in page.text
+    (event,) = [record.getMessage() for record in caplog.records if "two_factor" in record.name]
+    assert event.startswith("the secret of an authenticator app cannot be read")
+    assert client.get("/research/account").status_code == 302
+    assert send(client, redirect.location, code=codes[0]).status_code == 302
+    assert client.get("/research/account").status_code == 200
+
+
 def test_logins_recovery_codes_work_after_the_servers_secret_was_changed(signed_in, store):
     researcher, now = store.researcher(EMAIL), time.time()
     (code, *_) = SecondFactors(store, SECRET).set_up(researcher.key, pyotp.random_base32(), 0)

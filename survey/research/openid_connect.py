@@ -114,26 +114,45 @@ class Provider:
         Raises ForbiddenError if the provider confirms none, RemoteError if it does not answer.
         """
         code = request.args.get("code", "")
+        self._check_metadata()
         # RFC 9207: the answer must come from the provider that was asked.
-        issuer = request.args.get("iss", self._settings.oidc_issuer)
+        names_itself = self._client.server_metadata.get(
+            "authorization_response_iss_parameter_supported"
+        )
+        issuer = request.args.get("iss", "" if names_itself else self._settings.oidc_issuer)
         if not code or issuer.rstrip("/") != self._settings.oidc_issuer.rstrip("/"):
             raise ForbiddenError(UNCONFIRMED)
-        self._check_metadata()
         with _provider_errors():
             token = self._client.fetch_access_token(
                 self._return_address, code=code, code_verifier=pending.code_verifier
             )
             claims = self._client.parse_id_token(token, nonce=pending.nonce)
-            if claims is None:
+            if claims is None or not self._is_addressed(claims, pending.nonce):
                 raise ForbiddenError(UNCONFIRMED)
             if "email" not in claims and self._client.server_metadata.get("userinfo_endpoint"):
                 claims = self._user_information(token, claims)
         email = claims.get("email")
         if claims.get("email_verified") is not True or not isinstance(email, str):
             raise ForbiddenError(UNVERIFIED)
-        if "@" not in email or len(email) > 254 or "\0" in email:
+        if "@" not in email or len(email) > 254 or not email.isprintable():
             raise ForbiddenError(UNVERIFIED)
         return email
+
+    def _is_addressed(self, claims: Mapping[str, Any], nonce: str) -> bool:
+        """Return whether an ID token is this provider's, for this server and this sign-in.
+
+        OpenID Connect Core 1.0, 3.1.3.7, steps 2 to 5 and 11; Authlib accepts a token for another
+        audience if it names this server as the authorized party.
+        """
+        audience, client = claims.get("aud"), self._settings.oidc_client_id
+        audiences = audience if isinstance(audience, list) else [audience]
+        authorized = claims.get("azp", client if len(audiences) == 1 else None)
+        return (
+            claims.get("iss") == self._client.server_metadata["issuer"]
+            and client in audiences
+            and authorized == client
+            and claims.get("nonce") == nonce
+        )
 
     def _user_information(self, token: Mapping[str, Any], claims: Mapping[str, Any]) -> Any:
         information = self._client.userinfo(token=token)

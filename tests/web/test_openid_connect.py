@@ -12,6 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pyotp
 import pytest
 import requests
+from authlib.integrations.base_client import sync_openid
+from authlib.integrations.flask_client import FlaskOAuth2App
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -171,6 +173,56 @@ def test_logins_with_a_provider_reject_a_token_for_another_sign_in(
     nonce = parse_qs(urlsplit(address).query)["nonce"][0]
     answer = provider.authorize(address.replace(nonce, "of-another-sign-in"), "ada")
     assert client.get(answer).status_code == 403
+
+
+def test_logins_with_a_provider_accept_a_token_only_for_this_server_and_sign_in(
+    app, researcher, provider, monkeypatch
+):
+    """Each claim is altered after the signature was checked, as if the provider had signed it."""
+    altered: dict[str, object] = {}
+    decode = sync_openid.jwt.decode
+
+    def decode_altered(*args, **options):
+        token = decode(*args, **options)
+        token.claims = {**token.claims, **altered}
+        token.claims = {name: value for name, value in token.claims.items() if value is not None}
+        return token
+
+    monkeypatch.setattr(sync_openid.jwt, "decode", decode_altered)
+    for claims, status in (
+        ({"aud": ["survey", "other"], "azp": "survey"}, 200),
+        ({"aud": ["survey", "other"]}, 403),
+        ({"aud": "survey", "azp": "other"}, 403),
+        ({"aud": ["other"], "azp": "survey"}, 403),
+        ({"aud": None, "azp": "survey"}, 403),
+        ({"iss": None}, 403),
+        ({"iss": f"{provider.url}/other"}, 403),
+        ({"nonce": None}, 403),
+        ({"nonce": "of-another-sign-in"}, 403),
+    ):
+        altered.clear()
+        altered |= claims
+        browser = app.test_client()
+        answer = browser.get(provider.authorize(begin(browser), "ada"))
+        assert answer.status_code == status, claims
+
+
+def test_logins_with_a_provider_that_names_itself_need_its_name(
+    app, client, researcher, provider, monkeypatch
+):
+    """RFC 9207: a missing issuer would let another provider's answer pass."""
+    load = FlaskOAuth2App.load_server_metadata
+    announced = {"authorization_response_iss_parameter_supported": True}
+
+    def load_announced(self):
+        metadata = load(self)
+        metadata |= announced
+        return metadata
+
+    monkeypatch.setattr(FlaskOAuth2App, "load_server_metadata", load_announced)
+    answer = provider.authorize(begin(client), "ada").partition("&iss=")[0]
+    assert client.get(answer).status_code == 403
+    assert client.get(f"{answer}&iss={provider.url}").status_code == 200
 
 
 def test_logins_with_a_provider_still_need_the_code_of_a_second_factor(

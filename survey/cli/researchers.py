@@ -6,12 +6,18 @@ Each command imports what it needs when it runs.
 from __future__ import annotations
 
 import json
-from typing import TextIO
+from functools import partial
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from survey.cli import configured_settings, configured_store, quantity
 from survey.errors import SurveyError
+
+if TYPE_CHECKING:
+    from survey.research.credentials import Passwords
+    from survey.settings import Settings
+    from survey.store import Store
 
 
 @click.group()
@@ -40,12 +46,16 @@ def add_researcher(email: str, password: str, admin: bool) -> None:
     """Create an account for EMAIL."""
     if "@" not in email or len(email) > 254:
         raise SurveyError(f"{email!r} is not an email address")
-    from survey.research.credentials import Passwords
-
-    settings = configured_settings()
-    password_hash = Passwords(settings.password_cost).hash_new(email, password)
-    configured_store().add_researcher(email, password_hash, is_admin=admin)
+    settings, store = configured_settings(), configured_store()
+    password_hash = _passwords(store, settings).hash_new(email, password)
+    store.add_researcher(email, password_hash, is_admin=admin)
     click.echo(f"{email} can sign in at {settings.researchers_url}/research/")
+
+
+def _passwords(store: Store, settings: Settings) -> Passwords:
+    from survey.research.credentials import Passwords, public_names
+
+    return Passwords(settings.password_cost, partial(public_names, store, settings))
 
 
 @researcher.command("reset")
@@ -53,10 +63,8 @@ def add_researcher(email: str, password: str, admin: bool) -> None:
 @password_option
 def reset_researcher(email: str, password: str) -> None:
     """Set a new password for EMAIL; remove two-factor authentication, sessions and tokens."""
-    from survey.research.credentials import Passwords
-
     store = configured_store()
-    passwords = Passwords(configured_settings().password_cost)
+    passwords = _passwords(store, configured_settings())
     store.set_password(email, passwords.hash_new(email, password))
     if account := store.researcher(email):
         store.set_second_factor(account.key, "", [])

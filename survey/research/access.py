@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -32,7 +33,7 @@ from flask_wtf.csrf import CSRFError
 from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.drafts.preview import Preview
-from survey.research.credentials import Passwords, Sessions
+from survey.research.credentials import Passwords, Sessions, public_names
 from survey.research.openid_connect import Provider
 from survey.research.sign_in_limits import KnownBrowsers, Throttle
 from survey.research.two_factor import SecondFactors
@@ -322,7 +323,7 @@ class Workspace:
         self.store, self.results = store, results
         self.settings = settings
         self.preview_page = preview_page
-        self.passwords = Passwords(settings.password_cost)
+        self.passwords = Passwords(settings.password_cost, partial(public_names, store, settings))
         self.throttle = Throttle(store, settings.secret)
         self.provider = Provider(settings)
         self.second_factors = SecondFactors(store, settings.secret)

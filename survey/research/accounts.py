@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 from wtforms import Field
 
 from survey.errors import ForbiddenError, NotFoundError
-from survey.research import credentials, forms, two_factor
+from survey.research import forms, two_factor
 from survey.research.access import Pages, Route, Section, Workspace
 from survey.research.sign_in_limits import Visitor
 from survey.research.surveys import moment
@@ -233,7 +233,7 @@ class _SignInPages(Pages):
         if self._store.researcher(email) is not None:
             form.email.errors = [EXISTING_ACCOUNT]
             return None
-        if mistake := credentials.password_mistake(email, form.password.data):
+        if mistake := self._workspace.passwords.mistake(email, form.password.data):
             form.password.errors = [mistake]
             return None
         return self._store.add_researcher(email, self._workspace.passwords.hash(form.password.data))
@@ -316,7 +316,7 @@ class _AccountPages(Pages):
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
             return _form_page("password", form)
         researcher = self._sessions.current()
-        if mistake := credentials.password_mistake(researcher.email, form.new.data):
+        if mistake := self._workspace.passwords.mistake(researcher.email, form.new.data):
             form.new.errors = [mistake]
             return _form_page("password", form)
         self._store.set_password(researcher.email, self._workspace.passwords.hash(form.new.data))

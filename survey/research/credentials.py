@@ -6,14 +6,18 @@ import re
 import secrets
 import threading
 import time
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from flask import g, session
 
 from survey.errors import SurveyError
+from survey.questionnaire import is_test_run
 from survey.research.sign_in_limits import KnownBrowsers
 from survey.security import hash_of
+from survey.settings import Settings, host_of
 from survey.store import Researcher, Store
 
 if TYPE_CHECKING:
@@ -21,38 +25,73 @@ if TYPE_CHECKING:
 
 MIN_PASSWORD_LENGTH = 12
 
-MIN_PASSWORD_SCORE = 3
-"""Score of zxcvbn from which a password is accepted: an attacker who tries common passwords, words,
-names, dates and keyboard rows in the best order needs more than 10^8 guesses."""
+MIN_GUESSES_LOG10 = 9.0
+"""Guesses that a password resists, as zxcvbn estimates them for an attacker who tries common
+passwords, words, names, dates and keyboard rows in the best order. For any three words zxcvbn adds
+10^8, so a lower limit would admit three known names."""
+
+EXAMPLES = ("correct horse battery staple", "survey")
+"""The best-known passphrase, and the name of this software."""
 
 JUDGED_LENGTH = 72
 """Characters of a password that zxcvbn judges, because its time grows with the square."""
 
 TOO_COMMON = (
-    "This password is too easy to guess. Avoid common passwords, single words, dates and your own "
-    "address; four unrelated words are a good choice."
+    "This password is too easy to guess. Avoid common passwords, single words, dates, your own "
+    "address and the names of this server and its surveys; four unrelated words are a good choice."
 )
 _judging = threading.Lock()
 """zxcvbn stores the words to avoid in a variable of its module, which all threads share."""
 
 
-def password_mistake(email: str, password: str) -> str:
+def password_mistake(email: str, password: str, names: Iterable[str] = ()) -> str:
     """Return why a new password is not accepted for an account, or "" if it is.
 
-    >>> password_mistake("ada@example.org", "qwerty123456").partition(".")[0]
+    Names that everybody knows, such as that of the server, count as words to avoid.
+
+    >>> password_mistake("ada@example.org", "Summer2026!!").partition(".")[0]
     'This password is too easy to guess'
     >>> password_mistake("ada@example.org", "copper kite unfolds slowly")
     ''
     """
+    if len(password) < MIN_PASSWORD_LENGTH:
+        return f"Use at least {MIN_PASSWORD_LENGTH} characters"
+    texts = [email, *email.split("@"), *names]
+    words = [part for text in texts for part in re.split(r"[\W_]+", text)]
+    words += [form for text in (*texts, *EXAMPLES) for form in (text, _plain(text))]
+    symbols = set(re.findall(r"[\W_]", unicodedata.normalize("NFKC", password)))
+    # zxcvbn takes "2026!!" for six random characters, so symbols are judged separately.
+    guesses = min(
+        _guesses_log10(password, words),
+        _guesses_log10(_plain(password), words) + max(len(symbols) - 1, 0),
+    )
+    return "" if guesses >= MIN_GUESSES_LOG10 else TOO_COMMON
+
+
+def _plain(text: str) -> str:
+    """Return the letters and digits of a text.
+
+    >>> _plain("correct-horse, battery!")
+    'correcthorsebattery'
+    """
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text))
+
+
+def _guesses_log10(password: str, words: Sequence[str]) -> float:
     # The lists take 35 ms to load, which only new passwords need.
     from zxcvbn import zxcvbn
 
-    if len(password) < MIN_PASSWORD_LENGTH:
-        return f"Use at least {MIN_PASSWORD_LENGTH} characters"
-    words = [email, *re.split(r"\W+", email)]
+    if not password:
+        return 0.0
     with _judging:
-        score: int = zxcvbn(password[:JUDGED_LENGTH], words)["score"]
-    return "" if score >= MIN_PASSWORD_SCORE else TOO_COMMON
+        return float(zxcvbn(password[:JUDGED_LENGTH], [*filter(None, words)])["guesses_log10"])
+
+
+def public_names(store: Store, settings: Settings) -> list[str]:
+    """Return the names that an attacker knows: host names of the server, and titles of surveys."""
+    hosts = {host_of(url) for url in (settings.public_url, settings.researchers_url)}
+    heads = store.survey_heads()
+    return [*sorted(hosts), *(head.title for head in heads if not is_test_run(head.slug))]
 
 
 def _password_hasher(cost: int) -> PasswordHasher:
@@ -76,8 +115,10 @@ def _cost_of(password_hash: str) -> int:
 class Passwords:
     """Hashes and verifies passwords; an unknown address takes as long as a wrong password."""
 
-    def __init__(self, cost: int) -> None:
+    def __init__(self, cost: int, names: Callable[[], Iterable[str]] = tuple) -> None:
+        """Use a cost of hashes, and words to avoid in new passwords."""
         self._cost = cost
+        self._names = names
 
     @cached_property
     def _hasher(self) -> PasswordHasher:
@@ -87,12 +128,16 @@ class Passwords:
         """Hash a password that was accepted before, or is random."""
         return self._hasher.hash(password)
 
+    def mistake(self, email: str, password: str) -> str:
+        """Return why a new password is not accepted for an account, or "" if it is."""
+        return password_mistake(email, password, self._names())
+
     def hash_new(self, email: str, password: str) -> str:
         """Hash the password that a person chose for an account.
 
         Raises SurveyError if it is too short or easy to guess.
         """
-        if mistake := password_mistake(email, password):
+        if mistake := self.mistake(email, password):
             raise SurveyError(mistake)
         return self.hash(password)
 

@@ -39,7 +39,7 @@ DAY_TRIES = 2
 MAX_DAY_TRIES = 500
 """Attempts on a slowed-down account in a day: without delay for each network, and for all networks.
 Unless an attacker has 250 networks, the owner can sign in at once from another one. With the 98 an
-hour, strangers have 1.1 million attempts a year, where a password resists 10^8 guesses."""
+hour, strangers have 1.1 million attempts a year, where a password resists 10^9 guesses."""
 
 TRY_SECONDS = 15 * 60
 DAY_SECONDS = 24 * 3600

@@ -110,8 +110,8 @@ def test_a_new_password_revokes_every_token(client, store, researcher, small):
         client,
         "/research/account/password",
         current=PASSWORD,
-        new="another long password",
-        again="another long password",
+        new="cloud ladder sixty fern",
+        again="cloud ladder sixty fern",
     )
     assert response.status_code == 302
     assert program.get("/surveys").status_code == 401

@@ -256,7 +256,7 @@ def test_a_rejected_command_prints_one_line_and_exits_with_1(run, tmp_path):
         ["close", "none"],
         ["publish", "none.toml"],
         ["check", "none.toml"],
-        ["researcher", "add", "nobody", "--password", "long enough for all"],
+        ["researcher", "add", "nobody", "--password", "copper kite unfolds slowly"],
         ["researcher", "add", "a@example.org", "--password", "short"],
         ["serve"],
         ["export", "small", "--output", "/nonexistent/x.csv"],
@@ -313,7 +313,7 @@ def test_a_nul_character_in_any_argument_is_wrong_usage(run):
         ["publish", "a\0.toml"],
         ["estimate", "small\0"],
         ["export", "small", "--output", "\0"],
-        ["researcher", "add", "a\0@example.org", "--password", "long enough for all"],
+        ["researcher", "add", "a\0@example.org", "--password", "copper kite unfolds slowly"],
         ["backup", "file\0"],
         ["copy-store", "sqlite:///a\0", "sqlite:///b"],
     ):
@@ -351,7 +351,7 @@ def test_without_a_database_every_command_names_survey_migrate(run):
 
 def test_a_researcher_is_added_once(run):
     run("migrate")
-    arguments = ["researcher", "add", "a@example.org", "--password", "long enough for all"]
+    arguments = ["researcher", "add", "a@example.org", "--password", "copper kite unfolds slowly"]
     assert "can sign in" in run(*arguments).output
     assert "already" in run(*arguments).stderr
 
@@ -394,7 +394,7 @@ def test_commands_print_the_address_of_their_readers(run, monkeypatch, tmp_path)
     monkeypatch.setenv("SURVEY_PUBLIC_URL", "https://survey.example.org/")
     monkeypatch.setenv("SURVEY_RESEARCH_URL", "https://research.example.org/")
     run("migrate")
-    account = run("researcher", "add", "a@example.org", "--password", "long enough for all")
+    account = run("researcher", "add", "a@example.org", "--password", "copper kite unfolds slowly")
     assert "sign in at https://research.example.org/research/\n" in account.output
     published = run("publish", str(tmp_path / "small.toml"))
     assert "https://survey.example.org/s/small#d=" in published.output

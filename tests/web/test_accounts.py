@@ -17,6 +17,7 @@ from survey.app import create_app
 from survey.archive import backup
 from survey.cli import main
 from survey.research.access import Gate, Section
+from survey.research.credentials import password_mistake
 from survey.research.sign_in_limits import Throttle, Visitor
 from survey.research.surveys import moment
 from survey.research.team import LINK_SECONDS
@@ -356,7 +357,7 @@ def test_logins_of_accounts_without_two_factor_lead_to_its_setup_while_it_is_req
 def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app):
     second_client = app.test_client()
     sign_in(second_client)
-    new = "correct horse battery staple"
+    new = "copper kite unfolds slowly"
     wrong_password = send(
         signed_in, "/research/account/password", current="wrong password", new=new, again=new
     )
@@ -375,6 +376,8 @@ def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app)
 COMMON_PASSWORDS = (
     *("password1234", "qwerty123456", "1q2w3e4r5t6y", "aaaaaaaaaaaa", "Passw0rd1234"),
     *("iloveyou1234", "administrator", "researcherexample", "researcher2026"),
+    *("Summer2026!!", "correcthorsebatterystaple", "Correct-Horse-Battery-Staple!"),
+    *("Researcher-2026!!", "a-small-survey-26!"),
 )
 
 
@@ -392,6 +395,20 @@ def test_logins_never_get_a_common_password(signed_in, app, store, small, settin
             result = CliRunner().invoke(main, ["researcher", command, EMAIL, "--password", common])
             assert (result.exit_code, "too easy to guess" in result.output) == (1, True), common
     assert [person.password_hash for person in store.researchers()] == [before]
+
+
+def test_logins_get_passphrases_and_random_passwords_but_no_known_names():
+    for good in (
+        "mossy planet donkey trivial lunar quiet",
+        "mossyplanetdonkeytriviallunarquiet",
+        "cloud-ladder-sixty-fern",
+        "январь погода чайник окно",
+        "xK9#qLz!3mPv",
+        "#!x(%/)=?&*$7",
+    ):
+        assert password_mistake(EMAIL, good, ["survey.example.org", "A small survey"]) == "", good
+    for bad in (f"{EMAIL}77", "survey.example.org1", "Survey-Example-2026"):
+        assert password_mistake(EMAIL, bad, ["survey.example.org"]), bad
 
 
 def new_link(store) -> str:

@@ -111,7 +111,7 @@ def test_logins_hash_created_on_a_page_has_the_configured_cost(store, settings, 
     assert not store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))
     assert sign_in(client).status_code == 302
     assert store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))
-    before, new = store.researcher(EMAIL).password_hash, "another password"
+    before, new = store.researcher(EMAIL).password_hash, "copper kite unfolds slowly"
     send(client, "/research/account/password", current=PASSWORD, new=new, again=new)
     assert store.researcher(EMAIL).password_hash.startswith(hash_prefix(2))
     assert store.researcher(EMAIL).password_hash != before

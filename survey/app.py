@@ -21,6 +21,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from survey import api, errors, research, respond
 from survey.hosts import SLUGS, Host, Hosts
+from survey.progress import PROGRESS, Progress
 from survey.respond.reception import REFUSAL
 from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
@@ -129,12 +130,15 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     client = respond.Client.load()
 
     @app.before_request
-    def refuse() -> None:
+    def answer_early() -> Response | None:
         if refusal := request.environ.get(REFUSAL):
             raise refusal
+        if slow_page := request.environ.get(PROGRESS):
+            return _progress_page(slow_page)
         # PostgreSQL refuses a text with NUL, which no address has.
         if "\0" in request.path:
             raise errors.NotFoundError("there is no page at this address")
+        return None
 
     reception = respond.init_app(app, store, settings, client)
     results = ResultCache(store)
@@ -195,6 +199,12 @@ def _home(client: respond.Client) -> AnyResponse | str:
         case Host.RESPONDENTS:
             return page_response(client)
     return render_template("home.html")
+
+
+def _progress_page(progress: Progress) -> Response:
+    """Return the page that is shown while another is computed, and then asks for that one."""
+    page = render_template("research/progress.html", progress=progress)
+    return Response(page, HTTPStatus.ACCEPTED, {"Refresh": "1"})
 
 
 def _survey_error(client: respond.Client, error: errors.SurveyError) -> Response:

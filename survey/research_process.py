@@ -5,6 +5,9 @@ receives would wait for its turn again and again. Workers therefore pass researc
 one process of low priority, whose cache of results serves them all. The server starts it at the
 first of these requests, and again if it ends.
 
+A page that is not computed within a second is answered with how far it is, and computed further.
+The browser asks again every second and gets the page once it is there.
+
 A request is one connection to a Unix socket. The worker sends the variables of the request as
 JSON, then its body. The process sends an empty message when it accepts the connection, then the
 status and the headers as JSON, the parts of the body, and an empty message at the end.
@@ -22,6 +25,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import BytesIO
@@ -30,13 +34,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from werkzeug.http import parse_cookie
+
 from survey.duty import socket_folder
 from survey.ops.logs import catch_all, configuration
+from survey.progress import PROGRESS, follow
 from survey.settings import Settings
 from survey.store import open_store
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
 SOCKET_VARIABLE = "LDP_SURVEY_RESEARCH_SOCKET"
 """Environment variable with the path of the socket, which the server sets for its workers."""
@@ -54,6 +61,12 @@ RESTART_SECONDS = 1.0
 
 STOP_SECONDS = 30.0
 """How long the process may take to answer the requests that it has accepted."""
+
+PAGE_SECONDS = 1.0
+"""Seconds of a processor that a page takes before its browser is shown how far it is."""
+
+KEEP_SECONDS = 15.0
+"""How long a computed page waits for its browser to ask again."""
 
 COMMAND = "from survey.research_process import main; main({descriptor})"
 
@@ -165,13 +178,132 @@ def main(descriptor: int) -> None:
         store = open_store(settings.database)
         with store.use():
             listener = socket.socket(fileno=descriptor)
-            answer_requests(create_app(settings, store), listener, sys.stdin.fileno())
+            app = create_app(settings, store)
+            pages = SlowPages(app, app.config["SESSION_COOKIE_NAME"])
+            answer_requests(pages, listener, sys.stdin.fileno())
     except Exception:
         logger.critical("researchers' pages cannot start; see: survey config check", exc_info=True)
         sys.exit(1)
 
 
-def answer_requests(app: WSGIApplication, listener: socket.socket, end: int) -> None:
+class SlowPage:
+    """A page that one thread computes for a browser, which may ask for it several times.
+
+    Create it in that thread. At most one connection waits for the page. After `PAGE_SECONDS` it is
+    let go with how far the page is; the next one with the same request waits again.
+    """
+
+    def __init__(self) -> None:
+        self._progress = follow()
+        # The time of the processor: on a busy machine, even short pages take seconds.
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+        self._long_after = time.clock_gettime(self._clock) + PAGE_SECONDS
+        self._changed = threading.Condition()
+        self._waiting: Connection | None = None
+        self._timer = threading.Timer(0, lambda: None)
+        self._is_over = False
+
+    def wait_with(self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection) -> bool:
+        """Let a connection wait for the page; return False if another one waits, or it is over."""
+        with self._changed:
+            if self._waiting is not None or self._is_over:
+                return False
+            self._waiting = client
+            self._changed.notify()
+            self._watch(app, environ, client)
+        return True
+
+    def take(self) -> Connection | None:
+        """Return the connection that waits, or the next one; None if none comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting is not None or self._is_over, KEEP_SECONDS)
+            return self._end()
+
+    def keep_no_longer(self) -> None:
+        """Drop the page unless a connection waits for it."""
+        with self._changed:
+            if self._waiting is None:
+                self._is_over = True
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Close a connection that still waits: the page failed."""
+        with self._changed:
+            if client := self._end():
+                client.close()
+
+    def _end(self) -> Connection | None:
+        self._is_over = True
+        self._timer.cancel()
+        client, self._waiting = self._waiting, None
+        return client
+
+    def _watch(self, *request: Any) -> None:
+        self._timer = threading.Timer(PAGE_SECONDS, self._let_go, request)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _let_go(self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection) -> None:
+        with self._changed:
+            if self._waiting is not client:
+                return
+            if time.clock_gettime(self._clock) < self._long_after:
+                self._watch(app, environ, client)
+                return
+            self._waiting = None
+        with client, suppress(OSError):
+            _send(app, {**environ, PROGRESS: self._progress}, lambda: client)
+
+
+class SlowPages:
+    """The pages that are being computed, by the request that asked for them."""
+
+    def __init__(self, app: WSGIApplication, session_cookie: str) -> None:
+        self._app, self._session_cookie = app, session_cookie
+        self._pages: dict[tuple[str, ...], SlowPage] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, environ: WSGIEnvironment, client: Connection) -> None:
+        """Answer a request, at once or when its browser asks again."""
+        key = self._key(environ)
+        if not key:
+            with client:
+                _send(self._app, environ, lambda: client)
+            return
+        with self._lock:
+            page = self._pages.get(key)
+            if page and page.wait_with(self._app, environ, client):
+                return
+            page = self._pages[key] = SlowPage()
+            page.wait_with(self._app, environ, client)
+        try:
+            _send(self._app, environ, page.take)
+        finally:
+            with self._lock:
+                if self._pages.get(key) is page:
+                    del self._pages[key]
+            page.close()
+
+    def stop(self) -> None:
+        """Drop the pages that no connection waits for; another process computes them again."""
+        with self._lock:
+            for page in self._pages.values():
+                page.keep_no_longer()
+
+    def _key(self, environ: WSGIEnvironment) -> tuple[str, ...]:
+        """Return what identifies a request that a signed-in browser repeats; () for others.
+
+        Only requests of one session share a page: it may contain what others may not see.
+        """
+        session = parse_cookie(environ).get(self._session_cookie, "")
+        is_page = "text/html" in environ.get("HTTP_ACCEPT", "")
+        if not (session and is_page and environ["REQUEST_METHOD"] == "GET"):
+            return ()
+        names = ("HTTP_HOST", "PATH_INFO", "QUERY_STRING")
+        return (session, *(environ.get(name, "") for name in names))
+
+
+def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None:
     """Answer requests until the pipe `end` ends, which it also does if the server is killed."""
     # Another process may accept a connection first, while this one is being replaced.
     listener.setblocking(False)
@@ -185,39 +317,64 @@ def answer_requests(app: WSGIApplication, listener: socket.socket, end: int) -> 
             client.setblocking(True)
             connection = Connection(client.detach())
             connection.send_bytes(b"")
-            threads.submit(_answer, app, connection)
+            threads.submit(_answer, pages, connection)
     deadline = threading.Timer(STOP_SECONDS, os._exit, [1])
     deadline.daemon = True
     deadline.start()
+    pages.stop()
     threads.shutdown()
     deadline.cancel()
 
 
-def _answer(app: WSGIApplication, connection: Connection) -> None:
+def _answer(pages: SlowPages, connection: Connection) -> None:
     """Answer the request of a connection."""
     # The worker may close the connection, because its client has gone.
-    with connection, suppress(OSError, EOFError):
-        variables = json.loads(connection.recv_bytes())
+    with suppress(OSError, EOFError):
+        try:
+            variables = json.loads(connection.recv_bytes())
+            body = connection.recv_bytes()
+        except BaseException:
+            connection.close()
+            raise
         environ = {
             **variables,
             "wsgi.version": (1, 0),
-            "wsgi.input": BytesIO(connection.recv_bytes()),
+            "wsgi.input": BytesIO(body),
             "wsgi.input_terminated": True,
             "wsgi.errors": sys.stderr,
             "wsgi.multithread": True,
             "wsgi.multiprocess": False,
             "wsgi.run_once": False,
         }
+        pages.answer(environ, connection)
 
-        def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
-            connection.send_bytes(json.dumps([status, headers]).encode())
 
-        parts = app(environ, start_response)
-        try:
-            for part in parts:
+def _send(
+    app: WSGIApplication, environ: WSGIEnvironment, take: Callable[[], Connection | None]
+) -> None:
+    """Compute a response up to its first part, then send it to the connection that `take` returns.
+
+    Without a connection, the response is dropped.
+    """
+    start: list[bytes] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
+        start[:] = [json.dumps([status, headers]).encode()]
+
+    parts = app(environ, start_response)
+    try:
+        remaining = iter(parts)
+        first = next(remaining, b"")
+        if (connection := take()) is None:
+            return
+        with connection:
+            for part in (*start, first):
+                if part:
+                    connection.send_bytes(part)
+            for part in remaining:
                 if part:
                     connection.send_bytes(part)
             connection.send_bytes(b"")
-        finally:
-            if hasattr(parts, "close"):
-                parts.close()
+    finally:
+        if hasattr(parts, "close"):
+            parts.close()

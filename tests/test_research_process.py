@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from contextlib import closing, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
@@ -15,15 +16,20 @@ from urllib.parse import urlsplit
 import pytest
 from werkzeug.test import Client
 
+from survey import research_process
 from survey.hosts import Host, hosts_of
+from survey.progress import PROGRESS, Progress, steps
 from survey.research import MAX_UPLOAD_BYTES
-from survey.research_process import NICENESS, answer_requests
+from survey.research_process import NICENESS, SlowPages, answer_requests
 from survey.research_relay import MAX_RELAYED, PATHS, Relay
 from tests.benchmarks import readers
 from tests.conftest import EMAIL, PASSWORD, wait_until, wait_until_up
 from tests.faults.processes import child_pids
 from tests.faults.reports import new_report, send
 from tests.web.researchers import sign_in
+
+SESSION = "survey"
+"""Name of the cookie of a session."""
 
 
 def refuse(_environ, _start_response):
@@ -34,10 +40,11 @@ def refuse(_environ, _start_response):
 def answering(app, path: Path):
     """Answer requests at a socket in a thread, as the process does."""
     source, target = os.pipe()
+    pages = SlowPages(app, SESSION)
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(path))
         listener.listen()
-        thread = threading.Thread(target=answer_requests, args=[app, listener, source])
+        thread = threading.Thread(target=answer_requests, args=[pages, listener, source])
         thread.start()
         try:
             yield
@@ -125,6 +132,101 @@ def test_a_worker_answers_503_if_the_process_is_gone_or_has_too_many_requests(ap
         assert response.status_code == 503
         assert "try again in a few seconds" in response.text
         assert response.headers["Retry-After"]
+
+
+def compute_until(event: threading.Event) -> None:
+    """Keep a processor busy until an event, for at most half a minute."""
+    for _ in range(30_000):
+        if event.wait(0):
+            return
+        end = time.thread_time() + 0.001
+        while time.thread_time() < end:
+            pass
+
+
+def test_a_slow_page_shows_how_far_it_is_and_is_computed_once_for_its_session(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(research_process, "PAGE_SECONDS", 0.05)
+    go_on, computed = threading.Event(), []
+
+    def compute(environ, start_response):
+        if shown := environ.get(PROGRESS):
+            start_response("202 Accepted", [])
+            return [f"{shown.done} of {shown.total}".encode()]
+        session = environ["HTTP_COOKIE"]
+        computed.append(session)
+        for step in steps(range(3)):
+            if step == 2:
+                compute_until(go_on)
+        start_response("200 OK", [])
+        return [session.encode(), b" has a page"]
+
+    with answering(compute, tmp_path / "socket"):
+        relay = Relay(refuse, str(tmp_path / "socket"))
+        anna, ben = Client(relay), Client(relay)
+        for browser, name in ((anna, "anna"), (ben, "ben")):
+            browser.set_cookie(SESSION, name)
+        pages = {"headers": {"Accept": "text/html,*/*;q=0.8"}}
+        for _ in range(2):
+            waiting = anna.get("/research/slow", **pages)
+            assert (waiting.status_code, waiting.text) == (202, "2 of 3")
+        assert ben.get("/research/slow", **pages).status_code == 202
+        go_on.set()
+        for browser, name in ((anna, "anna"), (ben, "ben")):
+            page = browser.get("/research/slow", **pages)
+            assert (page.status_code, page.text) == (200, f"survey={name} has a page")
+        assert computed == ["survey=anna", "survey=ben"]
+        # Another address, and a program that reads the same one, do not get a page that waits.
+        go_on.clear()
+        assert anna.get("/research/slow", **pages).status_code == 202
+        assert anna.get("/research/other", **pages).status_code == 202
+        threading.Timer(0.2, go_on.set).start()
+        assert anna.get("/research/slow").status_code == 200
+        assert len(computed) == 5
+
+
+def test_a_page_that_fails_leaves_no_browser_waiting_and_one_without_readers_is_dropped(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(research_process, "PAGE_SECONDS", 0.05)
+    monkeypatch.setattr(research_process, "KEEP_SECONDS", 0.1)
+    closed, go_on = threading.Event(), threading.Event()
+
+    class Parts(list):
+        def close(self):
+            closed.set()
+
+    def compute(environ, start_response):
+        if environ["PATH_INFO"].endswith("fails"):
+            raise OSError
+        if PROGRESS not in environ:
+            compute_until(go_on)
+        start_response("200 OK", [])
+        return Parts([b"content"]) if PROGRESS not in environ else [b"wait"]
+
+    def unavailable(_environ, start_response):
+        start_response("503 Service Unavailable", [])
+        return []
+
+    with answering(compute, tmp_path / "socket"):
+        browser = Client(Relay(unavailable, str(tmp_path / "socket")))
+        browser.set_cookie(SESSION, "anna")
+        pages = {"headers": {"Accept": "text/html"}}
+        assert browser.get("/research/fails", **pages).status_code == 503
+        assert browser.get("/research/slow", **pages).text == "wait"
+        go_on.set()
+        assert closed.wait(30)
+        assert browser.get("/research/slow", **pages).text == "content"
+
+
+def test_the_page_about_the_progress_asks_for_the_computed_page_again(app):
+    environ = {PROGRESS: Progress(34, 200)}
+    page = app.test_client().get("/research/surveys/small/1?level=0.9", environ_overrides=environ)
+    assert page.status_code == 202
+    assert page.headers["Refresh"] == "1"
+    assert "34 of 200 questions are done" in page.text
+    assert page.headers["Cache-Control"] == "no-store"
 
 
 def research_pids(server: int) -> list[int]:

@@ -27,7 +27,7 @@ MAX_TRUTH_PROBABILITY = Fraction(99, 100)
 """Highest truth probability that can be published; the client has the same maximum."""
 
 MAX_CELLS = 5 * MAX_GRID**2
-"""Maximum sum of the squares of the numbers of values of all number and date questions.
+"""Maximum sum of the squares of the numbers of values of all number, date and ranking questions.
 
 A channel's matrix has as many cells, and each million of them takes about a tenth of a second in
 the builder and in the results."""
@@ -58,20 +58,20 @@ most 0.99 and epsilon at most 8; the nearest allowed value is epsilon = 4.595
 
 
 def work_mistake(values: Sequence[int]) -> str | None:
-    """Return what is wrong with the numbers of values of all number and date questions together.
+    """Return what is wrong with the numbers of values of all such questions together.
 
     >>> work_mistake([1_000] * 5), work_mistake([101] * 200)
     (None, None)
     >>> work_mistake([1_000] * 60)
-    'has 60 number or date questions with up to 1,000 values each, which would take too long to \
-compute; choose larger steps, so that each has at most 288 values'
+    'has 60 number, date or ranking questions with up to 1,000 values each, which would take too \
+long to compute; choose larger steps or rank fewer options, so that each has at most 288 values'
     """
     if sum(n**2 for n in values) <= MAX_CELLS:
         return None
     return (
-        f"has {len(values)} number or date questions with up to {max(values):,} values each, which "
-        "would take too long to compute; choose larger steps, so that each has at most "
-        f"{isqrt(MAX_CELLS // len(values)):,} values"
+        f"has {len(values)} number, date or ranking questions with up to {max(values):,} values "
+        "each, which would take too long to compute; choose larger steps or rank fewer options, so "
+        f"that each has at most {isqrt(MAX_CELLS // len(values)):,} values"
     )
 
 

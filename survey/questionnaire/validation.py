@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from survey import progress
 from survey.questionnaire.definition import (
     MAX_PICTURES,
     MAX_QUESTIONS,
@@ -167,6 +168,7 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     values = [kind_of(question).count_values(question) for _, question in questions_in(raw)]
     if mistake := work_mistake([n for n in values if n]):
         yield ("pages",), mistake
+    progress.start(questions)
     pictures = {
         picture
         for place, question in questions_in(raw)

@@ -25,8 +25,16 @@ def test_numbers_and_dates_that_would_take_long_are_refused_before_any_channel_i
     ):
         with pytest.raises(DefinitionError) as caught:
             load(bounds.definition("many", questions), "s.toml", Caps())
-        assert f"has {n} number or date questions with up to 1,000 values" in str(caught.value)
+        expected = f"has {n} number, date or ranking questions with up to 1,000 values each"
+        assert expected in str(caught.value)
         assert "choose larger steps" in str(caught.value)
+
+
+def test_a_ranking_counts_with_all_its_orders():
+    ranking = 'type = "ranking"\n' + bounds.entries("options", 6, "label")
+    load(bounds.definition("nine", [ranking] * 9), "s.toml", Caps())
+    with pytest.raises(DefinitionError, match="rank fewer options, so that each has at most 707"):
+        load(bounds.definition("ten", [ranking] * 10), "s.toml", Caps())
 
 
 def test_the_suggested_number_of_values_is_accepted():

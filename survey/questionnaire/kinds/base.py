@@ -188,7 +188,10 @@ class Kind:
     # The written question
 
     def count_values(self, form: Mapping[str, Any]) -> int:
-        """Return how many numbers or days a written question distinguishes, 0 if it is wrong."""
+        """Return how many numbers, days or orders a written question distinguishes.
+
+        0 if it is wrong, or of a type with few values.
+        """
         return 0
 
     def default_options(self, language: str = SOURCE) -> list[dict[str, str]]:

@@ -24,6 +24,7 @@ from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
 from survey.mechanism.exact_numbers import exact_fraction, format_fraction
 from survey.mechanism.joint_response import marginal_response
+from survey.progress import advance
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, Statement
 from survey.questionnaire.kinds.base import (
     NOT_APPLICABLE_ID,
@@ -133,6 +134,8 @@ class BaseQuestion(CommonFields):
             self._design, self._channel = self._channel_under(caps)
         except ChannelError as error:
             raise ValueError(str(error)) from None
+        finally:
+            advance()
         return self
 
     def _check(self) -> None:

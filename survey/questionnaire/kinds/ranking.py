@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import permutations
-from typing import Literal
+from math import factorial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +36,11 @@ class Ranking(Kind):
 
     def count_truths(self, question: PublishedQuestion) -> int:
         return len(_indices(self.count_ranked(question))) + _opt_outs(question)
+
+    def count_values(self, form: Mapping[str, Any]) -> int:
+        options = form.get("options")
+        ranked = len(options) if isinstance(options, list) else 0
+        return factorial(ranked) if MIN_RANKED <= ranked <= MAX_RANKED else 0
 
     def describe(self, question: PublishedQuestion) -> str:
         return f"{self.count_ranked(question)} options in order"

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from survey.estimator import Disclosure
 from survey.mechanism.bit_vector import TickChannel
+from survey.progress import steps
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import (
     PARTS,
@@ -310,7 +311,7 @@ class SurveyResult:
     @property
     def questions(self) -> tuple[QuestionResult, ...]:
         """The results of all questions in order."""
-        return tuple(self.at(place) for place in range(len(self.tally.counts)))
+        return tuple(self.at(place) for place in steps(range(len(self.tally.counts))))
 
     def question(self, question_id: str) -> QuestionResult:
         """Return a question's result; NotFoundError if the survey has no such question."""

@@ -31,6 +31,7 @@ from survey.mechanism.joint_response import (
     joint_channel,
     marginal_response,
 )
+from survey.progress import steps
 from survey.questionnaire.definition import MAX_JOINT, groups_of, matrices_of
 from survey.questionnaire.kinds import DEFAULT_KIND, BaseQuestion, PublishedQuestion, Question
 from survey.questionnaire.kinds.base import JointResponse
@@ -316,7 +317,7 @@ def present_design(
     _check(questions, Fraction(1), n, crossings)
     responses = _responses(n, drawn, groups)
     designs = []
-    for question in questions:
+    for question in steps(questions):
         designs.append(QuestionDesign.of(to_published(question), question.epsilon, responses))
     return _design(designs, groups, drawn, n, crossings)
 

@@ -5,7 +5,7 @@ receives would wait for its turn again and again. Workers therefore pass researc
 one process of low priority, whose cache of results serves them all. The server starts it at the
 first of these requests, and again if it ends.
 
-A page that is not computed within a second is answered with how far it is, and computed further.
+A page that takes nearly a second to compute is answered with how far it is, and computed further.
 The browser asks again every second and gets the page once it is there.
 
 A request is one connection to a Unix socket. The worker sends the variables of the request as
@@ -62,7 +62,7 @@ RESTART_SECONDS = 1.0
 STOP_SECONDS = 30.0
 """How long the process may take to answer the requests that it has accepted."""
 
-PAGE_SECONDS = 1.0
+PAGE_SECONDS = 0.8
 """Seconds of a processor that a page takes before its browser is shown how far it is."""
 
 KEEP_SECONDS = 15.0
@@ -210,7 +210,7 @@ class SlowPage:
                 return False
             self._waiting = client
             self._changed.notify()
-            self._watch(app, environ, client)
+            self._watch(PAGE_SECONDS, app, environ, client)
         return True
 
     def take(self) -> Connection | None:
@@ -238,8 +238,8 @@ class SlowPage:
         client, self._waiting = self._waiting, None
         return client
 
-    def _watch(self, *request: Any) -> None:
-        self._timer = threading.Timer(PAGE_SECONDS, self._let_go, request)
+    def _watch(self, seconds: float, *request: Any) -> None:
+        self._timer = threading.Timer(seconds, self._let_go, request)
         self._timer.daemon = True
         self._timer.start()
 
@@ -247,8 +247,8 @@ class SlowPage:
         with self._changed:
             if self._waiting is not client:
                 return
-            if time.clock_gettime(self._clock) < self._long_after:
-                self._watch(app, environ, client)
+            if (left := self._long_after - time.clock_gettime(self._clock)) > 0:
+                self._watch(left, app, environ, client)
                 return
             self._waiting = None
         with client, suppress(OSError):

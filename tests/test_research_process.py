@@ -5,10 +5,9 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import socket
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,39 +19,18 @@ from survey import research_process
 from survey.hosts import Host, hosts_of
 from survey.progress import PROGRESS, Progress, steps
 from survey.research import MAX_UPLOAD_BYTES
-from survey.research_process import NICENESS, SlowPages, answer_requests
+from survey.research_process import NICENESS
 from survey.research_relay import MAX_RELAYED, PATHS, Relay
 from tests.benchmarks import readers
 from tests.conftest import EMAIL, PASSWORD, wait_until, wait_until_up
 from tests.faults.processes import child_pids
 from tests.faults.reports import new_report, send
+from tests.web.clients import SESSION, answering
 from tests.web.researchers import sign_in
-
-SESSION = "survey"
-"""Name of the cookie of a session."""
 
 
 def refuse(_environ, _start_response):
     raise AssertionError("a worker answered a researcher's request")
-
-
-@contextmanager
-def answering(app, path: Path):
-    """Answer requests at a socket in a thread, as the process does."""
-    source, target = os.pipe()
-    pages = SlowPages(app, SESSION)
-    with closing(socket.socket(socket.AF_UNIX)) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        thread = threading.Thread(target=answer_requests, args=[pages, listener, source])
-        thread.start()
-        try:
-            yield
-        finally:
-            os.close(target)
-            thread.join(30)
-            os.close(source)
-    assert not thread.is_alive()
 
 
 def test_exactly_the_routes_that_serve_researchers_only_are_passed_on(app):

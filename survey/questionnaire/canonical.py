@@ -16,6 +16,7 @@ from typing import Any
 
 from survey.errors import DefinitionError
 from survey.mechanism import AnyChannel, HalfSpace, SubsetSelection, channel_from_json
+from survey.progress import steps
 from survey.questionnaire.definition import (
     INVITATION_LENGTH,
     MAX_REPORT_BYTES,
@@ -96,7 +97,9 @@ def read_definition(canonical: bytes) -> Definition:
         field=_read_field(form["field"]) if "field" in form else None,
         groups=tuple(map(tuple, groups)),
         drawn=sampling["draw"] if sampling else len(groups),
-        questions=tuple(read_question(q, nullable=sampling is not None) for q in questions),
+        questions=tuple(
+            read_question(question, nullable=sampling is not None) for question in steps(questions)
+        ),
     )
 
 

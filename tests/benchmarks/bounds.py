@@ -2,9 +2,11 @@
 
 Set OPENBLAS_NUM_THREADS=1, as the server does for the process that answers researchers.
 Each case is a survey of as many questions of one type as its limits allow, each with a channel of
-its own. The figures are seconds of CPU of the server's process. Before a cold request, nothing is
-cached; a warm one repeats it. The last lines are definitions beyond the limits, which must be
-refused. `--short` takes a few questions of each type.
+its own. The figures are seconds until a browser shows something, in the process that answers
+researchers: the page, or how far it is. A page that was not the first response is followed by the
+seconds until it opened. Before a cold request, nothing is cached; a warm one repeats it. The last
+lines are definitions beyond the limits, which must be refused. `--short` takes a few questions of
+each type.
 """
 
 from __future__ import annotations
@@ -13,31 +15,39 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from math import factorial
 from pathlib import Path
 
 import numpy as np
+from flask.testing import FlaskClient
 
 from survey.app import create_app
 from survey.collect.publication import publish
 from survey.errors import DefinitionError
 from survey.mechanism.channel import MAX_GRID
+from survey.mechanism.weight_table import MAX_RANKED
 from survey.questionnaire.definition import MAX_QUESTIONS
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.kinds.matrix import MAX_ROWS
 from survey.questionnaire.limits import MAX_CELLS
 from survey.questionnaire.loading import load, parse
 from survey.research.credentials import Passwords
+from survey.research_relay import Relay
 from survey.settings import Caps, Settings
 from survey.store import N_ASKED, PublishedSurvey, Store, open_store
 from tests.benchmarks.dashboard import FEW_REPORTS, clear_caches, codes, sign_in_to_app
 from tests.benchmarks.storage import today
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import DirectAccess
+from tests.web.clients import answering
 
 MAX_SECONDS = 1.0
 
 OPTIONS = 90
 """Options of a choice, and with "prefer not to say" nearly as many as are allowed."""
+
+BROWSER = {"Accept": "text/html"}
 
 DRAFT_PAGES = ("", "/plan", "/preview", "/publish")
 RESULT_PAGES = ("", "/estimates.csv?level=0.8", "/report?level=0.7", "/../explore")
@@ -70,6 +80,8 @@ def cases(largest: int) -> dict[str, list[str]]:
         "matrices": [f'type = "matrix"\nlow = 1\nhigh = 11\n{rows}'] * n_matrices,
         "rankings": ['type = "ranking"\n' + entries("options", 5, "label")]
         * min(MAX_QUESTIONS, largest),
+        "largest rankings": ['type = "ranking"\n' + entries("options", MAX_RANKED, "label")]
+        * min(MAX_CELLS // factorial(MAX_RANKED) ** 2, largest),
     }
 
 
@@ -106,8 +118,24 @@ def measure(url: str, all_cases: Mapping[str, Sequence[str]]) -> None:
     store = open_store(url)
     store.migrate()
     owner = store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD)).key
-    client = create_app(Settings(secret=SECRET, database=url, password_cost=1), store).test_client()
-    sign_in_to_app(client)
+    app = create_app(Settings(secret=SECRET, database=url, password_cost=1), store)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "research"
+        with answering(app.wsgi_app, path):
+            app.wsgi_app = Relay(app.wsgi_app, str(path))  # type: ignore[method-assign]
+            client = app.test_client()
+            sign_in_to_app(client)
+            _measure_pages(client, store, url, owner, all_cases)
+    store.close_connections()
+
+
+def _measure_pages(
+    client: FlaskClient,
+    store: Store,
+    url: str,
+    owner: int,
+    all_cases: Mapping[str, Sequence[str]],
+) -> None:
     for name, questions in all_cases.items():
         slug = name.replace(" ", "-")
         text = definition(slug, questions)
@@ -122,14 +150,23 @@ def measure(url: str, all_cases: Mapping[str, Sequence[str]]) -> None:
         for address in (address.replace("/1/..", "") for address in addresses):
             clear_caches()
             for state in ("cold", "warm"):
-                start = time.process_time()
-                response = client.get(address)
-                seconds = time.process_time() - start
-                if response.status_code != 200:
-                    raise RuntimeError(f"{address}: status {response.status_code}")
                 page = address.partition("/research/")[2].partition("?")[0]
-                print_figure(f"{len(questions)} {name}: {page}, {state}", seconds)
-    store.close_connections()
+                print_page(client, address, f"{len(questions)} {name}: {page}, {state}")
+
+
+def print_page(client: FlaskClient, address: str, label: str) -> None:
+    """Open a page as a browser does, and print the seconds until it shows something."""
+    start = time.perf_counter()
+    response = client.get(address, headers=BROWSER)
+    first = time.perf_counter() - start
+    print_figure(label, first)
+    if response.status_code == HTTPStatus.ACCEPTED:
+        while response.status_code == HTTPStatus.ACCEPTED:
+            time.sleep(int(response.headers["Refresh"]))
+            response = client.get(address, headers=BROWSER)
+        print(f"{'    opened after':<72}{time.perf_counter() - start:>9.2f} s", flush=True)
+    if response.status_code != HTTPStatus.OK:
+        raise RuntimeError(f"{address}: status {response.status_code}")
 
 
 def print_figure(label: str, seconds: float) -> None:

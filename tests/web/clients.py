@@ -1,19 +1,50 @@
-"""An HTTP client for researchers' pages that stores cookies and sends forms."""
+"""An HTTP client for researchers' pages that stores cookies and sends forms, and their process."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
-from contextlib import closing
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.cookies import SimpleCookie
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
+from survey.research_process import SlowPages, answer_requests
 from tests.conftest import EMAIL, PASSWORD
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
 
 SIGN_IN = "/research/sign-in"
 TOKEN = re.compile(r'name="csrf_token" type="hidden" value="([^"]+)"')
+
+
+SESSION = "survey"
+"""Name of the cookie of a session."""
+
+
+@contextmanager
+def answering(app: WSGIApplication, path: Path) -> Iterator[None]:
+    """Answer requests at a socket in a thread, as the process of researchers' pages does."""
+    source, target = os.pipe()
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        pages = SlowPages(app, SESSION)
+        thread = threading.Thread(target=answer_requests, args=[pages, listener, source])
+        thread.start()
+        try:
+            yield
+        finally:
+            os.close(target)
+            thread.join(30)
+            os.close(source)
+    assert not thread.is_alive()
 
 
 class Page(NamedTuple):

@@ -16,6 +16,7 @@ from wtforms import Field
 from survey.errors import ForbiddenError, NotFoundError
 from survey.research import forms, two_factor
 from survey.research.access import Pages, Route, Section, Workspace
+from survey.research.credentials import NO_PASSWORD
 from survey.research.sign_in_limits import Visitor
 from survey.research.surveys import moment
 from survey.security import hash_of
@@ -41,6 +42,11 @@ WRONG_FIRST_CODE = "This code does not match the secret. Check the clock of your
 REQUIRED_BY_SERVER = (
     "This server requires two-factor authentication. To use another app, set it up again."
 )
+SIGN_IN_AGAIN = (
+    "You have no password, so this needs a recent sign-in. Sign out, sign in again, and then send "
+    "this form within 10 minutes."
+)
+RECENT_SECONDS = 10 * 60
 WRONG_PASSWORD = "This password is wrong."  # noqa: S105  a message
 EXISTING_ACCOUNT = "This address already has an account: sign in, then open the link again."
 
@@ -168,8 +174,7 @@ class _SignInPages(Pages):
         # The first account becomes the administrator, so the operator creates it.
         if not (self._settings.oidc_create_accounts and self._store.researchers()):
             raise ForbiddenError(NO_ACCOUNT.format(email=email))
-        password = self._workspace.passwords.hash(secrets.token_urlsafe(32))
-        return self._store.add_researcher(email, password)
+        return self._store.add_researcher(email, NO_PASSWORD)
 
     def authentication_code(self) -> Any:
         """Ask for the authentication code after the right password."""
@@ -281,11 +286,21 @@ def _confirms_code(workspace: Workspace, field: Field) -> bool:
 
 
 def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) -> bool:
-    """Return whether the password in a form is right; if not, add the error to the form."""
-    email = workspace.sessions.current().email
+    """Return whether the password in a form is right; if not, add the error to the form.
+
+    Instead of a password, an account of a provider needs a recent sign-in.
+    """
+    researcher, now = workspace.sessions.current(), time.time()
+    if researcher.password_hash == NO_PASSWORD:
+        started = workspace.sessions.started()
+        if now - started <= RECENT_SECONDS:
+            return True
+        form.submit.errors = [SIGN_IN_AGAIN]
+        return False
+    email = researcher.email
     # This browser is known, because it is signed in; so strangers do not use up its attempts.
     visitor = Visitor(request.remote_addr or "", workspace.sessions.token_hash().hex())
-    if refusal := workspace.throttle.refusal(visitor, email, time.time()):
+    if refusal := workspace.throttle.refusal(visitor, email, now):
         form.current.errors = [refusal]
         return False
     if workspace.sessions.verify(email, form.current.data) is None:
@@ -296,7 +311,13 @@ def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) ->
     return True
 
 
-class _AccountPages(Pages):
+class _ProtectedPages(Pages):
+    @property
+    def _has_password(self) -> bool:
+        return self._sessions.current().password_hash != NO_PASSWORD
+
+
+class _AccountPages(_ProtectedPages):
     def overview(self) -> str:
         """Show the account: password, two-factor authentication, tokens, sessions."""
         researcher = self._sessions.current()
@@ -312,7 +333,7 @@ class _AccountPages(Pages):
 
     def password(self) -> Any:
         """Change the password, which ends all other sessions and revokes all API tokens."""
-        form = forms.PasswordForm()
+        form = forms.PasswordForm(has_password=self._has_password)
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
             return _form_page("password", form)
         researcher = self._sessions.current()
@@ -332,7 +353,7 @@ class _AccountPages(Pages):
         """
         researcher = self._sessions.current()
         has_factor = self._store.second_factor(researcher.key) is not None
-        form = forms.AddTwoFactorForm(has_factor=has_factor)
+        form = forms.AddTwoFactorForm(has_password=self._has_password, has_factor=has_factor)
         secret = two_factor.new_secret(researcher.email, session.get("new_secret", ""))
         session["new_secret"] = secret.secret
         shown: dict[str, Any] = {
@@ -354,7 +375,7 @@ class _AccountPages(Pages):
 
     def remove_two_factor(self) -> Any:
         """Switch off two-factor authentication, with the password and a code."""
-        form = forms.RemoveTwoFactorForm()
+        form = forms.RemoveTwoFactorForm(has_password=self._has_password)
         if self._store.two_factor_required():
             flash(REQUIRED_BY_SERVER, "caution")
             return redirect(url_for("account.overview"))
@@ -381,17 +402,19 @@ class _AccountPages(Pages):
         return redirect(url_for("account.overview"))
 
 
-class _TokenPages(Pages):
+class _TokenPages(_ProtectedPages):
     def overview(self) -> Any:
         """List the API tokens, and create one."""
-        form = forms.TokenForm()
+        form = forms.TokenForm(has_password=self._has_password)
         if not form.is_submitted():
             return self._page(form)
         # The password comes last, so that other mistakes do not count as an attempt to guess it.
         valid = form.validate() and self._check_name(form)
         if not (valid and _confirms_password(self._workspace, form)):
             return self._page(form), 422
-        return self._page(forms.TokenForm(formdata=None), self._create(form))
+        return self._page(
+            forms.TokenForm(has_password=self._has_password, formdata=None), self._create(form)
+        )
 
     def revoke(self) -> Response:
         """Revoke an API token."""

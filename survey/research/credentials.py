@@ -23,6 +23,9 @@ from survey.store import Researcher, Store
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
+NO_PASSWORD = ""
+"""The hash of an account that a provider created, until its owner sets a password."""
+
 MIN_PASSWORD_LENGTH = 12
 
 MIN_GUESSES_LOG10 = 9.0
@@ -148,12 +151,12 @@ class Passwords:
         # Always made, so that its first computation does not tell the two cases apart.
         dummy = _dummy_hash(self._cost)
         try:
-            expected = researcher.password_hash if researcher else dummy
+            expected = (researcher and researcher.password_hash) or dummy
             self._spend(self._cost - _cost_of(expected))
             self._hasher.verify(expected, password)
         except (VerifyMismatchError, InvalidHashError):
             return False
-        return researcher is not None
+        return researcher is not None and researcher.password_hash != NO_PASSWORD
 
     def is_outdated(self, password_hash: str) -> bool:
         """Return whether a hash has another cost than new ones."""
@@ -235,6 +238,11 @@ class Sessions:
     def token_hash(self) -> bytes:
         """Return the hash by which the server identifies this session."""
         return hash_of(session.get("token", ""))
+
+    def started(self) -> int:
+        """Return when this session was opened, in seconds since 1970."""
+        open_sessions = self._store.sessions(self.current().key)
+        return next(one.started for one in open_sessions if one.token_hash == self.token_hash())
 
     def close(self) -> None:
         """End this session on the server and delete its cookie."""

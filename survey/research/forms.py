@@ -115,9 +115,14 @@ def _current_password() -> PasswordField:
 
 
 class CurrentPasswordForm(FlaskForm):  # type: ignore[misc]
-    """A form that requires the password of the researcher who is signed in."""
+    """A form that requires the password of the researcher who is signed in, if they have one."""
 
     current = _current_password()
+
+    def __init__(self, *, has_password: bool, **options: Any) -> None:
+        super().__init__(**options)
+        if not has_password:
+            del self.current
 
 
 class PasswordForm(CurrentPasswordForm):
@@ -156,8 +161,8 @@ class AddTwoFactorForm(CurrentPasswordForm):
     present_code = _present_code()
     submit = SubmitField("Switch on two-factor authentication")
 
-    def __init__(self, *, has_factor: bool) -> None:
-        super().__init__()
+    def __init__(self, *, has_password: bool, has_factor: bool) -> None:
+        super().__init__(has_password=has_password)
         if has_factor:
             self.code.label.text = "Code from the new app"
         else:

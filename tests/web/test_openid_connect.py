@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
@@ -23,7 +25,7 @@ from survey.research.two_factor import SecondFactors
 from survey.settings import Settings
 from tests.conftest import EMAIL, SECRET, free_port
 from tests.web.providers import ProviderProcess, running_provider
-from tests.web.researchers import send
+from tests.web.researchers import send, sign_in
 
 pytestmark = pytest.mark.security
 
@@ -111,6 +113,30 @@ def test_logins_with_a_provider_create_no_account_unless_a_setting_allows_it(
     assert newcomer.get(provider.authorize(begin(newcomer), "new")).status_code == 200
     account = store.researcher("new@example.org")
     assert (account.is_admin, store.roles(account.key)) == (False, {})
+
+
+def test_logins_accounts_of_a_provider_set_up_two_factor_authentication_without_a_password(
+    store, researcher, provider, settings_with_provider, monkeypatch
+):
+    """A recent sign-in replaces the password, also if the server requires two-factor."""
+    allowing = create_app(replace(settings_with_provider, oidc_create_accounts=1), store)
+    provider.add("newcomer", email="newcomer@example.org", email_verified=True)
+    store.set_two_factor_required(required=True)
+    browser, setup = allowing.test_client(), "/research/account/second-step"
+    browser.get(provider.authorize(begin(browser), "newcomer"))
+    page = browser.get(setup)
+    assert "Current password" not in page.text
+    app_secret = pyotp.TOTP(re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1])
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 599)
+    assert "recovery codes" in send(browser, setup, code=app_secret.at(now + 599)).text
+    monkeypatch.setattr(time, "time", lambda: now + 620)
+    change, new = "/research/account/password", "copper kite unfolds slowly"
+    late = send(browser, change, new=new, again=new)
+    assert (late.status_code, "needs a recent sign-in" in late.text) == (422, True)
+    for password in ("x", new):
+        response = sign_in(allowing.test_client(), "newcomer@example.org", password)
+        assert response.status_code == 403
 
 
 def test_logins_with_a_provider_never_create_the_first_account(

@@ -217,7 +217,7 @@ class _SharePages(Pages):
         link_id = RevokeResultLinkForm().link.data or ""
         for link in self._store.result_links(slug, int(time.time())):
             if link.token_hash.hex() == link_id and self._store.revoke_result_link(
-                slug, link.token_hash
+                slug, link.token_hash, self._gate.researcher().key
             ):
                 self._log.write("revoked a results link", slug, link.label)
                 flash("This link has been revoked.")
@@ -231,7 +231,12 @@ class _SharePages(Pages):
         was_public = self._store.has_public_results(slug)
         if public == was_public and license_name == self._store.license_of_results(slug):
             return redirect(url_for("share.page", slug=slug, _anchor="public"))
-        self._store.set_public_results(slug, public=public, license_name=license_name)
+        self._store.set_public_results(
+            slug,
+            public=public,
+            license_name=license_name,
+            researcher=self._gate.researcher().key,
+        )
         if license_name and public:
             self._log.write("chose a license for the results", slug, license_name)
         if public != was_public:

@@ -118,13 +118,22 @@ class SharedResults(Transactions):
         )
         return str(row[0]) if row else None
 
-    def revoke_result_link(self, slug: str, token_hash: bytes) -> bool:
-        """Revoke a link to the results of a survey; return False if there is no such link."""
-        return bool(
-            self._execute(
-                "DELETE FROM result_link WHERE slug = ? AND token_hash = ?", [slug, token_hash]
+    def revoke_result_link(
+        self, slug: str, token_hash: bytes, researcher: int | None = None
+    ) -> bool:
+        """Revoke a link to the results of a survey; return False if there is no such link.
+
+        Raises ForbiddenError if a researcher is given who is not an owner.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            if researcher is not None:
+                _check_role(transaction, slug, researcher, "owner", "revoke links to its results")
+            return bool(
+                transaction.execute(
+                    "DELETE FROM result_link WHERE slug = ? AND token_hash = ?", [slug, token_hash]
+                )
             )
-        )
 
     def has_public_results(self, slug: str) -> bool:
         """Return whether anyone may read the results of a survey."""
@@ -135,17 +144,27 @@ class SharedResults(Transactions):
         row = self._row("SELECT license FROM public_results WHERE slug = ?", [slug])
         return str(row[0]) if row else ""
 
-    def set_public_results(self, slug: str, *, public: bool, license_name: str = "") -> None:
+    def set_public_results(
+        self,
+        slug: str,
+        *,
+        public: bool,
+        license_name: str = "",
+        researcher: int | None = None,
+    ) -> None:
         """Make the results of a survey public, or end public access.
 
         Raises NotFoundError if the survey was deleted, because a later survey may get the same
-        slug, and for a license that is not in `LICENSES`.
+        slug, and for a license that is not in `LICENSES`; ForbiddenError if a researcher is given
+        who is not an owner.
         """
         if license_name and license_name not in LICENSES:
             raise NotFoundError(f"license = {license_name!r} must be one of {', '.join(LICENSES)}")
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             _check_exists(transaction, slug)
+            if researcher is not None:
+                _check_role(transaction, slug, researcher, "owner", "share its results")
             transaction.execute("DELETE FROM public_results WHERE slug = ?", [slug])
             if public:
                 transaction.execute(PUBLIC_RESULTS.insert, [slug, license_name])

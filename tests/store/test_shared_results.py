@@ -60,6 +60,20 @@ def test_an_owner_who_loses_this_role_loses_the_links_they_created(store, small,
     assert store.slug_of_result_link(b"ada's", NOW) == "small"
 
 
+@pytest.mark.parametrize("role", [None, "editor"])
+def test_a_former_owner_neither_shares_results_nor_revokes_links(store, small, ada, role):
+    """The role can end between the check of the page and the change."""
+    ben = store.add_researcher("ben@example.org", "hash").key
+    store.set_role("small", ben, role)
+    store.add_result_link(b"ada's", link(ada), NOW)
+    with pytest.raises(ForbiddenError, match="only owners of small can share its results"):
+        store.set_public_results("small", public=True, researcher=ben)
+    with pytest.raises(ForbiddenError, match="only owners of small can revoke links"):
+        store.revoke_result_link("small", b"ada's", ben)
+    assert not store.has_public_results("small")
+    assert store.revoke_result_link("small", b"ada's", ada)
+
+
 def test_results_are_public_until_they_are_switched_off(store, small):
     assert not store.has_public_results("small")
     for _ in range(2):

@@ -221,6 +221,10 @@ def test_an_archive_restores_all_acknowledged_reports_and_reveals_neither_keys_n
     cluster, tmp_path
 ):
     settings = Settings(keys=str(tmp_path / "keys"))
+    cluster.query("CREATE ROLE other PASSWORD 'word of a role'")
+    cluster.query("CREATE DATABASE other")
+    statement = "CREATE TABLE t AS SELECT 'row of another database' AS x"
+    cluster.run("psql", "-d", "other", "-c", statement)
     history = live(cluster, settings)
     cluster.destroy()
     contents = cluster.contents()
@@ -228,6 +232,10 @@ def test_an_archive_restores_all_acknowledged_reports_and_reveals_neither_keys_n
     some = history.reports[::10]
     assert all(report.id in contents for report in some)
     assert not any(report.codes in contents for report in some)
+    # So are another database and the verifier of a password, but not the password.
+    assert b"row of another database" in contents
+    assert b"SCRAM-SHA-256$4096:" in contents
+    assert b"word of a role" not in contents
     assert len(history.private_keys) >= 2
     assert not any(
         key in contents or key.hex().encode() in contents for key in history.private_keys

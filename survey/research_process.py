@@ -25,6 +25,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -76,10 +77,12 @@ logger = logging.getLogger(__name__)
 class ResearchProcess:
     """The process that answers researchers' requests, as the server sees it.
 
-    Create it before the workers start, and `run` it in a thread.
+    Create it before the workers start, and `run` it in a thread. It counts unexpected ends in
+    `ends["research"]`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ends: Counter[str]) -> None:
+        self._ends = ends
         self._directory = socket_folder()
         self.path = str(Path(self._directory.name) / "research")
         self._listener = socket.socket(socket.AF_UNIX)
@@ -143,6 +146,7 @@ class ResearchProcess:
         """Wait for the end of a process; allow another if nobody asked for the end."""
         process.wait()
         if process is self._process and not self._must_stop:
+            self._ends["research"] += 1
             logger.error("the process of researchers' pages ended and will be started again")
             time.sleep(RESTART_SECONDS)
             with self._lock:

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -34,6 +35,9 @@ from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store
 
 START_SECONDS = 30.0
+
+RESTART_SECONDS = 1.0
+"""Pause before the keeper is started again after an error."""
 
 STOP_SECONDS = 40.0
 """How long workers may take to stop; it exceeds the time after which a generation kills them."""
@@ -83,7 +87,8 @@ def _serve(
         listeners = tuple(
             stack.enter_context(_listener(address, port)) for _ in range(_n_queues(workers))
         )
-        research = ResearchProcess()
+        ends = Counter(research=0)
+        research = ResearchProcess(ends)
         stack.callback(research.stop)
         os.environ[SOCKET_VARIABLE] = research.path
         threading.Thread(target=research.run, daemon=True).start()
@@ -91,8 +96,9 @@ def _serve(
         generations = Generations(duty, on_ready, research.renew)
         if has_keeper:
             keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
-            stack.enter_context(_in_thread(keeper.run))
-        operation = Operation(settings, errors, exits)
+            ends["keeper"] = 0
+            stack.enter_context(_in_thread(partial(run_again, keeper.run, ends)))
+        operation = Operation(settings, errors, exits, ends)
         own_url = _local_url(address, port)
         stack.enter_context(_internal_server(settings, store, operation, own_url))
         generations.run()
@@ -109,6 +115,19 @@ def _in_thread(run: Callable[[threading.Event], None]) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+def run_again(
+    run: Callable[[threading.Event], None], ends: Counter[str], stop: threading.Event
+) -> None:
+    """Run the keeper until `stop` is set; count errors in `ends["keeper"]`, and start it again."""
+    while not stop.is_set():
+        try:
+            run(stop)
+        except Exception:
+            ends["keeper"] += 1
+            logger.exception("the keeper ended and will be started again")
+            stop.wait(RESTART_SECONDS)
 
 
 @contextmanager

@@ -121,16 +121,20 @@ class BackupFile:
 
 
 class Operation(Collector):
-    """Disks, backups, server errors and workers, read at each request."""
+    """Disks, backups, server errors, workers and other parts, read at each request.
+
+    `ends` states for each other part of the server how often it ended unexpectedly.
+    """
 
     def __init__(
         self,
         settings: Settings,
         errors: ErrorTime,
         exits: WorkerExits,
+        ends: Mapping[str, int],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._errors, self._exits = settings, errors, exits
+        self._settings, self._errors, self._exits, self._ends = settings, errors, exits, ends
         self._start = clock()
 
     def describe(self) -> Iterable[Metric]:
@@ -154,6 +158,16 @@ class Operation(Collector):
             "Workers that ended unexpectedly and were replaced.",
             self._exits.n,
         )
+        ends = CounterMetricFamily(
+            "survey_part_exits",
+            "How often another `part` of the server ended unexpectedly and was started again: "
+            "`research`, the process of researchers' pages, or `keeper`, unless that is a separate "
+            "process.",
+            labels=["part"],
+        )
+        for part, n in self._ends.items():
+            ends.add_metric([part], n)
+        yield ends
         free = GaugeMetricFamily(
             "survey_disk_free_bytes",
             f"Free space of the `disk` of an SQLite database or of the backups, rounded down to "

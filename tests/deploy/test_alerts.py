@@ -28,6 +28,7 @@ from tests.faults.reports import new_report
 from tests.store.databases import DirectAccess
 from tests.store.reports import add, keeper_at, random_reports, report
 from tests.store.test_damage import damage
+from tests.test_research_process import research_pids
 
 DEPLOY = ROOT / "deploy"
 RULES = {
@@ -49,6 +50,7 @@ class Instance:
     def __init__(self, store, settings) -> None:
         self.store, self.settings = store, settings
         self.errors, self.exits, self.start = ErrorTime(), WorkerExits(), 0.0
+        self.ends = {"research": 0, "keeper": 0}
 
     def scrape(self) -> str:
         """Return the metrics as Prometheus reads them."""
@@ -58,7 +60,7 @@ class Instance:
         registry = CollectorRegistry()
         registry.register(health.Gauges(self.store, "0" * 64, lambda: checks))
         registry.register(
-            Operation(self.settings, self.errors, self.exits, clock=lambda: self.start)
+            Operation(self.settings, self.errors, self.exits, self.ends, clock=lambda: self.start)
         )
         return generate_latest(registry).decode()
 
@@ -186,6 +188,9 @@ def test_failures_of_the_server_raise_their_alerts(instance, small, tmp_path, mo
     assert firing(starts[:3], tmp_path) == set()
     assert firing(starts, tmp_path) == {"SurveyRestarts"}
     instance.start = 0.0
+    instance.ends["keeper"] += 1
+    assert firing([(healthy, HOUR), (instance.scrape(), 5)], tmp_path) == {"SurveyPartsEnd"}
+    instance.ends["keeper"] -= 1
     client.application.wsgi_app = instance.errors.watch(client.application.wsgi_app)
     Path(instance.settings.database.removeprefix("sqlite:///")).rename(tmp_path / "moved.db")
     errors = [(healthy, HOUR)]
@@ -257,7 +262,7 @@ def test_failures_of_backups_and_disks_raise_their_alerts(instance, tmp_path, mo
 
 
 @pytest.mark.web
-def test_a_killed_worker_and_a_moved_database_appear_in_the_metrics_of_a_running_server(
+def test_killed_processes_and_a_moved_database_appear_in_the_metrics_of_a_running_server(
     serve, settings, small, tmp_path
 ):
     port = free_port()
@@ -276,6 +281,11 @@ def test_a_killed_worker_and_a_moved_database_appear_in_the_metrics_of_a_running
     wait_until(lambda: value("survey_worker_exits_total") == 1)
     assert "SurveyWorkersEnd" in firing([(healthy, 10), (scrape(), 2)], tmp_path)
     wait_until(lambda: b"ok" in fetch(f"{url}/healthz"))
+    wait_until(lambda: b"<form" in fetch(f"{url}/research/sign-in"))
+    (pid,) = research_pids(serve.processes[0].pid)
+    os.kill(pid, signal.SIGKILL)
+    ends = series("survey_part_exits_total", {"part": "research", **PLACE})
+    wait_until(lambda: samples(scrape())[ends] == 1)
     assert value("survey_error_time_seconds") == 0
     Path(settings.database.removeprefix("sqlite:///")).rename(tmp_path / "moved.db")
     headers = {"Content-Type": "application/json"}

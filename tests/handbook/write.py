@@ -74,7 +74,7 @@ def metrics() -> str:
     tables = dict.fromkeys(("release_times", "failures", "n_damaged"), dict)
     store = SimpleNamespace(surveys=list, **tables)
     gauges = Gauges(store, "", lambda: {"disk": Check(ok=True)})
-    operation = Operation(Settings(backups="backups"), ErrorTime(), WorkerExits())
+    operation = Operation(Settings(backups="backups"), ErrorTime(), WorkerExits(), {})
     rows = [
         [code(f"{metric.name}_total" if metric.type == "counter" else metric.name), text]
         for metric in (*gauges.collect(), *operation.collect())

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from survey import server
 from survey.ops import metrics
 from survey.ops.metrics import DISK_STEP, ErrorTime, Operation, WorkerExits
 from tests.store.reports import NOON
@@ -25,7 +28,7 @@ def registry(settings, tmp_path):
     backups = tmp_path / "backups"
     backups.mkdir()
     settings = replace(settings, backups=str(backups))
-    operation = Operation(settings, ErrorTime(), WorkerExits(), clock=lambda: NOON)
+    operation = Operation(settings, ErrorTime(), WorkerExits(), {}, clock=lambda: NOON)
     registry.register(operation)
     return registry
 
@@ -92,6 +95,24 @@ def test_errors_have_a_minute_but_no_number(monkeypatch):
         answer(status)
         assert errors.seconds == NOON + 60
     assert len(statuses) == 5
+
+
+def test_a_keeper_that_ends_with_an_error_is_counted_and_runs_again(caplog, monkeypatch, settings):
+    monkeypatch.setattr(server, "RESTART_SECONDS", 0)
+    ends, stop = Counter(keeper=0), threading.Event()
+
+    def run(stop: threading.Event) -> None:
+        if ends["keeper"] < 2:
+            raise OSError("the disk is gone")
+        stop.set()
+
+    server.run_again(run, ends, stop)
+    registry = CollectorRegistry()
+    registry.register(Operation(settings, ErrorTime(), WorkerExits(), ends))
+    assert registry.get_sample_value("survey_part_exits_total", {"part": "keeper"}) == 2
+    assert [record.message for record in caplog.records] == [
+        "the keeper ended and will be started again"
+    ] * 2
 
 
 def test_only_unexpected_ends_of_workers_are_counted():

@@ -203,10 +203,17 @@ def _run_generation(duty: Duty, ready: Connection) -> None:
     # A terminal sends these to all processes; the server alone acts on them.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Imported only there: this process needs no pages.
-    from survey.workers import run_generation
+    # Granian would do this only once its workers start, and the process itself prints tracebacks.
+    dictConfig(configuration())
+    catch_all()
+    try:
+        # Imported only there: the server needs no pages. The code may be newer than the server's.
+        from survey.workers import run_generation
 
-    run_generation(duty, ready)
+        run_generation(duty, ready)
+    except Exception:
+        logger.critical("workers cannot start; see: survey config check", exc_info=True)
+        sys.exit(1)
 
 
 class Generation:

@@ -81,15 +81,9 @@ def run_generation(duty: Duty, ready: Connection) -> None:
 
     Each worker sends an empty message over `ready` when it can answer.
     """
-    catch_all()
     _end_with_server()
-    with ExitStack() as stack:
-        try:
-            check_start(duty.address, has_keeper=duty.has_keeper)
-            idle = stack.enter_context(_unreachable_listener())
-        except Exception:
-            logger.critical("workers cannot start; see: survey config check", exc_info=True)
-            sys.exit(1)
+    check_start(duty.address, has_keeper=duty.has_keeper)
+    with _unreachable_listener() as idle:
         # The objects of the application are never collected: collecting would write to the memory
         # that the workers share.
         gc.collect()

@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import secrets
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -105,6 +106,16 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
     assert process.returncode == 0
     for word in ("Killing", "WARNING", "panicked"):
         assert word not in output
+
+
+def test_code_that_cannot_be_imported_at_a_reload_is_logged_as_one_line():
+    script = (
+        "import sys; sys.modules['survey.workers'] = None\n"
+        "from survey.server import _run_generation; _run_generation(None, None)"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (1, "")
+    assert json.loads(process.stdout)["errors"] == ["ModuleNotFoundError"]
 
 
 @pytest.mark.web

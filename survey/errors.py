@@ -204,6 +204,10 @@ class StoreError(SurveyError):
     """A store that is missing, of another version, or not writable."""
 
 
+class DamagedSurveyError(StoreError):
+    """A survey whose stored dates or released reports were damaged; others are not affected."""
+
+
 class DamagedBatchError(StoreError):
     """A sealed batch that nobody can open, or that differs from what was stored."""
 
@@ -236,6 +240,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     ResearchBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreReplacedError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
+    DamagedSurveyError: HTTPStatus.SERVICE_UNAVAILABLE,
     DamagedBatchError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """HTTP status of each error; any other SurveyError is a defect of the server (500)."""

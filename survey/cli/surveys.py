@@ -93,6 +93,8 @@ def updated_schedule(
     schedule: Schedule, opens: datetime | None, closes: datetime | None, limit: int | None
 ) -> Schedule:
     """Return the schedule with the options that were given; None leaves a value unchanged."""
+    if opens or closes:
+        schedule = replace(schedule, is_damaged=False)
     if opens:
         schedule = replace(schedule, opens=opens.date())
     if closes:

@@ -24,6 +24,7 @@ from survey.disclosure import is_full
 from survey.errors import (
     ChannelError,
     ClosedError,
+    DamagedSurveyError,
     FullError,
     InvitationNeededError,
     LateBoxesError,
@@ -218,6 +219,10 @@ def refusal(store: Store, survey: PublishedSurvey, today: date) -> SurveyError |
 
     The result depends on releases and the date, never on an arriving report.
     """
+    try:
+        survey.require_intact_dates()
+    except DamagedSurveyError as error:
+        return error
     schedule = survey.schedule
     if survey.state == "closed" or (schedule.closes and today > schedule.closes):
         return ClosedError("this survey is closed and accepts no more reports")

@@ -87,6 +87,10 @@ def validate_schedule(schedule: Schedule, field_until: date | None = None) -> Sc
     `field_until` is the last day on which tablets in field mode may upload reports, if any.
     """
     opens, closes = schedule.opens, schedule.closes
+    if schedule.is_damaged:
+        raise DesignError(
+            "the survey's first or last day is damaged in the database; set both days again"
+        )
     if opens and closes and closes < opens:
         raise DesignError(f"the survey would close on {closes}, before it opens on {opens}")
     if closes and field_until and closes < field_until:

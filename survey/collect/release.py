@@ -608,6 +608,7 @@ class Keeper:
         self, survey: PublishedSurvey, keys: Sequence[SealingKey], served_until: int, now: float
     ) -> int:
         """Do whatever is due for a survey; return the number of released reports."""
+        survey.require_intact_dates()
         if survey.state == "closed":
             # Closing a survey must not determine when its last reports are released.
             is_due = keys and self._check_due(survey, served_until, now)

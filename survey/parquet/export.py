@@ -244,6 +244,7 @@ def write_reports(
     # Only the owner may read single reports, although they are randomized.
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_free(directory, survey)
+    survey.require_intact_dates()
     released, blocks = read_microdata(store, survey)
     debiased = added_columns(survey.definition, released) if with_debiased else []
     batches = (batch_of(survey.definition, block, debiased) for block in blocks)

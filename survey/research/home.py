@@ -32,7 +32,7 @@ from survey.research.forms import whole_number
 from survey.results.plan.question_design import QuestionDesign
 from survey.results.plan.survey_design import SurveyDesign
 from survey.settings import Caps
-from survey.store import ROLES, DraftHead, Role, SurveyHead, team_slug
+from survey.store import ROLES, UNREADABLE_DAY, DraftHead, Role, SurveyHead, team_slug
 
 ROWS_PER_PAGE = 25
 MAX_QUERY = 200
@@ -401,6 +401,10 @@ def _points(margin: float) -> str:
 def closing_text(survey: SurveyHead, today: date) -> str:
     """Return when a survey opens or closes, as seen from today."""
     opens, closes = survey.schedule.opens, survey.schedule.closes
+    if survey.changed == UNREADABLE_DAY or (
+        survey.state != "closed" and survey.schedule.is_damaged
+    ):
+        return "Dates are damaged; tell the operator"
     if survey.state == "closed":
         return f"Closed on {day_text(survey.changed)}"
     if opens and opens > today:

@@ -56,6 +56,7 @@ from survey.store.sign_ins import AttemptLimit, FailedSignIns
 from survey.store.surveys import (
     GRACE,
     INCOMPLETE_COPY,
+    UNREADABLE_DAY,
     Plan,
     PublishedSurvey,
     Schedule,
@@ -78,6 +79,7 @@ __all__ = [
     "ROLES",
     "SCOPES",
     "TABLES",
+    "UNREADABLE_DAY",
     "Action",
     "ApiToken",
     "AttemptLimit",

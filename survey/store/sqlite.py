@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
@@ -202,6 +203,8 @@ class SqliteStore(Store):
         except BaseException:
             connection.close()
             raise
+        # One damaged text must not make all others unreadable; snapshots, and so copies, refuse it.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         self._local.connection, self._local.process = connection, os.getpid()
         return connection
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from survey.errors import ConflictError, NotFoundError, StoreError
+from survey.errors import ConflictError, DamagedSurveyError, NotFoundError, StoreError
 from survey.questionnaire import is_test_run
 from survey.store.digests import NO_ROWS
 from survey.store.people import Role, add_team, delete_team, team_slug
@@ -58,12 +58,14 @@ HEADS = (
 class Schedule:
     """The first and last UTC day on which a survey accepts reports, and their maximum number.
 
-    None for a day, or 0 as the maximum, means that there is no such limit.
+    None for a day, or 0 as the maximum, means that there is no such limit. A day that is damaged in
+    the database is None too, with `is_damaged`.
     """
 
     opens: date | None = None
     closes: date | None = None
     maximum: int = 0
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class PublishedSurvey:
-    """One published version; `changed` is the UTC date of its last change of state."""
+    """One published version; `changed` is the UTC date of its last change of state.
+
+    If that date is damaged in the database, it is `UNREADABLE_DAY`.
+    """
 
     key: int
     slug: str
@@ -103,6 +108,19 @@ class PublishedSurvey:
     def team(self) -> str:
         """The slug of its team; a test run has the team of its draft."""
         return team_slug(self.slug)
+
+    def require_intact_dates(self) -> None:
+        """Raise DamagedSurveyError if a date that decides about its reports is damaged."""
+        if self.changed == UNREADABLE_DAY:
+            raise DamagedSurveyError(
+                f"the day of the last change of {self.slug} version {self.version} is damaged in "
+                "the database; restore a backup, or write the day into survey.changed"
+            )
+        if self.schedule.is_damaged and self.state != "closed":
+            raise DamagedSurveyError(
+                f"the first or last day of {self.slug} version {self.version} is damaged in the "
+                f"database; set both again with: survey schedule {self.slug} --opens --closes"
+            )
 
     def is_over(self, today: date) -> bool:
         """Return whether the survey is open although its last day has passed."""
@@ -131,6 +149,10 @@ class SurveyHead:
 
 
 NO_LIMITS = Schedule()
+
+UNREADABLE_DAY = date.max
+"""Stands for a damaged day of the last change: no waiting period that began on it ever ends, so
+nothing is deleted because of it."""
 
 
 class Surveys(Transactions):
@@ -324,13 +346,22 @@ def _set_schedule(transaction: Transaction, survey: int, schedule: Schedule) -> 
 
 
 def _schedule(opens: str | None, closes: str | None, maximum: int | None) -> Schedule:
-    first, last = (date.fromisoformat(day) if day else None for day in (opens, closes))
-    return Schedule(first, last, maximum or 0)
+    first, last = _day(opens or ""), _day(closes or "")
+    is_damaged = bool((opens and first is None) or (closes and last is None))
+    return Schedule(first, last, maximum or 0, is_damaged)
+
+
+def _day(text: str) -> date | None:
+    """Return a stored day, or None if it is empty or damaged: one must not hide all surveys."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _survey(row: Row) -> PublishedSurvey:
     key, slug, version, sha256, state, changed, definition, *schedule = row
-    day = date.fromisoformat(changed)
+    day = _day(changed) or UNREADABLE_DAY
     return PublishedSurvey(key, slug, version, sha256, state, day, definition, _schedule(*schedule))
 
 
@@ -342,7 +373,7 @@ def _head(row: Row) -> SurveyHead:
         version,
         title,
         state,
-        date.fromisoformat(changed),
+        _day(changed) or UNREADABLE_DAY,
         _schedule(*schedule),
         release,
         n_released,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import timedelta
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.utils import floatToGoString
 
 from survey.archive import check
-from survey.collect.publication import close
+from survey.collect.publication import close, overdue, validate_schedule
+from survey.errors import DamagedSurveyError, DesignError
 from survey.ops.health import Gauges, _releases
 from survey.ops.logs import Lines
+from survey.store import Schedule, database_file
 from tests.conftest import TODAY
 from tests.store.reports import NOON, add, keeper_at, random_reports, report
 from tests.store.test_keeper import publish_copy
@@ -148,3 +151,49 @@ def test_a_log_line_contains_no_other_name_than_that_of_a_survey():
     record.survey, record.row = "Secret answer", "203.0.113.7"
     line = json.loads(Lines().format(record))
     assert (line["survey"], line["row"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "key", "day"),
+    [
+        ("survey", "changed", "key", b"2026-1q-21"),
+        ("schedule", "opens", "survey", b"2026-11-99"),
+        # On SQLite also a text that is not UTF-8, which Python refuses to read.
+        ("schedule", "closes", "survey", b"2026\xad12-01"),
+    ],
+)
+def test_a_survey_with_a_damaged_day_is_named_and_all_others_are_served(
+    store, settings, small, client, direct_access, lines, table, column, key, day
+):
+    other = publish_copy(store, "zzz")
+    days = Schedule(TODAY, TODAY + timedelta(days=3650))
+    store.set_schedule(small.key, days)
+    for survey in (small, other):
+        add(store, survey, random_reports(60))
+    sql = f"UPDATE {table} SET {column} = {{}} WHERE {key} = ?"
+    if database_file(settings.database):
+        direct_access.run(sql.format("CAST(? AS TEXT)"), [day, small.key])
+    else:
+        direct_access.run(sql.format("?"), [day.decode(errors="replace"), small.key])
+    keeper = keeper_at(store, settings, 1)
+    with pytest.raises(DamagedSurveyError, match="small version 1"):
+        keeper.work()
+    assert (store.n_released(small.key), store.n_released(other.key)) == (0, 25)
+    assert [(line["survey"], line["errors"]) for line in lines()] == [
+        ("small", ["DamagedSurveyError"])
+    ]
+    assert _releases(store, settings).why.endswith("failing: small version 1")
+    answers = [client.get(f"/s/{slug}/definition.json") for slug in ("small", "zzz")]
+    assert [answer.status_code for answer in answers] == [503, 200]
+    assert {head.slug for head in store.survey_heads()} == {"small", "zzz"}
+    # Nothing is deleted because of a damaged day.
+    close(store, "zzz", TODAY)
+    direct_access.run("UPDATE survey SET state = 'closed' WHERE key = ?", [small.key])
+    assert "small" not in overdue(store, 0, TODAY) or table == "schedule"
+    direct_access.run("UPDATE survey SET state = 'open' WHERE key = ?", [small.key])
+    if table == "schedule":
+        with pytest.raises(DesignError, match="damaged"):
+            validate_schedule(store.versions("small")[0].schedule)
+        store.set_schedule(small.key, days)
+        keeper_at(store, settings, 2).work()
+        assert store.n_released(small.key) == 25

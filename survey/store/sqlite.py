@@ -208,6 +208,11 @@ class SqliteStore(Store):
         self._local.connection, self._local.process = connection, os.getpid()
         return connection
 
+    @property
+    def _real_path(self) -> Path:
+        """The path without symbolic links, beside which SQLite and all users have their files."""
+        return Path(os.path.realpath(self.path))
+
     def _exists(self) -> bool:
         # Python raises an error for a file in a folder that this user may not enter.
         with named_file_errors():
@@ -279,7 +284,7 @@ class SqliteStore(Store):
         """Return this process's lock; a forked child opens its own."""
         if self._lock is None or self._lock_process != os.getpid():
             with named_file_errors():
-                self._lock = WriteLock(self.path)
+                self._lock = WriteLock(self._real_path)
             self._lock_process = os.getpid()
         return self._lock
 
@@ -305,7 +310,8 @@ class SqliteStore(Store):
     def _use_lock(self, kind: int, refusal: str) -> Iterator[None]:
         """Hold the lock of the file's users, which the system releases if the process is killed."""
         with named_file_errors():
-            lock = FileLock(self.path.with_name(self.path.name + ".use"), file_rights(self.path))
+            path = self._real_path
+            lock = FileLock(path.with_name(path.name + ".use"), file_rights(path))
         if not lock.try_lock(kind):
             raise ConflictError(refusal.format(name=self.path))
         try:
@@ -350,7 +356,7 @@ class SqliteStore(Store):
         if not (directory := self.path.parent).is_dir():
             raise _no_directory(directory)
         is_new = not self.path.exists()
-        log = self.path.with_name(self.path.name + "-wal")
+        log = self._real_path.with_name(self._real_path.name + "-wal")
         if is_new and log.exists():
             # SQLite would write the changes of the other database into the new one.
             raise StoreError(

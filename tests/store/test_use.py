@@ -123,6 +123,20 @@ def test_no_process_uses_a_reserved_database(store, other):
         assert other.surveys() == []
 
 
+def test_a_file_in_use_is_reserved_and_locked_under_each_of_its_names(store, settings, tmp_path):
+    file = database_file(settings.database)
+    if file is None:
+        return
+    (link := tmp_path / "link.db").symlink_to(file)
+    linked = open_store(f"sqlite:///{link}")
+    for one, other in ((store, linked), (linked, store)):
+        with one.use(), pytest.raises(ConflictError):
+            other.reserve().__enter__()
+    linked.add_spare_key(bytes(32))
+    linked.close_connections()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("link")] == ["link.db"]
+
+
 @pytest.mark.web
 def test_a_database_that_took_the_place_of_the_first_one_gets_no_report(
     store, small, name, move, copy

@@ -132,8 +132,8 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
 
     The file contains every report acknowledged before, pending or released, and the ids that
     identify repeated reports. The store is read once, and the file is checked afterwards, so that
-    the backup hinders no release. Raises ConflictError if the file exists, and StoreError without
-    writing a file if the store contradicts itself.
+    the backup hinders no release. The backup of a damaged store is written, too, because it may be
+    the last one: the result names the mistakes. Raises ConflictError if the file exists.
     """
     if os.path.lexists(file):
         raise _file_exists(file)
@@ -145,8 +145,12 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
         else:
             _write_tables(store, partial)
         watch(1, 2)
-        with open_file(partial) as copy, copy.snapshot() as snapshot:
-            result = check(snapshot).require_consistency()
+        try:
+            with open_file(partial) as copy, copy.snapshot() as snapshot:
+                result = check(snapshot)
+        except StoreError as error:
+            # The check cannot read all rows.
+            result = CheckResult(surveys=0, reports=0, mistakes=(str(error),))
         watch(2, 2)
         _synchronize(partial)
         try:

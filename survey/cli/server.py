@@ -253,6 +253,11 @@ def backup(file: Path) -> None:
     store = configured_store()
     with _progress("writing") as watch:
         result = write_backup(store, file, watch)
+    if result.mistakes:
+        raise StoreError(
+            f"{file} was written, but it is damaged like the database, and `survey restore` will "
+            f"refuse it; keep the older backups, and run `survey check-store`: {result.mistakes[0]}"
+        )
     click.echo(f"{file} contains {_describe(result)} and all pending reports")
 
 

@@ -385,8 +385,9 @@ class SealedReports(Transactions):
     def set_aside(self, batch: Batch) -> None:
         """Set a damaged batch aside, so that the keeper can release the others.
 
-        Its ids and invitations become unused again, so devices can resend the reports. Raises
-        ConflictError if another keeper has deleted the batch.
+        Its ids and invitations become unused again, so devices can resend the reports. If its ids
+        are damaged, so do the recorded ids that no other batch contains. Raises ConflictError if
+        another keeper has deleted the batch.
         """
         with self._write() as transaction:
             transaction.lock(batch.survey)
@@ -395,6 +396,7 @@ class SealedReports(Transactions):
             _free(
                 transaction, batch.survey, batch.report_ids, _split(batch.invitations, HASH_BYTES)
             )
+            _free_orphans(transaction, batch.survey)
 
     def n_damaged(self) -> dict[int, int]:
         """Return the number of batches that were set aside for each survey that has any."""
@@ -541,6 +543,22 @@ def _free(
     transaction.execute_many(
         "UPDATE invitation SET spent = 0 WHERE survey = ? AND token_hash = ?",
         [(survey, token) for token in invitations],
+    )
+
+
+def _free_orphans(transaction: Transaction, survey: int) -> None:
+    """Make the recorded ids unused again that no pending report has: nobody else can resend them.
+
+    Only the ids of a damaged batch have lost their report, because one transaction writes both.
+    """
+    batches = transaction.rows("SELECT ids FROM pending WHERE survey = ?", [survey])
+    known = {identity(report_id) for (ids,) in batches for report_id in _split(ids, ID_BYTES)}
+    unsealed = transaction.rows("SELECT id FROM inbox WHERE survey = ?", [survey])
+    known.update(identity(report_id) for (report_id,) in unsealed)
+    recorded = transaction.rows("SELECT id FROM pending_id WHERE survey = ?", [survey])
+    transaction.execute_many(
+        "DELETE FROM pending_id WHERE survey = ? AND id = ?",
+        [(survey, item) for (item,) in recorded if item not in known],
     )
 
 

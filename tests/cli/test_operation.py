@@ -45,7 +45,7 @@ def test_a_consistent_store_is_confirmed_in_one_line(filled, run):
     )
 
 
-def test_each_inconsistency_is_one_line_and_the_exit_status_is_1(filled, run, settings):
+def test_each_inconsistency_is_one_line_and_the_exit_status_is_1(filled, run, settings, tmp_path):
     with closing(sqlite3.connect(settings.database.removeprefix("sqlite:///"))) as connection:
         connection.execute("UPDATE counts SET n = 99 WHERE option = 0")
         connection.commit()
@@ -55,6 +55,10 @@ def test_each_inconsistency_is_one_line_and_the_exit_status_is_1(filled, run, se
     assert len(lines) == 2
     assert lines[1].startswith('survey "small" version 1, question "pressure", place 0: the blocks')
     assert lines[1].endswith("the counts say 99")
+    # It may be the last backup that can be written.
+    written = run("backup", tmp_path / "damaged.db")
+    assert (written.exit_code, (tmp_path / "damaged.db").exists()) == (1, True)
+    assert "was written, but it is damaged like the database" in written.stderr
 
 
 def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):

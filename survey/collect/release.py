@@ -297,7 +297,7 @@ class Keeper:
         self._every = every
         self._clock = clock
         self._cleaned_up: date | None = None
-        self._has_merged = False
+        self._merged: set[int] = set()
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
         self._is_rewritten = False
@@ -396,7 +396,8 @@ class Keeper:
         attempt(lambda: self._provide_keys(surveys))
         attempt(self._provide_field_keys)
         attempt(self._seal_unsealed_reports)
-        attempt(lambda: self._merge_small_cells(surveys))
+        for survey in surveys:
+            attempt(partial(self._merge_small_cells, survey), survey.key)
         periods = self._keys_by_survey()
         for survey in surveys:
             keys, served_until = periods.get(survey.key, []), times.get(survey.key, 0)
@@ -596,11 +597,11 @@ class Keeper:
             # Deleted rows stay in free pages of the file until it is rewritten.
             self._store.vacuum()
 
-    def _merge_small_cells(self, surveys: Iterable[PublishedSurvey]) -> None:
-        """Merge small cells once per start, as the database may have been restored."""
-        if not self._has_merged:
-            merge_small_cells(self._store, surveys)
-            self._has_merged = True
+    def _merge_small_cells(self, survey: PublishedSurvey) -> None:
+        """Merge a survey's small cells once per start, as the database may have been restored."""
+        if survey.key not in self._merged:
+            merge_small_cells(self._store, [survey])
+            self._merged.add(survey.key)
 
     # -- releases
 
@@ -646,7 +647,10 @@ class Keeper:
         if not self._check_due(survey, served_until, now) or not keys:
             return
         sizes = self._store.pending_sizes(survey.key)
-        if any(map(n_to_release, sizes.values())) or self._store.has_arrivals(survey.key):
+        # Before the keys change: afterwards, this release time counts as processed.
+        due = {stratum: n for stratum, n in sizes.items() if n_to_release(n)}
+        self._require_intact_blocks(survey, due, bucket_of(survey, day_of(now)))
+        if due or self._store.has_arrivals(survey.key):
             self._due.append((survey, keys))
         else:
             self._without_release.append(survey.key)
@@ -724,6 +728,13 @@ class Keeper:
                 remainder = self._publish(survey, opened, chosen, others, newest, bucket)
                 remainder = remainder if is_release else []
         return n_released
+
+    def _require_intact_blocks(
+        self, survey: PublishedSurvey, sizes: Mapping[str, int], bucket: str
+    ) -> None:
+        """Raise DamagedSurveyError if a block that a release of strata continues is damaged."""
+        for strata in self._portions(survey, sizes, bucket):
+            self._store.last_blocks(survey.key, strata, bucket)
 
     def _portions(
         self, survey: PublishedSurvey, sizes: Mapping[str, int], bucket: str
@@ -865,6 +876,7 @@ class Keeper:
         periods = list(private_keys)
         # The sizes of the groups decide which may be published: without damaged batches.
         sizes = self._store.pending_sizes(survey.key)
+        self._require_intact_blocks(survey, dict.fromkeys([*sizes, OTHER_GROUPS], 0), bucket)
         for strata in self._portions(survey, sizes, bucket):
             n = sum(sizes[stratum] for stratum in strata)
             self._open(survey, private_keys, self._batches(survey, strata, periods, n))

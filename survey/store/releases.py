@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from survey.disclosure import Cell, is_question_shown
-from survey.errors import ConflictError, NotFoundError
+from survey.errors import ConflictError, DamagedSurveyError, NotFoundError
 from survey.questionnaire import is_test_run
 from survey.store.digests import row_digest
 from survey.store.report_identities import add_released, forget_released, sorted_identities
@@ -38,6 +38,8 @@ briefly."""
 Counts = dict[tuple[int, int], int]
 """Number of released reports by question and place."""
 
+
+BLOCK_COLUMNS = ", ".join(BLOCK.column_names)
 
 KEEPER_STATE = """
 SELECT state, count(*), CAST(sum(key) AS BIGINT), 0 FROM survey GROUP BY state
@@ -151,20 +153,26 @@ class Releases(Transactions):
     """The part of a `Store` that releases reports and reads released ones."""
 
     def last_blocks(self, survey: int, strata: Sequence[str], bucket: str) -> dict[str, LastBlock]:
-        """Return the newest block in a bucket of each of these strata that has any."""
+        """Return the newest block in a bucket of each of these strata that has any.
+
+        Raises DamagedSurveyError if one differs from its digest: the release that writes it again
+        would give it a new digest.
+        """
         if not strata:
             return {}
-        rows = self._rows(
-            f"SELECT stratum, block, data FROM block AS newest WHERE survey = ? "  # noqa: S608  marks
-            f"AND stratum IN ({', '.join('?' * len(strata))}) AND bucket = ? AND block = "
-            "(SELECT max(block) FROM block WHERE survey = newest.survey AND stratum = "
-            "newest.stratum AND bucket = newest.bucket AND question = 0) "
-            "ORDER BY stratum, question",
-            [survey, *strata, bucket],
-        )
+        with self._lookup() as transaction:
+            rows = transaction.rows(
+                f"SELECT {BLOCK_COLUMNS} FROM block AS newest WHERE survey = ? "  # noqa: S608  marks
+                f"AND stratum IN ({', '.join('?' * len(strata))}) AND bucket = ? AND block = "
+                "(SELECT max(block) FROM block WHERE survey = newest.survey AND stratum = "
+                "newest.stratum AND bucket = newest.bucket AND question = 0) "
+                "ORDER BY stratum, question",
+                [survey, *strata, bucket],
+            )
+        _require_intact(rows)
         return {
-            stratum: LastBlock(int(block), [data for *_, data in columns])
-            for (stratum, block), columns in groupby(rows, key=itemgetter(0, 1))
+            stratum: LastBlock(int(block), [row[6] for row in columns])
+            for (stratum, block), columns in groupby(rows, key=itemgetter(1, 4))
         }
 
     def last_block_sizes(self, survey: int, bucket: str) -> dict[str, int]:
@@ -212,16 +220,20 @@ class Releases(Transactions):
             return {cell: _size(transaction, survey, cell) for cell in _cells(transaction, survey)}
 
     def cell_codes(self, survey: int, cell: Cell) -> list[bytes]:
-        """Return the codes of all released reports of a stratum and bucket, for the keeper."""
+        """Return the codes of all released reports of a stratum and bucket, for the keeper.
+
+        Raises DamagedSurveyError if a block differs from its digest.
+        """
         with self._read() as transaction:
             rows = transaction.rows(
-                "SELECT block, n, data FROM block WHERE survey = ? AND stratum = ? AND bucket = ? "
-                "ORDER BY block, question",
+                f"SELECT {BLOCK_COLUMNS} FROM block "  # noqa: S608  constant
+                "WHERE survey = ? AND stratum = ? AND bucket = ? ORDER BY block, question",
                 [survey, *cell],
             )
+        _require_intact(rows)
         codes: list[bytes] = []
-        for _, members in groupby(rows, key=itemgetter(0)):
-            columns = [_split(data, len(data) // n) for _, n, data in members]
+        for _, members in groupby(rows, key=itemgetter(4)):
+            columns = [_split(data, len(data) // n) for *_, n, data, _ in members]
             codes += [b"".join(parts) for parts in zip(*columns, strict=True)]
         return codes
 
@@ -405,6 +417,17 @@ def _size(transaction: Transaction, survey: int, cell: Cell) -> int:
         "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
         [survey, *cell],
     )
+
+
+def _require_intact(blocks: Sequence[Row]) -> None:
+    """Raise DamagedSurveyError unless each row of `block` has the digest of its values."""
+    for row in blocks:
+        if row_digest(row[:-1]) != row[-1]:
+            survey, *_, question, block, _, _, _ = row
+            raise DamagedSurveyError(
+                f"released reports of survey number {survey} are damaged: block {block} of its "
+                f"question number {question} differs from its digest; restore a backup"
+            )
 
 
 def _split(joined: bytes, size: int) -> Iterator[bytes]:

@@ -197,3 +197,32 @@ def test_a_survey_with_a_damaged_day_is_named_and_all_others_are_served(
         store.set_schedule(small.key, days)
         keeper_at(store, settings, 2).work()
         assert store.n_released(small.key) == 25
+
+
+def test_a_damaged_block_of_released_reports_is_named_and_not_written_again(
+    store, settings, small, direct_access
+):
+    other = publish_copy(store, "zzz")
+    for survey in (small, other):
+        add(store, survey, random_reports(60))
+    keeper_at(store, settings, 1).work()
+    ((data,),) = direct_access.run(
+        "SELECT data FROM block WHERE survey = ? AND question = 1", [small.key]
+    )
+    changed = bytes([(data[0] + 1) % 3, *data[1:]])
+    direct_access.run(
+        "UPDATE block SET data = ? WHERE survey = ? AND question = 1", [changed, small.key]
+    )
+    for survey in (small, other):
+        add(store, survey, random_reports(60))
+    keeper = keeper_at(store, settings, 2)
+    for _ in range(2):
+        with pytest.raises(DamagedSurveyError, match="question number 1 differs"):
+            keeper.work()
+        assert _releases(store, settings).why.endswith("failing: small version 1")
+    close(store, "small", TODAY)
+    with pytest.raises(DamagedSurveyError):
+        keeper_at(store, settings, 3).work()
+    assert (store.n_released(small.key), store.n_released(other.key)) == (25, 75)
+    with store.snapshot() as snapshot:
+        assert "block 0 differs from its digest" in check(snapshot).mistakes[0]

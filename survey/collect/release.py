@@ -61,6 +61,7 @@ from survey.store.sealed_reports import (
     forget_unreadable,
     lost_keys,
     open_batch,
+    recover_batch,
     require_key,
     seal,
 )
@@ -710,6 +711,7 @@ class Keeper:
         *old, newest = keys
         # Nobody may seal with a key that only another directory has.
         require_key(self._keys, newest)
+        self._open_unreachable(survey, keys)
         self._open_boxes(survey, old)
         periods = [key.period for key in old]
         private_keys = self._private_keys(keys)
@@ -814,20 +816,41 @@ class Keeper:
     ) -> tuple[list[Batch], list[StoredReport]]:
         """Open batches; return them and their reports in random order, without damaged batches.
 
-        Set the damaged ones aside: they must not stop the release of the others.
+        Repair the damaged ones, or set them aside: they must not stop the release of the others.
         """
         opened: list[Batch] = []
         reports: list[StoredReport] = []
-        for batch in batches:
+        for stored in batches:
+            batch = stored if stored.is_intact else self._recover(survey, private_keys, stored)
             try:
-                if not batch.is_intact:
+                if batch is None:
                     raise DamagedBatchError("a sealed batch differs from its digest")
                 reports += open_batch(private_keys[batch.period], batch)
             except DamagedBatchError as error:
-                self._set_aside(survey, batch, error)
+                self._set_aside(survey, batch or stored, error)
             else:
                 opened.append(batch)
         return opened, [reports[place] for place in secure_permutation(len(reports)).tolist()]
+
+    def _recover(
+        self, survey: PublishedSurvey, private_keys: Mapping[int, PrivateKey], damaged: Batch
+    ) -> Batch | None:
+        """Repair a damaged batch whose box and digest are intact; return it, or None."""
+        strata = dict.fromkeys([damaged.stratum, "", *self._store.n_invited_by_stratum(survey.key)])
+        recovered = recover_batch(private_keys, strata, damaged)
+        if recovered is not None:
+            self._store.repair_batch(damaged, recovered)
+            names = {"survey": survey.slug, "row": damaged.batch.hex()}
+            logger.warning("a damaged batch was repaired", extra=names)
+        return recovered
+
+    def _open_unreachable(self, survey: PublishedSurvey, keys: Sequence[SealingKey]) -> None:
+        """Repair or set aside the damaged batches that no period or stratum leads to."""
+        damaged = [
+            batch for batch in self._store.unreachable_batches(survey.key) if not batch.is_intact
+        ]
+        if damaged:
+            self._open(survey, self._private_keys(keys), damaged)
 
     def _set_aside(self, survey: PublishedSurvey, batch: Batch, error: DamagedBatchError) -> None:
         self._store.set_aside(batch)
@@ -867,6 +890,7 @@ class Keeper:
 
     def _close(self, survey: PublishedSurvey, keys: Sequence[SealingKey], today: date) -> int:
         """Publish all pending reports of a closed survey, as far as the policy allows."""
+        self._open_unreachable(survey, keys)
         missing = [key for key in self._store.missing_keys() if key.survey == survey.key]
         for key in (*keys, *missing):
             if self._store.is_key_needed(key):

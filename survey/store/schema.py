@@ -176,8 +176,8 @@ PENDING = Table(
     key=("survey", "batch"),
     postgresql=("ALTER TABLE pending ALTER COLUMN box SET STORAGE EXTERNAL",),
 )
-# Batches that the keeper could not open, so that it releases the others. Their ids and invitations
-# are unused again.
+# Batches that the keeper could not repair, so that it releases the others. Their ids and
+# invitations are unused again. Their reports are lost: the release destroys the key of the period.
 DAMAGED_BATCH = Table(
     "damaged_batch",
     tuple(column for column in PENDING.columns if column.name != "digest"),

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,36 @@ def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
     if b"".join(sorted(report.invitation for report in reports)) != batch.invitations:
         raise DamagedBatchError("a sealed batch has other invitations than its box")
     return reports
+
+
+def recover_batch(
+    private_keys: Mapping[int, PrivateKey], strata: Iterable[str], batch: Batch
+) -> Batch | None:
+    """Return a damaged batch as it was before, or None.
+
+    This needs its box, its digest and its random key intact. The box contains the ids and
+    invitations; the digest shows which period, and which of the `strata`, are right.
+    """
+    for period, private_key in private_keys.items():
+        try:
+            content = SealedBox(private_key).decrypt(batch.box)
+        except CryptoError:
+            continue
+        length = len(content) // max(batch.n, 1)
+        parts = list(_split(content, length)) if length else []
+        has_invitations = (b"", b"".join(sorted(part[ID_BYTES:][:HASH_BYTES] for part in parts)))
+        for stratum, invitations, is_resealed in product(strata, has_invitations, (True, False)):
+            candidate = replace(
+                batch,
+                period=period,
+                stratum=stratum,
+                is_resealed=is_resealed,
+                ids=b"".join(part[:ID_BYTES] for part in parts),
+                invitations=invitations,
+            )
+            if candidate.is_intact:
+                return candidate
+    return None
 
 
 class SealedReports(Transactions):
@@ -397,6 +427,44 @@ class SealedReports(Transactions):
                 transaction, batch.survey, batch.report_ids, _split(batch.invitations, HASH_BYTES)
             )
             _free_orphans(transaction, batch.survey)
+
+    def repair_batch(self, damaged: Batch, recovered: Batch) -> None:
+        """Replace a damaged row by the recovered one with the same key.
+
+        Raises ConflictError if another keeper has deleted it, or the key of its period.
+        """
+        with self._write() as transaction:
+            transaction.lock(damaged.survey)
+            delete_batches(transaction, [damaged])
+            insert_keeper_batches(transaction, [recovered])
+
+    def repair_key(self, key: SealingKey) -> None:
+        """Give a public key the survey and the period that it has according to its batches."""
+        with self._write() as transaction:
+            transaction.lock(key.survey)
+            transaction.execute("DELETE FROM sealing_key WHERE public_key = ?", [key.public_key])
+            transaction.execute(SEALING_KEY.insert, [key.survey, key.period, key.public_key])
+
+    def unreachable_batches(self, survey: int) -> list[Batch]:
+        """Return the batches that no key of the survey's periods opens, or of no readable stratum.
+
+        Each of them, or the row of its key, is damaged.
+        """
+        columns = ", ".join(PENDING.column_names)
+        rows = self._rows(
+            f"SELECT {columns} FROM pending WHERE survey = ? "  # noqa: S608  constant
+            "AND period NOT IN (SELECT period FROM sealing_key WHERE survey = ?)",
+            [survey, survey],
+        )
+        strata = list(self.pending_sizes(survey))
+        # SQLite compares the stored bytes, which are no UTF-8, with the text as it is read.
+        if any("\ufffd" in stratum for stratum in strata):
+            marks = ", ".join("?" * len(strata))
+            rows += self._rows(
+                f"SELECT {columns} FROM pending WHERE survey = ? AND stratum NOT IN ({marks})",  # noqa: S608
+                [survey, *strata],
+            )
+        return list(map(Batch.from_row, rows))
 
     def n_damaged(self) -> dict[int, int]:
         """Return the number of batches that were set aside for each survey that has any."""

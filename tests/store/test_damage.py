@@ -20,11 +20,21 @@ from tests.conftest import TODAY
 from tests.store.reports import NOON, add, keeper_at, random_reports, report
 from tests.store.test_keeper import publish_copy
 
-DAMAGES = {
+DAMAGES: dict[str, object] = {
     "box": bytes([1]) * 90,
-    "ids": bytes(16),
-    "invitations": bytes(32),
+    "digest": bytes(16),
+    "batch": bytes(16),
 }
+"""Columns without which a batch cannot be recovered, and a wrong value of each."""
+
+RECOVERED: dict[str, object] = {
+    "ids": bytes([255]) * 800,
+    "invitations": bytes([255]) * 1600,
+    "period": 129,
+    "stratum": "south",
+    "is_resealed": 1,
+}
+"""Columns that the box and the digest show, and a wrong value of each."""
 
 
 def damage(direct_access, survey, column: str) -> str:
@@ -33,9 +43,9 @@ def damage(direct_access, survey, column: str) -> str:
     batch = bytes(rows[0][0])
     direct_access.run(
         f"UPDATE pending SET {column} = ? WHERE survey = ? AND batch = ?",
-        [DAMAGES[column], survey.key, batch],
+        [(DAMAGES | RECOVERED)[column], survey.key, batch],
     )
-    return batch.hex()
+    return (DAMAGES["batch"] if column == "batch" else batch).hex()
 
 
 @pytest.fixture
@@ -59,8 +69,42 @@ def test_a_damaged_row_is_named_and_set_aside_and_the_other_reports_are_released
     assert [store.n_pending(survey.key) for survey in (small, other)] == [35, 35]
     with store.snapshot() as snapshot:
         mistakes = check(snapshot).mistakes
-    # The damaged ids leave no recorded id without a report, so that there can be a backup.
     assert mistakes == ()
+
+
+@pytest.mark.parametrize("column", RECOVERED)
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_damaged_row_is_repaired_and_released_if_its_box_and_its_digest_are_intact(
+    store, settings, small, direct_access, lines, column, closes
+):
+    store.add_invitations(small.key, "north", tokens := [bytes([n]) * 32 for n in range(50)])
+    add(store, small, [report(n, stratum="north", invitation=tokens[n]) for n in range(50)])
+    row = damage(direct_access, small, column)
+    if closes:
+        close(store, "small", TODAY)
+    assert keeper_at(store, settings, 1).work() == (50 if closes else 25)
+    assert [(line["event"], line["survey"], line["row"]) for line in lines()] == [
+        ("a damaged batch was repaired", "small", row)
+    ]
+    assert store.n_damaged() == {}
+    assert {stratum for stratum, _ in store.tallies(small.key)} == {"north"}
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_batch_whose_ids_and_box_are_damaged_leaves_no_ids_and_stops_no_backup(
+    store, settings, small, direct_access, closes
+):
+    add(store, small, [report(1)])
+    damage(direct_access, small, "ids")
+    damage(direct_access, small, "box")
+    damage(direct_access, small, "period")
+    add(store, small, random_reports(60))
+    if closes:
+        close(store, "small", TODAY)
+    keeper_at(store, settings, 1).work()
+    assert store.n_damaged() == {small.key: 1}
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
 
 
 def test_a_survey_with_a_damaged_row_closes_and_publishes_all_other_reports(

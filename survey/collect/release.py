@@ -10,6 +10,8 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
@@ -32,6 +34,7 @@ from survey.disclosure import (
 from survey.errors import (
     ConflictError,
     DamagedBatchError,
+    DamagedSurveyError,
     StoreBusyError,
     StoreError,
     SurveyError,
@@ -299,6 +302,8 @@ class Keeper:
         self._clock = clock
         self._cleaned_up: date | None = None
         self._merged: set[int] = set()
+        # The release time before which this process has checked the rows of pending batches.
+        self._repaired = -1
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
         self._is_rewritten = False
@@ -394,6 +399,7 @@ class Keeper:
                     failures[survey] = error
                 return 0
 
+        self._repair(surveys, due, attempt)
         attempt(lambda: self._provide_keys(surveys))
         attempt(self._provide_field_keys)
         attempt(self._seal_unsealed_reports)
@@ -511,6 +517,45 @@ class Keeper:
                 "SURVEY_KEYS. If the keys are permanently lost, run `survey keeper --take-over`"
             )
 
+    def _repair(
+        self,
+        surveys: Iterable[PublishedSurvey],
+        due: int,
+        attempt: Callable[[Step, int], int],
+    ) -> None:
+        """Repair what would keep batches or their keys from being found, as far as possible."""
+        if due != self._repaired:
+            attempt(self._repair_pending, UNASSIGNED)
+            self._repaired = due
+        known = {survey.key for survey in surveys}
+        for missing in self._store.missing_keys():
+            survey = missing.survey if missing.survey in known else UNASSIGNED
+            attempt(partial(self._repair_key, missing), survey)
+
+    def _repair_pending(self) -> None:
+        if self._store.repair_pending():
+            logger.error("damaged rows of pending batches were put in order")
+
+    def _repair_key(self, missing: SealingKey) -> None:
+        """Find the key of batches whose key has another survey or period in the database."""
+        batches = self._store.unreachable_batches(missing.survey)
+        intact = [batch for batch in batches if batch.is_intact and batch.period == missing.period]
+        if not intact:
+            # The batches are damaged, not the row of their key.
+            return
+        for public_key in self._keys.public_keys():
+            private_key = self._keys.find(public_key)
+            with suppress(DamagedBatchError):
+                if private_key and open_batch(private_key, intact[0]):
+                    self._store.repair_key(replace(missing, public_key=public_key))
+                    logger.warning("the survey or the period of a public key was repaired")
+                    return
+        raise DamagedSurveyError(
+            "the public key of pending reports is missing from the database, and this keeper has "
+            "no private key that opens them; if it is permanently lost, run "
+            "`survey keeper --take-over`, so that devices can send these reports again"
+        )
+
     def _provide_keys(self, surveys: Iterable[PublishedSurvey]) -> None:
         """Give a readable key to every survey that lacks one, and replenish the spare keys."""
         by_survey = self._keys_by_survey()
@@ -576,7 +621,12 @@ class Keeper:
             if survey != UNASSIGNED
             for key in (keys[:-1] if survey in accepting else keys)
         ]
-        if not replaced:
+        if not replaced or any(
+            batch.is_intact
+            for survey in {key.survey for key in self._store.missing_keys()}
+            for batch in self._store.unreachable_batches(survey)
+        ):
+            # The key that a batch lacks may be in the row of another survey.
             return
         # In a separate transaction, after the one that deleted the last sealed batch.
         unneeded = set(self._store.unneeded_keys())
@@ -611,6 +661,12 @@ class Keeper:
     ) -> int:
         """Do whatever is due for a survey; return the number of released reports."""
         survey.require_intact_dates()
+        if len({key.period for key in keys}) < len(keys):
+            # Sealing again with the key of the same period would never end.
+            raise DamagedSurveyError(
+                f"two public keys of {survey.slug} version {survey.version} have the same period: "
+                "the database is damaged; restore a backup"
+            )
         if survey.state == "closed":
             # Closing a survey must not determine when its last reports are released.
             is_due = keys and self._check_due(survey, served_until, now)

@@ -98,6 +98,13 @@ class Store(
         """Return what the database's own checks find damaged, as far as it has any."""
 
     @abstractmethod
+    def repair_pending(self) -> bool:
+        """Put damaged rows of pending batches in order, so that each can be found and deleted.
+
+        Return whether there were any. Only SQLite shows that a row is not where its key is.
+        """
+
+    @abstractmethod
     def close_connections(self) -> None:
         """Close the connections of this process, or those of this thread on SQLite."""
 

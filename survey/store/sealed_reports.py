@@ -222,6 +222,12 @@ def recover_batch(
     return None
 
 
+def found_survey(batch: Batch, surveys: Iterable[int]) -> Batch:
+    """Return a batch with the survey that its digest shows, or unchanged."""
+    candidates = (replace(batch, survey=survey) for survey in (batch.survey, *surveys))
+    return next((candidate for candidate in candidates if candidate.is_intact), batch)
+
+
 class SealedReports(Transactions):
     """The part of a `Store` that holds public keys and sealed batches, mostly for the keeper."""
 

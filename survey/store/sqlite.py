@@ -38,7 +38,8 @@ from survey.store.migrations import (
     statements,
 )
 from survey.store.report_identities import IDENTITY_BYTES
-from survey.store.schema import Table
+from survey.store.schema import PENDING, Table
+from survey.store.sealed_reports import Batch, found_survey
 from survey.store.transactions import IN_USE, RESERVED, Row, Transaction, Values
 
 if TYPE_CHECKING:
@@ -381,6 +382,30 @@ class SqliteStore(Store):
         for _, name, _ in sorted(found ^ _expected_schema(), key=str):
             damages.append(f'the schema of "{name}" is not that of this version')
         return damages
+
+    def repair_pending(self) -> bool:
+        """Write all pending batches again if the order of their keys or their index is damaged."""
+        with self._read() as transaction:
+            if transaction.rows("PRAGMA integrity_check(pending)") == [("ok",)]:
+                return False
+        columns = ", ".join(PENDING.column_names)
+        with self._write() as transaction:
+            # Look-ups would miss the rows that are out of order.
+            rows = transaction.rows(f"SELECT {columns} FROM pending NOT INDEXED")  # noqa: S608
+            surveys = [int(key) for (key,) in transaction.rows("SELECT key FROM survey")]
+            found = [found_survey(Batch.from_row(row), surveys) for row in rows]
+            # A deletion would look for the rows, too.
+            schema = transaction.rows(
+                "SELECT sql FROM sqlite_master WHERE tbl_name = 'pending' AND sql IS NOT NULL "
+                "ORDER BY type DESC"
+            )
+            transaction.execute("DROP TABLE pending")
+            for (statement,) in schema:
+                transaction.execute(statement)
+            # A batch without a survey is lost with it: nothing could name or release it.
+            kept = [(*batch.row[:-1], batch.digest) for batch in found if batch.survey in surveys]
+            transaction.insert_rows(PENDING, kept, "")
+        return True
 
     # -- traces of a release
 

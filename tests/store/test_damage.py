@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -270,3 +272,60 @@ def test_a_damaged_block_of_released_reports_is_named_and_not_written_again(
     assert (store.n_released(small.key), store.n_released(other.key)) == (25, 75)
     with store.snapshot() as snapshot:
         assert "block 0 differs from its digest" in check(snapshot).mistakes[0]
+
+
+@pytest.mark.parametrize("damaged", ["survey = 2", "survey = 99", "survey = 0", "period = 7"])
+def test_the_damaged_row_of_a_key_is_repaired_and_destroys_no_report(
+    store, settings, small, direct_access, damaged
+):
+    other = publish_copy(store, "zzz")
+    for survey in (small, other):
+        add(store, survey, random_reports(60))
+    direct_access.run(f"UPDATE sealing_key SET {damaged} WHERE survey = ?", [small.key])
+    keeper_at(store, settings, 1).work()
+    assert [store.n_released(survey.key) for survey in (small, other)] == [25, 25]
+    assert [store.n_pending(survey.key) for survey in (small, other)] == [35, 35]
+    close(store, "small", TODAY)
+    keeper_at(store, settings, 2).work()
+    assert (store.n_released(small.key), store.n_damaged()) == (60, {})
+
+
+def test_two_keys_of_one_period_are_named_and_do_not_keep_the_keeper_busy_for_ever(
+    store, settings, small, direct_access
+):
+    other = publish_copy(store, "zzz")
+    add(store, other, random_reports(60))
+    direct_access.run("UPDATE sealing_key SET survey = ? WHERE survey = ?", [other.key, small.key])
+    with pytest.raises(DamagedSurveyError, match="same period"):
+        keeper_at(store, settings, 1).work()
+    assert (store.n_released(small.key), store.n_pending(other.key)) == (0, 60)
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("n_copy", [0, 1])
+def test_a_flipped_bit_in_a_row_or_in_the_index_of_pending_batches_stops_no_release(
+    store, settings, small, n_copy
+):
+    other = publish_copy(store, "zzz")
+    for _ in range(3):
+        add(store, small, random_reports(30))
+    add(store, other, random_reports(60))
+    store.vacuum()
+    store.close_connections()
+    file = database_file(settings.database)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        rows = connection.execute("SELECT batch FROM pending WHERE survey = 1 ORDER BY batch")
+        batch = rows.fetchall()[1][0]
+    content = bytearray(file.read_bytes())
+    # The table and its index contain the random key of each batch.
+    place = [i for i in range(len(content)) if content.startswith(batch, i)][n_copy]
+    content[place] ^= 0x80
+    file.write_bytes(content)
+    keeper_at(store, settings, 1).work()
+    # The row whose random key is damaged is lost; nothing is lost with the index.
+    assert [store.n_released(survey.key) for survey in (small, other)] == [50 * n_copy or 25, 25]
+    assert store.n_damaged() == ({} if n_copy else {small.key: 1})
+    assert store.damages() == []
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()

@@ -238,6 +238,13 @@ def test_failures_of_releases_raise_their_alerts(
     damaged = instance.scrape()
     raised = firing([(healthy, HOUR), (damaged, 5)], tmp_path)
     assert raised == {"SurveyDamagedRows"}
+    a_day_later = firing([(healthy, HOUR), (damaged, 26 * HOUR)], tmp_path, step=15)
+    assert "SurveyDamagedRows" not in a_day_later
+    add(store, small, [report(2)])
+    damage(DirectAccess(settings.database), small, "box")
+    keeper_at(store, settings, 3).work()
+    again = [(healthy, HOUR), (damaged, 26 * HOUR), (instance.scrape(), HOUR)]
+    assert "SurveyDamagedRows" in firing(again, tmp_path, step=15)
 
 
 @pytest.mark.web

@@ -474,6 +474,9 @@ class Keeper:
         Devices can then send them again.
         """
         self._store.check_complete()
+        for missing in self._store.missing_keys():
+            with suppress(DamagedSurveyError):
+                self._repair_key(missing)
         n = forget_unreadable(self._store, self._keys)
         for survey in self._store.surveys():
             field = survey.definition.field
@@ -669,8 +672,13 @@ class Keeper:
             )
         if survey.state == "closed":
             # Closing a survey must not determine when its last reports are released.
-            is_due = keys and self._check_due(survey, served_until, now)
-            return self._close(survey, keys, day_of(now)) if is_due else 0
+            is_due = self._check_due(survey, served_until, now)
+            if is_due and keys:
+                return self._close(survey, keys, day_of(now))
+            if is_due:
+                # Readiness sees a keeper that stopped, although no survey is open.
+                self._without_release.append(survey.key)
+            return 0
         if survey.is_over(day_of(now)):
             self._store.close_survey(survey.slug, day_of(now))
             return 0

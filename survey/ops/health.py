@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from threading import Thread
@@ -24,7 +25,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from survey.errors import SettingsError, SurveyError
 from survey.settings import Settings, host_and_port
-from survey.store import Store, database_file
+from survey.store import UNREADABLE_DAY, Store, database_file
 from survey.version import __version__
 
 if TYPE_CHECKING:
@@ -112,12 +113,18 @@ def _releases(store: Store, settings: Settings) -> Check:
         state = ReleaseState.read(store)
     except SurveyError as error:
         return Check(ok=False, why=type(error).__name__, required=False)
-    age = state.age(time.time())
+    now = time.time()
+    age = state.age(now)
     why = "no release yet" if age is None else f"last release {age:.0f} seconds ago"
-    for label, names in (("failing", state.failing), ("damaged rows", state.damaged)):
+    waiting = sorted(name for name, since in state.unserved.items() if now > since)
+    named = (
+        *(("failing", state.failing), ("damaged rows", state.damaged)),
+        ("the keeper has not served", waiting),
+    )
+    for label, names in named:
         if names:
             why += f"; {label}: {', '.join(sorted(names)[:MAX_NAMES])}"
-    is_late = age is not None and age > 2 * settings.release_every
+    is_late = bool(waiting) or (age is not None and age > 2 * settings.release_every)
     return Check(ok=not is_late and not state.failing, why=why, required=False)
 
 
@@ -126,15 +133,17 @@ class ReleaseState:
     """The state of the releases, which changes at release times only.
 
     n_released  number of released reports of all surveys
-    time        latest release time for which the keeper has processed all open surveys, 0 if none
+    time        latest release time for which the keeper has processed all surveys, 0 if none
     failing     since when surveys cannot be served, by their names
     damaged     number of damaged batches that were set aside, by the names of surveys
+    unserved    when a day has passed without any release time of a survey, by their names
     """
 
     n_released: int
     time: int
     failing: Mapping[str, int]
     damaged: Mapping[str, int]
+    unserved: Mapping[str, float]
 
     @classmethod
     def read(cls, store: Store) -> ReleaseState:
@@ -142,19 +151,32 @@ class ReleaseState:
         surveys = [survey for survey in store.surveys() if not survey.is_test_run]
         names = {survey.key: f"{survey.slug} version {survey.version}" for survey in surveys}
         times = store.release_times()
-        # The keeper serves every open survey at each release time, even without reports.
-        served = [times.get(survey.key, 0) for survey in surveys if survey.state != "closed"]
+        # The keeper serves every survey at each release time, even without reports.
+        served = [times.get(survey.key, 0) for survey in surveys]
         failures, damaged = store.failures(), store.n_damaged()
         return cls(
             sum(store.n_released(survey.key) for survey in surveys),
             min(filter(None, served), default=0),
             {name: failures[key].since for key, name in names.items() if key in failures},
             {name: damaged[key] for key, name in names.items() if key in damaged},
+            {
+                names[survey.key]: _day_after(survey.changed)
+                for survey in surveys
+                if not times.get(survey.key) and survey.changed < UNREADABLE_DAY
+            },
         )
 
     def age(self, now: float) -> float | None:
         """Return the seconds since the last release time, or None before the first one."""
         return max(0.0, now - self.time) if self.time else None
+
+
+def _day_after(day: date) -> float:
+    """Return when the UTC day after a day ends, in seconds since 1970.
+
+    No database states the time of day of a publication; the keeper serves it within seconds.
+    """
+    return datetime.combine(day, datetime.min.time(), UTC).timestamp() + 2 * 86_400
 
 
 def free_megabytes(settings: Settings) -> int | None:
@@ -349,7 +371,7 @@ class Gauges(Collector):
         )
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
-            "Latest release time for which the keeper has processed all open surveys, 0 if none. "
+            "Latest release time for which the keeper has processed all surveys, 0 if none. "
             "If it is more than two periods old, the keeper is not working.",
             state.time,
         )

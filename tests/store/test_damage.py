@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 from survey.archive import check
 from survey.collect.publication import close, overdue, validate_schedule
 from survey.errors import DamagedSurveyError, DesignError
-from survey.ops.health import Gauges, _releases
+from survey.ops.health import Check, Gauges, _releases
 from survey.ops.logs import Lines
 from survey.store import Schedule, database_file
 from tests.conftest import TODAY
@@ -192,6 +192,28 @@ def test_metrics_and_readiness_show_when_the_last_release_was(store, settings, s
     assert (late.ok, late.why.startswith("last release ")) == (False, True)
 
 
+def test_readiness_shows_a_keeper_that_stopped_although_no_survey_is_open(
+    store, settings, small, monkeypatch
+):
+    monkeypatch.setattr("survey.ops.health.time.time", lambda: NOON)
+    assert _releases(store, settings).ok
+    monkeypatch.setattr("survey.ops.health.time.time", lambda: NOON + 2 * 86_400)
+    never_served = _releases(store, settings)
+    assert not never_served.ok
+    assert never_served.why.endswith("the keeper has not served: small version 1")
+    close(store, "small", TODAY)
+    for hours in (48, 49, 50):
+        keeper = keeper_at(store, settings, hours)
+        keeper.work()
+        keeper.work()
+    monkeypatch.setattr("survey.ops.health.time.time", lambda: NOON + 50 * 3600)
+    assert _releases(store, settings) == Check(
+        ok=True, why="last release 0 seconds ago", required=False
+    )
+    monkeypatch.setattr("survey.ops.health.time.time", lambda: NOON + 53 * 3600)
+    assert not _releases(store, settings).ok
+
+
 def test_a_log_line_contains_no_other_name_than_that_of_a_survey():
     record = logging.LogRecord("survey.x", logging.ERROR, "x.py", 1, "x", (), None)
     record.survey, record.row = "Secret answer", "203.0.113.7"
@@ -288,6 +310,15 @@ def test_the_damaged_row_of_a_key_is_repaired_and_destroys_no_report(
     close(store, "small", TODAY)
     keeper_at(store, settings, 2).work()
     assert (store.n_released(small.key), store.n_damaged()) == (60, {})
+
+
+def test_a_takeover_deletes_no_report_whose_key_only_has_a_wrong_survey(
+    store, settings, small, direct_access
+):
+    add(store, small, random_reports(60))
+    direct_access.run("UPDATE sealing_key SET survey = 99 WHERE survey = ?", [small.key])
+    assert keeper_at(store, settings).take_over() == 0
+    assert keeper_at(store, settings, 1).work() == 25
 
 
 def test_two_keys_of_one_period_are_named_and_do_not_keep_the_keeper_busy_for_ever(

@@ -416,16 +416,23 @@ def test_reports_without_a_public_key_are_not_lost_silently_and_can_be_sent_agai
     store, settings, small, keys, direct_access
 ):
     """Two keepers at once could store such reports in an earlier version."""
+
+    def lose_key(period: int) -> None:
+        which = f"FROM sealing_key WHERE survey = {small.key} AND period = {period}"
+        ((public_key,),) = direct_access.run(f"SELECT public_key {which}")
+        direct_access.run(f"DELETE {which}")
+        keys.destroy(bytes(public_key))
+
     tokens = [bytes([n]) * 32 for n in range(30)]
     store.add_invitations(small.key, "north", tokens)
     invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(30)]
     add(store, small, invited)
     store.rotate_keys({small.key: keys.create()}, time=0)
-    direct_access.run("DELETE FROM sealing_key WHERE survey = ? AND period = 1", [small.key])
+    lose_key(1)
     assert keeper_at(store, settings).take_over() == 30
     add(store, small, invited)
     store.rotate_keys({small.key: keys.create()}, time=0)
-    direct_access.run("DELETE FROM sealing_key WHERE survey = ? AND period = 2", [small.key])
+    lose_key(2)
     close(store, "small", TODAY)
     with pytest.raises(StoreError, match="take-over"):
         keeper_at(store, settings, 1).work()

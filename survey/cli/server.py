@@ -235,7 +235,10 @@ def check_store() -> None:
     """Recount the stored reports, and compare all content with its digests and with itself."""
     from survey.archive import check_store as check_all_content
 
-    result = check_all_content(configured_store())
+    store = configured_store()
+    result = check_all_content(store)
+    if unchecked := store.unchecked_content():
+        click.echo(f"warning: {unchecked}", err=True)
     if not result.mistakes:
         click.echo(f"{_describe(result)}: every count and every digest agrees")
         return

@@ -98,6 +98,10 @@ class Store(
         """Return what the database's own checks find damaged, as far as it has any."""
 
     @abstractmethod
+    def unchecked_content(self) -> str:
+        """Return which changed content no check of this database notices, "" if there is none."""
+
+    @abstractmethod
     def repair_pending(self) -> bool:
         """Put damaged rows of pending batches in order, so that each can be found and deleted.
 

@@ -393,8 +393,23 @@ class PostgresStore(Store):
             return pending_steps(read_applied_steps(connection))
 
     def damages(self) -> list[str]:
-        """Return nothing: the server itself compares each page that it reads with a checksum."""
+        """Return nothing: PostgreSQL has no check that this role may run.
+
+        The server compares each page that it reads from the disk with its checksum, if it has any.
+        """
         return []
+
+    def unchecked_content(self) -> str:
+        """Return which changes pass unnoticed because the server's pages have no checksums."""
+        with self._lookup() as transaction:
+            if transaction.rows("SHOW data_checksums") == [("on",)]:
+                return ""
+        return (
+            "the PostgreSQL server runs with data_checksums = off: this check notices changed "
+            "reports, counts, ids, definitions, states and days, but no damage to accounts, "
+            "teams, drafts, invitations, plans, links and settings; stop the server and run "
+            "pg_checksums --enable, or create it with initdb --data-checksums"
+        )
 
     def repair_pending(self) -> bool:
         """Do nothing: the server shows no row whose index differs."""

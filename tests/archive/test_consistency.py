@@ -11,7 +11,7 @@ from survey.archive import check
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from survey.store import StoredReport, open_store
+from survey.store import StoredReport, database_file, open_store
 from tests.archive.whole_store import fill
 from tests.conftest import TODAY
 from tests.store.reports import add, keeper_at, publish_pending, random_reports
@@ -33,6 +33,17 @@ def filled(store, small):
 def test_a_store_without_surveys_is_consistent(store):
     result = check_store(store)
     assert (result.surveys, result.reports, result.mistakes) == (0, 0, ())
+
+
+def test_a_postgresql_server_without_checksums_is_named_and_one_with_them_is_not(
+    store, settings, monkeypatch
+):
+    if database_file(settings.database):
+        assert store.unchecked_content() == ""
+        return
+    assert "accounts" in store.unchecked_content()
+    monkeypatch.setattr("survey.store.postgres._Transaction.rows", lambda *_: [("on",)])
+    assert store.unchecked_content() == ""
 
 
 def test_released_reports_are_consistent_and_pending_reports_are_not_counted(filled, small):

@@ -1,6 +1,6 @@
 """Measure how long an author waits for feedback on a question, in a small and a large survey.
 
-    python -m tests.benchmarks.builder
+    python -m tests.benchmarks.builder [--short]
 
 Each measurement covers the whole request: the server reads the form, checks the draft and writes
 the feedback. The baseline checks every question of the same draft once, as publishing does and as
@@ -13,10 +13,13 @@ import re
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
+from http import HTTPStatus
 from itertools import count
 from pathlib import Path
 
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from survey.app import create_app
 from survey.questionnaire.drafts import edits
@@ -26,11 +29,16 @@ from survey.questionnaire.kinds import parse_once
 from survey.questionnaire.validation import check
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
+from tests.benchmarks.short import benchmark_parser, reduced
 from tests.conftest import EMAIL, SECRET, hashed_password
 from tests.web.researchers import sign_in
 
 TARGET_MS = 100
 ROUNDS = 25
+SIZES = (5, 60)
+"""Numbers of questions."""
+
+SHORT = {"ROUNDS": 1, "SIZES": (5,)}
 NUMBERS = count()
 LANGUAGES = ("es", "pt", "ar")
 
@@ -52,9 +60,10 @@ def large_draft(questions: int) -> DraftContent:
     return content
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the median time of each request."""
-    with tempfile.TemporaryDirectory() as directory:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with tempfile.TemporaryDirectory() as directory, reduced(__name__, SHORT, is_short):
         settings = Settings(
             secret=SECRET, database=f"sqlite:///{Path(directory) / 'b.db'}", password_cost=1
         )
@@ -64,7 +73,7 @@ def main() -> None:
         client = create_app(settings, store).test_client()
         sign_in(client)
         print(f"{'':<44}{'ms':>8}{'target':>8}{'ratio':>7}")
-        for n in (5, 60):
+        for n in SIZES:
             measure(store, client, ada, n)
 
 
@@ -81,7 +90,7 @@ def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
     check_ms = median(check_anew)
     print(f"{f'{n} questions, 4 languages: one check':<44}{check_ms:>8.1f}")
     path = f"/research/drafts/{draft.slug}/questions/{next(content.questions)['key']}"
-    page = client.get(path).text
+    page = require_page(client.get(path))
     form = {name: field_value(page, name) for name in ("csrf_token", "revision")}
     form |= {
         "id": "q1",
@@ -112,9 +121,18 @@ def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
 def request_feedback(client: FlaskClient, path: str, form: dict[str, str]) -> None:
     """Send a form and require feedback in the response."""
     # The server caches feedback, so every request needs a new text.
-    live = client.post(path, data={**form, "text": f"Do you {next(NUMBERS)}?"}).json["live"]
+    response = client.post(path, data={**form, "text": f"Do you {next(NUMBERS)}?"})
+    require_page(response)
+    live = response.json["live"]
     if "epsilon 0.4" not in live["epsilon"]:
         raise RuntimeError(f"The response has no feedback on epsilon: {live}")
+
+
+def require_page(response: TestResponse) -> str:
+    """Return the text of a response; require its status."""
+    if response.status_code != HTTPStatus.OK:
+        raise RuntimeError(f"{response.request.path}: status {response.status_code}")
+    return response.text
 
 
 def median(work) -> float:  # type: ignore[no-untyped-def]

@@ -1,6 +1,6 @@
 """Measure the coverage of all intervals of shares and the efficiency of the linear estimate.
 
-    python -m tests.benchmarks.coverage [shares] [together] [linear] [differences]
+    python -m tests.benchmarks.coverage [--short] [shares] [together] [linear] [differences]
 
 Without arguments, the command runs all four parts.
 
@@ -34,6 +34,7 @@ from survey.estimator.core.intervals import (
 from survey.estimator.tables.difference import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
 from survey.mechanism import SubsetSelection, from_epsilon
 from survey.mechanism.channel import Floats
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage, mean_width
 
@@ -56,11 +57,32 @@ MAX_WIDTH_RATIO = 1.02
 MIN_SIMULTANEOUS_COVERAGE = 0.93
 EFFICIENCY = (0.98, 1.02)
 
+SIMULTANEOUS_ROUNDS = 400
+
 DIFFERENCE_SIZES = ((20, 20), (50, 50), (100, 100), (50, 200), (200, 200))
 DIFFERENCE_SHARES = np.linspace(0, 1, 41)
+DIFFERENCE_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DIFFERENCE_MIN_N = 50
 MIN_DIFFERENCE_COVERAGE = 0.945
 MAX_DIFFERENCE_WIDTH_RATIO = 1.06
+
+SHORT = {
+    "OPTIONS": (2, 4),
+    "EPSILONS": (1.0,),
+    "SHARES": (0.1,),
+    "ENUMERATED": (50,),
+    "WIDTHS": (50,),
+    "AVERAGED": (50,),
+    "SIMULATED": (1000,),
+    "ROUNDS": 4_000,
+    "SIMULTANEOUS_ROUNDS": 100,
+    "EFFICIENCY_ROUNDS": 4_000,
+    "DIFFERENCE_SIZES": ((50, 50),),
+    "DIFFERENCE_EPSILONS": (1.0,),
+    "DIFFERENCE_SHARES": np.linspace(0, 1, 11),
+}
+PLAUSIBLE = (0.9, 1.2)
+"""Least and greatest ratio of a figure to its target; others are mistakes of the benchmark."""
 
 POPULATION_METHODS = [name for name in INTERVALS if name != "fixed-population"]
 """Fixed-population intervals estimate a different quantity: the share of these respondents."""
@@ -81,6 +103,7 @@ def share_vectors(k: int) -> Iterator[Floats]:
 
 
 def verdict(value: float, target: float, *, at_least: bool) -> str:
+    require_range("ratio to the target", value / target, *PLAUSIBLE)
     is_met = value >= target if at_least else value <= target
     return f"{value:>9.4f}{target:>9.3f}{value / target:>8.3f}  {'yes' if is_met else 'MISSED'}"
 
@@ -139,15 +162,15 @@ def simulated_coverage() -> dict[str, float]:
 
 def simultaneous_coverage() -> float:
     """Return the minimum coverage of all intervals of a question at once, for n = 200."""
-    minimum, rounds = 1.0, 400
+    minimum = 1.0
     for k, epsilon, channel in channels():
         for place, pi in enumerate(share_vectors(k)):
             rng = np.random.default_rng([k, round(100 * epsilon), place])
             hits = 0
-            for counts in rng.multinomial(200, pi @ channel.matrix, size=rounds):
+            for counts in rng.multinomial(200, pi @ channel.matrix, size=SIMULTANEOUS_ROUNDS):
                 estimate = proportions(counts, channel, simultaneous=True)
                 hits += bool(np.all((estimate.conf_low <= pi) & (pi <= estimate.conf_high)))
-            minimum = min(minimum, hits / rounds)
+            minimum = min(minimum, hits / SIMULTANEOUS_ROUNDS)
     return minimum
 
 
@@ -177,7 +200,7 @@ def cramer_rao(channel: SubsetSelection, pi: Floats, n: int) -> float:
 
 def channel_pairs() -> Iterator[tuple[SubsetSelection, SubsetSelection | None]]:
     """Yield pairs of groups' channels: equal, different, and one without randomization (None)."""
-    channels = [from_epsilon(k, epsilon) for k in (2, 4) for epsilon in (0.5, 1.0, 2.0, 4.0)]
+    channels = [from_epsilon(k, epsilon) for k in (2, 4) for epsilon in DIFFERENCE_EPSILONS]
     for place, channel in enumerate(channels):
         yield from ((channel, second) for second in channels[place:])
         yield channel, None
@@ -266,7 +289,16 @@ TARGETS = f"\n{'target':<58}{'figure':>9}{'target':>9}{'ratio':>8}  reached"
 PARTS = {"shares": shares, "together": simultaneous, "linear": linear, "differences": differences}
 
 
-def main(parts: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("parts", nargs="*")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        measure(options.parts)
+
+
+def measure(parts: Sequence[str]) -> None:
+    """Run these parts, or all."""
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"Unknown part: {', '.join(unknown)}. The parts are {', '.join(PARTS)}.")
     print(f"k {OPTIONS}, epsilon {[round(e, 3) for e in EPSILONS]}, level .95")
@@ -277,4 +309,4 @@ def main(parts: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,6 +1,6 @@
 """Measure the coverage of intervals of tables, groups, weights and trees.
 
-    python -m tests.benchmarks.coverage_tables [NAME ...]
+    python -m tests.benchmarks.coverage_tables [--short] [NAME ...]
 
 A seeded simulation covers, at level .95, all intervals that `tests.benchmarks.coverage` (one
 question), `means`, `distribution` and `regression` leave out: cross-tabs; conditional shares and
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -57,6 +56,7 @@ from survey.estimator.shares import answered_shares as answered_shares_module
 from survey.estimator.tables import hierarchical_consistency
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon
 from survey.mechanism.channel import Floats
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 Generator = np.random.Generator
 Draw = Callable[[], tuple[Floats, Floats, Floats]]
@@ -421,6 +421,20 @@ BASELINES = {"finite_shares": score_intervals}
 EXACT = ("finite_shares",)
 """Parts without simulation: no noise to allow for."""
 
+SHORT = {
+    "PARTS": {name: PARTS[name] for name in ("crosstab", "raked", "finite_shares")},
+    "ROUNDS": 20,
+    "EPSILONS": (math.log(3),),
+    "RARE_ERRORS": (5.0,),
+    "SIZES": (200,),
+    "SMALL_SIZES": (60,),
+    "TIMES_AGAIN": 2,
+    "FINITE_EPSILONS": (1.0,),
+    "FINITE_SIZES": ((25, 50),),
+}
+LEAST_PLAUSIBLE = 0.75
+"""A minimum below this is a mistake, also of a short run: it simulates 40 rounds again."""
+
 
 def measured(name: str) -> Coverage:
     coverage = Coverage()
@@ -428,7 +442,16 @@ def measured(name: str) -> Coverage:
     return coverage
 
 
-def main(parts: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("parts", nargs="*", metavar="NAME")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        measure(options.parts)
+
+
+def measure(parts: Sequence[str]) -> None:
+    """Run these parts, or all."""
     print(f"{'':<28}{'cells':>7}{'minimum':>8}{'target':>8}{'ratio':>7}{'mean':>8}{'target':>8}"
           f"{'baseline':>10}{'width':>7}{'narrowest':>11}{'refused':>9}{'seconds':>9}")  # fmt: skip
     for name in PARTS:
@@ -437,6 +460,7 @@ def main(parts: Sequence[str]) -> None:
         start, coverage = perf_counter(), measured(name)
         widths = list(coverage.widths)
         minimum = coverage.minimum()
+        require_range(f"{name}: least coverage", minimum, LEAST_PLAUSIBLE, 1.0 + 1e-9)
         with BASELINES.get(name, unshifted_ends)():
             baseline = measured(name)
         cells, seconds = np.concatenate(coverage.cells), perf_counter() - start
@@ -453,4 +477,4 @@ def main(parts: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

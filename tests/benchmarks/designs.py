@@ -1,6 +1,6 @@
 """Compare designs of a whole survey with equal total epsilon: how many questions each person gets.
 
-Run as `python -m tests.benchmarks.designs`. The baseline is the demo of the first version
+Run as `python -m tests.benchmarks.designs [--short]`. The baseline is the demo of the first version
 (`first_demo.toml`): eight questions, all of which each of 2,000 people is asked, at epsilons from
 .5 to 1.8 with a total of 7.9. `survey_plan` designs the same survey with the same total for each
 number s of questions per person. A row shows the ratio of the typical margin (the geometric mean
@@ -36,14 +36,20 @@ from survey.results.plan.survey_design import (
 )
 from survey.results.request import IntervalOptions
 from survey.settings import Caps
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 FIRST_DEMO = Path(__file__).with_name("first_demo.toml")
 TOTAL = Fraction("7.9")
 N = 2_000
 ROUNDS = 20
 TARGETS = {8: 0.93, 4: 0.68, 3: 0.61, 2: 0.57, 1: 0.72}
+SHORT = {"ROUNDS": 1, "TARGETS": {2: 0.57}}
+
 TOLERANCE = 0.03
 """Distance from a target that counts as reached."""
+
+PLAUSIBLE = (0.8, 1.25)
+"""Least and greatest ratio to a target; others are mistakes of the benchmark."""
 
 HOURS = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
 
@@ -140,6 +146,7 @@ def print_demo(rng: np.random.Generator) -> bool:
         design = plan.design_for(drawn)
         figure = design.typical_margin / present.typical_margin
         simulated = geometric_mean(margins(design, TRUE_SHARES, rng)) / geometric_mean(baseline)
+        require_range("simulated margin over the target", simulated / target, *PLAUSIBLE)
         passed &= abs(figure - target) <= TOLERANCE and abs(simulated - target) <= TOLERANCE
         print(
             f"{drawn:>6}{float(design.ratio):>10,.0f}{100 * design.typical_margin:>8.2f}"
@@ -159,14 +166,17 @@ def print_yes_no(rng: np.random.Generator) -> bool:
     passed = True
     for design, target in zip((plan.design_for(8), plan.recommended), YES_NO_TARGETS, strict=True):
         figure = float(np.mean(margins(design, shares, rng)))
+        require_range("margin over the target", figure / target, *PLAUSIBLE)
         passed &= abs(figure / target - 1) <= TOLERANCE
         print(f"{design.drawn:>6}{100 * figure:>8.2f}{100 * target:>8.1f}{figure / target:>7.2f}")
     return passed
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
     rng = np.random.default_rng(20261124)
-    verdicts = print_demo(rng), print_yes_no(rng)
+    with reduced(__name__, SHORT, is_short):
+        verdicts = print_demo(rng), print_yes_no(rng)
     print("\nall targets reached" if all(verdicts) else "\nMISSED")
 
 

@@ -1,6 +1,6 @@
 """Simulate coverage and width of intervals of distributions, and the error of shown shares.
 
-    python -m tests.benchmarks.distribution [--full]
+    python -m tests.benchmarks.distribution [--full | --short]
 
 For each channel, the output gives the minimum coverage over distributions and sample sizes of the
 intervals of cells, cumulative shares and quantiles. A search with few rounds finds the two worst
@@ -11,8 +11,7 @@ noisy figures is low by chance alone. `--full` takes more rounds: an hour instea
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from survey.mechanism import WeightTable, from_epsilon
 from survey.mechanism.channel import Booleans, Floats, Integers
 from survey.mechanism.numeric import gaussian, geometric, hybrid, laplace, piecewise, square_wave
 from survey.mechanism.randomized_response import exponential
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 Hit = tuple[bool, float]
 
@@ -53,6 +53,14 @@ CHANNELS = {
     ),
     "generalized randomized response, 7 options, epsilon 1": from_epsilon(7, 1),
 }
+
+SHORT = {
+    "CHANNELS": {name: CHANNELS[name] for name in ("geometric, 11 points, epsilon 4",)},
+    "SIZES": (200,),
+    "BATCH": 50,
+}
+LEAST_PLAUSIBLE = 0.8
+"""A coverage below this is a mistake, also of a short run: it simulates 50 surveys."""
 
 
 def shapes(points: int) -> dict[str, Floats]:
@@ -220,8 +228,9 @@ def print_coverage(rounds: int, again: int) -> float:
             for kind in kinds
         }
         minimum = min(minimum, *figures.values())
-        print(f"{name:<55}" + "".join(f"{figures[k]:>8.4f} ({width[k]:.2f})" for k in kinds))
-        sys.stdout.flush()
+        columns = "".join(f"{figures[k]:>8.4f} ({width[k]:.2f})" for k in kinds)
+        print(f"{name:<55}{columns}", flush=True)
+    require_range("overall minimum", minimum, LEAST_PLAUSIBLE, 1.0)
     print(f"overall minimum {minimum:.4f}, ratio to the target {minimum / MIN_COVERAGE:.3f}")
     return minimum
 
@@ -289,10 +298,14 @@ def print_distances(rounds: int) -> None:
         print(f"{name:<55}" + "".join(f"{distances[method]:>12.4f}" for method in METHODS))
 
 
-def main() -> None:
-    full = "--full" in sys.argv
-    print_distances(20 if full else 2)
-    print_coverage(*((4000, 20_000) if full else (200, 2000)))
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--full", action="store_true", help="take more rounds")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        print_distances(20 if options.full else 1 if options.short else 2)
+        rounds = (4000, 20_000) if options.full else (20, 50) if options.short else (200, 2000)
+        print_coverage(*rounds)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Compare intervals of cumulative shares with two rejected methods.
 
-    python -m tests.benchmarks.distribution_alternatives [--quick]
+    python -m tests.benchmarks.distribution_alternatives [--quick | --short]
 
 The rejected methods are the likelihood interval (normal approximation, cutoff of one parameter)
 and the percentile bootstrap of the counts. The run takes half an hour; `--quick` takes few rounds.
@@ -8,8 +8,7 @@ and the percentile bootstrap of the counts. The run takes half an hour; `--quick
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import nnls
@@ -18,6 +17,8 @@ from survey.estimator.core.maximum_likelihood import smoothed_shares
 from survey.mechanism.channel import Floats
 from tests.benchmarks.distribution import (
     CHANNELS,
+    LEAST_PLAUSIBLE,
+    MIN_COVERAGE,
     Hit,
     below,
     covers,
@@ -26,9 +27,14 @@ from tests.benchmarks.distribution import (
     shapes,
     sizes,
 )
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 TWO_SIDED_CUTOFF = 3.8415
 BOOTSTRAPS = 200
+REPORTS = (2000, 10_000)
+N_CHANNELS = 2
+
+SHORT = {"BOOTSTRAPS": 2, "REPORTS": (2000,), "N_CHANNELS": 1}
 
 
 def rejected_methods(channel: object, shares: Floats, n: int, rounds: int) -> dict[str, Floats]:
@@ -83,20 +89,39 @@ def _bound(inner: float, end: float, excess: Callable[[float], float]) -> float:
 def print_comparison(rounds: int) -> None:
     print(f"\nrejected methods for a cumulative share, {rounds} rounds; coverage (mean width)")
     print(f"{'channel, distribution, n':<64}{'ours':>14}{'likelihood':>14}{'bootstrap':>14}")
-    for name in list(CHANNELS)[:2]:
+    hits: dict[str, list[Floats]] = {"ours": [], "likelihood": [], "bootstrap": []}
+    for name in list(CHANNELS)[:N_CHANNELS]:
         channel = CHANNELS[name]
         points = sizes(channel)[0]
         for shape, shares in shapes(points).items():
-            for n in (2000, 10_000):
+            for n in REPORTS:
                 methods = [
                     measure(channel, shares, n, rounds)["cdf"][points // 3],
                     *rejected_methods(channel, shares, n, rounds).values(),
                 ]
+                for found, rows in zip(hits.values(), methods, strict=True):
+                    found.append(rows)
                 print(
                     f"{f'{name}, {shape}, {n:,}':<64}"
                     + "".join(f"{r[:, 0].mean():>7.2f} ({r[:, 1].mean():.2f})" for r in methods)
                 )
+    coverages, widths = zip(
+        *(np.mean(np.concatenate(rows), axis=0) for rows in hits.values()), strict=True
+    )
+    print(f"{'':<12}{'coverage':>10}{'target':>8}{'ratio':>7}{'width of ours':>15}")
+    for method, coverage, width in zip(hits, coverages, widths, strict=True):
+        print(f"{method:<12}{coverage:>10.3f}{MIN_COVERAGE:>8}{coverage / MIN_COVERAGE:>7.3f}"
+              f"{widths[0] / width:>15.2f}")  # fmt: skip
+    require_range("mean coverage of our intervals", coverages[0], LEAST_PLAUSIBLE, 1.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--quick", action="store_true", help="take few rounds")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        print_comparison(1 if options.short else 10 if options.quick else 60)
 
 
 if __name__ == "__main__":
-    print_comparison(10 if "--quick" in sys.argv else 60)
+    main()

@@ -1,4 +1,4 @@
-"""Measure joint responses against separate reports: `python -m tests.benchmarks.joint`.
+"""Measure joint responses against separate reports: `python -m tests.benchmarks.joint [--short]`.
 
 The baseline is the same survey with the questions randomized separately, each with an equal part of
 the same total epsilon. Both are run on the same true answers.
@@ -7,7 +7,7 @@ the same total epsilon. Both are run on the same true answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -23,6 +23,7 @@ from survey.estimator import (
 from survey.mechanism import SubsetSelection, from_epsilon
 from survey.mechanism.channel import Floats
 from survey.mechanism.joint_response import item_response, joint_response, marginal_response
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 N = 2_000
 SURVEYS = 400
@@ -41,6 +42,15 @@ COVERAGE = 0.945
 LEVELS = (0.03, 0.07)
 THREE_OPTIONS = (1.3, 1.6)
 """Range of the total epsilon from which two questions of three options gain in their shares too."""
+
+TOTALS = [Fraction(step, 20) for step in range(4, 121)]
+"""Total epsilons at which joint responses are compared with separate reports."""
+
+SHORT = {
+    "SURVEYS": 10,
+    "ITEM_SURVEYS": 2,
+    "TOTALS": [Fraction(step, 2) for step in range(1, 13)],
+}
 
 
 @dataclass(frozen=True)
@@ -99,12 +109,11 @@ def joint_of(channels: list[SubsetSelection]) -> SubsetSelection:
 
 def first_total_that_pays(sizes: list[int]) -> float | None:
     """Return the smallest total epsilon on a grid from which shares are narrower; None for all."""
-    totals = [Fraction(step, 20) for step in range(4, 121)]
     pays = [
         joint_precision([from_epsilon(k, total / len(sizes)) for k in sizes], N).narrows_shares
-        for total in totals
+        for total in TOTALS
     ]
-    changes = [float(total) for total, (a, b) in zip(totals[1:], pairwise(pays), strict=True)
+    changes = [float(total) for total, (a, b) in zip(TOTALS[1:], pairwise(pays), strict=True)
                if a != b]  # fmt: skip
     if not changes and pays[0]:
         return None
@@ -150,7 +159,14 @@ def verdict(is_met: bool) -> str:
     return "reached" if is_met else "MISSED"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        compare()
+
+
+def compare() -> None:
+    """Print the figures of joint responses and of separate reports."""
     print(f"two yes/no questions, n = {N:,}, {SURVEYS} surveys; margins of error in points")
     heading = ("total", "", "separate", "joint", "ratio", "target")
     print("".join(f"{name:>10}" for name in heading))
@@ -165,6 +181,7 @@ def main() -> None:
         for name, target in zip(("share", "cell"), targets, strict=True):
             before, after = getattr(apart, name), getattr(joint, name)
             ratio = before / after
+            require_range(f"separate to joint margins, {name}", ratio, 0.8 * target, 1.5 * target)
             print(
                 f"{total:>10}{name:>10}{100 * before:>10.2f}{100 * after:>10.2f}{ratio:>10.2f}"
                 f"{target:>10} {verdict(ratio >= target)}"

@@ -4,7 +4,7 @@ The page is served over TLS and HTTP/2, as the deployed proxy serves it: browser
 only there, and HTTP/2 loads the page's modules side by side. Needs `npm install` in `client_js`
 and Chromium on the path.
 
-    python -m tests.benchmarks.lighthouse
+    python -m tests.benchmarks.lighthouse [--short]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
+from tests.benchmarks.short import benchmark_parser, reduced
 from tests.conftest import ROOT, SECRET, TODAY, free_port, wait_until
 from tests.deploy.proxy import write_certificate
 from tests.surveys import WORKPLACE
@@ -42,6 +43,8 @@ SLOW_NETWORK = {"downloadThroughput": 50_000, "uploadThroughput": 50_000, "laten
 SLOW_PROCESSOR = 6
 VISITS = 5
 MAX_BYTES = 45 * 1024
+
+SHORT = {"VISITS": 1}
 
 
 @contextmanager
@@ -146,7 +149,14 @@ def print_line(name: str, value: float, target: float, *, at_most: bool) -> None
     print(f"{name:40}{value:>10,.1f}{target:>10,.1f}{value / target:>8.2f}  {status}")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        measure()
+
+
+def measure() -> None:
+    """Print all figures of the page."""
     with tempfile.TemporaryDirectory() as directory, served_survey(Path(directory)) as link:
         usable = usable_seconds(link)
         report = run_lighthouse(link, Path(directory, "report.json"))

@@ -1,6 +1,6 @@
 """Simulate the coverage of means whose truths lie at the ends of the range.
 
-    python -m tests.benchmarks.means [--full]
+    python -m tests.benchmarks.means [--full | --short]
 
 For each mechanism and epsilon, the output gives the minimum coverage over distributions and n: a
 search with few rounds finds the worst case, and many new rounds measure it again. In every second
@@ -10,8 +10,7 @@ column, a fifth of the respondents gives no answer.
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,7 +28,13 @@ from survey.mechanism.numeric import (
     square_wave,
 )
 from survey.mechanism.randomized_response import exponential
-from tests.benchmarks.distribution import MIN_COVERAGE, hits, simulated_intervals
+from tests.benchmarks.distribution import (
+    LEAST_PLAUSIBLE,
+    MIN_COVERAGE,
+    hits,
+    simulated_intervals,
+)
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 SIZES = (50, 100, 200, 1000)
 POINTS = 11
@@ -52,6 +57,11 @@ CHANNELS: dict[str, Callable[[int, int], object]] = {
     "generalized randomized response": lambda epsilon, silent: from_epsilon(
         POINTS + silent, epsilon
     ),
+}
+
+SHORT = {
+    "CHANNELS": {name: CHANNELS[name] for name in ("one bit", "geometric")},
+    "SIZES": (200,),
 }
 
 
@@ -105,15 +115,21 @@ def print_coverage(rounds: int, again: int) -> float:
         minimum = min(minimum, *figures)
         print(
             f"{name:<40}"
-            + "".join(f"{figure:>{8 + 4 * (i % 2 == 0)}.4f}" for i, figure in enumerate(figures))
+            + "".join(f"{figure:>{8 + 4 * (i % 2 == 0)}.4f}" for i, figure in enumerate(figures)),
+            flush=True,
         )
-        sys.stdout.flush()
+    require_range("overall minimum", minimum, LEAST_PLAUSIBLE, 1.0)
     print(f"overall minimum {minimum:.4f}, ratio to the target {minimum / MIN_COVERAGE:.3f}")
     return minimum
 
 
-def main() -> None:
-    print_coverage(*((4000, 100_000) if "--full" in sys.argv else (500, 20_000)))
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--full", action="store_true", help="take more rounds")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        rounds = (4000, 100_000) if options.full else (50, 200) if options.short else (500, 20_000)
+        print_coverage(*rounds)
 
 
 if __name__ == "__main__":

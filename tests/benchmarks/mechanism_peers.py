@@ -1,16 +1,17 @@
 """Compare the reports of other libraries' clients with our exact probabilities.
 
-Run as `python -m tests.benchmarks.mechanism_peers`, after `pip install -e '.[bench]'`. Each
-installed client randomizes a million times at the same k and epsilon as our channel, whose
-probabilities are exact fractions. A cell is one P(report | truth); its standard error is the
-binomial standard error of the exact probability.
+    python -m tests.benchmarks.mechanism_peers [--short]
+
+Run it after `pip install -e '.[bench]'`. Each installed client randomizes a million times at the
+same k and epsilon as our channel, whose probabilities are exact fractions. A cell is one
+P(report | truth); its standard error is the binomial standard error of the exact probability.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -19,11 +20,16 @@ import numpy as np
 from survey.audit.channels import Truth, distribution, truths_of
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, grr
 from survey.mechanism.channel import pack_bits
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 RUNS = 1_000_000
 PLACES = 100_000
 MAX_DIFFERENCE = 5
 ROWS = 8
+MAX_PLAUSIBLE = 20
+"""A difference above this is a mistake, also of a short run, whose cells have few reports."""
+
+SHORT = {"RUNS": 2_000, "PLACES": 1_000}
 
 GRR = [grr(2, "3/4"), grr(5, "3/4")]
 BITS = BitVector(8, 1, 3, 1)
@@ -131,6 +137,7 @@ def compare(peer: Peer) -> float:
             print_cells(peer, n, {code: (counts[code] / n, p) for code, p in exact.items()})
     print(f"    largest difference {difference:.2f} standard errors in {cells} cells", end="")
     print(f"; {unknown} reports that our channel never sends" if unknown else "")
+    require_range(f"{peer.name}: largest difference", difference, 0, MAX_PLAUSIBLE)
     return difference
 
 
@@ -141,7 +148,14 @@ def print_cells(peer: Peer, n: int, cells: dict[str, tuple[float, float]]) -> No
         print(f"      {code:>4}  {theirs:.5f}  {ours:.5f}")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        compare_all()
+
+
+def compare_all() -> None:
+    """Compare the clients of all packages that are installed."""
     differences: list[float] = []
     for package, peers in (("opendp", opendp), ("multi-freq-ldpy", multi_freq_ldpy)):
         try:
@@ -157,7 +171,8 @@ def main() -> None:
         )
         print(
             f"largest difference {worst:.2f} standard errors "
-            f"(target <= {MAX_DIFFERENCE}: {verdict})"
+            f"(target <= {MAX_DIFFERENCE}, ratio {worst / MAX_DIFFERENCE:.2f}: {verdict}); "
+            "baseline: our exact probabilities"
         )
 
 

@@ -1,6 +1,8 @@
 """Measure how fast answers are randomized, simulated and audited.
 
-Run as `python -m tests.benchmarks.mechanism_speed`. The baselines do the minimum work of any
+    python -m tests.benchmarks.mechanism_speed [--short]
+
+The baselines do the minimum work of any
 implementation, in the same run. The Node part and each simulation use one core.
 """
 
@@ -11,7 +13,7 @@ import resource
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from survey.mechanism import SubsetSelection, grr
 from survey.mechanism.channel import Integers
 from survey.mechanism.simulation import CHUNK, population
 from survey.respond.client import Client
+from tests.benchmarks.short import benchmark_parser, reduced
 from tests.conftest import ROOT, node_path
 from tests.surveys import WORKPLACE, publish
 
@@ -38,6 +41,18 @@ MAX_GROWTH_MB = 200.0
 MAX_ENUMERATION_SECONDS = 20.0
 SAMPLED = 10**7
 MAX_SAMPLING_SECONDS = 60.0
+
+N_QUESTIONS = 8
+"""Questions about work whose draws are enumerated."""
+
+SHORT = {
+    "ROUNDS": 1,
+    "ANSWERS_IN_NODE": 100_000,
+    "SIMULATED": 10**6,
+    "SIMULATION_ROUNDS": 1,
+    "N_QUESTIONS": 1,
+    "SAMPLED": 10**5,
+}
 
 CHANNEL = grr(5, "3/4")
 SHARES = (0.1, 0.2, 0.3, 0.25, 0.15)
@@ -114,18 +129,27 @@ def measure_simulation() -> None:
 def measure_audit(title: str, work: Callable[[], list[Check]], target: float) -> None:
     checks: list[Check] = []
     duration = seconds(lambda: checks.extend(work()))
-    outcome = "all checks pass" if all(check.ok for check in checks) else "SOME CHECKS FAIL"
     print(title)
     for check in checks:
         print(f"    {check.name}: {check.detail}")
+    if not checks or not all(check.ok for check in checks):
+        raise RuntimeError("some checks fail")
     print(
-        f"    {duration:.1f} s, {outcome} (target < {target:.0f} s: {verdict(duration < target)})"
+        f"    {duration:.1f} s, all checks pass (target < {target:.0f} s, "
+        f"ratio {duration / target:.2f}: {verdict(duration < target)})"
     )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        measure()
+
+
+def measure() -> None:
+    """Print all figures."""
     auditor = Auditor(unbundle(Client.load().files), node_path())
-    channels = [question.channel for question in publish(WORKPLACE).questions]
+    channels = [question.channel for question in publish(WORKPLACE).questions][:N_QUESTIONS]
     coin = grr(2, "3/4")
     measure_client()
     measure_simulation()

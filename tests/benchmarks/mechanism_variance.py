@@ -1,6 +1,8 @@
 """Compare the variance of the selected designs, exact and simulated, with their rivals'.
 
-Run as `python -m tests.benchmarks.mechanism_variance`. The criterion is n Var of the linear
+    python -m tests.benchmarks.mechanism_variance [--short]
+
+The criterion is n Var of the linear
 estimate of one option's share, including the sampling of respondents, averaged over the options at
 shares pi = 1/k. The rivals use exactly our e^epsilon, r. A report supports an option with
 probability p if the option is the truth, and with q otherwise ("pure protocols" in Wang, Blocki,
@@ -33,7 +35,7 @@ with a simulation of reports of people of whom each ticks each option with proba
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import linprog
@@ -45,6 +47,7 @@ from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, wors
 from survey.mechanism import HalfSpace, SubsetSelection, WeightTable, best, multiple_choice
 from survey.mechanism.numeric import hybrid, optimal_piecewise
 from survey.mechanism.simulation import population
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 OPTIONS = (2, 4, 5, 7, 10, 16, 64, 256)
 EPSILONS = ("0.5", "1", "2", "4")
@@ -69,6 +72,21 @@ TICK_EPSILONS = ("1", "2", "4", "8")
 TICK_TARGETS = {(10, "4"): 1.09, (20, "8"): 0.71}
 """Largest n Var of the half-space by options and epsilon, rounded to hundredths."""
 TICK_PEOPLE = 100_000
+
+SHORT = {
+    "OPTIONS": (2, 4),
+    "EPSILONS": ("1",),
+    "ROUNDS": 100,
+    "POINTS": (2, 11),
+    "NUMBER_EPSILONS": ("1",),
+    "LEAST_POINTS": 5,
+    "LEAST_EPSILONS": ("2",),
+    "TICKS": (5,),
+    "TICK_EPSILONS": ("1",),
+    "TICK_PEOPLE": 1_000,
+}
+MAX_DEVIATION = 6
+"""A deviation of a simulation by more standard errors is a mistake."""
 
 
 def pure_variance(p: float, q: float, k: int) -> float:
@@ -168,13 +186,21 @@ def print_row(k: int, epsilon: str, rng: np.random.Generator) -> tuple[float, fl
     return ratio, abs(deviation)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        compare()
+
+
+def compare() -> None:
+    """Print all tables."""
     rng = np.random.default_rng(20261121)
     print(f"n Var at pi = 1/k; simulated: {ROUNDS:,} surveys of {PEOPLE} respondents")
     print(f"{'k':>4}{'epsilon':>8}{'d':>5}{'simulated':>10}{'exact':>10}", end="")
     print("".join(f"{name:>10}" for name in RIVALS) + f"{'diff, SE':>9}{'ratio':>8}")
     rows = [print_row(k, epsilon, rng) for k in OPTIONS for epsilon in EPSILONS]
     worst, deviation = (max(column) for column in zip(*rows, strict=True))
+    require_range("deviation of the simulation", deviation, 0, MAX_DEVIATION)
     print(
         f"simulation against closed form: "
         f"at most {deviation:.2f} standard errors in {len(rows)} cells"

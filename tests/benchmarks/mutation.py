@@ -1,6 +1,6 @@
 """Measure how many mutants of a package the tests kill, on a seeded sample.
 
-    python -m tests.benchmarks.mutation survey/mechanism tests/mechanism --commit HEAD
+    python -m tests.benchmarks.mutation survey/mechanism tests/mechanism --commit HEAD [--short]
 
 The script checks out the commit in a scratch directory, lets mutmut make every mutant of the
 package, and runs the tests that cover each mutant in the sample. It prints the number of mutants
@@ -10,15 +10,18 @@ the environment of the test extra.
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.benchmarks.short import benchmark_parser
+
 ROOT = Path(__file__).resolve().parents[2]
+SHORT_SAMPLE = 5
 EXTRA_FILES = ("client_js", "README.md", "LICENSE", "deploy", ".ci", ".github")
 
 
@@ -61,15 +64,16 @@ def outcomes(directory: Path) -> dict[str, str]:
     return {name: outcome for name, _, outcome in pairs}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
     parser.add_argument("packages", help="comma-separated files or directories to mutate")
     parser.add_argument("tests", help="comma-separated files or directories of tests")
     parser.add_argument("--commit", default="HEAD")
     parser.add_argument("--marks", default="", help="pytest marks of the tests to run")
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--seed", type=int, default=17)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    size = min(options.sample, SHORT_SAMPLE) if options.short else options.sample
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch) / "checkout"
         worktree = ["git", "-C", str(ROOT), "worktree"]
@@ -80,7 +84,7 @@ def main() -> None:
             # An unknown name: mutmut makes all mutants and collects coverage, then stops.
             run(directory, "run", "none", check=False)
             names = sorted(outcomes(directory))
-            sample = random.Random(options.seed).sample(names, min(options.sample, len(names)))
+            sample = random.Random(options.seed).sample(names, min(size, len(names)))
             run(directory, "run", *sample, check=False)
             results = outcomes(directory)
         finally:

@@ -1,6 +1,6 @@
 """Load a server with ten times the usual connections for a minute.
 
-    python -m tests.benchmarks.overload [--seconds 60]
+    python -m tests.benchmarks.overload [--short] [--seconds 60]
 
 `survey serve` runs with two workers and releases every five seconds on SQLite and on PostgreSQL. It
 gets 64 connections, as in `tests.benchmarks.ingestion`, and then 640; each connection sends the
@@ -10,14 +10,13 @@ cores. The p99 of accepted reports assumes that every rejection was faster than 
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,11 +27,16 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.benchmarks.ingestion import DEFINITION, postgresql, wrk
+from tests.benchmarks.short import benchmark_parser, reduced
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
 USUAL, FACTOR, WORKERS = 64, 10, 2
 RELEASE_SECONDS = 5
 MAX_MS = 1000
+
+SHORT = {"USUAL": 8, "WORKERS": 1}
+STATUSES = {"201", "503"}
+"""Expected statuses: reports are accepted, or rejected by a server that is overloaded."""
 
 
 @contextmanager
@@ -84,14 +88,17 @@ def overload(kind: str, database: str, keys: Path, seconds: int) -> None:
         for connections, length in ((USUAL, min(seconds, 10)), (FACTOR * USUAL, seconds)):
             figures = wrk(f"{url}/s/load/reports", connections, length, arguments)
             acknowledged += figures["statuses"].get("201", 0)
-            status = "running" if server.poll() is None else "CRASHED"
+            if server.poll() is not None or not figures["statuses"].keys() <= STATUSES:
+                raise RuntimeError(f"exit code {server.poll()}, statuses {figures['statuses']}")
             p99 = figures["p99_accepted_ms"]
             print(
                 f"{kind:12}{connections:>12}{figures['per_second']:>12,.0f}{p99:>12,.0f}"
                 f"{MAX_MS:>8}{p99 / MAX_MS:>8.2f}  {figures['statuses']}, "
-                f"{figures['dropped']} broken connections, {status}",
+                f"{figures['dropped']} broken connections",
                 flush=True,
             )
+    if not acknowledged:
+        raise RuntimeError("no report was acknowledged")
     stored = count_stored(store, survey, acknowledged)
     print(f"{'':12}acknowledged {acknowledged:,}, stored {stored:,}")
 
@@ -107,15 +114,19 @@ def count_stored(store: Store, survey: PublishedSurvey, acknowledged: int) -> in
     return stored
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--seconds", type=int, default=60)
-    seconds = parser.parse_args().seconds
+    options = parser.parse_args(arguments)
+    seconds = 1 if options.short else options.seconds
     print(f"{'':12}{'connections':>12}{'per second':>12}{'p99 ms':>12}{'target':>8}{'ratio':>8}")
     with ExitStack() as stack:
+        stack.enter_context(reduced(__name__, SHORT, options.short))
         scratch = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
         stack.callback(shutil.rmtree, scratch)
         overload("SQLite", f"sqlite:///{scratch / 'survey.db'}", scratch / "keys", seconds)
+        if options.short:
+            return
         (directory := scratch / "pg").mkdir()
         overload(
             "PostgreSQL", stack.enter_context(postgresql(directory)), directory / "keys", seconds

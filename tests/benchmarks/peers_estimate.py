@@ -1,6 +1,8 @@
 """Compare the time of estimation from raw reports with that of other libraries, in the same run.
 
-Run as `python -m tests.benchmarks.peers_estimate`, after `pip install -e '.[bench]'`. The input is
+    python -m tests.benchmarks.peers_estimate [--short]
+
+Run it after `pip install -e '.[bench]'`. The input is
 10^6 reports in each library's own format: lists for the peers, stored bytes for ours. The output is
 the estimated shares of all options. A second column for ours adds standard errors, maximum
 likelihood shares and intervals.
@@ -11,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from typing import NamedTuple
 
@@ -21,11 +23,16 @@ from survey.estimator import debias, proportions
 from survey.estimator.core.intervals import _ends
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon
 from survey.mechanism.channel import AnyIntegers, Codes, Floats, index_bytes
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 N = 1_000_000
 ROUNDS = 5
 MIN_RATIO = 30
 TOLERANCE = 1e-6
+MAX_DIFFERENCE = 0.05
+"""A greater difference between a peer's shares and ours is a mistake of the benchmark."""
+
+SHORT = {"N": 10_000, "ROUNDS": 1}
 
 GRR = from_epsilon(10, math.log(3))
 BITS = BitVector(10, 1, 3, 1)
@@ -131,6 +138,7 @@ def compare(peer: Peer, codes: Codes) -> float:
     clipped = np.maximum(estimate, 0)
     variants = (estimate, clipped, clipped / clipped.sum())
     difference = min(np.abs(peer_estimate - variant).max() for variant in variants)
+    require_range(f"{peer.name}: difference of the shares", difference, 0, MAX_DIFFERENCE)
     peer_time = seconds(peer.estimate, peer.rounds)
     our_time = seconds(lambda: shares(peer.channel, codes), ROUNDS)
     full_time = seconds(lambda: shares_with_intervals(peer.channel, codes), ROUNDS)
@@ -144,7 +152,14 @@ def compare(peer: Peer, codes: Codes) -> float:
     return ratio
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        compare_all()
+
+
+def compare_all() -> None:
+    """Compare the estimators of all packages that are installed."""
     channels = {"grr": GRR, "bits": BITS, "sets": SETS}
     raw = {name: simulate_reports(channel) for name, channel in channels.items()}
     codes = {channel: stored_codes(channel, raw[name]) for name, channel in channels.items()}

@@ -1,4 +1,4 @@
-"""Coverage of the interval of phi; run `python -m tests.benchmarks.phi [surveys]`.
+"""Coverage of the interval of phi; run `python -m tests.benchmarks.phi [--short] [surveys]`.
 
 The baseline in the same run is the interval of the delta method on the debiased table.
 """
@@ -6,15 +6,16 @@ The baseline in the same run is the interval of the delta method on the debiased
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtri
 
 from survey.estimator import crosstab, phi
 from survey.mechanism import from_epsilon
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 TARGET = 0.945
-
 CASES = [
     (50, 2.0, 0.3, 0.3, 1.0),
     (50, 8.0, 0.1, 0.2, 0.3),
@@ -25,6 +26,11 @@ CASES = [
     (1000, 2.0, 0.3, 0.3, -0.4285),
 ]
 """Reports, epsilon, both shares, phi."""
+
+SHORT = {"CASES": CASES[1:2]}
+SHORT_SURVEYS = 10
+LEAST_PLAUSIBLE = 0.7
+"""A coverage below this is a mistake, also of a short run."""
 
 
 def of_shares(table: np.ndarray) -> float:
@@ -45,9 +51,17 @@ def delta_interval(counts: np.ndarray, inverse: np.ndarray) -> tuple[float, floa
     return value(f) - reach, value(f) + reach
 
 
-def main() -> None:
-    surveys = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    least = 1.0
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("surveys", nargs="?", type=int, default=300)
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        measure(SHORT_SURVEYS if options.short else options.surveys)
+
+
+def measure(surveys: int) -> None:
+    """Print the coverage of each case, and compare the least with its target."""
+    least = least_by_delta = 1.0
     for n, epsilon, u, v, truth in CASES:
         channel, rng = from_epsilon(2, epsilon), np.random.default_rng(1)
         both = u * v + truth * np.sqrt(u * (1 - u) * v * (1 - v))
@@ -62,6 +76,7 @@ def main() -> None:
             low, high = delta_interval(counts, inverse)
             by_delta += low <= truth <= high
         least = min(least, covered / surveys)
+        least_by_delta = min(least_by_delta, by_delta / surveys)
         print(
             f"n {n}, epsilon {epsilon:g}, shares {u:g} and {v:g}, phi {truth:g}: coverage "
             f"{covered / surveys:.3f}, delta method {by_delta / surveys:.3f}"
@@ -69,8 +84,13 @@ def main() -> None:
     # Two standard errors of a simulated coverage.
     slack = 2 * np.sqrt(TARGET * (1 - TARGET) / surveys)
     verdict = "met" if least >= TARGET - slack else "missed"
-    print(f"least coverage {least:.3f}, target {TARGET} - {slack:.3f} (simulation): {verdict}")
-    sys.exit(verdict != "met")
+    print(
+        f"least coverage {least:.3f}, target {TARGET} - {slack:.3f} (simulation): {verdict}, "
+        f"ratio {least / TARGET:.3f}; delta method {least_by_delta:.3f}"
+    )
+    require_range("least coverage", least, LEAST_PLAUSIBLE, 1.0)
+    if verdict != "met":
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Compare planned margins with those of simulated surveys, for every question type and mechanism.
 
-    python -m tests.benchmarks.planned_margins [--full] [WORDS]
+    python -m tests.benchmarks.planned_margins [--full | --short] [WORDS]
 
 Each row plans one statistic of one question and simulates surveys of it, whose intervals come from
 the code of the results page: the share of an option, a mean or mean rank, or the widest cell of a
@@ -15,8 +15,7 @@ their names.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -48,6 +47,7 @@ from survey.results.plan.sentences import ALL, Responses
 from survey.results.question_statistics import opt_outs
 from survey.results.request import IntervalOptions
 from survey.settings import Caps
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 LOWEST, HIGHEST = 0.95, 1.05
 SIZES = (200, 2000)
@@ -138,6 +138,16 @@ LARGE, LARGE_ROUNDS = 20_000, 4
 
 EPSILONS = (0.8, 3)
 FULL_EPSILONS = (0.5, 1, 2, 4, 8)
+
+SHORT = {
+    "QUESTIONS": {name: QUESTIONS[name] for name in ("yes/no, grr",)},
+    "SIZES": (2000,),
+    "EPSILONS": (3,),
+    "ROUNDS": MIN_ROUNDS,
+    "LARGE_ROUNDS": 1,
+}
+PLAUSIBLE = (0.7, 1.4)
+"""Least and greatest ratio of a planned to a simulated margin; others are mistakes."""
 
 
 @dataclass(frozen=True)
@@ -292,9 +302,17 @@ def simulated_margin(case: Case, rounds: int, rng: np.random.Generator) -> tuple
     return float(np.mean(shown)), error
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("--full", action="store_true", help="take more sizes and rounds")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        compare(options.full, " ".join(options.words))
+
+
+def compare(full: bool, words: str) -> None:
     """Print the table, and how many rows are within the target."""
-    full, words = "--full" in sys.argv, " ".join(sys.argv[1:]).replace("--full", "").strip()
     rng = np.random.default_rng(1)
     print(
         f"{'question':<46}{'statistic':>12}{'n':>7}{'planned':>9}{'simulated':>10}{'ratio':>7}"
@@ -306,6 +324,7 @@ def main() -> None:
             continue
         margin, error = simulated_margin(case, FULL_ROUNDS if full else ROUNDS, rng)
         ratio, first = case.planned / margin, case.baseline / margin
+        require_range(f"{case.name}: planned to simulated margin", ratio, *PLAUSIBLE)
         ratios["planned"].append(ratio)
         ratios["baseline"].append(first)
         # Three standard errors of the simulation are not the plan's.
@@ -315,6 +334,8 @@ def main() -> None:
             f"{ratio:>7.3f}{'*' if outside else ' '}{first:>7.3f}",
             flush=True,
         )
+    if not ratios["planned"]:
+        raise RuntimeError(f"No question has the words: {words}")
     for name, values in ratios.items():
         shown = np.array([value for value in values if not math.isnan(value)])
         if not len(shown):

@@ -1,22 +1,21 @@
 """Measure the bias, standard errors and coverage of regressions.
 
-    python -m tests.benchmarks.regression [simulated] [linear] [NAME OF A TWO-GROUP DESIGN ...]
+    python -m tests.benchmarks.regression [--short] [simulated] [linear] [NAME ...]
 
 `linear` simulates linear regressions with few people who have an answer, among others. The baseline
 ("plain") is Fieller's interval with n - 3 degrees of freedom. Unbounded intervals count as covered;
 widths are compared in surveys in which both are bounded.
 `simulated` prints one line per coefficient. Targets in brackets allow for four standard errors of
 the simulation.
-Two groups without randomization (`TWO_GROUPS`): every outcome is fitted, up to a probability of
-`LEFT_OUT` that counts as not covered, so coverage has no noise. The baseline of the penalized
-likelihood ("firth") is the unpenalized one ("none"). Every survey has an interval, with or without
-an estimate; bias and root mean square error are those of the estimates.
+NAME is a design of two groups without randomization (`TWO_GROUPS`): every outcome is fitted, up to
+a probability of `LEFT_OUT` that counts as not covered, so coverage has no noise. The baseline of
+the penalized likelihood ("firth") is the unpenalized one ("none"). Every survey has an interval,
+with or without an estimate; bias and root mean square error are those of the estimates.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Literal, NamedTuple
@@ -31,6 +30,7 @@ from survey.estimator import Randomized, linear_regression, regression
 from survey.estimator.regression import linear_regression as linear
 from survey.mechanism import SubsetSelection, from_epsilon, grr
 from survey.mechanism.channel import Floats
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 from tests.estimator.regression.test_simulation import simulated, simulated_in_groups
 
 corrected, fieller = linear._coefficient_interval, linear._fieller
@@ -111,6 +111,8 @@ def print_two_groups(name: str) -> None:
             covers = (found.low[:, place] <= truth) & (truth <= found.high[:, place])
             covered = float(chances[covers].sum())
             given = float(chances[covers & has_one].sum() / chances[has_one].sum())
+            if penalty:
+                require_range(f"{name}: coverage", covered, LEAST_PLAUSIBLE, 1 + 1e-9)
             missed = "  MISSED" if covered < TARGET else ""
             print(f"{penalty or 'none':<12}{truth:7.2f}{chances[~has_one].sum():7.3f}"
                   f"{part @ error:8.3f}{math.sqrt(part @ error**2):8.3f}{covered:10.4f}"
@@ -150,6 +152,17 @@ ERRORS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 }
 
 LINEAR_ROUNDS = 4000
+
+SHORT = {
+    "N": 1000,
+    "ROUNDS": 2,
+    "SETTINGS": {"one channel, two answers": SETTINGS["one channel, two answers"]},
+    "LINEAR": LINEAR[:1],
+    "LINEAR_ROUNDS": 20,
+    "TWO_GROUPS": {"few": TwoGroups(from_epsilon(2, 4), 2, (-0.8, 1.4))},
+}
+LEAST_PLAUSIBLE = 0.75
+"""A coverage below this is a mistake, also of a short run."""
 
 
 def plain_interval(p: Floats, q: Floats, freedom: int, level: float) -> tuple[float, float]:
@@ -204,6 +217,7 @@ def print_linear() -> None:
                   f"{design.effect:6}  {slope:<7}{coverage[0]:7.4f}{coverage[1]:7.4f}"
                   f"{has_ends.mean():9.2f}{given:10.3f}{ratio:7.2f}{missed}",
                   flush=True)  # fmt: skip
+    require_range("least coverage of linear regressions", least[1], LEAST_PLAUSIBLE, 1.0)
     print(f"least coverage {least[1]:.4f}, target {TARGET}, ratio {least[1] / TARGET:.3f}; "
           f"plain {least[0]:.4f}; {perf_counter() - start:.0f} seconds")  # fmt: skip
 
@@ -226,7 +240,16 @@ def print_simulated() -> None:
     print(f"{'':37}{4 / math.sqrt(ROUNDS):12.3f}{ratio_margin:14.3f}{coverage_margin:10.3f}")
 
 
-def main(parts: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("parts", nargs="*", metavar="NAME")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        measure(options.parts)
+
+
+def measure(parts: Sequence[str]) -> None:
+    """Print these parts, or all."""
     if not parts or "simulated" in parts:
         print_simulated()
     if not parts or "linear" in parts:
@@ -237,4 +260,4 @@ def main(parts: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

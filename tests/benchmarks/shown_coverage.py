@@ -1,6 +1,6 @@
 """Measure the coverage of intervals among the results that are shown.
 
-    python -m tests.benchmarks.shown_coverage [ANALYSIS ...] [needed]
+    python -m tests.benchmarks.shown_coverage [--short] [ANALYSIS ...] [needed]
 
 For each analysis, over the grid printed at the start, the output gives the least conditional
 coverage P(the interval contains the truth | the result is shown) at level .95, for the rule in use
@@ -29,7 +29,6 @@ start, if each is asked some of the questions.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -83,6 +82,7 @@ from survey.mechanism import from_epsilon
 from survey.mechanism.channel import Booleans, Floats
 from survey.mechanism.numeric import hybrid, square_wave
 from tests.benchmarks.distribution import QuantileIntervals, hits, simulated_intervals
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage
 
@@ -685,6 +685,27 @@ ENUMERATED: dict[str, Callable[[], tuple[Least, Least]]] = {
 """Analyses whose outcomes are all enumerated."""
 
 
+SHORT = {
+    "ANALYSES": {name: ANALYSES[name] for name in ("crosstab", "mean", "weighted shares")},
+    "OPTIONS": (2,),
+    "EPSILONS": (2.0,),
+    "SIZES": (250,),
+    "DIFFERENCE_EPSILONS": (2.0,),
+    "DIFFERENCE_SHARES": np.linspace(0, 1, 11),
+    "RATIOS": (1.0,),
+    "EXAMPLES": EXAMPLES[:1],
+    "SIMULATED_EPSILONS": (2.0,),
+    "NUMBER_EPSILONS": (2.0,),
+    "MEAN_DIFFERENCE_EPSILONS": (2.0,),
+    "MEAN_DIFFERENCE_RATIOS": (1,),
+    "ROUNDS": 8,
+    "ROUNDS_AGAIN": 20,
+    "SURVEYS": 200,
+}
+LEAST_PLAUSIBLE = 0.7
+"""A coverage below this is a mistake, also of a short run: it simulates 20 surveys again."""
+
+
 def needed() -> None:
     """Print respondents needed over respondents announced, by the part of questions asked."""
     case = channel_worst_case(from_epsilon(4, 1))
@@ -699,7 +720,16 @@ def needed() -> None:
               f"{np.quantile(ratio, 0.05):.2f} to {np.quantile(ratio, 0.95):.2f}")  # fmt: skip
 
 
-def main(parts: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("parts", nargs="*", metavar="ANALYSIS")
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        measure(options.parts)
+
+
+def measure(parts: Sequence[str]) -> None:
+    """Print these analyses, or all."""
     print(f"k {OPTIONS}, epsilon {EPSILONS}, n {SIZES}, shares 0 to 1; simulated analyses: epsilon "
           f"{SIMULATED_EPSILONS}, of numbers {NUMBER_EPSILONS}")  # fmt: skip
     print(f"{'':<24}{'least':>7}{'target':>8}{'ratio':>7}{'old rule':>10}{'seconds':>9}")
@@ -712,6 +742,8 @@ def main(parts: Sequence[str]) -> None:
         else:
             designs, relative = ANALYSES[name]
             new, old = simulated(designs(), int(ROUNDS * relative))
+        if new.coverage < math.inf:
+            require_range(f"{name}: least coverage", new.coverage, LEAST_PLAUSIBLE, 1.0 + 1e-9)
         missed = "" if new.coverage >= TARGET else "  MISSED"
         print(f"{name:<24}{new.coverage:>7.4f}{TARGET:>8}{new.coverage / TARGET:>7.3f}"
               f"{old.coverage:>10.3f}{perf_counter() - start:>9.0f}{missed}")  # fmt: skip
@@ -723,4 +755,4 @@ def main(parts: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,6 +1,6 @@
 """Compare model-based shares of small groups with direct ones: error, coverage and baselines.
 
-    python -m tests.benchmarks.small_groups [ROUNDS]
+    python -m tests.benchmarks.small_groups [--short] [ROUNDS]
 
 A seeded simulation draws the true shares of each group (a Dirichlet distribution; the standard
 deviation is that of the first option), then reports. For each setting it prints the root mean
@@ -20,7 +20,6 @@ scale of log odds, in a single stratum.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from statsmodels.stats.meta_analysis import combine_effects
 from survey.estimator import GroupShares, group_shares, multilevel_shares
 from survey.mechanism import from_epsilon
 from survey.mechanism.channel import Floats
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 ROUNDS = 400
 LEVEL, Z = 0.95, 1.959964
@@ -242,6 +242,16 @@ def measured_multilevel(
     )
 
 
+SHORT = {
+    "SETTINGS": SETTINGS[:1],
+    "STRATIFIED": STRATIFIED[:1],
+    "UNSTRATIFIED": UNSTRATIFIED[:1],
+}
+SHORT_ROUNDS = 8
+LEAST_PLAUSIBLE = 0.8
+"""A coverage averaged over groups below this is a mistake, also of a short run."""
+
+
 def show(
     title: str,
     settings: Sequence[Setting | StratifiedSetting],
@@ -256,6 +266,7 @@ def show(
         start = perf_counter()
         figures = measure(setting, rounds)
         ratio = figures.model / figures.direct
+        require_range(f"{setting}: coverage", figures.coverage, LEAST_PLAUSIBLE, 1.0)
         is_met = ratio <= setting.max_ratio and figures.coverage >= MIN_COVERAGE
         print(
             f"{setting!s:<58}{figures.direct:>8.4f}{figures.model:>8.4f}{ratio:>7.2f}"
@@ -266,7 +277,16 @@ def show(
         )
 
 
-def main(rounds: int) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        compare(SHORT_ROUNDS if options.short else options.rounds)
+
+
+def compare(rounds: int) -> None:
+    """Print both tables."""
     show("hierarchical model", SETTINGS, measured, rounds)
     show(
         "multilevel regression",
@@ -277,4 +297,4 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
+    main()

@@ -8,7 +8,6 @@ number of failed requests. `tests/faults/test_soak.py` checks the targets.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import secrets
 import statistics
@@ -16,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +31,7 @@ from survey.store import PublishedSurvey, open_store
 from survey.workers import THREADS
 from tests.benchmarks.ingestion import DEFINITION
 from tests.benchmarks.overload import WORKERS, count_stored, run_server
+from tests.benchmarks.short import benchmark_parser
 from tests.conftest import EMAIL, hashed_password, wait_until
 from tests.faults.processes import child_pids, worker_pids
 from tests.faults.reports import send
@@ -43,6 +43,7 @@ MAX_GROWTH_MB, MAX_NEW_FILES = 20, 8
 connection to the database, change the number by a few at any time."""
 
 TENTH = 0.1
+SHORT_SECONDS = 2.0
 WARM_UP_SECONDS = 120.0
 DASHBOARD_SECONDS = 10.0
 
@@ -240,10 +241,11 @@ def soak(seconds: float, directory: Path) -> SoakResult:
     return SoakResult(seconds, responses, samples, stored)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=60)
-    seconds = 60 * parser.parse_args().minutes
+    options = parser.parse_args(arguments)
+    seconds = SHORT_SECONDS if options.short else 60 * options.minutes
     with tempfile.TemporaryDirectory() as scratch:
         result = soak(seconds, Path(scratch))
     pace = result.acknowledged / seconds
@@ -256,6 +258,7 @@ def main() -> None:
     ):
         print(f"{name:24}{figure:>10.1f}{target:>10}{figure / target:>8.2f}")
     print(f"{'errors':24}{result.errors:>10}{0:>10}")
+    print("baseline: the second tenth of the same run")
     print(
         f"memory at the end {result.samples[-1].memory_mb:.1f} MB, {len(result.samples)} dashboards"
     )

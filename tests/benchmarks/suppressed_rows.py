@@ -1,6 +1,6 @@
 """Count the rows of the demo's results that are suppressed at 2,000 respondents.
 
-    python -m tests.benchmarks.suppressed_rows
+    python -m tests.benchmarks.suppressed_rows [--short]
 
 The first version of the demo asked everybody eight questions at a total epsilon of 7.9. The
 recommended design has the same total, but asks each respondent 2 of the 8 questions, at half of it
@@ -13,6 +13,7 @@ over simulated surveys; the rule in use decides the same in all of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,12 +27,15 @@ from survey.results.estimates.compute import estimate_question, histogram_cells
 from survey.results.question_statistics import substantive_options, truth_values
 from survey.results.request import DEFAULT_OPTIONS
 from tests.benchmarks.designs import TRUE_SHARES
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 from tests.benchmarks.shown_coverage import old_rule
 from tests.surveys import WORKPLACE, publish
 
 RESPONDENTS = 2_000
 ROUNDS = 20
 MAX_SUPPRESSED = 5
+
+SHORT = {"ROUNDS": 1}
 
 NO_HOURS = 31
 """Position of "Prefer not to say" about overtime in the first version."""
@@ -105,7 +109,14 @@ def suppressed_now(definition: Definition, n_asked: int) -> int:
     )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    is_short = benchmark_parser(__doc__).parse_args(arguments).short
+    with reduced(__name__, SHORT, is_short):
+        compare()
+
+
+def compare() -> None:
+    """Print a row of figures for each design."""
     print(f"{RESPONDENTS:,} respondents")
     print(f"{'':<46}{'rows':>6}{'old rule':>10}{'now':>6}{'target':>8}{'ratio':>7}")
     for name, definition, target in (
@@ -117,6 +128,7 @@ def main() -> None:
         n_asked = RESPONDENTS * definition.drawn // len(definition.groups)
         rows = sum(sum(part_sizes(question).values()) for question in definition.questions)
         before, now = suppressed_before(definition, n_asked), suppressed_now(definition, n_asked)
+        require_range(f"{name}: suppressed rows", now, 0, rows - 1)
         print(f"{name:<46}{rows:>6}{before:>10.1f}{now:>6}{'' if target is None else target:>8}"
               f"{'' if target is None else f'{now / target:.2f}':>7}")  # fmt: skip
         for question in definition.questions:

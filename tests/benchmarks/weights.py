@@ -1,6 +1,6 @@
 """Measure the coverage and width of weighted shares against equal weights at Kish's n.
 
-    python -m tests.benchmarks.weights [SURVEYS]
+    python -m tests.benchmarks.weights [--short] [SURVEYS]
 
 Yes/no questions, weights fixed beforehand, level .95. The classes of a survey are drawn at random;
 log-normal weights have one report per class. "Equal shares": all weights have the same true share,
@@ -15,8 +15,7 @@ figures is too low.
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -29,6 +28,7 @@ from survey.estimator.shares.linear_estimator import LinearEstimator, linear_est
 from survey.estimator.weights import weighting_and_raking
 from survey.mechanism import SubsetSelection, from_epsilon
 from survey.mechanism.channel import Floats
+from tests.benchmarks.short import benchmark_parser, reduced, require_range
 
 SURVEYS = 4_000
 AGAIN, TIMES_AGAIN = 2, 10
@@ -52,6 +52,11 @@ HEAVY_CLASSES = {
 }
 HEAVY_SHARES = ((0.0, 0.2), (0.0, 0.3), (0.02, 0.3), (0.0, 0.7), (0.3, 0.0))
 HEAVY_SIZES = (60, 100, 300)
+
+SHORT = {"EPSILONS": (2.0,), "SIZES": (60, 100), "HEAVY_SIZES": (60,), "TIMES_AGAIN": 1}
+SHORT_SURVEYS = 100
+LEAST_PLAUSIBLE = 0.8
+"""A coverage below this is a mistake, also of a short run."""
 
 
 class Surveys(LinearEstimator):
@@ -168,9 +173,18 @@ def measure(cells: list[Cell], surveys: int) -> tuple[float, float, str]:
     return least, width, f"{cell.name}, epsilon {cell.epsilon:g}, n {cell.n:,}, shares {shares}"
 
 
-def main(surveys: int) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = benchmark_parser(__doc__)
+    parser.add_argument("surveys", nargs="?", type=int, default=SURVEYS)
+    options = parser.parse_args(arguments)
+    with reduced(__name__, SHORT, options.short):
+        compare(SHORT_SURVEYS if options.short else options.surveys)
+
+
+def compare(surveys: int) -> None:
+    """Print a row of figures for each part."""
     print(f"{surveys:,} surveys per cell; width over equal weights at Kish's n")
-    print(f"{'':<20}{'cells':>6}{'least':>8}{'target':>8}{'width':>8}{'seconds':>9}"
+    print(f"{'':<20}{'cells':>6}{'least':>8}{'target':>8}{'ratio':>7}{'width':>8}{'seconds':>9}"
           f"{'Kish alone: least':>19}{'width':>8}")  # fmt: skip
     for name, part in PARTS.items():
         start, cells = perf_counter(), list(part())
@@ -178,11 +192,13 @@ def main(surveys: int) -> None:
         seconds = perf_counter() - start
         with patch.object(weighting_and_raking, "_smoothed", lambda *args: args[3]):
             without, narrower, baseline_place = measure(cells, surveys)
+        require_range(f"{name}: least coverage", least, LEAST_PLAUSIBLE, 1.0)
         missed = "" if least >= TARGET else "  MISSED"
-        print(f"{name:<20}{len(cells):>6}{least:>8.4f}{TARGET:>8}{width:>8.3f}{seconds:>9.0f}"
+        print(f"{name:<20}{len(cells):>6}{least:>8.4f}{TARGET:>8}{least / TARGET:>7.3f}"
+              f"{width:>8.3f}{seconds:>9.0f}"
               f"{without:>19.4f}{narrower:>8.3f}{missed}")  # fmt: skip
         print(f"    least: {place}\n    Kish alone: {baseline_place}", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else SURVEYS)
+    main()

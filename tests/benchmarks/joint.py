@@ -47,7 +47,7 @@ TOTALS = [Fraction(step, 20) for step in range(4, 121)]
 """Total epsilons at which joint responses are compared with separate reports."""
 
 SHORT = {
-    "SURVEYS": 10,
+    "SURVEYS": 5,
     "ITEM_SURVEYS": 2,
     "TOTALS": [Fraction(step, 2) for step in range(1, 13)],
 }

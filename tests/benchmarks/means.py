@@ -62,6 +62,7 @@ CHANNELS: dict[str, Callable[[int, int], object]] = {
 SHORT = {
     "CHANNELS": {name: CHANNELS[name] for name in ("one bit", "geometric")},
     "SIZES": (200,),
+    "EPSILONS": (1,),
 }
 
 

@@ -30,11 +30,11 @@ from tests.benchmarks.ingestion import DEFINITION, postgresql, wrk
 from tests.benchmarks.short import benchmark_parser, reduced
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
-USUAL, FACTOR, WORKERS = 64, 10, 2
+USUAL, FACTORS, WORKERS = 64, (1, 10), 2
 RELEASE_SECONDS = 5
 MAX_MS = 1000
 
-SHORT = {"USUAL": 8, "WORKERS": 1}
+SHORT = {"USUAL": 8, "FACTORS": (10,), "WORKERS": 1}
 STATUSES = {"201", "503"}
 """Expected statuses: reports are accepted, or rejected by a server that is overloaded."""
 
@@ -85,7 +85,8 @@ def overload(kind: str, database: str, keys: Path, seconds: int) -> None:
     arguments = [survey.sha256, ",".join("0" * 10), str(survey.definition.report_bytes)]
     acknowledged = 0
     with run_server(database, keys) as (url, server):
-        for connections, length in ((USUAL, min(seconds, 10)), (FACTOR * USUAL, seconds)):
+        for factor in FACTORS:
+            connections, length = factor * USUAL, min(seconds, 10) if factor == 1 else seconds
             figures = wrk(f"{url}/s/load/reports", connections, length, arguments)
             acknowledged += figures["statuses"].get("201", 0)
             if server.poll() is not None or not figures["statuses"].keys() <= STATUSES:

@@ -154,6 +154,7 @@ ERRORS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 LINEAR_ROUNDS = 4000
 
 SHORT = {
+    "LEFT_OUT": 0.15,
     "N": 1000,
     "ROUNDS": 2,
     "SETTINGS": {"one channel, two answers": SETTINGS["one channel, two answers"]},

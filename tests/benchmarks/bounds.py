@@ -11,7 +11,6 @@ each type.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from survey.research_relay import Relay
 from survey.settings import Caps, Settings
 from survey.store import N_ASKED, PublishedSurvey, Store, open_store
 from tests.benchmarks.dashboard import FEW_REPORTS, clear_caches, codes, sign_in_to_app
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import today
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import DirectAccess
@@ -193,8 +193,7 @@ def check_refusals() -> None:
 
 def main() -> None:
     """Measure all cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="take a few questions of each type")
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--case", action="append", help="measure only these cases")
     options = parser.parse_args()
     chosen = cases(2 if options.short else MAX_QUESTIONS)

@@ -5,7 +5,6 @@ Times depend on the machine; compare the ratio to plain chunked numpy in the sam
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from survey.estimator import crosstab, independence, joint_counts
 from survey.mechanism import SubsetSelection, from_epsilon
 from survey.mechanism.channel import CHUNK, Codes, Floats, Integers, count_indices
+from tests.benchmarks.short import benchmark_parser
 
 REPORTS = 10**7
 TURNS = 5
@@ -140,8 +140,7 @@ def print_speed(n: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="measure times only, of few reports")
+    parser = benchmark_parser(__doc__)
     if parser.parse_args(arguments).short:
         print_speed(10**5)
         return

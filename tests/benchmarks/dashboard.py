@@ -12,7 +12,6 @@ are empty. Warm: later requests. `--short` takes small numbers, once, and starts
 
 from __future__ import annotations
 
-import argparse
 import functools
 import gc
 import os
@@ -40,6 +39,7 @@ from survey.research.credentials import Passwords
 from survey.settings import Caps, Settings
 from survey.store import N_ASKED, Store, open_store
 from survey.store.digests import row_digest
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import today
 from tests.browser.research import stored_code
 from tests.conftest import EMAIL, PASSWORD, SECRET, SERVE, free_port, wait_until_up
@@ -236,9 +236,8 @@ def print_line(label: str, figures: Sequence[float], target: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--reports", type=int, default=REPORTS)
-    parser.add_argument("--short", action="store_true", help="use small numbers, start no server")
     options = parser.parse_args()
     n = options.reports
     print(f"{'':<40}{'figure':>9}{'target':>9}{'ratio':>9}")

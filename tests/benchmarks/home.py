@@ -9,7 +9,6 @@ it reads every definition, number of responses and draft. Each page must have it
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -34,6 +33,7 @@ from survey.research.home import ROWS_PER_PAGE
 from survey.settings import Caps, Settings
 from survey.store import Plan, Schedule, Store, open_store
 from tests.benchmarks.ingestion import postgresql
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import today
 from tests.conftest import EMAIL, SECRET, hashed_password
 from tests.store.databases import DirectAccess
@@ -182,8 +182,7 @@ def print_figure(label: str, figure: float, unit: str, target: float) -> None:
 
 def main() -> None:
     """Measure both databases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="use small numbers, once")
+    parser = benchmark_parser(__doc__)
     size = SHORT if parser.parse_args().short else FULL
     print(f"{f'{size.published} surveys, {size.drafts} drafts':72}{'figure':>9}    {'target':>6}")
     with ExitStack() as stack:

@@ -9,7 +9,6 @@ the benchmark compares the numbers of reports. `--short` runs it once with few r
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -31,6 +30,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PrivateKeys, PublishedSurvey, Store, StoredReport, open_store
 from tests.benchmarks.ingestion import postgresql
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import DEFINITION, OPTIONS, QUESTIONS, ignore_progress, today
 from tests.store.databases import DirectAccess
 
@@ -190,10 +190,9 @@ def new_server(stack: ExitStack, scratch: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each number of reports."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--reports", type=int, action="append", help="default: 10^6")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--short", action="store_true", help="use few reports, once")
     options = parser.parse_args(arguments)
     sizes = [3_000] if options.short else options.reports or [10**6]
     print(f"{'':66}{'figure':>9}    {'target':>8}{'ratio':>8}")

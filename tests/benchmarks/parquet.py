@@ -7,7 +7,6 @@ machine; compare the ratio to the engine's plain statement in the same run. Use
 
 from __future__ import annotations
 
-import argparse
 import resource
 import statistics
 import sys
@@ -30,6 +29,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import BlockColumn, PublishedSurvey
 from survey.store.releases import BUCKET, STRATUM
+from tests.benchmarks.short import benchmark_parser
 from tests.parquet.reports import stored_codes
 
 TURNS = 5
@@ -189,9 +189,8 @@ def count_reports(directory: Path, engine: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--reports", type=int, default=10**8)
-    parser.add_argument("--short", action="store_true", help="use few reports")
     parser.add_argument("--engine", default="duckdb")
     parser.add_argument("--directory", type=Path)
     options = parser.parse_args(arguments)

@@ -13,7 +13,6 @@ benchmark works.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import statistics
 import tempfile
@@ -37,6 +36,7 @@ from survey.store import PublishedSurvey, Store, open_store
 from tests.benchmarks import ingestion
 from tests.benchmarks.dashboard import fill, sign_in
 from tests.benchmarks.overload import run_server
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.soak import new_report
 from tests.benchmarks.storage import today
 from tests.conftest import EMAIL, PASSWORD
@@ -204,8 +204,7 @@ def print_figures(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true")
+    parser = benchmark_parser(__doc__)
     is_short = parser.parse_args(arguments).short
     print_figures(*measure(SHORT if is_short else FULL))
 

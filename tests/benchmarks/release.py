@@ -9,7 +9,6 @@ checks the number of rows that it left. `--short` runs each part once with small
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -32,6 +31,7 @@ from survey.settings import Caps
 from survey.store import PrivateKeys, PublishedSurvey, Store, StoredReport, open_store
 from survey.store.transactions import Transaction
 from tests.benchmarks.ingestion import postgresql
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import DEFINITION, OPTIONS, QUESTIONS, today
 from tests.store.databases import DirectAccess
 
@@ -255,8 +255,7 @@ def measure(kind: str, url: str, keys: Path, load: Load, parts: Sequence[str] = 
 
 def main() -> None:
     """Measure both databases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="use small numbers, once")
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--part", choices=PARTS, action="append", help="measure only these parts")
     parser.add_argument("--rounds", type=int, default=FULL.rounds)
     options = parser.parse_args()

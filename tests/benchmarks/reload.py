@@ -14,7 +14,6 @@ tree as well. `--short` makes one reload, and shows only that the benchmark work
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import os
 import signal
@@ -34,6 +33,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.benchmarks.ingestion import keep
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import today
 from tests.conftest import ROOT, SECRET, SMALL, free_port, wait_until, wait_until_up
 from tests.deploy.proxy import HOST, RESEARCH_HOST, Proxy, nginx
@@ -255,8 +255,7 @@ def report(case: Case, tally: Tally, n_undisturbed: int) -> None:
 
 def main() -> None:
     """Run all cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="make one reload")
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--reloads", type=int, default=20)
     parser.add_argument("--base", type=Path, help="working tree of an earlier version")
     options = parser.parse_args()

@@ -15,7 +15,6 @@ takes one round of starts, and shows only that the benchmark works.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import os
 import statistics
@@ -35,6 +34,7 @@ from survey.settings import Caps
 from survey.store import PublishedSurvey, open_store
 from tests.benchmarks import ingestion
 from tests.benchmarks.reload import family
+from tests.benchmarks.short import benchmark_parser
 from tests.benchmarks.storage import today
 from tests.conftest import ROOT, SECRET, SMALL, free_port, wait_until_up
 from tests.faults.reports import new_report, send
@@ -214,9 +214,8 @@ def measure(code: Path) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print the measurements with their targets."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--base", type=Path, help="working tree of an earlier version")
-    parser.add_argument("--short", action="store_true", help="make one round of starts only")
     options = parser.parse_args()
     base = options.base.resolve() if options.base else None
     measure_servers(base, 1 if options.short else RUNS)

@@ -8,7 +8,6 @@ blocks as restoring a backup does. `tests.benchmarks.release` measures releases.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -39,6 +38,7 @@ from survey.store import (
 )
 from survey.store.digests import row_digest
 from tests.benchmarks.ingestion import postgresql
+from tests.benchmarks.short import benchmark_parser
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import DirectAccess
 from tests.web.researchers import sign_in
@@ -201,9 +201,8 @@ def ignore_progress(n_done: int, total: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = benchmark_parser(__doc__)
     parser.add_argument("--most", type=int, default=10**7)
-    parser.add_argument("--short", action="store_true", help="use few reports, on SQLite")
     options = parser.parse_args(arguments)
     sizes = [n for n in (10**5, 10**6, 10**7) if n <= options.most]
     if options.short:

@@ -312,16 +312,27 @@ def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None
     # Another process may accept a connection first, while this one is being replaced.
     listener.setblocking(False)
     threads = ThreadPoolExecutor(THREADS)
-    while True:
-        readable, _, _ = select.select([end, listener.fileno()], [], [])
-        if end in readable:
-            break
+
+    def accept() -> bool:
         with suppress(OSError):
             client, _ = listener.accept()
             client.setblocking(True)
             connection = Connection(client.detach())
             connection.send_bytes(b"")
             threads.submit(_answer, pages, connection)
+            return True
+        return False
+
+    while True:
+        readable, _, _ = select.select([end, listener.fileno()], [], [])
+        if end in readable:
+            break
+        accept()
+    # If the server is reloaded again and again, each process may be asked to end before it has
+    # started, and no other one would answer the requests that wait.
+    for _ in range(BACKLOG):
+        if not accept():
+            break
     deadline = threading.Timer(STOP_SECONDS, os._exit, [1])
     deadline.daemon = True
     deadline.start()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import os
+import select
 import signal
+import socket
 import threading
 import time
 from contextlib import closing, suppress
@@ -19,7 +21,7 @@ from survey import research_process
 from survey.hosts import Host, hosts_of
 from survey.progress import PROGRESS, Progress, steps
 from survey.research import MAX_UPLOAD_BYTES
-from survey.research_process import NICENESS
+from survey.research_process import NICENESS, SlowPages, answer_requests
 from survey.research_relay import MAX_RELAYED, PATHS, Relay
 from tests.benchmarks import readers
 from tests.conftest import EMAIL, PASSWORD, wait_until, wait_until_up
@@ -110,6 +112,27 @@ def test_a_worker_answers_503_if_the_process_is_gone_or_has_too_many_requests(ap
         assert response.status_code == 503
         assert "try again in a few seconds" in response.text
         assert response.headers["Retry-After"]
+
+
+def test_a_process_that_must_end_before_it_has_started_answers_the_requests_that_wait(
+    app, tmp_path
+):
+    source, target = os.pipe()
+    os.close(target)
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        client = Client(Relay(refuse, str(tmp_path / "socket")))
+        statuses = []
+        request = threading.Thread(
+            target=lambda: statuses.append(client.get("/research/sign-in").status_code)
+        )
+        request.start()
+        wait_until(lambda: select.select([listener], [], [], 0)[0])
+        answer_requests(SlowPages(app, SESSION), listener, source)
+        request.join(30)
+    os.close(source)
+    assert statuses == [200]
 
 
 def compute_until(event: threading.Event) -> None:

@@ -184,7 +184,7 @@ class Trial:
 
         The load generator ends without waiting for the last answer of each connection.
         """
-        if self.case.work == NOOP:
+        if self.case.work == NOOP or not self.rounds:
             return
         acknowledged = sum(row["statuses"]["201"] for row in self.rounds)
         if not acknowledged <= stored <= acknowledged + connections * len(self.rounds):

@@ -90,7 +90,7 @@ class Channel(ABC):
         """Return the number of bits of a report, or 0 if a report is one integer."""
         return 0
 
-    @property
+    @cached_property
     def counted(self) -> int:
         """Return the length of the vector of counts: the number of bits or of different codes."""
         return self.report_bits or self.options

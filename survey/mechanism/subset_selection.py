@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -79,7 +80,7 @@ class SubsetSelection(TwoWeightChannel):
         """e^epsilon = max(T/L, L/T)."""
         return self.weight_ratio
 
-    @property
+    @cached_property
     def report_bits(self) -> int:
         return 0 if self.d == 1 else self.k
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from flask import Flask, Request, Response, current_app, redirect, render_template, request, url_for
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
@@ -28,6 +28,9 @@ from survey.results.estimates.result import ResultCache
 from survey.security import API, Framing, Readers, framing_headers, headers, reader_headers
 from survey.settings import Settings
 from survey.store import Store, open_store
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +93,8 @@ class Application(Flask):
     """Flask whose routes depend on the host, without the requested address in its log of errors."""
 
     session_interface = ResearcherSessions()
+    reports: respond.DirectReports
+    """Accepts usual reports without the framework."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__("survey", static_folder=None)
@@ -108,8 +113,8 @@ class Application(Flask):
         logger.error(UNEXPECTED, exc_info=exc_info)
 
 
-def create_app(settings: Settings | None = None, store: Store | None = None) -> Flask:
-    """Create the WSGI application; settings are read from SURVEY_* unless given."""
+def create_app(settings: Settings | None = None, store: Store | None = None) -> Application:
+    """Create the application; settings are read from SURVEY_* unless given."""
     settings = (settings or Settings.from_environment(os.environ)).with_real_secret()
     app = Application(settings)
     app.config.update(
@@ -159,13 +164,21 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     headers_of_report = partial(
         _headers, app.hosts, endpoint="respond.reports", ok=False, is_page=True
     )
-    app.wsgi_app = respond.DirectReports(  # type: ignore[method-assign]
-        app.wsgi_app, reception, app.hosts.serves_reports, headers_of_report
-    )
     # Outside all others: only this one can tell which host a request names.
     if n := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
+    app.reports = respond.DirectReports(
+        reception, app.hosts.serves_reports, headers_of_report, partial(_behind_proxies, n)
+    )
     return app
+
+
+def _behind_proxies(n: int, environ: WSGIEnvironment) -> WSGIEnvironment:
+    """Return the environment of a request that `n` trusted proxies have passed on."""
+    if n:
+        environ = {**environ}
+        ProxyFix(lambda *_: [], x_for=n, x_proto=n, x_host=n)(environ, cast(Any, None))
+    return environ
 
 
 def _headers(

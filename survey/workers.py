@@ -13,6 +13,7 @@ be on its way.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import logging
@@ -24,15 +25,16 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from flask import Flask
-from granian._granian import SocketHolder
+import granian._loops
+import granian._signals
+from granian._granian import SocketHolder, WorkerSignal
 from granian.constants import Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
@@ -41,7 +43,8 @@ from granian.server.common import AbstractServer
 from granian.server.mp import MPServer
 
 from survey.app import create_app
-from survey.duty import CONNECTIONS, DRAIN, STOP_SIGNALS, Duty, forward_signals, socket_folder
+from survey.asgi import Bridge
+from survey.duty import CONNECTIONS, DRAIN, STOP_SIGNALS, Duty, socket_folder
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.logs import catch_all, configuration
 from survey.research.two_factor import SecondFactors
@@ -49,12 +52,6 @@ from survey.research_process import SOCKET_VARIABLE
 from survey.research_relay import Relay
 from survey.settings import Settings
 from survey.store import open_store
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-
-THREADS = 64
-"""Requests that a worker handles at the same time, whose reports can share a commit."""
 
 IDLE_SECONDS = 15
 """How long a connection may stay open without a request."""
@@ -119,9 +116,8 @@ class GenerationServer(MPServer):
         super().__init__(
             "survey.workers:worker",
             factory=True,
-            interface=Interfaces.WSGI,
+            interface=Interfaces.ASGINL,
             workers=duty.workers,
-            blocking_threads=THREADS,
             backlog=CONNECTIONS,
             backpressure=CONNECTIONS,
             http1_settings=HTTP1Settings(header_read_timeout=1000 * IDLE_SECONDS),
@@ -204,12 +200,11 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
 
 def worker(
     duty: Duty, ready: Connection, idle: socket.socket, lifeline: tuple[Connection, Connection]
-) -> Flask:
+) -> Bridge:
     """Return the application of a worker process, which ends when its server is gone."""
-    # The handlers are those of the process that forked this one.
+    # The handlers are those of the process that forked this one. Signals wait for new ones.
     for number in (*STOP_SIGNALS, DRAIN):
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, DRAIN})
     catch_all()
     _end_with_generation(*lifeline)
     try:
@@ -223,12 +218,14 @@ def worker(
         sys.exit(1)
     # Kept for as long as the process lives.
     app.extensions["use"] = use
-    app.wsgi_app = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])  # type: ignore[method-assign]
-    app.wsgi_app = close_after_stop(  # type: ignore[assignment,method-assign]
-        duty.errors.watch(app.wsgi_app), Queues(duty.listeners, idle)
+    relay = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])
+    bridge = Bridge(duty.errors.watch(relay), app.reports)
+    # Granian's function would shut the worker down before it has left the queues.
+    granian._signals.set_loop_signals = partial(
+        _handle_signals, bridge, Queues(duty.listeners, idle)
     )
     ready.send_bytes(b"")
-    return app
+    return bridge
 
 
 class Queues:
@@ -286,33 +283,34 @@ def _unreachable_listener() -> Iterator[socket.socket]:
         yield listener
 
 
-def close_after_stop(app: WSGIApplication, queues: Queues) -> WSGIApplication:
-    """Return an application that closes each connection after an answer, once it must stop.
+def _handle_signals(
+    bridge: Bridge, queues: Queues, loop: asyncio.AbstractEventLoop
+) -> WorkerSignal:
+    """Handle the signals of a worker in its event loop; return the event that shuts it down.
 
     The server asks its connections to end. On a busy machine a connection that is never idle may
-    miss that, and would keep the worker running until it is killed.
+    miss that, and would keep the worker running until it is killed. The application therefore
+    closes each connection after an answer.
     """
-    stops = threading.Event()
+    must_stop = WorkerSignal()
 
-    def on_signal(number: int) -> None:
-        if number in (*STOP_SIGNALS, DRAIN):
-            stops.set()
-            queues.leave()
-        if number == DRAIN:
-            threading.Thread(target=_end_after_connections, args=[queues], daemon=True).start()
+    def make_room() -> None:
+        bridge.closes_connections = True
+        queues.leave()
 
-    # A signal handler would not do: the server sets its own later.
-    signal.signal(DRAIN, lambda *_: None)
-    forward_signals(on_signal)
+    def stop() -> None:
+        make_room()
+        must_stop.set()
 
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-            extra = [("Connection", "close")] if stops.is_set() else []
-            return start_response(status, [*headers, *extra], *error)
+    def drain() -> None:
+        make_room()
+        threading.Thread(target=_end_after_connections, args=[queues], daemon=True).start()
 
-        return app(environ, start)
-
-    return answer
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(DRAIN, drain)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, DRAIN})
+    return must_stop
 
 
 def _end_after_connections(queues: Queues) -> None:

@@ -9,7 +9,6 @@ and the allowed range.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -68,7 +67,7 @@ class Arrival:
 
 
 class Intake:
-    """Accepts the reports of all threads of a process into a store, in groups."""
+    """Accepts the reports of all requests of a process into a store, in groups."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -82,13 +81,19 @@ class Intake:
         """
         submission = parse(body)
         definition = self._definition(slug, submission.definition)
-        if is_test_run(slug):
-            raise TestRunError("this is a test run: it stores simulated reports only")
-        report = accept(submission, definition)
-        if definition.field:
-            # In a survey with field mode, the keeper expects every arriving report to be a box.
-            report = replace(report, codes=seal_box(definition, _body(submission, definition)))
-        self._committer.add(Arrival(slug, submission.definition, report, today))
+        self._committer.add(_arrival(slug, submission, definition, today))
+
+    async def receive_in_loop(self, slug: str, body: bytes, today: date) -> bool:
+        """Do the same as `receive` in a coroutine, without blocking its event loop.
+
+        Return False, without effect, if the report's definition must be read from the store.
+        """
+        submission = parse(body)
+        definition = self._cached_definition(slug, submission.definition)
+        if definition is None:
+            return False
+        await self._committer.add_from_loop(_arrival(slug, submission, definition, today))
+        return True
 
     def receive_boxes(self, slug: str, sha256: str, content: bytes, today: date) -> None:
         """Store the boxes of a tablet in field mode, or raise the error that the tablet receives.
@@ -150,14 +155,17 @@ class Intake:
 
     def _definition(self, slug: str, sha256: str) -> Definition:
         """Return the definition with which the device made its report."""
-        cached = self._definitions.get(sha256)
-        if cached is not None and cached.slug == slug:
+        if cached := self._cached_definition(slug, sha256):
             return cached
         definition = _find_version(self._store.versions(slug), sha256).definition
         if len(self._definitions) >= MAX_DEFINITIONS:
             self._definitions.clear()
         self._definitions[sha256] = definition
         return definition
+
+    def _cached_definition(self, slug: str, sha256: str) -> Definition | None:
+        cached = self._definitions.get(sha256)
+        return cached if cached is not None and cached.slug == slug else None
 
     def _commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
         """Store a group in one transaction; refuse single reports that a survey does not accept."""
@@ -194,6 +202,17 @@ class Intake:
         if not self._store.has_report(survey.key, arrival.report.id):
             raise error
         return True
+
+
+def _arrival(slug: str, submission: Submission, definition: Definition, today: date) -> Arrival:
+    """Return the report in a submission, or raise the error with which it is refused."""
+    if is_test_run(slug):
+        raise TestRunError("this is a test run: it stores simulated reports only")
+    report = accept(submission, definition)
+    if definition.field:
+        # In a survey with field mode, the keeper expects every arriving report to be a box.
+        report = replace(report, codes=seal_box(definition, _body(submission, definition)))
+    return Arrival(slug, submission.definition, report, today)
 
 
 def _find_version(versions: Sequence[PublishedSurvey], sha256: str) -> PublishedSurvey:
@@ -277,7 +296,8 @@ def _check_drawn(codes: Sequence[object], definition: Definition) -> None:
         )
 
 
-REPORT_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+# Each id has one spelling: the last four bits of the last character must be zero.
+REPORT_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 KEYS = ("definition", "report_id", "stratum", "codes", "invitation", "pad")
@@ -337,13 +357,7 @@ def _stratum(stratum: str, invitation: str) -> str:
 
 def _report_id(text: str) -> bytes:
     if REPORT_ID.fullmatch(text):
-        try:
-            octets = base64.urlsafe_b64decode(text + "==")
-        except binascii.Error:
-            octets = b""
-        # Each id has one spelling: the last two bits of the last character must be zero.
-        if base64.urlsafe_b64encode(octets).decode("ascii").rstrip("=") == text:
-            return octets
+        return base64.urlsafe_b64decode(text + "==")
     raise ReportError("report_id must be 16 bytes in base64url without padding (22 characters)")
 
 
@@ -351,13 +365,7 @@ def _strict_json(body: bytes) -> Any:
     """Parse JSON; refuse what parsers interpret differently: repeated keys, NaN, surrogates."""
     try:
         text = body.decode("utf-8")
-        return json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_small_integer,
-        )
+        return STRICT_JSON.decode(text)
     except UnicodeDecodeError:
         raise MalformedReportError("the body is not UTF-8") from None
     except (json.JSONDecodeError, RecursionError):
@@ -387,3 +395,11 @@ def _finite(text: str) -> float:
 def _small_integer(text: str) -> int | float:
     # Longer integers are no survey's codes; as floats they fail the check of the codes.
     return int(text) if len(text) <= 10 else float(text)
+
+
+STRICT_JSON = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_constant=_refuse_constant,
+    parse_float=_finite,
+    parse_int=_small_integer,
+)

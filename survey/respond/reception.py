@@ -9,8 +9,8 @@ framework answers every other request and every refusal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from io import BytesIO
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from flask import Response
@@ -24,7 +24,7 @@ from survey.settings import Settings
 from survey.store import Store
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 REPORT_TYPE = "application/json"
 """Media type of a report."""
@@ -39,6 +39,10 @@ SHORT = re.compile("[0-9]{1,4}")
 """The length of a body that can be read at once; the intake refuses those that are too large."""
 
 
+MAX_ADDRESSES = 256
+"""Most addresses whose headers are in the cache; requests can name any host."""
+
+
 class Reception:
     """The checks of each report that arrives over HTTP, and the intake that stores it."""
 
@@ -49,14 +53,21 @@ class Reception:
 
     def receive(self, slug: str, environ: WSGIEnvironment, read: Callable[[], bytes]) -> None:
         """Store the report that `read` returns, or raise the error with which it is refused."""
-        self.check_origin(slug, environ)
+        self.check_origin(slug, environ, get_host(environ))
         self.intake.receive(slug, read(), utc_today())
 
-    def check_origin(self, slug: str, environ: WSGIEnvironment) -> None:
-        """Raise CrossSiteError if the page of another site sent a request."""
+    async def receive_in_loop(
+        self, slug: str, environ: WSGIEnvironment, host: str, body: bytes
+    ) -> bool:
+        """Do the same as `receive`; return False if that would block the event loop."""
+        self.check_origin(slug, environ, host)
+        return await self.intake.receive_in_loop(slug, body, utc_today())
+
+    def check_origin(self, slug: str, environ: WSGIEnvironment, host: str) -> None:
+        """Raise CrossSiteError if the page of another site sent a request to a host."""
         site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
         url = survey_origin(slug, self._settings)
-        check_same_origin(site, origin, get_host(environ), url, self._listed_origins)
+        check_same_origin(site, origin, host, url, self._listed_origins)
 
     def cross_origin_headers(self, environ: WSGIEnvironment) -> dict[str, str]:
         """Return the headers with which listed hosts can read a response; none if there is none."""
@@ -72,55 +83,52 @@ def accepted() -> Response:
 
 
 class DirectReports:
-    """WSGI middleware that accepts usual reports; `app` answers all other requests.
+    """Accepts usual reports in the event loop of a worker.
 
     `serves` tells whether a host accepts reports for a slug. `headers` returns the security headers
-    of a response to an address of a host.
+    of a response to an address of a host. `fix` changes the environment of a request behind a proxy
+    as it is changed for the framework.
     """
 
     def __init__(
         self,
-        app: WSGIApplication,
         reception: Reception,
         serves: Callable[[str, str], bool],
         headers: Callable[[str, str], Mapping[str, str]],
+        fix: Callable[[WSGIEnvironment], WSGIEnvironment],
     ) -> None:
-        self._app, self._reception = app, reception
-        self._serves, self._headers = serves, headers
+        self._reception, self._serves, self._headers, self._fix = reception, serves, headers, fix
         response = accepted()
-        self._status = response.status
+        self.status = response.status_code
         self._own_headers = dict(response.get_wsgi_headers({}))
+        self._cached_headers = lru_cache(MAX_ADDRESSES)(self._headers_of_address)
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request."""
-        slug = _slug_of_usual_report(environ)
-        host = get_host(environ) if slug else ""
-        if not (slug and self._serves(host, slug) and self._stores(slug, environ)):
-            return self._app(environ, start_response)
-        headers = {
-            **self._own_headers,
-            **self._reception.cross_origin_headers(environ),
-            **self._headers(host, environ["PATH_INFO"]),
-        }
-        start_response(self._status, list(headers.items()))
-        return []
+    def n_body_bytes(self, environ: WSGIEnvironment) -> int | None:
+        """Return the length of the report in a usual request, None for all other requests."""
+        return int(environ["CONTENT_LENGTH"]) if _slug_of_usual_report(environ) else None
 
-    def _stores(self, slug: str, environ: WSGIEnvironment) -> bool:
-        """Store the report in a request; return False if the framework must answer instead."""
-        length = int(environ["CONTENT_LENGTH"])
+    async def accept(self, environ: WSGIEnvironment, body: bytes) -> dict[str, str] | None:
+        """Store the report in a usual request; return the headers of the response.
+
+        Return None if the framework must answer instead.
+        """
+        slug, fixed = _slug_of_usual_report(environ), self._fix(environ)
+        host = get_host(fixed)
+        if (headers := self._cached_headers(host, slug)) is None:
+            return None
         try:
-            body: bytes = environ["wsgi.input"].read(length)
-        except OSError:
-            return False
-        if len(body) < length:
-            environ["wsgi.input"] = BytesIO(body)
-            return False
-        try:
-            self._reception.receive(slug, environ, lambda: body)
+            if not await self._reception.receive_in_loop(slug, fixed, host, body):
+                return None
         except Exception as refusal:  # noqa: BLE001  the framework answers and logs every error
             environ[REFUSAL] = refusal
-            return False
-        return True
+            return None
+        return {**headers, **self._reception.cross_origin_headers(fixed)}
+
+    def _headers_of_address(self, host: str, slug: str) -> dict[str, str] | None:
+        """Return the headers for every report to an address, None if its host accepts none."""
+        if not self._serves(host, slug):
+            return None
+        return {**self._own_headers, **self._headers(host, f"/s/{slug}/reports")}
 
 
 def _slug_of_usual_report(environ: WSGIEnvironment) -> str:
@@ -129,7 +137,6 @@ def _slug_of_usual_report(environ: WSGIEnvironment) -> str:
         environ["REQUEST_METHOD"] == "POST"
         and environ.get("CONTENT_TYPE") == REPORT_TYPE
         and "HTTP_TRANSFER_ENCODING" not in environ
-        and not environ.get("SCRIPT_NAME")
         and SHORT.fullmatch(environ.get("CONTENT_LENGTH", ""))
         and (match := ADDRESS.fullmatch(environ["PATH_INFO"]))
     ):

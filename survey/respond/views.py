@@ -94,7 +94,7 @@ def _add_report_routes(routes: Blueprint, store: Store, reception: Reception) ->
 
     @routes.post("/s/<survey:slug>/field")
     def field_reports(slug: str) -> Response:
-        reception.check_origin(slug, request.environ)
+        reception.check_origin(slug, request.environ, request.host)
         body = _body("application/octet-stream", MAX_FIELD_UPLOAD)
         sha256, boxes = body[:HASH_BYTES].hex(), body[HASH_BYTES:]
         reception.intake.receive_boxes(slug, sha256, boxes, utc_today())

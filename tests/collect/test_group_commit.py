@@ -1,7 +1,8 @@
-"""Group commit: every item gets its response after its commit, even if the leader fails."""
+"""Group commit: every item gets its response after its commit, even if a commit fails."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -71,41 +72,41 @@ def add(threads, committer, items) -> list[Future[None]]:
     return futures
 
 
-def lead(threads, committer, disk, item) -> Future[None]:
-    """Let a thread add an item and begin its commit."""
-    leader = threads.submit(committer.add, item)
+def begin(threads, committer, disk, item) -> Future[None]:
+    """Let a thread add an item and wait until its commit has begun."""
+    first = threads.submit(committer.add, item)
     disk.wait_for_begin()
-    return leader
+    return first
 
 
 def test_no_item_gets_a_response_before_the_commit(threads, disk):
     committer = Committer(disk.commit)
-    leader = lead(threads, committer, disk, 1)
+    first = begin(threads, committer, disk, 1)
     followers = add(threads, committer, [2, 3])
     time.sleep(0.05)
-    assert not any(future.done() for future in (leader, *followers))
+    assert not any(future.done() for future in (first, *followers))
     disk.allowed.release(2)
-    for future in (leader, *followers):
+    for future in (first, *followers):
         future.result(WAIT)
     assert disk.durable == {1, 2, 3}
 
 
 def test_items_queued_during_a_commit_are_committed_together_in_order(threads, disk):
     committer = Committer(disk.commit)
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     followers = add(threads, committer, range(1, 6))
     disk.allowed.release(2)
-    for future in (leader, *followers):
+    for future in (first, *followers):
         future.result(WAIT)
     assert disk.groups == [[0], [1, 2, 3, 4, 5]]
 
 
 def test_a_report_is_never_acknowledged_by_the_commit_of_another(threads, disk):
     committer = Committer(disk.commit)
-    leader = lead(threads, committer, disk, 1)
+    first = begin(threads, committer, disk, 1)
     (follower,) = add(threads, committer, [2])
     disk.allowed.release()
-    leader.result(WAIT)
+    first.result(WAIT)
     disk.wait_for_begin()
     time.sleep(0.05)
     assert not follower.done()
@@ -113,12 +114,12 @@ def test_a_report_is_never_acknowledged_by_the_commit_of_another(threads, disk):
     follower.result(WAIT)
 
 
-def test_a_leader_commits_one_group_and_is_answered(threads, disk):
+def test_each_commit_has_at_most_the_largest_group(threads, disk):
     committer = Committer(disk.commit, max_group=2)
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     followers = add(threads, committer, range(1, 6))
     disk.allowed.release()
-    leader.result(WAIT)
+    first.result(WAIT)
     disk.allowed.release(3)
     for future in followers:
         future.result(WAIT)
@@ -128,25 +129,27 @@ def test_a_leader_commits_one_group_and_is_answered(threads, disk):
 def test_a_refused_item_does_not_affect_others_in_its_group(threads, disk):
     committer = Committer(disk.commit)
     disk.outcome = lambda items: [ConflictError("not this") if i == 2 else None for i in items]
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     before, refused, after = add(threads, committer, [1, 2, 3])
     disk.allowed.release(2)
     with pytest.raises(ConflictError, match="not this"):
         refused.result(WAIT)
-    for future in (leader, before, after):
+    for future in (first, before, after):
         future.result(WAIT)
 
 
-def test_after_a_leader_fails_its_followers_are_answered_and_the_next_one_commits(threads, disk):
+def test_after_a_commit_fails_unexpectedly_all_are_answered_and_the_next_ones_are_committed(
+    threads, disk
+):
     def die(_: Sequence[int]) -> Sequence[Outcome]:
         raise ZeroDivisionError
 
     committer = Committer(disk.commit)
-    leader = lead(threads, committer, disk, 0)
-    heir, follower = add(threads, committer, [1, 2])
+    first = begin(threads, committer, disk, 0)
+    second, follower = add(threads, committer, [1, 2])
     disk.outcome = die
     disk.allowed.release(2)
-    for future in (leader, heir):
+    for future in (first, second):
         with pytest.raises(ZeroDivisionError):
             future.result(WAIT)
     with pytest.raises(StoreBusyError, match="interrupted"):
@@ -171,10 +174,10 @@ def test_an_error_of_the_whole_commit_refuses_each_item(threads, disk):
 
     committer = Committer(disk.commit)
     disk.outcome = refuse
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2])
     disk.allowed.release(2)
-    errors = [future.exception(WAIT) for future in (leader, *followers)]
+    errors = [future.exception(WAIT) for future in (first, *followers)]
     assert [str(error) for error in errors] == ["the database lacks m002"] * 3
     assert len({id(error) for error in errors}) == 3
 
@@ -199,10 +202,10 @@ def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):
 
     committer = Committer(disk.commit, max_group=1, refusal_seconds=WAIT)
     disk.outcome = busy
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2, 3])
     disk.allowed.release()
-    for future in (leader, *followers):
+    for future in (first, *followers):
         with pytest.raises(StoreBusyError, match="disk full"):
             future.result(WAIT)
     assert disk.groups == [[0]]
@@ -213,12 +216,12 @@ def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):
 
 def test_a_full_queue_refuses_at_once_and_accepts_again_when_it_has_room(threads, disk):
     committer = Committer(disk.commit, max_queued=2)
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2])
     with pytest.raises(StoreBusyError, match="too many reports"):
         committer.add(3)
     disk.allowed.release(3)
-    for future in (leader, *followers):
+    for future in (first, *followers):
         future.result(WAIT)
     committer.add(4)
     assert disk.durable == {0, 1, 2, 4}
@@ -226,28 +229,15 @@ def test_a_full_queue_refuses_at_once_and_accepts_again_when_it_has_room(threads
 
 def test_no_thread_waits_too_long_and_an_item_that_left_the_queue_is_not_stored(threads, disk):
     committer = Committer(disk.commit, timeout_seconds=0.05)
-    leader = lead(threads, committer, disk, 0)
-    (follower,) = add(threads, committer, [1])
-    with pytest.raises(StoreBusyError, match="too long"):
-        follower.result(WAIT)
-    disk.allowed.release()
-    leader.result(WAIT)
-    assert disk.groups == [[0]]
-
-
-def test_an_item_committed_after_its_thread_gave_up_does_no_harm(threads, disk):
-    committer = Committer(disk.commit, timeout_seconds=1)
-    leader = lead(threads, committer, disk, 0)
-    heir, impatient = add(threads, committer, [1, 2])
-    disk.allowed.release()
-    leader.result(WAIT)
-    disk.wait_for_begin()
-    with pytest.raises(StoreBusyError, match="too long"):
-        impatient.result(WAIT)
+    first = begin(threads, committer, disk, 0)
+    (second,) = add(threads, committer, [1])
+    for future in (first, second):
+        with pytest.raises(StoreBusyError, match="too long"):
+            future.result(WAIT)
     disk.allowed.release(2)
-    heir.result(WAIT)
-    committer.add(3)
-    assert disk.groups == [[0], [1, 2], [3]]
+    wait_until(lambda: not committer._is_committing)
+    committer.add(2)
+    assert disk.groups == [[0], [2]]
 
 
 class LateLock:
@@ -272,20 +262,64 @@ class LateTicket(group_commit._Ticket[int]):
         self.wake_up = LateLock()
 
 
-def test_an_answer_or_the_lead_at_the_end_of_the_wait_is_not_lost(threads, disk, monkeypatch):
+def test_an_answer_at_the_end_of_the_wait_is_not_lost(threads, disk, monkeypatch):
     monkeypatch.setattr(group_commit, "_Ticket", LateTicket)
     committer = Committer(disk.commit)
-    leader = lead(threads, committer, disk, 0)
-    heir, follower = add(threads, committer, [1, 2])
+    first = begin(threads, committer, disk, 0)
+    followers = add(threads, committer, [1, 2])
     disk.allowed.release(3)
-    for future in (leader, heir, follower):
+    for future in (first, *followers):
         future.result(WAIT)
     committer.add(3)
     assert disk.groups == [[0], [1, 2], [3]]
 
 
-def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
+def test_coroutines_are_answered_after_the_commit_with_one_call_to_their_loop(disk):
+    async def send() -> list[BaseException | None]:
+        loop = asyncio.get_running_loop()
+        tasks = [asyncio.ensure_future(committer.add_from_loop(0))]
+        await asyncio.to_thread(disk.wait_for_begin)
+        tasks += [asyncio.ensure_future(committer.add_from_loop(item)) for item in range(1, 6)]
+        await asyncio.sleep(0.05)
+        assert not any(task.done() for task in tasks)
+        wake_ups: list[object] = []
+        wake = loop.call_soon_threadsafe
+
+        def count(*call, **options):
+            wake_ups.append(call)
+            return wake(*call, **options)
+
+        loop.call_soon_threadsafe = count
+        disk.allowed.release(2)
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert len(wake_ups) == 2
+        return outcomes
+
+    committer = Committer(disk.commit)
+    disk.outcome = lambda items: [ConflictError("not this") if i == 3 else None for i in items]
+    outcomes = asyncio.run(send())
+    assert [i for i, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)] == [3]
+    assert disk.groups == [[0], [1, 2, 3, 4, 5]]
+
+
+def test_no_coroutine_waits_too_long_and_one_that_gave_up_disturbs_no_later_commit(disk):
+    async def send() -> list[BaseException | None]:
+        waits = [committer.add_from_loop(item) for item in (0, 1)]
+        return await asyncio.gather(*waits, return_exceptions=True)
+
+    committer = Committer(disk.commit, timeout_seconds=0.05)
+    outcomes = asyncio.run(send())
+    assert ["too long" in str(outcome) for outcome in outcomes] == [True, True]
+    # The loop of the item that is being committed is closed now.
+    disk.allowed.release(2)
+    wait_until(lambda: not committer._is_committing)
+    committer.add(2)
+    assert disk.groups[-1] == [2]
+
+
+def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered(monkeypatch):
     """Many threads add items in groups of every size, and some give up during a commit."""
+    monkeypatch.setattr(group_commit, "GATHER_SECONDS", 0)
     durable: list[tuple[int, int]] = []
     acknowledged: set[tuple[int, int]] = set()
     interval = sys.getswitchinterval()
@@ -314,13 +348,13 @@ def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
     assert acknowledged <= set(durable)
     assert len(acknowledged) > 100
     assert not committer._queue
-    assert not committer._has_leader
+    wait_until(lambda: not committer._is_committing)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_commits_while_its_parent_is_committing(threads, disk):
     committer = Committer(disk.commit)
-    leader = lead(threads, committer, disk, 0)
+    first = begin(threads, committer, disk, 0)
     followers = add(threads, committer, [1])
     with committer._mutex:
         child = os.fork()
@@ -330,7 +364,7 @@ def test_a_forked_child_commits_while_its_parent_is_committing(threads, disk):
             os._exit(0 if disk.groups[-1] == [2] and committer._queue == {} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     disk.allowed.release(2)
-    for future in (leader, *followers):
+    for future in (first, *followers):
         future.result(WAIT)
     assert disk.durable == {0, 1}
 

@@ -1,0 +1,118 @@
+"""The ASGI application of a worker: requests of the framework, which get threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from survey.asgi import Bridge
+from survey.respond import DirectReports
+
+PART = {"type": "http.request", "body": b"0123456789", "more_body": True}
+GONE = {"type": "http.disconnect"}
+
+
+class NoReports(DirectReports):
+    """Leaves all requests to the framework."""
+
+    def __init__(self) -> None:
+        pass
+
+    def n_body_bytes(self, environ: Any) -> None:
+        return None
+
+
+def answer(
+    app: Any,
+    arriving: list[dict[str, Any]],
+    on_send: Callable[[int], None] = lambda _: None,
+    **scope: Any,
+) -> list[Any]:
+    """Send a request to an application; return what it sends.
+
+    The client leaves when a message says so. `on_send` is called with the number of messages.
+    """
+    sent: list[Any] = []
+    usual = {"method": "POST", "path": "/", "query_string": b"", "http_version": "1.1"}
+    usual |= {"type": "http", "scheme": "http", "headers": []}
+
+    async def receive() -> Any:
+        while not arriving:
+            await asyncio.sleep(0.001)
+        return arriving.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        on_send(len(sent))
+        await asyncio.sleep(0)
+
+    asyncio.run(Bridge(app, NoReports())({**usual, **scope}, receive, send))
+    return sent
+
+
+class Export:
+    """A response without an end, which counts its parts."""
+
+    def __init__(self, failing_part: int = 0) -> None:
+        self.n_parts, self.is_closed, self._failing_part = 0, False, failing_part
+
+    def __call__(self, _: Any, start_response: Any) -> Export:
+        start_response("200 OK", [("Content-Type", "text/csv")])
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            self.n_parts += 1
+            if self.n_parts == self._failing_part:
+                raise ConnectionResetError
+            yield b"part"
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_response_ends_when_its_client_has_gone():
+    export, arriving = Export(), [PART | {"more_body": False}]
+    sent = answer(export, arriving, lambda n: arriving.append(GONE) if n == 5 else None)
+    assert export.is_closed
+    assert 5 <= export.n_parts < 20
+    assert sent[0]["headers"] == [(b"Content-Type", b"text/csv")]
+
+
+def test_a_response_that_fails_halfway_is_not_completed():
+    sent: list[Any] = []
+    export = Export(failing_part=4)
+    with pytest.raises(ConnectionResetError):
+        answer(export, [], sent.append)
+    assert export.is_closed
+    assert sent[-1] == 4
+
+
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"99")]])
+def test_an_upload_whose_client_leaves_is_not_taken_for_a_complete_one(headers):
+    def app(environ: Any, _: Any) -> list[bytes]:
+        assert environ["wsgi.input"].read(10) == b"0123456789"
+        return [environ["wsgi.input"].read(99)]
+
+    with pytest.raises(ConnectionResetError):
+        answer(app, [PART, PART, GONE], headers=headers)
+
+
+def test_the_environment_has_the_values_of_every_header_and_the_octets_of_the_path():
+    environs: list[Any] = []
+
+    def app(environ: Any, start_response: Any) -> list[bytes]:
+        environs.append(environ)
+        start_response("204 NO CONTENT", [])
+        return []
+
+    headers = [(b"host", b"h"), (b"cookie", b"a=1"), (b"cookie", b"b=2"), (b"content-type", b"t")]
+    scope = {"path": "/\u00e9", "query_string": b"q=\xc3\xa9", "client": ("192.0.2.1", "5000")}
+    answer(app, [], headers=headers, **scope)
+    expected = {"HTTP_HOST": "h", "HTTP_COOKIE": "a=1,b=2", "CONTENT_TYPE": "t"}
+    expected |= {"PATH_INFO": "/\u00c3\u00a9", "QUERY_STRING": "q=\u00c3\u00a9"}
+    expected |= {"SCRIPT_NAME": "", "REMOTE_ADDR": "192.0.2.1"}
+    assert {name: environs[0][name] for name in expected} == expected

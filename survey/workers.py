@@ -35,7 +35,7 @@ from typing import Any
 import granian._loops
 import granian._signals
 from granian._granian import SocketHolder, WorkerSignal
-from granian.constants import Interfaces
+from granian.constants import Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.log import logger as granian_logger
@@ -117,6 +117,7 @@ class GenerationServer(MPServer):
             "survey.workers:worker",
             factory=True,
             interface=Interfaces.ASGINL,
+            loop=Loops.asyncio,
             workers=duty.workers,
             backlog=CONNECTIONS,
             backpressure=CONNECTIONS,

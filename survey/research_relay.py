@@ -39,6 +39,12 @@ ACCEPT_SECONDS = 60.0
 UNAVAILABLE = "researchers’ pages are not available at the moment; try again in a few seconds"
 
 
+def is_relayed(environ: WSGIEnvironment) -> bool:
+    """Return whether a worker passes a request on."""
+    path: str = environ["PATH_INFO"]
+    return path.startswith(PATHS)
+
+
 class Relay:
     """WSGI middleware of a worker that passes researchers' requests on; `app` answers all others.
 
@@ -51,7 +57,7 @@ class Relay:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
-        if not environ["PATH_INFO"].startswith(PATHS):
+        if not is_relayed(environ):
             return self._app(environ, start_response)
         if self._slots.acquire(blocking=False):
             try:

@@ -49,7 +49,7 @@ from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.logs import catch_all, configuration
 from survey.research.two_factor import SecondFactors
 from survey.research_process import SOCKET_VARIABLE
-from survey.research_relay import Relay
+from survey.research_relay import Relay, is_relayed
 from survey.settings import Settings
 from survey.store import open_store
 
@@ -220,7 +220,7 @@ def worker(
     # Kept for as long as the process lives.
     app.extensions["use"] = use
     relay = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])
-    bridge = Bridge(duty.errors.watch(relay), app.reports)
+    bridge = Bridge(duty.errors.watch(relay), app.reports, is_relayed)
     # Granian's function would shut the worker down before it has left the queues.
     granian._signals.set_loop_signals = partial(
         _handle_signals, bridge, Queues(duty.listeners, idle)

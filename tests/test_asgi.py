@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from survey.asgi import Bridge
+from survey.asgi import SLOW_THREADS, Bridge
 from survey.respond import DirectReports
 
 PART = {"type": "http.request", "body": b"0123456789", "more_body": True}
 GONE = {"type": "http.disconnect"}
+
+SCOPE: dict[str, Any] = {
+    "type": "http",
+    "scheme": "http",
+    "http_version": "1.1",
+    "headers": [],
+    "method": "POST",
+    "path": "/",
+    "query_string": b"",
+}
 
 
 class NoReports(DirectReports):
@@ -36,8 +47,6 @@ def answer(
     The client leaves when a message says so. `on_send` is called with the number of messages.
     """
     sent: list[Any] = []
-    usual = {"method": "POST", "path": "/", "query_string": b"", "http_version": "1.1"}
-    usual |= {"type": "http", "scheme": "http", "headers": []}
 
     async def receive() -> Any:
         while not arriving:
@@ -49,7 +58,7 @@ def answer(
         on_send(len(sent))
         await asyncio.sleep(0)
 
-    asyncio.run(Bridge(app, NoReports())({**usual, **scope}, receive, send))
+    asyncio.run(Bridge(app, NoReports())({**SCOPE, **scope}, receive, send))
     return sent
 
 
@@ -89,6 +98,39 @@ def test_a_response_that_fails_halfway_is_not_completed():
         answer(export, [], sent.append)
     assert export.is_closed
     assert sent[-1] == 4
+
+
+def test_slow_requests_do_not_keep_the_others_waiting():
+    released = threading.Event()
+
+    def app(environ: Any, start_response: Any) -> list[bytes]:
+        if environ["PATH_INFO"] == "/slow":
+            assert released.wait(30)
+        start_response("200 OK", [])
+        return []
+
+    bridge = Bridge(app, NoReports(), lambda environ: environ["PATH_INFO"] == "/slow")
+
+    async def request(path: str) -> int:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return PART | {"more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await bridge({**SCOPE, "path": path}, receive, send)
+        return int(sent[0]["status"])
+
+    async def mix() -> list[int]:
+        slow = [asyncio.create_task(request("/slow")) for _ in range(SLOW_THREADS + 1)]
+        quick = await asyncio.wait_for(asyncio.gather(*map(request, ["/"] * 100)), 30)
+        assert not any(task.done() for task in slow)
+        released.set()
+        return [*quick, *await asyncio.gather(*slow)]
+
+    assert set(asyncio.run(mix())) == {200}
 
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"99")]])

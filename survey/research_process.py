@@ -35,8 +35,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from werkzeug.http import parse_cookie
-
 from survey.duty import socket_folder
 from survey.ops.logs import catch_all, configuration
 from survey.progress import PROGRESS, follow
@@ -299,6 +297,9 @@ class SlowPages:
 
         Only requests of one session share a page: it may contain what others may not see.
         """
+        # Imported only in this process: the server itself needs no pages.
+        from werkzeug.http import parse_cookie
+
         session = parse_cookie(environ).get(self._session_cookie, "")
         is_page = "text/html" in environ.get("HTTP_ACCEPT", "")
         if not (session and is_page and environ["REQUEST_METHOD"] == "GET"):

@@ -29,7 +29,7 @@ ADDRESS = "/handbook"
 
 CONTENTS = "README.md"
 METHODS, METHODS_PAGE = "../methods", "methods"
-"""The folder of the statistical methods, in the table of contents, and their one page."""
+"""The folder of the statistical methods in the table of contents, and the name of its one page."""
 
 PART = re.compile(r"^## (.+)\n", re.M)
 ENTRY = re.compile(r"^- \[(.+?)\]\((.+?)\): (.+?)$", re.M)
@@ -135,12 +135,12 @@ class Page:
 
     @property
     def html(self) -> Markup:
-        """Its content, with its title."""
+        """The content of the page, with its title."""
         return self._content[0]
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """What the search finds, in order."""
+        """Sections that the search finds, in order."""
         return self._content[1]
 
     @property

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Install an instance with systemd on Debian 12, as root. It prints each command before it runs it.
+# Install an instance with systemd on Debian 12, as root. Print each command before running it.
 #
 #     deploy/install.sh [--dry-run] [--archive] WHEEL HOST RESEARCH-HOST EMAIL
 #
-# Check SHA256SUMS first. With --dry-run, it only prints the commands. With --archive, it also archives
-# the log of the PostgreSQL server on this machine in /var/lib/survey-archive: mount a disk there first. It can be repeated: existing users, settings,
-# secrets and certificates stay.
+# Check SHA256SUMS first. With --dry-run, the script only prints the commands. With --archive, it also sets
+# up a continuous archive of PostgreSQL's log on this machine in /var/lib/survey-archive: mount a disk there
+# first. You can run the script again: it keeps existing users, settings, secrets and certificates.
 set -eu
-# Everybody may read programs, whatever the mask of root's shell; secrets get their own mode.
+# All users must be able to read programs, whatever root's umask is; secrets get a stricter mode.
 umask 022
 is_dry='' has_archive=''
 while :; do
@@ -55,7 +55,7 @@ missing() {
     path=$1
     shift
     if [ -e "$path" ]; then
-        printf '  %s exists and stays\n' "$path"
+        printf '  keeping the existing %s\n' "$path"
     else
         run "$@"
     fi
@@ -126,7 +126,7 @@ if [ -n "$has_archive" ]; then
     fi
 fi
 
-step "nginx, with a certificate that no browser accepts until the real one is there"
+step "nginx, with a temporary certificate that browsers reject"
 run install -m 644 respondents.conf answers.conf refusals.conf upstream.conf nginx.conf /etc/nginx/
 run sed -i -e "s/survey\.example\.org/$host/" -e "s/research\.example\.org/$research/" /etc/nginx/nginx.conf
 run install -d -m 700 /etc/nginx/tls

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Start nginx in its container with the two host names of SURVEY_PUBLIC_URL and SURVEY_RESEARCH_URL.
 #
-# With ACME_EMAIL, certbot gets a certificate for both names and renews it; until the first one is
-# there, nginx uses a certificate that no browser accepts. Without ACME_EMAIL, the operator puts
+# With ACME_EMAIL, certbot gets a certificate for both names and renews it. Until the first certificate
+# arrives, nginx uses a temporary one that browsers reject. Without ACME_EMAIL, the operator puts
 # fullchain.pem and privkey.pem into `tls`.
 set -eu
 umask 022
@@ -13,7 +13,7 @@ issued=/etc/letsencrypt/live/survey
 for host in "$public" "$research"; do
     case $host in
         '' | *[!a-z0-9.-]*)
-            echo "SURVEY_PUBLIC_URL and SURVEY_RESEARCH_URL must be https:// and a host name" >&2
+            echo "SURVEY_PUBLIC_URL and SURVEY_RESEARCH_URL must be https:// followed by a host name" >&2
             exit 1
             ;;
     esac
@@ -24,7 +24,7 @@ cp /etc/nginx/*.conf "$configuration"
 sed "s/survey\.example\.org/$public/; s/research\.example\.org/$research/" \
     /etc/nginx/nginx.conf >"$configuration/nginx.conf"
 
-# Nginx's configuration is in the container's memory; so is the copy of the private key.
+# The copy of the private key is in the container's memory, like nginx's configuration.
 use_certificate() {
     (umask 077; mkdir -p "$configuration/tls"; cp "$issued"/*.pem "$configuration/tls")
 }
@@ -61,7 +61,7 @@ else
     )
 fi
 if [ -n "${ACME_EMAIL:-}" ]; then
-    # nginx must run before the first attempt: it answers the authority's question.
+    # nginx must run before the first attempt, because it serves the file that the authority requests.
     (sleep 2; keep_certificate) &
 fi
 exec nginx -c "$configuration/nginx.conf" -g "daemon off;"

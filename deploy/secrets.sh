@@ -1,7 +1,7 @@
 #!/bin/sh
-# Create in DIR the secrets that the containers lack; existing ones stay.
+# Create the missing secrets of the containers in DIR; keep existing ones.
 #
-# Each of the three directories is mounted into the containers of one user only.
+# Each of the three directories is mounted only into the containers of one user.
 set -eu
 umask 077
 directory=${1:?usage: secrets.sh DIR}
@@ -21,7 +21,7 @@ add() {
     fi
 }
 
-# Earlier versions had no directories.
+# place DIRECTORY FILE [FILE]: move files of an earlier version, which had no directories.
 place() {
     mkdir -p "$directory/$1"
     for file in "$directory/$2" "$directory/${3:-$2}"; do
@@ -43,7 +43,7 @@ word | add database/database_password 0
 line="database:5432:survey:survey:$(cat "$directory/database/database_password")"
 echo "$line" | add app/pgpass "$app"
 echo "$line" | add keeper/keeper_pgpass "$keeper"
-# The operator writes these two.
+# The operator writes the content of these two files.
 for name in smtp provider; do
     if [ ! -e "$directory/app/$name" ]; then
         : >"$directory/app/$name"

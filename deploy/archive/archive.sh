@@ -5,9 +5,9 @@
 #     archive.sh base DIR                  make a base backup, then delete what is too old
 #     archive.sh restore DIR DATA [TIME]   unpack into an empty DATA; its server recovers until TIME
 #
-# TIME has the form 2026-11-28T10:05:00Z; without it, recovery continues to the end of the log. Base
-# backups older than ARCHIVE_DAYS (30) are deleted with the log before them, because they still
-# contain surveys that have since been deleted. The newest one stays.
+# TIME has the form 2026-11-28T10:05:00Z; without it, recovery continues to the end of the log. `base`
+# deletes base backups older than ARCHIVE_DAYS (30) and the log before them, because they still contain
+# surveys that have since been deleted. It keeps the newest base backup.
 set -eu
 umask 077
 usage() {
@@ -18,7 +18,7 @@ usage() {
 segment() {
     path=$1 name=$2 target=$3/wal/$2.gz
     if [ -e "$target" ]; then
-        # After a crash, PostgreSQL may archive a segment twice, but never with other content.
+        # After a crash, PostgreSQL may archive a segment twice, but never with different content.
         gunzip -c "$target" | cmp -s - "$path" || {
             echo "survey-archive: another $name is in $3/wal already" >&2
             exit 1
@@ -37,7 +37,7 @@ base() {
     mkdir -p "$directory/base"
     rm -rf "$directory"/base/.new
     name=$(date -u +%Y-%m-%dT%H%M%SZ)
-    # The log that the backup needs is in the archive.
+    # The archive contains the log that the backup needs.
     pg_basebackup --no-password --checkpoint=fast --wal-method=none -D "$directory/base/.new"
     pg_verifybackup --no-parse-wal --quiet "$directory/base/.new"
     sync -f "$directory/base/.new"
@@ -86,12 +86,12 @@ restore() {
         echo "recovery_end_command = 'sed -E -i \"$stale\" postgresql.auto.conf'"
         echo "recovery_target_action = 'promote'"
         if [ -n "$time" ]; then
-            # Each restore starts a timeline. Follow the one that was current at TIME, because later ones
-            # lack what their restore dropped.
+            # Each restore starts a timeline. Follow the one that was current at TIME, because later
+            # timelines lack the changes that their restore dropped.
             history=$(find "$directory/wal" -name '*.history.gz' ! -newermt "$time" | sort | tail -n 1)
             timeline=${history:+0x$(basename "$history" .history.gz)}
             echo "recovery_target_timeline = '${timeline:-current}'"
-            # PostgreSQL knows no abbreviations of zones when it reads this.
+            # PostgreSQL does not know abbreviations of time zones when it reads this setting.
             echo "recovery_target_time = '$(echo "$time" | sed 's/T/ /; s/Z/+00/')'"
         fi
     } >>"$data/postgresql.auto.conf"

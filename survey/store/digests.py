@@ -1,10 +1,10 @@
-"""Digests that show whether a database was changed by a disk, by memory or by hand.
+"""Digests that reveal changes to a database by a faulty disk, faulty memory or manual edits.
 
-A block and a sealed batch have the digest of their row: of released codes in random order, or
-of ciphertext. The rows with the ids of a survey's released reports have one digest together, the
-exclusive or of their digests: changed rows are enough to update it. No digest reveals anything that
-its rows do not. In SQLite, indexes repeat the rows of all small tables, and SQLite's
-own integrity check compares the two.
+Each row of a block or a sealed batch has a digest. Such a row contains released codes in random
+order or ciphertext, and its digest reveals nothing else. All rows with the ids of a survey's
+released reports share one digest, the exclusive or of their digests, so that a release can update
+it from the changed rows alone. In SQLite, indexes repeat the rows of all small tables, and SQLite's
+own integrity check compares each index with its table.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def row_digest(values: Sequence[int | str | bytes]) -> bytes:
 
 
 def combined_digest(digests: Iterable[bytes], before: bytes = NO_ROWS) -> bytes:
-    """Return the exclusive or of digests: adding one, or removing one, is the same operation.
+    """Return the exclusive or of digests; adding and removing a digest are the same operation.
 
     >>> combined_digest([b"1" * 16], combined_digest([b"2" * 16, b"1" * 16])) == b"2" * 16
     True
     """
     parts = [before, *digests]
     value, n = int.from_bytes(b"".join(parts), "big"), len(parts)
-    # Halves of the joined digests are combined at once, ten times as fast as one after another.
+    # Combining halves of the joined digests is ten times as fast as combining single digests.
     while n > 1:
         bits = 8 * DIGEST_BYTES * (n // 2)
         value = (value >> bits) ^ (value & ((1 << bits) - 1))
@@ -53,9 +53,9 @@ def combined_digest(digests: Iterable[bytes], before: bytes = NO_ROWS) -> bytes:
 
 
 def fill_digests(transaction: Transaction) -> None:
-    """Compute the digests of a database of an earlier version, as the step that adds them.
+    """Compute the digests in a database of an earlier version, for the step that adds them.
 
-    A later step writes all ids of released reports anew, with their digest.
+    A later step rewrites all ids of released reports and computes their digest.
     """
     block_key = ("survey", "stratum", "bucket", "question", "block")
     _fill_rows(transaction, "block", block_key, ("n", "data"))
@@ -66,7 +66,7 @@ def fill_digests(transaction: Transaction) -> None:
 def _fill_rows(
     transaction: Transaction, table: str, key: Sequence[str], content: Sequence[str]
 ) -> None:
-    """Compute the digests of a table's rows in the order of its key, which precedes its content."""
+    """Compute the digest of each row of a table from its key columns and its content columns."""
     names, marks = ", ".join(key), ", ".join("?" * len(key))
     same = " AND ".join(f"{column} = ?" for column in key)
     after: Row | None = None

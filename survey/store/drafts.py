@@ -25,7 +25,7 @@ MAX_COMMENT_LENGTH = 2_000
 """Maximum length of a comment in characters."""
 
 REVISIONS = "SELECT key, revision, who, at, content FROM draft "
-# One pass over the revisions: a subquery for each of them takes three times as long.
+# A join, because a subquery for each revision takes three times as long.
 HEADS = (
     "SELECT draft.key, revision, who, at, title, short_name FROM draft JOIN "
     "(SELECT key, max(revision) AS newest FROM draft GROUP BY key) AS head "
@@ -40,7 +40,7 @@ NEWEST = "revision = (SELECT max(revision) FROM draft AS other WHERE other.key =
 
 @dataclass(frozen=True)
 class Revision:
-    """One revision of an unpublished survey; `author` saved it, at a second since 1970."""
+    """One revision of a draft, saved by `author`; `at` is in seconds since 1970."""
 
     key: int
     revision: int
@@ -55,7 +55,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class DraftHead(Revision):
-    """One revision without its content, as a list of drafts needs it.
+    """One revision without its content, for lists of drafts.
 
     Title and short name are empty if the content is damaged.
     """

@@ -46,10 +46,10 @@ class Store(
             yield Snapshot(transaction)
 
     def insert_rows(self, table: str, rows: Iterable[Row]) -> None:
-        """Insert rows into a table in one transaction, as fast as the database can.
+        """Insert rows into a table in one transaction, with the database's fastest method.
 
-        Raises NotFoundError for an unknown table, StoreError for rows that it refuses, also because
-        their key exists.
+        Raises NotFoundError for an unknown table, and StoreError if the table rejects a row, for
+        example because its key exists.
         """
         target = find_table(table)
         # The rows may come from a slow source: read them before the transaction begins.
@@ -59,26 +59,27 @@ class Store(
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
-        """Wait until this thread can write at once, in a database with one writer at a time.
+        """Hold the write lock while the context lasts, in a database with one writer at a time.
 
-        Raises StoreBusyError if others take too long.
+        Raises StoreBusyError if other writers hold the lock for too long.
         """
         yield
 
     @abstractmethod
     def use(self) -> AbstractContextManager[None]:
-        """Serve this database while the context lasts, beside any number of other processes.
+        """Mark the database as in use while the context lasts; other processes can use it too.
 
-        From now on, `StoreReplacedError` stops all work if another database takes its place. The
-        system ends the use if the process is killed. Raises ConflictError while another process
-        has reserved the database.
+        From then on, all work fails with `StoreReplacedError` if another database takes its place.
+        The operating system ends the use if the process is killed. Raises ConflictError while
+        another process has reserved the database.
         """
 
     @abstractmethod
     def reserve(self) -> AbstractContextManager[None]:
-        """Keep servers and keepers from the database, existing or not, while the context lasts.
+        """Prevent servers and keepers from using the database while the context lasts.
 
-        Raises ConflictError if a process uses it or has reserved it.
+        The database need not exist yet. Raises ConflictError if a process uses it or has reserved
+        it.
         """
 
     @abstractmethod
@@ -95,17 +96,17 @@ class Store(
 
     @abstractmethod
     def damages(self) -> list[str]:
-        """Return what the database's own checks find damaged, as far as it has any."""
+        """Return the damage that the database's own checks find, if it has such checks."""
 
     @abstractmethod
     def unchecked_content(self) -> str:
-        """Return which changed content no check of this database notices, "" if there is none."""
+        """Return which content can change without any check detecting it; "" if there is none."""
 
     @abstractmethod
     def repair_pending(self) -> bool:
-        """Put damaged rows of pending batches in order, so that each can be found and deleted.
+        """Rewrite damaged rows of pending batches, so that each can be found and deleted.
 
-        Return whether there were any. Only SQLite shows that a row is not where its key is.
+        Return whether there were any. Only SQLite can detect that a row is not where its key says.
         """
 
     @abstractmethod

@@ -101,11 +101,11 @@ _COMPARED_TABLES = (
     *(schema.PUBLIC_RESULTS, schema.DRAFT_COMMENT, schema.TREND_NOTE, schema.TEAM_LOOK),
     *(schema.RELEASE_NOTICE, schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
 )
-"""Tables without other means to notice a changed value: an index repeats each of their rows."""
+"""Tables without digests: an index repeats each of their rows, to detect changed values."""
 
 
 def _comparison(table: str, columns: Iterable[str]) -> str:
-    """Return the statement of an index that SQLite's integrity check compares with the table."""
+    """Return the definition of an index that SQLite's integrity check compares with its table."""
     return f"CREATE INDEX {table}_comparison ON {table} ({', '.join(columns)})"
 
 
@@ -114,10 +114,10 @@ _DIGESTS: Mapping[Dialect, Sequence[str]] = {
         "ALTER TABLE block ADD COLUMN digest BLOB NOT NULL DEFAULT x''",
         "ALTER TABLE pending ADD COLUMN digest BLOB NOT NULL DEFAULT x''",
         "ALTER TABLE release ADD COLUMN ids_digest BLOB NOT NULL DEFAULT x''",
-        # The definition has the hash.
+        # The hash in `sha256` covers the definition.
         _comparison("survey", ("key", "slug", "version", "sha256", "state", "changed")),
         *(
-            # The index must not take e-mail addresses in other letters for equal.
+            # The index must distinguish e-mail addresses that differ only in case.
             _comparison(
                 table.name,
                 [f"{n} COLLATE BINARY" if n == "email" else n for n in table.column_names],
@@ -125,7 +125,7 @@ _DIGESTS: Mapping[Dialect, Sequence[str]] = {
             for table in _COMPARED_TABLES
         ),
     ),
-    # A PostgreSQL server has checksums for all pages.
+    # A PostgreSQL server can keep checksums of all pages.
     "postgresql": (
         "ALTER TABLE block ADD COLUMN digest bytea NOT NULL DEFAULT ''",
         "ALTER TABLE pending ADD COLUMN digest bytea NOT NULL DEFAULT ''",
@@ -141,7 +141,7 @@ _TITLES: Mapping[Dialect, Sequence[str]] = {
         "DROP INDEX survey_comparison",
         _comparison("survey", ("key", "slug", "version", "sha256", "state", "changed", "title")),
         "DROP INDEX draft_comparison",
-        # Lists of drafts read the index up to the contents, which are long.
+        # The long content is last, so that lists of drafts read only the start of each entry.
         _comparison("draft", ("key", "revision", "who", "at", "title", "short_name", "content")),
     ),
     "postgresql": tuple(
@@ -275,12 +275,12 @@ STEPS: Mapping[str, Sequence[Table | str | Mapping[Dialect, Sequence[str]]]] = {
     "m010_damage": (schema.DAMAGED_BATCH, schema.RELEASE_FAILURE),
     "m011_sign_ins": (schema.FAILED_SIGN_IN, schema.INSTANCE_RULE),
     "m012_digests": (_DIGESTS,),
-    # Without it, a release reads all pending batches once for each stratum.
+    # Without this index, a release reads all pending batches once for each stratum.
     "m013_strata": ("CREATE INDEX pending_stratum ON pending (survey, stratum, period, batch)",),
-    # Whole ids would take more room than the answers.
+    # Full-length ids would take up more space than the answers.
     "m014_short_ids": (schema.RELEASED_IDS, _SHORT_IDS),
     "m015_whole_ids": ("DROP TABLE seen",),
-    # Without them, a search in the list of surveys reads every definition.
+    # Without these columns, a search in the list of surveys reads every definition.
     "m016_titles": (_TITLES,),
 }
 """The content of each step: tables to create, and statements for both databases or for one."""
@@ -290,7 +290,7 @@ COMPUTATIONS: Mapping[str, Callable[[Transaction], None]] = {
     "m014_short_ids": shorten_ids,
     "m016_titles": fill_titles,
 }
-"""What a step computes after its statements, in the same transaction."""
+"""Functions that steps run after their statements, in the same transaction."""
 
 FIRST_STEP = next(iter(STEPS))
 """The step that creates the first tables: a database that lacks it is empty."""
@@ -310,7 +310,7 @@ def statements(step: str, dialect: Dialect) -> list[str]:
 
 
 def compute(step: str, transaction: Transaction) -> None:
-    """Compute what a step needs beside its statements."""
+    """Run the computation of a step, if it has one."""
     if computation := COMPUTATIONS.get(step):
         computation(transaction)
 

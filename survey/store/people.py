@@ -39,10 +39,10 @@ _LOWER_CASE = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def normalized_email(email: str) -> str:
-    """Return the form in which an e-mail address identifies an account: A to Z in lower case.
+    """Return an e-mail address with A to Z in lower case, the form that identifies an account.
 
-    Other letters stay as they are. Databases and Python disagree about them, and a mail server may
-    give the addresses of two such spellings to two people.
+    Other letters stay unchanged: databases and Python convert them differently, and a mail server
+    may assign two such spellings to two people.
 
     >>> normalized_email("Ada@Example.org"), normalized_email("\u0130da@example.org")
     ('ada@example.org', '\u0130da@example.org')
@@ -186,12 +186,12 @@ class People(Transactions):
         return SecondFactor(*row) if row else None
 
     def second_factor_secrets(self) -> list[tuple[int, str]]:
-        """Return the stored secret of each account that has a second factor, by its key."""
+        """Return the key and the stored secret of each account with two-factor authentication."""
         rows = self._rows("SELECT researcher, secret FROM second_factor ORDER BY researcher")
         return [(int(key), str(secret)) for key, secret in rows]
 
     def replace_second_factor_secret(self, researcher: int, stored: str, new: str) -> None:
-        """Store a secret in another form, unless the second factor was changed meanwhile."""
+        """Store the same secret in another form, unless it has changed in the meantime."""
         self._execute(
             "UPDATE second_factor SET secret = ? WHERE researcher = ? AND secret = ?",
             [new, researcher, stored],
@@ -257,8 +257,8 @@ class People(Transactions):
 
 
 def find_researcher(transaction: Transaction, email: str) -> Researcher | None:
-    """Return the researcher whose address has the same normalized form."""
-    # The database finds candidates with its index; in some locales it lowers more letters.
+    """Return the researcher whose e-mail address has the same normalized form."""
+    # These rows are only candidates: in some locales, lower() converts more letters.
     rows = transaction.rows(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
     wanted = normalized_email(email)
     found = (row for row in rows if normalized_email(str(row[1])) == wanted)
@@ -292,7 +292,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Removal:
-    """What the removal of an account changed.
+    """The changes that the removal of an account made.
 
     `slugs` are the surveys and drafts that the successor took over.
     """
@@ -307,7 +307,7 @@ TABLES_OF_RESEARCHER = (
     *("second_factor", "recovery_code", "login_session", "api_token", "failed_sign_in"),
     *("membership", "admin", "release_notice"),
 )
-"""Tables with rows of one account, which end with it."""
+"""Tables whose rows belong to one account and are deleted with it."""
 
 
 @dataclass(frozen=True)
@@ -420,7 +420,7 @@ class Teams(Transactions):
 
         The account `successor` becomes an owner of each survey and draft that would have none, and
         the administrator if there is no other. Raises NotFoundError for an unknown address, and
-        ConflictError if a successor is necessary and none is given.
+        ConflictError if a successor is required but missing.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
@@ -566,7 +566,7 @@ SOLE_OWNER = (
     "(SELECT 1 FROM membership AS other WHERE other.slug = own.slug AND other.role = 'owner' "
     "AND other.researcher <> own.researcher) ORDER BY slug"
 )
-"""The surveys and drafts that nobody else owns."""
+"""Query for the surveys and drafts of which an account is the only owner."""
 
 
 def _key_of(transaction: Transaction, email: str) -> int:

@@ -64,7 +64,7 @@ MIGRATION_LOCK = 0x7375727665790000
 """The advisory lock with which one process at a time changes the schema."""
 
 USE_LOCK = 0x7375727675730000
-"""The advisory lock that servers and keepers share, and that a restore has alone."""
+"""The advisory lock that servers and keepers share; a restore holds it exclusively."""
 
 REPLACED = (
     "the database is no longer the one that this process opened: it was renamed or replaced while "
@@ -88,7 +88,7 @@ FIRST = (
     "WHERE survey = {} AND first BETWEEN substr(new.id, 1, 1) AND new.id "
     "ORDER BY first DESC LIMIT 1)"
 )
-"""The key of the row in which an identity is, if its report has been released."""
+"""Subquery for the key of the row that contains an identity if its report was released."""
 
 # Runs after the survey is locked, so that it sees every survey that was closed before.
 INSERT_IDS = f"""
@@ -120,9 +120,9 @@ WRITE_IDS = (
 class _Transaction(Transaction):
     """A transaction in PostgreSQL; advisory locks separate releases and closing from reports.
 
-    If it has a statement with which to begin, it sends that statement, locks and rows to insert
-    together with the next statement that has a result: each answer of the database takes longer to
-    arrive than to compute.
+    If `begin` is given, the transaction queues that statement, locks and inserts, and sends them
+    with the next statement whose result it needs: a round trip to the database takes longer than
+    its work.
     """
 
     def __init__(self, connection: Connection, begin: bytes = b"") -> None:
@@ -193,14 +193,14 @@ class _Transaction(Transaction):
         self._send_later(b"SELECT " + function + b"(%b)", [SURVEY_LOCKS + survey])
 
     def commit(self) -> None:
-        """Commit, with the statements that wait; raise StoreError if the database rolled back."""
+        """Send the queued statements and commit; raise StoreError if the database rolled back."""
         status = self._send(b"COMMIT").statusmessage
         if status != "COMMIT":
             # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
             raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
 
     def _send(self, statement: bytes, values: Sequence[Any] = ()) -> Cursor[Row]:
-        """Send a statement after those that wait; return its result once it has arrived."""
+        """Send the queued statements and then this one; return its result."""
         if not self._waiting:
             return self._connection.execute(statement, values, binary=True)
         with self._connection.pipeline():
@@ -222,15 +222,15 @@ class _Transaction(Transaction):
 class PostgresStore(Store):
     """A `Store` in the database of a postgresql:// URL; its role needs only its own schema.
 
-    Each process opens a pool of connections at its first use. It stops if another database gets
-    the name of the one that it first opened.
+    Each process opens a pool of connections at its first use. All work fails if another database
+    takes the name of the one that the process opened first.
     """
 
     def __init__(self, url: str) -> None:
         self._conninfo = _parse(url)
         self._name = str(conninfo_to_dict(self._conninfo).get("dbname", ""))
         self._is_used = False
-        # The first database, by name, because `setdefault` lets one thread win.
+        # The database opened first, by name; a dict, because its `setdefault` is atomic.
         self._first_database: dict[str, DatabaseIdentity] = {}
         self._is_replaced = False
         self._forget_pool()
@@ -278,16 +278,16 @@ class PostgresStore(Store):
             pool.close()
 
     def _configure(self, connection: Connection) -> None:
-        """Prepare a connection of the pool; each one shares the lock of the database's users."""
+        """Prepare a connection of the pool; it shares the lock while the database is in use."""
         self._check_database(connection)
         _configure(connection)
         if self._is_used and not _try_lock(connection, "pg_try_advisory_lock_shared"):
             raise ConflictError(RESERVED.format(name=self._name))
 
     def _check_database(self, connection: Connection) -> None:
-        """Raise StoreReplacedError unless a new connection leads to the first database.
+        """Raise StoreReplacedError unless a new connection leads to the database opened first.
 
-        PostgreSQL renames no database that has connections, so that existing ones need no check.
+        PostgreSQL cannot rename a database that has connections, so existing ones need no check.
         """
         identity = read_identity(connection)
         self._is_replaced = self._first_database.setdefault(self._name, identity) != identity
@@ -298,7 +298,7 @@ class PostgresStore(Store):
     def _connection(self) -> Iterator[Connection]:
         pool = self._open_pool()
         if self._is_replaced:
-            # The pool would try for seconds, and then not say why.
+            # The pool would retry for seconds, and its error would not state the reason.
             with self._open_connection():
                 pass
         try:
@@ -326,13 +326,13 @@ class PostgresStore(Store):
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Serve this database while the context lasts; ConflictError if it is reserved."""
+        """Mark the database as in use; raise ConflictError if it is reserved."""
         with named_errors(), self._open_connection() as connection:
             if not _try_lock(connection, "pg_try_advisory_lock_shared"):
                 raise ConflictError(RESERVED.format(name=self._name))
             self.close_connections()
             self._is_used = True
-            # From here on, the connections of the pool hold the lock, also after a reconnection.
+            # From here on, the connections of the pool hold the lock, even after they reconnect.
             self._open_pool().wait(BUSY_SECONDS)
         try:
             yield
@@ -342,7 +342,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def reserve(self) -> Iterator[None]:
-        """Keep servers and keepers from the database; ConflictError if one uses it."""
+        """Prevent servers and keepers from using the database; ConflictError if one uses it."""
         with named_errors(), self._open_connection() as connection:
             if not _try_lock(connection, "pg_try_advisory_lock"):
                 raise ConflictError(IN_USE.format(name=self._name))
@@ -393,14 +393,14 @@ class PostgresStore(Store):
             return pending_steps(read_applied_steps(connection))
 
     def damages(self) -> list[str]:
-        """Return nothing: PostgreSQL has no check that this role may run.
+        """Return an empty list: PostgreSQL has no check that this role may run.
 
-        The server compares each page that it reads from the disk with its checksum, if it has any.
+        The server verifies the checksum of each page that it reads, if checksums are enabled.
         """
         return []
 
     def unchecked_content(self) -> str:
-        """Return which changes pass unnoticed because the server's pages have no checksums."""
+        """Return which changes remain undetected if the server's pages have no checksums."""
         with self._lookup() as transaction:
             if transaction.rows("SHOW data_checksums") == [("on",)]:
                 return ""
@@ -412,7 +412,7 @@ class PostgresStore(Store):
         )
 
     def repair_pending(self) -> bool:
-        """Do nothing: the server shows no row whose index differs."""
+        """Do nothing: the server does not reveal rows that differ from their index."""
         return False
 
     # -- traces of a release
@@ -497,9 +497,9 @@ class PostgresStore(Store):
 
 
 def _check_open(connection: Connection) -> None:
-    """Raise OperationalError if the server has ended a connection.
+    """Raise OperationalError if the server has closed a connection.
 
-    The server sends nothing to an idle connection but the reason why it ends it.
+    On an idle connection, the server sends nothing except the reason for closing it.
     """
     socket = poll()
     socket.register(connection.fileno(), POLLIN)
@@ -523,7 +523,7 @@ def _begin(connection: Connection, begin: str) -> Iterator[Transaction]:
 
 
 def _configure(connection: Connection) -> None:
-    """Require durable commits and all characters, bound waits, send integers as one type."""
+    """Require durable commits and UTF-8, limit waits, and send all integers as one type."""
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
         raise StoreError(
             f"the PostgreSQL database must have the encoding UTF8 (found {encoding}); create it "
@@ -548,14 +548,17 @@ def _configure(connection: Connection) -> None:
 
 
 def _try_lock(connection: Connection, function: str) -> bool:
-    """Return whether the lock of the database's users was free, and take it until disconnection."""
+    """Try to take the lock of the database's users; return whether it was free.
+
+    The connection holds the lock until it ends.
+    """
     statement = SQL("SELECT {}(%s)").format(Identifier(function))
     ((is_locked,),) = connection.execute(statement, [USE_LOCK])
     return bool(is_locked)
 
 
 DatabaseIdentity = tuple[int, int]
-"""The identifier of the server's data, 0 if this role may not read it, and the database's oid."""
+"""The server's system identifier (0 if this role may not read it) and the database's oid."""
 
 
 def read_identity(connection: Connection) -> DatabaseIdentity:
@@ -596,7 +599,7 @@ def _to_psycopg(statement: str) -> bytes:
 
 @lru_cache
 def _insert_statement(table: Table) -> str:
-    """Return the statement that inserts one array of values for each column."""
+    """Return the statement that inserts rows, given as one array of values for each column."""
     names = ", ".join(table.column_names)
     kinds = [TYPES["postgresql"][column.kind].split()[0] for column in table.columns]
     arrays = ", ".join(f"%b::{kind}[]" for kind in kinds)

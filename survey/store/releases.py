@@ -143,7 +143,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Failure:
-    """The kind of error that keeps the keeper from serving a survey, in seconds since 1970."""
+    """The class name of the error that prevents the keeper from serving a survey.
+
+    `since` is in seconds since 1970.
+    """
 
     since: int
     error: str
@@ -153,10 +156,10 @@ class Releases(Transactions):
     """The part of a `Store` that releases reports and reads released ones."""
 
     def last_blocks(self, survey: int, strata: Sequence[str], bucket: str) -> dict[str, LastBlock]:
-        """Return the newest block in a bucket of each of these strata that has any.
+        """Return the newest block of a bucket for each of these strata that has blocks.
 
-        Raises DamagedSurveyError if one differs from its digest: the release that writes it again
-        would give it a new digest.
+        Raises DamagedSurveyError if a block differs from its digest: the release would rewrite it
+        with a new digest, which would hide the damage.
         """
         if not strata:
             return {}
@@ -176,7 +179,7 @@ class Releases(Transactions):
         }
 
     def last_block_sizes(self, survey: int, bucket: str) -> dict[str, int]:
-        """Return the number of reports in these blocks for each stratum with pending reports."""
+        """Return the number of reports in the newest block of each stratum with pending reports."""
         rows = self._rows(
             "SELECT stratum, (SELECT n FROM block WHERE survey = ? AND stratum = waiting.stratum "
             "AND bucket = ? AND question = 0 ORDER BY block DESC LIMIT 1) "
@@ -257,7 +260,7 @@ class Releases(Transactions):
             transaction.execute("UPDATE release SET number = number + 1 WHERE survey = ?", [survey])
 
     def keeper_state(self, today: date) -> tuple[Row, ...]:
-        """Return totals that differ whenever the keeper has something to do before a release time.
+        """Return totals that change whenever the keeper has work to do before a release time.
 
         Keys are never reused, and a survey goes from open to superseded to closed: the number of
         surveys in each state and the sum of their keys identify them. The last row has the number
@@ -271,7 +274,7 @@ class Releases(Transactions):
         return {int(survey): int(time) for survey, time in rows}
 
     def set_release_time(self, time: int, *surveys: int) -> None:
-        """Record a release time as processed although the surveys had nothing to release."""
+        """Record a release time as processed for surveys that have nothing to release."""
         with self._write() as transaction:
             transaction.execute_many(
                 "UPDATE release SET time = ? WHERE survey = ?",
@@ -279,16 +282,16 @@ class Releases(Transactions):
             )
 
     def failures(self) -> dict[int, Failure]:
-        """Return why the keeper cannot serve surveys at present, by survey."""
+        """Return the current failure of each survey that the keeper cannot serve."""
         rows = self._rows("SELECT survey, since, error FROM release_failure")
         return {int(survey): Failure(int(since), error) for survey, since, error in rows}
 
     def set_failure(self, survey: int, failure: Failure | None) -> None:
-        """Record that a survey cannot be served, or with None that it was served."""
+        """Record the failure of a survey; None records that the keeper has served it."""
         with self._write() as transaction:
             transaction.lock(survey)
             transaction.execute("DELETE FROM release_failure WHERE survey = ?", [survey])
-            # The survey can have been deleted meanwhile.
+            # The survey may have been deleted in the meantime.
             if failure and transaction.row("SELECT 1 FROM survey WHERE key = ?", [survey]):
                 transaction.execute(RELEASE_FAILURE.insert, [survey, failure.since, failure.error])
 
@@ -375,7 +378,7 @@ class Releases(Transactions):
 
 
 def _content_rows(survey: int, content: ReleaseContent) -> tuple[list[Row], list[Row]]:
-    """Return rows of `block` and of `counts`, before a transaction locks the survey."""
+    """Return the rows of `block` and of `counts`, to be computed before the survey is locked."""
     columns = (column.row(survey) for column in content.columns)
     blocks: list[Row] = [(*row, row_digest(row)) for row in columns]
     return blocks, [(survey, *place, n) for place, n in content.counts.items()]

@@ -1,10 +1,10 @@
-"""The identities of reports, by which the server recognizes a report that is sent again.
+"""Identities of reports, by which the server recognizes a report that a device sends again.
 
-An identity is a part of the hash of a report's id. The identity of a pending report is a row of
-`pending_id`. The identities of released reports are kept as long as the survey is open, sorted and
-joined in rows of `released_ids`, so that they take less room than the answers: a row contains the
-identities with the same first byte from `first` on, up to those of the next row, each without its
-first byte.
+An identity is a part of the hash of a report's id. Each pending report has its identity in a row of
+`pending_id`. While a survey is open, the identities of its released reports are stored in
+`released_ids`, sorted and concatenated, so that they take up less space than the answers. Each row
+contains the identities with one first byte, from `first` up to those of the next row. They are
+stored without that byte.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 IDENTITY_BYTES = 8
 """The length of an identity.
 
-Among n reports, a new one has the identity of another one, and would be taken for its copy, with
-probability n / 2^64: with ten million reports, the probability that this ever happens is 3e-6.
+A new report has the identity of one of n earlier reports with probability n / 2^64. The server
+would mistake it for a repeat. With ten million reports, the probability of any such case is 3e-6.
 """
 
 TAIL_BYTES = IDENTITY_BYTES - 1
 
 MAX_IN_ROW = 110
-"""Maximum number of identities in a row: a release writes the whole row for each new one."""
+"""Maximum number of identities in a row; a release rewrites the whole row to add one."""
 
 PAGE = 10_000
 """Number of ids that a migration reads at once."""
@@ -39,7 +39,7 @@ Identities = Sequence[bytes]
 
 
 def identity(report_id: bytes) -> bytes:
-    """Return the identity of a report; hashing spreads ids that a program has numbered.
+    """Return the identity of a report; hashing spreads ids that a program numbers in sequence.
 
     >>> identity(bytes(16)).hex()
     '374708fff7719dd5'
@@ -58,9 +58,9 @@ def identities_of(row: Row) -> list[bytes]:
 
 
 def ids_digest(rows: Iterable[Row], before: bytes = NO_ROWS) -> bytes:
-    """Return the digest of a survey's rows of `released_ids`, after rows with the digest `before`.
+    """Return the digest of rows of `released_ids`, combined with the digest `before` of others.
 
-    It does not depend on their order. Rows that were counted before cancel out.
+    The order of the rows does not matter. Rows that `before` already includes cancel out.
     """
     contents = (b"%d:%b%b" % (len(first), first, tails) for _, first, tails in rows)
     digests = [sha256(content).digest()[:DIGEST_BYTES] for content in contents]
@@ -68,7 +68,7 @@ def ids_digest(rows: Iterable[Row], before: bytes = NO_ROWS) -> bytes:
 
 
 def released(transaction: Transaction, survey: int, identities: Identities) -> set[bytes]:
-    """Return which of these identities are those of released reports."""
+    """Return which of these identities belong to released reports."""
     wanted = set(identities)
     rows = transaction.released_rows(survey, sorted(wanted))
     return {found for row in rows for found in identities_of(row)} & wanted
@@ -88,7 +88,7 @@ def add_released(transaction: Transaction, survey: int, identities: Identities) 
 
 
 def _merge(survey: int, new: Identities, old_rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Yield the rows that replace each old row, and those of identities before the first row."""
+    """Yield the rows that replace each old row, and rows for identities before the first row."""
     old = {row[1]: row for row in old_rows}
     starts = sorted({*old, *(item[:1] for item in new)})
     for start, end in zip(starts, [*starts[1:], b"\xff" * (IDENTITY_BYTES + 1)], strict=True):
@@ -105,7 +105,7 @@ def _tails(row: Row) -> list[bytes]:
 
 
 def _rows(survey: int, first: bytes, tails: Sequence[bytes]) -> list[Row]:
-    """Return rows of about equal size for the sorted tails of identities with one first byte."""
+    """Return rows of about equal size for sorted tails of identities with the same first byte."""
     n_rows = -(-len(tails) // MAX_IN_ROW)
     size = -(-len(tails) // n_rows)
     parts = [tails[start : start + size] for start in range(0, len(tails), size)]
@@ -126,7 +126,7 @@ def _set_digest(transaction: Transaction, survey: int, digest: bytes) -> None:
 
 
 def shorten_ids(transaction: Transaction) -> None:
-    """Replace the ids of a database of an earlier version, as the step that shortens them.
+    """Replace the ids in a database of an earlier version, for the step that shortens them.
 
     A server of a version before the keeper could release a report without deleting its pending id.
     """
@@ -150,7 +150,7 @@ def shorten_ids(transaction: Transaction) -> None:
 
 
 def _pages_of_ids(transaction: Transaction, table: str, survey: int) -> Iterator[list[bytes]]:
-    """Yield the whole ids of a table of an earlier version."""
+    """Yield pages of the full-length ids in a table of an earlier version."""
     after = b""
     statement = (
         f"SELECT id FROM {table} WHERE survey = ? AND id > ? AND length(id) > ? "  # noqa: S608  constant
@@ -162,7 +162,7 @@ def _pages_of_ids(transaction: Transaction, table: str, survey: int) -> Iterator
 
 
 def _sorted_parts(joined: bytes) -> Iterator[list[bytes]]:
-    """Yield joined identities in order, in parts: their rows follow each other in the table."""
+    """Yield concatenated identities in sorted parts, so that each part changes adjacent rows."""
     import numpy as np
 
     ordered = np.sort(np.frombuffer(joined, dtype=f">u{IDENTITY_BYTES}")).tobytes()
@@ -174,5 +174,5 @@ def _sorted_parts(joined: bytes) -> Iterator[list[bytes]]:
 
 
 def sorted_identities(ids: Iterable[bytes]) -> list[bytes]:
-    """Return the identities of ids, sorted, so that they do not show the order of arrival."""
+    """Return the identities of ids, sorted so that they do not reveal the order of arrival."""
     return sorted(map(identity, ids))

@@ -176,7 +176,7 @@ def _spend(transaction: Transaction, reports: Iterable[Addressed]) -> Verdicts:
 
 
 def _explain_refusal(transaction: Transaction, survey: int, item: bytes) -> SurveyError | None:
-    """Return why the report of an identity was not added, or None if it was stored before."""
+    """Return why the report with an identity was not added, or None if it is already stored."""
     if _is_known(transaction, survey, item):
         return None
     state = transaction.row("SELECT state FROM survey WHERE key = ?", [survey])
@@ -188,7 +188,7 @@ def _explain_refusal(transaction: Transaction, survey: int, item: bytes) -> Surv
 
 
 def _is_known(transaction: Transaction, survey: int, item: bytes) -> bool:
-    # First among the pending ones: a release can move it between the two queries.
+    # Check pending reports first, because a release can move the report between the queries.
     pending = "SELECT 1 FROM pending_id WHERE survey = ? AND id = ?"
     return transaction.row(pending, [survey, item]) is not None or bool(
         released(transaction, survey, [item])

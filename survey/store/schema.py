@@ -145,9 +145,9 @@ INBOX = Table(
     ),
     key=("survey", "id"),
 )
-# The identities of reports (`report_identities`). Those of released reports have their own table.
-# Each release writes them at once, sorted by value, so neither position nor transaction shows who
-# answered when.
+# Identities of reports (`report_identities`). Those of released reports are in a separate table.
+# Each release writes them at once, sorted by value, so that neither their position nor their
+# transaction shows when a respondent answered.
 PENDING_ID = Table("pending_id", (_SURVEY_OF_REPORT, _bytes("id")), key=("survey", "id"))
 RELEASED_IDS = Table(
     "released_ids",
@@ -176,8 +176,9 @@ PENDING = Table(
     key=("survey", "batch"),
     postgresql=("ALTER TABLE pending ALTER COLUMN box SET STORAGE EXTERNAL",),
 )
-# Batches that the keeper could not repair, so that it releases the others. Their ids and
-# invitations are unused again. Their reports are lost: the release destroys the key of the period.
+# Batches that the keeper could not repair and set aside, so that it could release the others. Their
+# ids and invitations are unused again. Their reports are lost, because the release destroys the key
+# of the period.
 DAMAGED_BATCH = Table(
     "damaged_batch",
     tuple(column for column in PENDING.columns if column.name != "digest"),
@@ -223,7 +224,8 @@ RELEASE = Table(
     ),
     key=("survey",),
 )
-# Surveys that the keeper cannot serve at present, since when (in seconds since 1970), and why.
+# Surveys that the keeper cannot serve: the time of the first failure (seconds since 1970), and the
+# class name of the error.
 RELEASE_FAILURE = Table(
     "release_failure", (_SURVEY, _integer("since"), _text("error")), key=("survey",)
 )

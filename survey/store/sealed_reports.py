@@ -76,8 +76,8 @@ class Batch:
     """Pending reports of one survey and group in one sealed box.
 
     `ids` and `invitations` are sorted and concatenated. `is_resealed` is true for a batch that
-    the keeper has sealed again, and false for a batch of arriving reports. `digest` is the one that
-    was stored with it.
+    the keeper has sealed again, and false for a batch of arriving reports. `digest` is the
+    stored digest of the row.
     """
 
     survey: int
@@ -110,7 +110,7 @@ class Batch:
 
     @property
     def is_intact(self) -> bool:
-        """Whether a stored batch is the one whose digest was stored."""
+        """Whether a stored batch matches its stored digest."""
         return self.digest == row_digest(self._content)
 
     @property
@@ -158,13 +158,13 @@ def seal(
             invitations=b"".join(sorted(report.invitation for report in members)),
             box=box.encrypt(content),
         )
-        # The keeper opens its own batches again, in the next portion of a release.
+        # The keeper opens these batches again in the next portion of a release.
         batches.append(replace(batch, digest=batch.row[-1]))
     return batches
 
 
 def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
-    """Return the reports in a box; raise DamagedBatchError if it cannot be opened or differs."""
+    """Return the reports in a box; raise DamagedBatchError if it does not open or match."""
     try:
         content = SealedBox(private_key).decrypt(batch.box)
     except CryptoError:
@@ -195,10 +195,10 @@ def open_batch(private_key: PrivateKey, batch: Batch) -> list[StoredReport]:
 def recover_batch(
     private_keys: Mapping[int, PrivateKey], strata: Iterable[str], batch: Batch
 ) -> Batch | None:
-    """Return a damaged batch as it was before, or None.
+    """Return the original state of a damaged batch, or None if it cannot be recovered.
 
-    This needs its box, its digest and its random key intact. The box contains the ids and
-    invitations; the digest shows which period, and which of the `strata`, are right.
+    The box, the digest and the random key of the batch must be intact. The box contains the ids and
+    invitations; the digest confirms the period and one of the `strata`.
     """
     for period, private_key in private_keys.items():
         try:
@@ -223,7 +223,7 @@ def recover_batch(
 
 
 def found_survey(batch: Batch, surveys: Iterable[int]) -> Batch:
-    """Return a batch with the survey that its digest shows, or unchanged."""
+    """Return a batch with the survey that its digest confirms, or unchanged if none fits."""
     candidates = (replace(batch, survey=survey) for survey in (batch.survey, *surveys))
     return next((candidate for candidate in candidates if candidate.is_intact), batch)
 
@@ -292,7 +292,7 @@ class SealedReports(Transactions):
         if not keys:
             return
         with self._write() as transaction:
-            # Waits for commits that still seal with these keys.
+            # Wait for commits that still seal with these keys.
             for survey in sorted({key.survey for key in keys}):
                 transaction.lock(survey)
             deleted = transaction.execute_many(
@@ -421,9 +421,9 @@ class SealedReports(Transactions):
     def set_aside(self, batch: Batch) -> None:
         """Set a damaged batch aside, so that the keeper can release the others.
 
-        Its ids and invitations become unused again, so devices can resend the reports. If its ids
-        are damaged, so do the recorded ids that no other batch contains. Raises ConflictError if
-        another keeper has deleted the batch.
+        Its ids and invitations become unused again, so that devices can resend the reports. If its
+        ids are damaged, all recorded ids that no other batch contains become unused too. Raises
+        ConflictError if another keeper has deleted the batch.
         """
         with self._write() as transaction:
             transaction.lock(batch.survey)
@@ -445,16 +445,16 @@ class SealedReports(Transactions):
             insert_keeper_batches(transaction, [recovered])
 
     def repair_key(self, key: SealingKey) -> None:
-        """Give a public key the survey and the period that it has according to its batches."""
+        """Store a public key with the survey and the period of the batches sealed with it."""
         with self._write() as transaction:
             transaction.lock(key.survey)
             transaction.execute("DELETE FROM sealing_key WHERE public_key = ?", [key.public_key])
             transaction.execute(SEALING_KEY.insert, [key.survey, key.period, key.public_key])
 
     def unreachable_batches(self, survey: int) -> list[Batch]:
-        """Return the batches that no key of the survey's periods opens, or of no readable stratum.
+        """Return the batches whose period has no key, or whose stratum cannot be read.
 
-        Each of them, or the row of its key, is damaged.
+        Each such batch, or the row of its key, is damaged.
         """
         columns = ", ".join(PENDING.column_names)
         rows = self._rows(
@@ -463,7 +463,7 @@ class SealedReports(Transactions):
             [survey, survey],
         )
         strata = list(self.pending_sizes(survey))
-        # SQLite compares the stored bytes, which are no UTF-8, with the text as it is read.
+        # SQLite compares the stored bytes, which are not valid UTF-8, with the decoded text.
         if any("\ufffd" in stratum for stratum in strata):
             marks = ", ".join("?" * len(strata))
             rows += self._rows(
@@ -473,7 +473,7 @@ class SealedReports(Transactions):
         return list(map(Batch.from_row, rows))
 
     def n_damaged(self) -> dict[int, int]:
-        """Return the number of batches that were set aside for each survey that has any."""
+        """Return the number of batches set aside for each survey that has any."""
         rows = self._rows("SELECT survey, count(*) FROM damaged_batch GROUP BY survey")
         return {int(survey): int(n) for survey, n in rows}
 
@@ -621,7 +621,7 @@ def _free(
 
 
 def _free_orphans(transaction: Transaction, survey: int) -> None:
-    """Make the recorded ids unused again that no pending report has: nobody else can resend them.
+    """Delete the recorded ids that no pending report has, so that devices can resend the reports.
 
     Only the ids of a damaged batch have lost their report, because one transaction writes both.
     """
@@ -726,7 +726,7 @@ class PrivateKeys:
         return self.create_several(1)[0]
 
     def create_several(self, n: int) -> list[bytes]:
-        """Create n key pairs like `create`; the disk writes them together."""
+        """Create n key pairs and write their private keys together; return the public keys."""
         if n < 1:
             return []
         pairs = [self._generate() for _ in range(n)]
@@ -734,7 +734,7 @@ class PrivateKeys:
             try:
                 _together(self._write, pairs)
             except OSError:
-                # On a full volume, nothing is known of these keys yet.
+                # The volume may be full. Nothing refers to these keys yet.
                 for public_key, _ in pairs:
                     self._path(public_key).unlink(missing_ok=True)
                 raise
@@ -808,7 +808,7 @@ class PrivateKeys:
 
 
 def _together(work: Callable[[Any], None], items: Sequence[Any]) -> None:
-    """Do some work for each item in threads, so that the disk writes many files at once."""
+    """Call a function for each item in threads, so that the disk writes many files at once."""
     with ThreadPoolExecutor(MAX_WRITERS) as pool:
         list(pool.map(work, items))
 

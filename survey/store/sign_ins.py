@@ -10,17 +10,20 @@ from survey.store.schema import FAILED_SIGN_IN, INSTANCE_RULE, SIGN_IN_TRY
 from survey.store.transactions import REGISTRY, Transactions
 
 MAX_ATTEMPT_ROWS = 10_000
-"""Most rows of attempts; a flood of names deletes half of them instead of filling a disk."""
+"""Maximum number of rows of attempts.
+
+Above it, half of the rows are deleted, so that a flood of names cannot fill the disk.
+"""
 
 
 @dataclass(frozen=True)
 class AttemptLimit:
     """A limit on the attempts that are counted under a keyed hash.
 
-    After `most` attempts none is admitted until the first one is forgotten; or, if `max_delay` is
-    not 0, one after each delay, which doubles from one second to `max_delay` seconds. Delayed
-    attempts are forgotten after the last one. Attempts are remembered `longer` seconds more than
-    those of other limits.
+    If `max_delay` is 0, no attempt is admitted after `most` attempts until these are forgotten.
+    Otherwise, one attempt is admitted after each delay. Delays double from one second up to
+    `max_delay` seconds. The time until attempts are forgotten runs from the first one, or from the last one if
+    there is a delay. It is `longer` seconds longer than for other limits.
     """
 
     hashed: bytes
@@ -50,7 +53,7 @@ class FailedSignIns:
 
 
 UNKNOWN_ACCOUNT = 0
-"""The key under which failures of all addresses without an account are counted."""
+"""The key for counting failures of all addresses without an account."""
 
 TWO_FACTOR = "two-factor"
 """The rule that every account needs two-factor authentication."""
@@ -62,18 +65,18 @@ class SignIns(Transactions):
     def count_attempt(
         self, limits: Sequence[AttemptLimit], now: int, seconds: int
     ) -> AttemptLimit | None:
-        """Count an attempt under each limit; if one does not admit it, return that one instead.
+        """Count an attempt under each limit, or return the first limit that does not admit it.
 
-        An attempt that is not admitted is not counted, so that it adds no rows and delays nobody.
-        A hash is forgotten `seconds` after its first attempt, or its last one if it has a delay;
-        `longer` seconds later if its limit says so.
+        An attempt that is not admitted is not counted, so that it adds no rows and no delays. The
+        attempts of a hash are forgotten `seconds` after the first one, or after the last one if the
+        limit has a delay; `AttemptLimit.longer` extends this time.
         """
         with self._write() as transaction:
             # Concurrent attempts must not be admitted by the same count.
             transaction.lock(REGISTRY)
             transaction.execute("DELETE FROM sign_in_try WHERE since <= ?", [now - seconds])
             if transaction.integer("SELECT count(*) FROM sign_in_try") > MAX_ATTEMPT_ROWS:
-                # The most guessed accounts stay, or a flood of names would reset their counts.
+                # Keep the hashes with the most attempts, which a flood of names must not reset.
                 transaction.execute(
                     "DELETE FROM sign_in_try WHERE hash IN "
                     "(SELECT hash FROM sign_in_try ORDER BY tries, since LIMIT ?)",
@@ -105,7 +108,7 @@ class SignIns(Transactions):
         )
 
     def add_failed_sign_in(self, email: str, now: int) -> None:
-        """Count a wrong password or code; an address without an account takes as long."""
+        """Count a wrong password or code; this takes the same time without an account."""
         with self._write() as transaction:
             researcher = find_researcher(transaction, email)
             transaction.execute(
@@ -141,7 +144,7 @@ class SignIns(Transactions):
         return row is not None
 
     def set_two_factor_required(self, *, required: bool) -> None:
-        """Decide whether every account needs two-factor authentication."""
+        """Set whether every account needs two-factor authentication."""
         with self._write() as transaction:
             transaction.execute("DELETE FROM instance_rule WHERE name = ?", [TWO_FACTOR])
             if required:

@@ -82,7 +82,7 @@ FIRST = (
     "(SELECT max(first) FROM released_ids "
     "WHERE survey = :survey AND first BETWEEN substr(new.id, 1, 1) AND new.id)"
 )
-"""The key of the row in which an identity is, if its report has been released."""
+"""Subquery for the key of the row that contains an identity if its report was released."""
 
 INSERT_IDS = f"""
 {NEW_IDS}
@@ -95,7 +95,7 @@ WHERE EXISTS (SELECT 1 FROM survey WHERE key = :survey AND state <> 'closed')
 ON CONFLICT (survey, id) DO NOTHING
 RETURNING id
 """  # noqa: S608  constant
-"""Inserts all ids at once: between two statements, this thread would wait for all others."""
+"""Inserts all ids in one statement, because between two, this thread may wait for all others."""
 
 RELEASED_ROWS = f"""
 {NEW_IDS}
@@ -168,13 +168,13 @@ class _Transaction(Transaction):
 class SqliteStore(Store):
     """A `Store` in the file at `path`, with one connection per thread and process.
 
-    It stops if another file takes the place of the one it first opened: nobody would read what it
-    writes to a file that was moved away.
+    All work fails if another file takes the place of the one that the process opened first: data
+    written to a file that was moved away would be lost.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        # The first file, by path, because `setdefault` lets one thread win.
+        # The file opened first, by path; a dict, because its `setdefault` is atomic.
         self._first_file: dict[Path, FileIdentity] = {}
         self._local = threading.local()
         self._lock: WriteLock | None = None
@@ -194,24 +194,24 @@ class SqliteStore(Store):
             self._check_file()
             raise StoreError(f"there is no database at {self.path}; run: survey migrate")
         self._first_file.setdefault(self.path, identity)
-        # SQLite would write changes from the log of the first file into another one.
+        # SQLite would write changes from the log of the first file into the new file.
         self._check_file()
         connection = connect(self.path)
         try:
-            # The file can have been replaced just before it was opened.
+            # The file may have been replaced just before it was opened.
             self._check_file()
             check_schema(read_applied_steps(connection))
         except BaseException:
             connection.close()
             raise
-        # One damaged text must not make all others unreadable; snapshots, and so copies, refuse it.
+        # One damaged text must not make all others unreadable. Snapshots and copies reject it.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         self._local.connection, self._local.process = connection, os.getpid()
         return connection
 
     @property
     def _real_path(self) -> Path:
-        """The path without symbolic links, beside which SQLite and all users have their files."""
+        """The path without symbolic links; logs and lock files are next to it."""
         return Path(os.path.realpath(self.path))
 
     def _exists(self) -> bool:
@@ -277,7 +277,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
-        """Wait until this thread can write at once; its next transactions need not wait."""
+        """Hold the write lock, so that transactions of this thread need not wait for it."""
         with self._write_lock().acquire(BUSY_SECONDS):
             yield
 
@@ -293,7 +293,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Serve this database while the context lasts; ConflictError if it is reserved."""
+        """Mark the database as in use; raise ConflictError if it is reserved."""
         with self._use_lock(fcntl.LOCK_SH, RESERVED):
             with named_errors():
                 self._connection()
@@ -301,7 +301,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def reserve(self) -> Iterator[None]:
-        """Keep servers and keepers from the database; ConflictError if one uses it."""
+        """Prevent servers and keepers from using the database; ConflictError if one uses it."""
         if not self.path.parent.is_dir():
             raise _no_directory(self.path.parent)
         with self._use_lock(fcntl.LOCK_EX, IN_USE):
@@ -370,7 +370,7 @@ class SqliteStore(Store):
         os.close(file)
 
     def damages(self) -> list[str]:
-        """Return what SQLite's own checks find in the file, and differences of its schema."""
+        """Return the damage that SQLite's own checks find, and deviations of the schema."""
         with self._read() as transaction:
             lines = [str(line) for (line,) in transaction.rows("PRAGMA integrity_check")]
             damages = [f"SQLite's integrity check: {line}" for line in lines if line != "ok"]
@@ -388,7 +388,7 @@ class SqliteStore(Store):
         return ""
 
     def repair_pending(self) -> bool:
-        """Write all pending batches again if the order of their keys or their index is damaged."""
+        """Rewrite all pending batches if the order of their keys or their index is damaged."""
         with self._read() as transaction:
             if transaction.rows("PRAGMA integrity_check(pending)") == [("ok",)]:
                 return False
@@ -398,7 +398,7 @@ class SqliteStore(Store):
             rows = transaction.rows(f"SELECT {columns} FROM pending NOT INDEXED")  # noqa: S608
             surveys = [int(key) for (key,) in transaction.rows("SELECT key FROM survey")]
             found = [found_survey(Batch.from_row(row), surveys) for row in rows]
-            # A deletion would look for the rows, too.
+            # Drop the table, because a deletion would also miss rows that are out of order.
             schema = transaction.rows(
                 "SELECT sql FROM sqlite_master WHERE tbl_name = 'pending' AND sql IS NOT NULL "
                 "ORDER BY type DESC"
@@ -406,7 +406,7 @@ class SqliteStore(Store):
             transaction.execute("DROP TABLE pending")
             for (statement,) in schema:
                 transaction.execute(statement)
-            # A batch without a survey is lost with it: nothing could name or release it.
+            # The batches of a missing survey are lost, because nothing could release them.
             kept = [(*batch.row[:-1], batch.digest) for batch in found if batch.survey in surveys]
             transaction.insert_rows(PENDING, kept, "")
         return True
@@ -438,10 +438,10 @@ class SqliteStore(Store):
         return not row[0]
 
     def write_copy(self, path: Path, without: Sequence[str]) -> None:
-        """Write the current state to a new file for its owner only, without rows of some tables.
+        """Write the current state to a new file, without the rows of some tables.
 
-        SQLite writes the rows in the order of their keys, so that the layout of the pages contains
-        no history. Writers continue meanwhile.
+        Only the owner can read the file. SQLite writes the rows in the order of their keys, so that
+        the layout of the pages reveals no history. Other processes can write during the copy.
         """
         with named_file_errors():
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
@@ -473,7 +473,7 @@ SCHEMA_OBJECTS = (
     "SELECT type, name, sql FROM sqlite_master "
     "WHERE sql IS NOT NULL AND tbl_name <> '_sqlite_migrations'"
 )
-"""All tables, indexes and triggers but those with which sqlite-utils records migrations."""
+"""All tables, indexes and triggers except the table in which sqlite-utils records migrations."""
 
 STEP_COLUMNS = "SELECT name, type FROM pragma_table_info('_sqlite_migrations')"
 RECORD_OF_STEPS = (
@@ -537,7 +537,7 @@ Rights = tuple[int, int, int]
 
 
 def file_rights(database: Path) -> Rights:
-    """Return the rights of a database, or those that it gets when it is created."""
+    """Return the rights of a database, or those that it will have when it is created."""
     if database.exists():
         status = database.stat()
         return status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)
@@ -588,7 +588,7 @@ def named_errors() -> Iterator[None]:
             raise StoreBusyError(f"the store cannot be used right now: {error}") from error
         raise StoreError(f"the database refused: {error}") from error
     except UnicodeDecodeError as error:
-        # Python reads the texts of a damaged file, and SQLite's messages about them.
+        # Python decodes the texts of a damaged file, and SQLite's messages about them.
         raise StoreError("the database is damaged: it contains text that is not UTF-8") from error
 
 
@@ -670,8 +670,8 @@ class WriteLock:
     and again. Here, processes sleep in the kernel until it is their turn, with locks on two files.
     The process that waits for the lock itself holds the door; all later ones queue at the door.
 
-    A thread that holds it can acquire it again. Each process makes its own: parent and child would
-    hold an inherited lock together.
+    A thread that holds the lock can acquire it again. Each process must create its own lock: a
+    parent and its child would both hold an inherited one.
     """
 
     def __init__(self, database: Path) -> None:
@@ -723,7 +723,7 @@ class FileLock:
             os.fchmod(self._file, mode & 0o660)
 
     def acquire(self, deadline: float) -> None:
-        """Sleep until the lock is free, for this process alone; StoreBusyError after `deadline`."""
+        """Wait for the exclusive lock; raise StoreBusyError if it is not free by `deadline`."""
         if self._wait is not None and not self._wait.resume():
             self._wait = None
         if self._wait is None:
@@ -735,7 +735,7 @@ class FileLock:
         self._wait = None
 
     def try_lock(self, kind: int) -> bool:
-        """Return whether an exclusive (LOCK_EX) or shared (LOCK_SH) lock was free, and take it."""
+        """Try to take a LOCK_EX or LOCK_SH lock; return whether it was free."""
         try:
             fcntl.flock(self._file, kind | fcntl.LOCK_NB)
         except BlockingIOError:

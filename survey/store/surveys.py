@@ -58,8 +58,8 @@ HEADS = (
 class Schedule:
     """The first and last UTC day on which a survey accepts reports, and their maximum number.
 
-    None for a day, or 0 as the maximum, means that there is no such limit. A day that is damaged in
-    the database is None too, with `is_damaged`.
+    None for a day, or 0 as the maximum, means that there is no such limit. A day that is
+    damaged in the database is None too; then `is_damaged` is true.
     """
 
     opens: date | None = None
@@ -110,7 +110,7 @@ class PublishedSurvey:
         return team_slug(self.slug)
 
     def require_intact_dates(self) -> None:
-        """Raise DamagedSurveyError if a date that decides about its reports is damaged."""
+        """Raise DamagedSurveyError if a date that governs the survey's reports is damaged."""
         if self.changed == UNREADABLE_DAY:
             raise DamagedSurveyError(
                 f"the day of the last change of {self.slug} version {self.version} is damaged in "
@@ -151,8 +151,10 @@ class SurveyHead:
 NO_LIMITS = Schedule()
 
 UNREADABLE_DAY = date.max
-"""Stands for a damaged day of the last change: no waiting period that began on it ever ends, so
-nothing is deleted because of it."""
+"""Replaces a damaged day of the last change.
+
+No waiting period that begins on this day ends, so the damage deletes nothing.
+"""
 
 
 class Surveys(Transactions):
@@ -352,7 +354,7 @@ def _schedule(opens: str | None, closes: str | None, maximum: int | None) -> Sch
 
 
 def _day(text: str) -> date | None:
-    """Return a stored day, or None if it is empty or damaged: one must not hide all surveys."""
+    """Return a stored day, or None if it is empty or damaged, so that lists remain readable."""
     try:
         return date.fromisoformat(text)
     except ValueError:

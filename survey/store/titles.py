@@ -1,6 +1,6 @@
-"""The titles in lists of surveys and drafts, in separate columns.
+"""Titles for lists of surveys and drafts, stored in separate columns.
 
-A list must not read definitions and drafts, which are long, to find or sort titles.
+Lists search and sort these columns, because reading all definitions and drafts takes too long.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from survey.store.transactions import Transaction
 
 MAX_CHARACTERS = 300
-"""Characters of a title that lists show."""
+"""Maximum number of characters of a title in lists."""
 
 PAGE = 100
-"""Definitions or drafts read at once by an upgrade."""
+"""Number of definitions or drafts that a migration reads at once."""
 
 
 def as_column(text: str) -> str:
-    """Return a text as a line that both databases can store.
+    """Return a text as a single line that both databases can store.
 
     >>> as_column("Night\\n work\\0")
     'Night work'
     """
     line = " ".join(text.replace("\0", " ").split())[:MAX_CHARACTERS]
-    # JSON can contain half of a surrogate pair, which no UTF-8 can.
+    # JSON can contain half of a surrogate pair, which UTF-8 cannot encode.
     return line.encode(errors="replace").decode()
 
 
@@ -51,7 +51,7 @@ def _published_title(canonical: bytes) -> str:
 
 
 def fill_titles(transaction: Transaction) -> None:
-    """Fill the columns of a database of an earlier version, as the step that adds them."""
+    """Fill the title columns in a database of an earlier version, for the step that adds them."""
     after = -1
     while rows := transaction.rows(
         "SELECT key, definition FROM survey WHERE key > ? ORDER BY key LIMIT ?", [after, PAGE]

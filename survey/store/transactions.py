@@ -77,11 +77,11 @@ class Transaction(ABC):
 
     @abstractmethod
     def insert_rows(self, table: Table, rows: Sequence[Values], on_conflict: str) -> None:
-        """Insert many rows with few statements; `on_conflict` says what to do for a known key."""
+        """Insert many rows with few statements; `on_conflict` is the clause for existing keys."""
 
     @abstractmethod
     def copy_rows(self, table: Table, rows: Sequence[Values]) -> None:
-        """Insert many rows, whose keys must be new, in the fastest way."""
+        """Insert many rows, whose keys must be new, with the database's fastest method."""
 
     @abstractmethod
     def insert_ids(self, ids: Sequence[tuple[int, bytes]]) -> set[tuple[int, bytes]]:

@@ -22,8 +22,8 @@ class AttemptLimit:
 
     If `max_delay` is 0, no attempt is admitted after `most` attempts until these are forgotten.
     Otherwise, one attempt is admitted after each delay. Delays double from one second up to
-    `max_delay` seconds. The time until attempts are forgotten runs from the first one, or from the last one if
-    there is a delay. It is `longer` seconds longer than for other limits.
+    `max_delay` seconds. Attempts are forgotten some time after the first one, or after the last one
+    if there is a delay. This time is `longer` seconds longer than for other limits.
     """
 
     hashed: bytes

@@ -1,8 +1,8 @@
 """The ASGI application of a worker: reports in the event loop, all other requests in threads.
 
 A coroutine that waits for a commit costs far less than a thread. The framework is a WSGI
-application, so its requests get threads. Their bodies are read and their responses are sent as
-the network takes them; if a client has gone, both end.
+application, so it handles its requests in threads. This module reads their bodies and sends their
+responses in parts, at the speed of the network. If a client disconnects, both end.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Bridge:
         if response.rest is None:
             await send({"type": "http.response.body", "body": response.part})
             return
-        # The server accepts parts of a response even if nobody receives them.
+        # The server accepts parts of a response even if the client has disconnected.
         departure = asyncio.ensure_future(_wait_for_departure(receive))
         try:
             part = response.part
@@ -103,7 +103,7 @@ class Bridge:
 
 
 class _Response(NamedTuple):
-    """A response of the framework; `rest` are the parts after the first, None without any."""
+    """A response of the framework; `rest` are the parts after the first, None if there are none."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -135,7 +135,7 @@ def _call(app: WSGIApplication, environ: WSGIEnvironment) -> _Response:
 
 
 class _RequestBody(RawIOBase):
-    """The body of a request: a part that was received, and the rest, for which a thread waits."""
+    """The body of a request: the part received so far, and the rest, for which a thread waits."""
 
     def __init__(
         self, part: bytes, receive: Receive, loop: asyncio.AbstractEventLoop, *, has_more: bool
@@ -147,7 +147,7 @@ class _RequestBody(RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read a part; raise ConnectionResetError if the client has gone."""
+        """Read a part; raise ConnectionResetError if the client has disconnected."""
         while not self._part and self._has_more:
             message = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
             if message["type"] == "http.disconnect":
@@ -163,7 +163,7 @@ class _RequestBody(RawIOBase):
 
 
 async def _read(receive: Receive, length: int) -> bytes:
-    """Return the body of a request; less than `length` bytes if the client has gone."""
+    """Return the body of a request; less than `length` bytes if the client disconnects."""
     parts, n_missing = [], length
     while n_missing > 0:
         message = await receive()
@@ -176,14 +176,14 @@ async def _read(receive: Receive, length: int) -> bytes:
 
 
 async def _wait_for_departure(receive: Receive) -> None:
-    """Return when the client has gone, or has received the whole response."""
+    """Return when the client has disconnected or has received the whole response."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 @lru_cache(maxsize=256)
 def _variable(name: bytes) -> str:
-    """Return the variable with the value of a header."""
+    """Return the name of the variable for a header."""
     variable = name.decode("latin-1").upper().replace("-", "_")
     return variable if variable in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{variable}"
 

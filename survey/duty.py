@@ -1,4 +1,4 @@
-"""What the server and its workers share: sockets, counters and signals."""
+"""Sockets, counters and signals that the server and its workers share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from survey.ops.metrics import ErrorTime, WorkerExits
 
 CONNECTIONS = 1024
-"""Connections that a worker accepts, and that wait in its queue meanwhile."""
+"""Maximum number of connections that a worker accepts, and of those that wait in its queue."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -21,15 +21,15 @@ DRAIN = signal.SIGUSR1
 """The signal that drains a generation or a worker."""
 
 MAX_FOLDER_BYTES = 80
-"""Longest path of the folder of temporary files for a socket, whose path can have 107 bytes."""
+"""Longest path of the temporary folder for a socket, whose own path can have 107 bytes."""
 
 WAKE_UP = signal.SIGURG
-"""A signal without a meaning here; it is ignored where no handler is set."""
+"""A signal without other uses here; processes without a handler ignore it."""
 
 
 @dataclass(frozen=True)
 class Duty:
-    """What the workers of a server need from it.
+    """The resources that the workers of a server receive from it.
 
     listeners   listening sockets, one for each worker
     workers     number of workers

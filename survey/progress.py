@@ -1,4 +1,4 @@
-"""How far a long computation is, for the page that researchers see until it ends."""
+"""The progress of a long computation, for the page that researchers see until it ends."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 PROGRESS = "survey.progress"
-"""Variable of a request that asks for the page about a `Progress`."""
+"""Request variable with the `Progress` that the page is to show."""
 
 Item = TypeVar("Item")
 
 
 @dataclass
 class Progress:
-    """Steps of the part that is being computed: `done` of `total`; 0 of 0 while unknown."""
+    """Steps of the current part of a computation: `done` of `total`; 0 of 0 while unknown."""
 
     done: int = 0
     total: int = 0
@@ -25,7 +25,7 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 def follow() -> Progress:
-    """Return the progress of what this thread computes from now on."""
+    """Return the progress of this thread's computation from now on."""
     progress = Progress()
     _current.set(progress)
     return progress
@@ -44,7 +44,7 @@ def advance() -> None:
 
 
 def steps(items: Sequence[Item]) -> Iterator[Item]:
-    """Yield items, each a step of a part.
+    """Yield items, and count each as a step of a new part.
 
     >>> progress = follow()
     >>> for _ in steps("abc"):

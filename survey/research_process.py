@@ -1,12 +1,12 @@
-"""The process that answers researchers' requests, apart from the workers that serve respondents.
+"""The process that answers researchers' requests, separate from the workers for respondents.
 
-A regression or a PDF keeps an interpreter busy for seconds, and every report that the same process
-receives would wait for its turn again and again. Workers therefore pass researchers' requests on to
-one process of low priority, whose cache of results serves them all. The server starts it at the
-first of these requests, and again if it ends.
+A regression or a PDF keeps the interpreter busy for seconds, and would delay every report that the
+same process receives. Workers therefore pass researchers' requests on to one process of low
+priority, whose cache of results serves them all. The server starts this process at the first such
+request, and again if it ends.
 
-A page that takes nearly a second to compute is answered with how far it is, and computed further.
-The browser asks again every second and gets the page once it is there.
+If a page takes nearly a second to compute, the process answers with the progress and continues to
+compute it. The browser asks again every second until it receives the page.
 
 A request is one connection to a Unix socket. The worker sends the variables of the request as
 JSON, then its body. The process sends an empty message when it accepts the connection, then the
@@ -48,12 +48,12 @@ SOCKET_VARIABLE = "LDP_SURVEY_RESEARCH_SOCKET"
 """Environment variable with the path of the socket, which the server sets for its workers."""
 
 THREADS = 32
-"""Requests that the process answers at the same time."""
+"""Number of requests that the process answers at the same time."""
 
 BACKLOG = 128
 
 NICENESS = 5
-"""Added to the niceness of the process, so that it gets only the time that workers leave."""
+"""Added to the niceness of the process, so that workers get CPU time before it."""
 
 RESTART_SECONDS = 1.0
 """Pause before the process is started again after it ended."""
@@ -62,10 +62,10 @@ STOP_SECONDS = 30.0
 """How long the process may take to answer the requests that it has accepted."""
 
 PAGE_SECONDS = 0.8
-"""Seconds of a processor that a page takes before its browser is shown how far it is."""
+"""CPU time that a page may take before the browser shows its progress."""
 
 KEEP_SECONDS = 15.0
-"""How long a computed page waits for its browser to ask again."""
+"""How long the process keeps a computed page for the browser's next request."""
 
 COMMAND = "from survey.research_process import main; main({descriptor})"
 
@@ -73,7 +73,7 @@ logger = logging.getLogger(__name__)
 
 
 class ResearchProcess:
-    """The process that answers researchers' requests, as the server sees it.
+    """The server's control of the process that answers researchers' requests.
 
     Create it before the workers start, and `run` it in a thread. It counts unexpected ends in
     `ends["research"]`.
@@ -92,7 +92,7 @@ class ResearchProcess:
         self._must_stop = False
 
     def run(self) -> None:
-        """Start the process whenever a request waits and there is none, until `stop`."""
+        """Start the process whenever a request waits and no process runs, until `stop`."""
         while not self._must_stop:
             listener = self._listener.fileno()
             watched = [self._source] if self._process else [self._source, listener]
@@ -133,15 +133,15 @@ class ResearchProcess:
             [sys.executable, "-P", "-c", COMMAND.format(descriptor=descriptor)],
             stdin=subprocess.PIPE,
             pass_fds=[descriptor],
-            # Threads of linear algebra wait for each other in loops. On a busy machine, they took
-            # seven times as long as one thread, from the workers too.
+            # Threads of OpenBLAS wait for each other in busy loops. On a busy machine, they took
+            # seven times as long as one thread, and slowed down the workers too.
             env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
         )
         threading.Thread(target=self._watch, args=[process], daemon=True).start()
         return process
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the end of a process; allow another if nobody asked for the end."""
+        """Wait for the end of a process; if it was unexpected, count it and allow another start."""
         process.wait()
         if process is self._process and not self._must_stop:
             self._ends["research"] += 1
@@ -157,7 +157,7 @@ class ResearchProcess:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe whose end tells a process to end."""
+    """Close the standard input of a process, which tells it to end."""
     if process.stdin is not None:
         process.stdin.close()
 
@@ -165,14 +165,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def main(descriptor: int) -> None:
     """Answer researchers' requests at a listening socket until the server closes standard input."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Terminals and systemd signal all processes, but workers still wait for responses.
+        # Terminals and systemd send signals to all processes, but workers still need responses.
         signal.signal(number, signal.SIG_IGN)
     dictConfig(configuration())
     catch_all()
-    # The sandbox of the systemd unit allows no other priority.
+    # The sandbox of the systemd unit forbids changes of the priority.
     with suppress(PermissionError):
         os.nice(NICENESS)
-    # Imported only in this process: the server itself needs no pages.
+    # Imported here, because only this process needs the pages.
     from survey.app import create_app
 
     try:
@@ -189,15 +189,16 @@ def main(descriptor: int) -> None:
 
 
 class SlowPage:
-    """A page that one thread computes for a browser, which may ask for it several times.
+    """A page that one thread computes, and for which a browser may ask several times.
 
-    Create it in that thread. At most one connection waits for the page. After `PAGE_SECONDS` it is
-    let go with how far the page is; the next one with the same request waits again.
+    Create the object in that thread. At most one connection waits for the page. After
+    `PAGE_SECONDS`, it receives a response with the progress. The next connection with the same
+    request then waits.
     """
 
     def __init__(self) -> None:
         self._progress = follow()
-        # The time of the processor: on a busy machine, even short pages take seconds.
+        # CPU time, because on a busy machine even short pages take seconds.
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
         self._long_after = time.clock_gettime(self._clock) + PAGE_SECONDS
         self._changed = threading.Condition()
@@ -206,7 +207,7 @@ class SlowPage:
         self._is_over = False
 
     def wait_with(self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection) -> bool:
-        """Let a connection wait for the page; return False if another one waits, or it is over."""
+        """Let a connection wait for the page; return False if another one waits or none can."""
         with self._changed:
             if self._waiting is not None or self._is_over:
                 return False
@@ -216,7 +217,7 @@ class SlowPage:
         return True
 
     def take(self) -> Connection | None:
-        """Return the connection that waits, or the next one; None if none comes."""
+        """Return the waiting connection, or else the next one; None if none comes in time."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting is not None or self._is_over, KEEP_SECONDS)
             return self._end()
@@ -229,7 +230,7 @@ class SlowPage:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Close a connection that still waits: the page failed."""
+        """Close a connection that still waits, after the page failed."""
         with self._changed:
             if client := self._end():
                 client.close()
@@ -258,7 +259,7 @@ class SlowPage:
 
 
 class SlowPages:
-    """The pages that are being computed, by the request that asked for them."""
+    """The pages that are being computed, by their request."""
 
     def __init__(self, app: WSGIApplication, session_cookie: str) -> None:
         self._app, self._session_cookie = app, session_cookie
@@ -266,7 +267,7 @@ class SlowPages:
         self._lock = threading.Lock()
 
     def answer(self, environ: WSGIEnvironment, client: Connection) -> None:
-        """Answer a request, at once or when its browser asks again."""
+        """Answer a request now, or when the browser asks again."""
         key = self._key(environ)
         if not key:
             with client:
@@ -287,7 +288,7 @@ class SlowPages:
             page.close()
 
     def stop(self) -> None:
-        """Drop the pages that no connection waits for; another process computes them again."""
+        """Drop the pages for which no connection waits; another process computes them again."""
         with self._lock:
             for page in self._pages.values():
                 page.keep_no_longer()
@@ -295,7 +296,7 @@ class SlowPages:
     def _key(self, environ: WSGIEnvironment) -> tuple[str, ...]:
         """Return what identifies a request that a signed-in browser repeats; () for others.
 
-        Only requests of one session share a page: it may contain what others may not see.
+        Only requests of one session share a page, because others may not be allowed to see it.
         """
         # Imported only in this process: the server itself needs no pages.
         from werkzeug.http import parse_cookie
@@ -309,7 +310,7 @@ class SlowPages:
 
 
 def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None:
-    """Answer requests until the pipe `end` ends, which it also does if the server is killed."""
+    """Answer requests until the pipe `end` closes, which also happens if the server is killed."""
     # Another process may accept a connection first, while this one is being replaced.
     listener.setblocking(False)
     threads = ThreadPoolExecutor(THREADS)
@@ -329,8 +330,8 @@ def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None
         if end in readable:
             break
         accept()
-    # If the server is reloaded again and again, each process may be asked to end before it has
-    # started, and no other one would answer the requests that wait.
+    # During repeated reloads, each process may have to end before it has started. Without this
+    # step, no process would answer the waiting requests.
     for _ in range(BACKLOG):
         if not accept():
             break
@@ -344,7 +345,7 @@ def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None
 
 def _answer(pages: SlowPages, connection: Connection) -> None:
     """Answer the request of a connection."""
-    # The worker may close the connection, because its client has gone.
+    # The worker may close the connection, because its client has disconnected.
     with suppress(OSError, EOFError):
         try:
             variables = json.loads(connection.recv_bytes())
@@ -368,7 +369,7 @@ def _answer(pages: SlowPages, connection: Connection) -> None:
 def _send(
     app: WSGIApplication, environ: WSGIEnvironment, take: Callable[[], Connection | None]
 ) -> None:
-    """Compute a response up to its first part, then send it to the connection that `take` returns.
+    """Compute a response up to its first part, and send it over the connection that `take` returns.
 
     Without a connection, the response is dropped.
     """

@@ -1,6 +1,6 @@
-"""Workers pass researchers' requests on to the process that answers them.
+"""The relay with which workers pass researchers' requests on to the process that answers them.
 
-See `survey/research_process.py`, which also describes the messages.
+`survey/research_process.py` describes that process and the messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VARIABLES = (
 """Variables of a request that are passed on, besides its headers."""
 
 MAX_RELAYED = 32
-"""Requests that a worker passes on at the same time; its other threads remain for respondents."""
+"""Number of requests that a worker passes on at the same time; other threads serve respondents."""
 
 ACCEPT_SECONDS = 60.0
 """Longest wait until the process accepts a request; it takes seconds to start."""
@@ -48,7 +48,7 @@ def is_relayed(environ: WSGIEnvironment) -> bool:
 class Relay:
     """WSGI middleware of a worker that passes researchers' requests on; `app` answers all others.
 
-    It also answers those that cannot be passed on, with 503.
+    `app` also answers requests that cannot be passed on, with status 503.
     """
 
     def __init__(self, app: WSGIApplication, path: str) -> None:
@@ -72,7 +72,7 @@ class Relay:
 
 
 class _Response:
-    """The response of the process to one request, which iterates over the parts of its body."""
+    """The response of the process to one request; iterates over the parts of its body."""
 
     def __init__(
         self, connection: Connection, release: Callable[[], None], status: str, headers: Any
@@ -86,7 +86,7 @@ class _Response:
     def request(cls, path: str, environ: WSGIEnvironment, release: Callable[[], None]) -> Self:
         """Send a request and wait for the beginning of its response.
 
-        `release` is called when the response is closed. Raises OSError or EOFError without one.
+        Closing the response calls `release`. Raises OSError or EOFError if no response begins.
         """
         variables = {
             name: value
@@ -127,14 +127,15 @@ class _Response:
             self._release()
 
     def __del__(self) -> None:
-        # A server might forget a response whose client has gone. The connection closes itself.
+        # A server might not close a response after its client has disconnected. The connection is
+        # closed when it is deleted.
         if self._connection is not None:
             self._connection = None
             self._release()
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
-    """Return the body of a request; of one that is too large, at most as much as shows that."""
+    """Return the body of a request; if it is too large, at most one byte more than allowed."""
     length: str = environ.get("CONTENT_LENGTH", "")
     if not length and "HTTP_TRANSFER_ENCODING" not in environ:
         return b""

@@ -1,8 +1,9 @@
 """The production server: generations of workers, with the keeper beside them.
 
-On SIGTERM it accepts no more connections, commits and answers the requests it has accepted, and
-ends. On SIGHUP it replaces its workers, if new ones can start, and loses no request. The new ones
-have the environment of the server, and so its settings, but load the installed code anew.
+On SIGTERM, the server accepts no more connections, commits and answers the requests it has
+accepted, and ends. On SIGHUP, it replaces its workers without losing a request, if new workers can
+start. These have the environment of the server, and so its settings, but load the installed code
+again.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def serve(
     """Serve until interrupted; the workers read their settings from the environment.
 
     With a keeper, this parent process holds the private keys and releases reports, whatever the
-    number of workers. Without one, `survey keeper` does that, best as another user.
+    number of workers. Without one, run `survey keeper`, preferably as another user.
     """
     check_port(address, port)
     refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
@@ -151,7 +152,7 @@ def _internal_server(
 
 
 def default_workers() -> int:
-    """Return one worker per usable core, up to a few: all of them share the disk."""
+    """Return one worker per usable core, up to a maximum, because all workers share the disk."""
     # Not every system reports which cores a process may use.
     has_affinity = hasattr(os, "sched_getaffinity")
     n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
@@ -176,7 +177,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 def _n_queues(workers: int) -> int:
-    """Return the number of queues of connections: only Linux distributes them over several."""
+    """Return the number of queues; only Linux distributes connections over several."""
     return workers if sys.platform == "linux" else 1
 
 
@@ -200,14 +201,14 @@ def _local_url(address: str, port: int) -> str:
 
 def _run_generation(duty: Duty, ready: Connection) -> None:
     """Run the workers of a generation, in a new process."""
-    # A terminal sends these to all processes; the server alone acts on them.
+    # A terminal sends these signals to all processes; only the server acts on them.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Granian would do this only once its workers start, and the process itself prints tracebacks.
+    # Granian does this only when its workers start, and until then, tracebacks would be printed.
     dictConfig(configuration())
     catch_all()
     try:
-        # Imported only there: the server needs no pages. The code may be newer than the server's.
+        # Imported here, because the server needs no pages. The code may be newer than the server's.
         from survey.workers import run_generation
 
         run_generation(duty, ready)
@@ -219,7 +220,7 @@ def _run_generation(duty: Duty, ready: Connection) -> None:
 class Generation:
     """Workers that were started together, and the process that forked them.
 
-    `on_ready` and `on_end` are called in a thread.
+    A thread calls `on_ready` and `on_end`.
     """
 
     def __init__(
@@ -240,8 +241,8 @@ class Generation:
     def _watch(
         self, on_ready: Callable[[Generation], None], on_end: Callable[[Generation], None]
     ) -> None:
-        """Wait until every worker can answer, and then for the end."""
-        # Open until the end: workers that replace others say that they are ready, too.
+        """Wait until every worker can answer requests, and then until the process ends."""
+        # Keep the pipe open until the end: workers that replace others also send a message.
         with self._ready:
             if not self._ready.poll(START_SECONDS):
                 logger.error("the workers do not start within %d seconds", START_SECONDS)
@@ -249,7 +250,7 @@ class Generation:
                 for _ in range(self._n_workers):
                     self._ready.recv_bytes()
                 on_ready(self)
-            # Only one thread may wait for the process: another would not learn how it ended.
+            # Only one thread may wait for the process; a second one would not get its exit code.
             self._process.join()
         self._has_ended.set()
         on_end(self)
@@ -261,7 +262,7 @@ class Generation:
                 os.kill(self._process.pid, number)
 
     def stop(self) -> bool:
-        """Wait for the end after SIGTERM; return whether it was orderly."""
+        """Wait for the end after SIGTERM; return whether the process ended without an error."""
         if not self._has_ended.wait(STOP_SECONDS):
             logger.error("workers did not stop in time and were killed")
             self.signal(signal.SIGKILL)
@@ -273,7 +274,7 @@ class Generations:
     """The generations of a server: SIGHUP replaces the current one, if a new one can start.
 
     The new generation shares the sockets with the old one, which drains as soon as all new workers
-    can answer. If the new generation ends before that, the old one stays.
+    can answer requests. If the new generation ends before that, the old one continues.
     """
 
     def __init__(
@@ -308,7 +309,7 @@ class Generations:
             sys.exit(1)
 
     def _start(self) -> None:
-        """Start a generation; if one is starting, do so when it has started."""
+        """Start a generation; if another one is starting, wait until it has started."""
         if self._next is not None:
             self._must_repeat = True
             return
@@ -320,7 +321,7 @@ class Generations:
         self._running.add(self._next)
 
     def _replace(self, generation: Generation) -> None:
-        """Let a generation that can answer take over."""
+        """Replace the current generation by one that can answer requests."""
         old, self._current, self._next = self._current, generation, None
         if old is None:
             threading.Thread(target=self._on_first, daemon=True).start()
@@ -349,7 +350,7 @@ class Generations:
             self._start()
 
     def _stop(self) -> bool:
-        """Stop all generations; return whether all ended in an orderly way."""
+        """Stop all generations; return whether all ended without an error."""
         # The system refuses connections once all workers have left the queues as well.
         for listener in self._duty.listeners:
             listener.close()

@@ -1,14 +1,14 @@
 """The processes that answer respondents, started together and replaced together.
 
-A generation is a process of granian's with its workers. It imports the application, checks that it
-can start, and forks the workers, which therefore start at once and share its memory. It opens no
-connection to the database that a worker could inherit, and holds no random state.
+A generation is a granian process with its workers. It imports the application, checks that it can
+start, and forks the workers, which therefore start at once and share its memory. It passes no
+database connection and no random state on to the workers.
 
 The server owns the listening sockets, one for each worker, so that connections wait in their queues
-while workers are replaced. A generation that must make room drains: its workers leave the queues to
-the next generation, answer every request on the connections they have accepted, and close each
-connection with an answer, or when its client closes it. They never close one on which a request may
-be on its way.
+while workers are replaced. A replaced generation drains: its workers leave the queues to the next
+generation, answer every request on the connections they have accepted, and close each connection
+with an answer, or when its client closes it. They never close a connection on which a request may
+still arrive.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ IDLE_SECONDS = 15
 """How long a connection may stay open without a request."""
 
 DRAIN_SECONDS = IDLE_SECONDS + 5
-"""How long a worker that drains waits for its connections, of which it closes idle ones before."""
+"""How long a draining worker waits for its connections; it closes idle ones earlier."""
 
 DRAIN_POLL_SECONDS = 0.1
 
 STOP_SECONDS = 30
-"""How long a worker may take to answer the requests it has accepted; then it is killed."""
+"""How long a worker may take to answer its accepted requests before it is killed."""
 
 RECORD_SECONDS = 2.0
-"""How long the end of a worker may take to be recorded on a busy machine."""
+"""How long granian may take to record the end of a worker on a busy machine."""
 
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 """How a generation starts its workers; some libraries of other systems cannot be forked."""
@@ -74,14 +74,14 @@ logger = logging.getLogger(__name__)
 
 
 def run_generation(duty: Duty, ready: Connection) -> None:
-    """Run workers until SIGTERM, until they have drained, or until the server is gone.
+    """Run workers until SIGTERM, until they have drained, or until the server has ended.
 
-    Each worker sends an empty message over `ready` when it can answer.
+    Each worker sends an empty message over `ready` when it can answer requests.
     """
     _end_with_server()
     check_start(duty.address, has_keeper=duty.has_keeper)
     with _unreachable_listener() as idle:
-        # The objects of the application are never collected: collecting would write to the memory
+        # Exclude the application's objects from garbage collection, which would write to the memory
         # that the workers share.
         gc.collect()
         gc.freeze()
@@ -95,13 +95,13 @@ def run_generation(duty: Duty, ready: Connection) -> None:
 
 
 def check_start(address: str, *, has_keeper: bool) -> None:
-    """Take all steps of a start except serving, with the current settings and code."""
+    """Perform all steps of a start except serving, with the current settings and code."""
     settings = Settings.from_environment(os.environ)
     refuse_unsafe(Deployment(settings, os.environ, address, has_keeper))
     store = open_store(settings.database)
     try:
         store.check_complete()
-        # Earlier versions stored them readable; only the server knows the key.
+        # Earlier versions stored these secrets unencrypted; only the server knows the key.
         SecondFactors(store, settings.secret).encrypt_all()
         create_app(settings, store)
     finally:
@@ -174,7 +174,7 @@ class GenerationServer(MPServer):
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Let signals wait while a process is forked: it would take them for those of its parent."""
+    """Block signals during a fork: the child would treat signals to its parent as its own."""
     numbers = {*STOP_SIGNALS, DRAIN}
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
@@ -202,8 +202,8 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
 def worker(
     duty: Duty, ready: Connection, idle: socket.socket, lifeline: tuple[Connection, Connection]
 ) -> Bridge:
-    """Return the application of a worker process, which ends when its server is gone."""
-    # The handlers are those of the process that forked this one. Signals wait for new ones.
+    """Return the application of a worker process, which ends when its generation ends."""
+    # This process inherited its parent's handlers. Signals stay blocked until it sets new ones.
     for number in (*STOP_SIGNALS, DRAIN):
         signal.signal(number, signal.SIG_DFL)
     catch_all()
@@ -217,7 +217,7 @@ def worker(
     except Exception:
         logger.critical("a worker cannot start; see: survey config check", exc_info=True)
         sys.exit(1)
-    # Kept for as long as the process lives.
+    # Keeps the database in use until the process ends.
     app.extensions["use"] = use
     relay = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])
     bridge = Bridge(duty.errors.watch(relay), app.reports, is_relayed)
@@ -233,9 +233,9 @@ class Queues:
     """The queues of connections that a worker accepts, until it leaves them.
 
     The threads of granian accept connections until they shut down, and then close those on which
-    they have not read anything, even if a request has arrived. A worker therefore first puts a
-    socket that nobody can reach in the place of each listening one. No connection is lost: each is
-    either accepted before, or stays in the queue for other workers.
+    they have not read anything, even if a request has arrived. A worker therefore first
+    replaces each listening socket by one that no client can reach. No connection is lost: a worker
+    has either accepted it, or it stays in the queue for other workers.
     """
 
     def __init__(self, listeners: Sequence[socket.socket], idle: socket.socket) -> None:
@@ -251,7 +251,7 @@ class Queues:
                     os.dup2(self._idle.fileno(), descriptor, inheritable=False)
 
     def has_connections(self) -> bool:
-        """Return whether a connection that came from a queue is open."""
+        """Return whether a connection from one of the queues is open."""
         return any(map(self._is_connection, _descriptors()))
 
     def _is_connection(self, descriptor: int) -> bool:
@@ -275,7 +275,7 @@ def _file(descriptor: int) -> tuple[int, int]:
 
 @contextmanager
 def _unreachable_listener() -> Iterator[socket.socket]:
-    """Return a listening socket to which nobody can connect."""
+    """Yield a listening socket to which no client can connect."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.setblocking(False)
         with socket_folder() as directory:
@@ -289,9 +289,9 @@ def _handle_signals(
 ) -> WorkerSignal:
     """Handle the signals of a worker in its event loop; return the event that shuts it down.
 
-    The server asks its connections to end. On a busy machine a connection that is never idle may
-    miss that, and would keep the worker running until it is killed. The application therefore
-    closes each connection after an answer.
+    Granian asks its connections to end, but on a busy machine, a connection that is never idle may
+    miss this and keep the worker running until it is killed. The application therefore closes each
+    connection after an answer.
     """
     must_stop = WorkerSignal()
 
@@ -318,7 +318,7 @@ def _end_after_connections(queues: Queues) -> None:
     """Stop this worker when its connections have ended."""
     deadline = time.monotonic() + DRAIN_SECONDS
     while time.monotonic() < deadline:
-        # A connection that was being accepted is open after the first pause.
+        # The pause lets a connection that is being accepted open before the check.
         time.sleep(DRAIN_POLL_SECONDS)
         if not queues.has_connections():
             break
@@ -326,7 +326,7 @@ def _end_after_connections(queues: Queues) -> None:
 
 
 def _end_with_server() -> None:
-    """End this generation when its server is gone.
+    """End this generation when its server has ended.
 
     Orphaned workers would occupy the port and accept reports that no process releases.
     """
@@ -335,8 +335,8 @@ def _end_with_server() -> None:
 
 
 def _end_with_generation(source: Connection, target: Connection) -> None:
-    """End this worker when its generation is gone, the only process that holds `target`."""
-    # The library's own pipe would not do: workers that are forked later inherit its other end.
+    """End this worker when its generation, the only process that holds `target`, has ended."""
+    # The pipe of `multiprocessing` is unsuitable: workers forked later inherit its other end.
     target.close()
     threading.Thread(target=_end_after, args=[source.poll, None], daemon=True).start()
     atexit.register(_end_now)
@@ -349,7 +349,7 @@ def _end_after(wait: Callable[..., object], *arguments: object) -> None:
 
 
 def _end_now() -> None:
-    """End without shutting the interpreter down, after all accepted requests were answered.
+    """End without shutting down the interpreter, after all accepted requests are answered.
 
     The threads of granian outlive the interpreter, and abort the process when they call it.
     """

@@ -1,8 +1,8 @@
-"""Group commit: items of many requests are committed together, and answered after the commit.
+"""Group commit: commit the items of many requests together, and answer them after the commit.
 
 Threads and coroutines append items to a queue, which one thread commits in groups. It wakes the
-coroutines of a group with a single call to their event loop. No item waits for ever, a full queue
-refuses at once, and after a commit that fails every item of its group gets an answer.
+coroutines of a group with a single call to their event loop. Every item has a time limit, a
+full queue rejects further items at once, and a failed commit answers every item of its group.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ Outcome = SurveyError | None
 """The outcome of one item: None if it is durable, or the error with which it is refused."""
 
 MAX_QUEUED = 1024
-"""Most items that wait for a commit in one process; more are refused at once.
+"""Maximum number of items that wait for a commit in one process; others are rejected at once.
 
-A worker has as many connections, so that only one that sends several requests at once is refused.
+A worker accepts as many connections, so only clients that send several requests at once over one
+connection can exceed this number.
 """
 
 MAX_GROUP = 128
 """Most items of one commit: the last item waits for all before it."""
 
 GATHER_SECONDS = 0.004
-"""Pause before a commit while reports arrive together, so that more of them share it.
+"""Pause before a commit while reports arrive in quick succession, so that more of them share it.
 
-Clients that got an answer from the last commit send their next report meanwhile. The pause halved
+During the pause, the clients that the last commit answered send their next reports. It halved
 the number of transactions, each of which costs a database server as much as several reports.
 """
 
@@ -115,14 +116,14 @@ class Committer(Generic[Item]):
         _committers.add(self)
 
     def reset(self) -> None:
-        """Replace queue, lock and thread, even a locked one, in a process just forked."""
+        """Replace the queue, the lock (even if held) and the thread in a newly forked process."""
         self._mutex = threading.Lock()
         # A dict keeps the order, and removes an item that has waited too long in constant time.
         self._queue: dict[_Ticket[Item], None] = {}
         self._is_committing = False
         self._must_gather = False
         self._refusal: tuple[float, str] = (0.0, "")
-        # Starts its thread with the first item, and ends it with this object.
+        # The executor starts its thread with the first item, and ends it with this object.
         self._thread = ThreadPoolExecutor(1, "commit")
 
     def add(self, item: Item) -> None:
@@ -139,7 +140,7 @@ class Committer(Generic[Item]):
             raise ticket.outcome
 
     async def add_from_loop(self, item: Item) -> None:
-        """Do the same as `add` in a coroutine, without blocking its event loop."""
+        """Add an item as `add` does, but in a coroutine and without blocking its event loop."""
         loop = asyncio.get_running_loop()
         ticket = _LoopTicket(item, loop)
         self._enqueue(ticket)
@@ -167,9 +168,9 @@ class Committer(Generic[Item]):
             self._thread.submit(self._commit_all)
 
     def _give_up(self, ticket: _Ticket[Item]) -> None:
-        """Take a ticket out of the queue after too long, and raise StoreBusyError."""
+        """Remove a ticket from the queue after its time limit, and raise StoreBusyError."""
         with self._mutex:
-            # This may have happened between the end of the wait and taking the mutex.
+            # The answer may have arrived between the time limit and taking the mutex.
             if ticket.is_answered:
                 return
             self._queue.pop(ticket, None)
@@ -193,14 +194,14 @@ class Committer(Generic[Item]):
         start = monotonic()
         try:
             with self._turn():
-                # Taken only now, so that items that arrived during the wait share the commit.
+                # Take items only now, so that those that arrived during the wait share the commit.
                 group = self._take(self._max_group)
                 outcomes = self._try_commit([ticket.item for ticket in group])
         except SurveyError as error:
-            # Not logged, because a line would show when somebody sent a report.
+            # Not logged, because a line would show when a respondent sent a report.
             if (now := monotonic()) - start >= self._refusal_seconds:
                 self._refusal = (now + self._refusal_seconds, str(error))
-            # Items that arrived meanwhile would wait as long for the same refusal.
+            # Items that arrived in the meantime would wait as long for the same error.
             group += self._take(self._max_queued)
             outcomes = [type(error)(str(error)) for _ in group]
         except BaseException as error:  # noqa: BLE001  the first request raises and logs it
@@ -242,7 +243,7 @@ class Committer(Generic[Item]):
             else:
                 by_loop.setdefault(ticket.loop, []).append(ticket)
         for loop, tickets in by_loop.items():
-            # A loop that has ended has no coroutine that waits.
+            # A closed loop has no waiting coroutines.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_wake_all, tickets)
 

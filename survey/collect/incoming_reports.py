@@ -84,7 +84,7 @@ class Intake:
         self._committer.add(_arrival(slug, submission, definition, today))
 
     async def receive_in_loop(self, slug: str, body: bytes, today: date) -> bool:
-        """Do the same as `receive` in a coroutine, without blocking its event loop.
+        """Store a report as `receive` does, but in a coroutine and without blocking its event loop.
 
         Return False, without effect, if the report's definition must be read from the store.
         """
@@ -205,7 +205,7 @@ class Intake:
 
 
 def _arrival(slug: str, submission: Submission, definition: Definition, today: date) -> Arrival:
-    """Return the report in a submission, or raise the error with which it is refused."""
+    """Return the report in a submission, or raise the error that rejects it."""
     if is_test_run(slug):
         raise TestRunError("this is a test run: it stores simulated reports only")
     report = accept(submission, definition)

@@ -75,8 +75,9 @@ BLOCK_SIZE = 65_536
 MAX_PACKED = 4_096
 """Maximum number of pending reports of several strata that one transaction releases together.
 
-Each transaction writes most rows of released ids again, so that few transactions are fast; but it
-must hold the write lock only briefly."""
+Each transaction rewrites most rows of released ids, so fewer transactions take less time. But each
+one must hold the write lock only briefly.
+"""
 
 MAX_ROTATED = 32
 """Maximum number of surveys whose keys change in one transaction.
@@ -95,7 +96,7 @@ SPARE_FIELD_KEYS = 2
 """Number of spare field-mode keys, so that surveys can be published without waiting."""
 
 REPEAT_SECONDS = 600.0
-"""Pause before the log repeats that a survey cannot be served."""
+"""Minimum time until the log repeats that a survey cannot be served."""
 
 REWRITE_SECONDS = 30.0
 """Pause before another attempt to rewrite the store, after a reader prevented one."""
@@ -213,7 +214,7 @@ def _content(
     chosen: Mapping[str, Sequence[StoredReport]],
     bucket: str,
 ) -> ReleaseContent:
-    """Return the content of a release of the reports that were chosen in each stratum."""
+    """Return the content of a release of the reports chosen in each stratum."""
     strata = [stratum for stratum, reports in chosen.items() if reports]
     last = store.last_blocks(survey.key, strata, bucket)
     columns: list[BlockColumn] = []
@@ -228,7 +229,7 @@ def _content(
 
 
 def _by_stratum(reports: Iterable[StoredReport]) -> dict[str, list[StoredReport]]:
-    """Return the reports of each stratum, in their order."""
+    """Return the reports grouped by stratum, in their original order."""
     by_stratum: dict[str, list[StoredReport]] = {}
     for report in reports:
         by_stratum.setdefault(report.stratum, []).append(report)
@@ -236,10 +237,11 @@ def _by_stratum(reports: Iterable[StoredReport]) -> dict[str, list[StoredReport]
 
 
 def _packs(sizes: Mapping[str, int], last_blocks: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield the strata whose pending reports one transaction can release, given their numbers.
+    """Yield lists of strata whose pending reports one transaction can release together.
 
-    A release also writes the last block of each stratum again, of which the numbers of reports are
-    given. A stratum that is too large for one transaction is alone.
+    `sizes` contains the numbers of pending reports. A release also rewrites the last block of each
+    stratum; `last_blocks` contains their numbers of reports. A stratum that is too large for one
+    transaction is in a list with no others.
 
     >>> list(_packs({"a": 900, "b": 900, "c": 3_000, "d": 10_000}, {"c": 60_000, "a": 9_000}))
     [['a', 'b'], ['c'], ['d']]
@@ -286,7 +288,7 @@ def merge_small_cells(store: Store, surveys: Iterable[PublishedSurvey]) -> None:
 class Keeper:
     """The process or thread that holds the private keys, releases reports and rotates keys.
 
-    If one survey fails, the others are still served, and the database and the log say which one
+    If one survey fails, the others are still served, and the database and the log name the one that
     failed. A damaged batch is set aside, and the others are released. After an interruption, the
     next pass seals the remaining reports again and releases none of them before the next release
     time. A crash therefore delays a release, but never repeats one.
@@ -302,15 +304,15 @@ class Keeper:
         self._clock = clock
         self._cleaned_up: date | None = None
         self._merged: set[int] = set()
-        # The release time before which this process has checked the rows of pending batches.
+        # The last release time for which this process checked the rows of pending batches.
         self._repaired = -1
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
         self._is_rewritten = False
         self._settled: KeeperState | None = None
-        # The surveys for which the release time of this pass is processed without a release.
+        # The surveys that have nothing to release in this pass although a release time passed.
         self._without_release: list[int] = []
-        # The surveys that have a release in this pass, with their readable keys.
+        # The surveys to release in this pass, with their readable keys.
         self._due: list[tuple[PublishedSurvey, Sequence[SealingKey]]] = []
         # The errors of the last pass by the survey's key, and when each was logged.
         self._failures: dict[int, str] | None = None
@@ -350,7 +352,7 @@ class Keeper:
             stop.wait(POLL_SECONDS)
 
     def _log_retry(self, error: Exception) -> None:
-        """Log the error of a pass, unless it is that of a survey, which has its own line."""
+        """Log the error of a pass, unless it concerns a survey; `_record` logs those errors."""
         if not self._failures:
             level = logging.WARNING if isinstance(error, SurveyError) else logging.ERROR
             logger.log(level, "the keeper failed and will retry", exc_info=error)
@@ -415,7 +417,7 @@ class Keeper:
                 partial(self._release_together, together, now, attempt), together[0][0].key
             )
         if self._without_release:
-            # In one transaction: with many surveys, one for each would take most of the pass.
+            # In one transaction, because one for each of many surveys would take most of the pass.
             attempt(lambda: self._store.set_release_time(due, *self._without_release))
         attempt(self._destroy_keys)
         attempt(self._destroy_field_keys)
@@ -423,21 +425,21 @@ class Keeper:
         attempt(lambda: self._record(surveys, failures, int(now)))
         if errors or failures:
             raise [*errors, *failures.values()][0]
-        # The next pass is skipped only if it would begin with the state with which this one began.
+        # Skip the next pass only if its initial state equals the initial state of this one.
         self._settled = state if self._is_rewritten else None
         return n
 
     def _read_state(self, now: float) -> KeeperState:
-        """Return what a pass of the keeper acts on, if the last pass had no errors.
+        """Return the state that determines whether a pass of the keeper has work to do.
 
-        If the state before a pass without errors is the one before the next pass, then that pass
-        changed nothing, and neither would the next one. A file of a key that is damaged, rather
-        than missing, is noticed at the next release time.
+        If a pass without errors leaves the state as it was, it changed nothing, and the next pass
+        would change nothing either. A key file that is damaged rather than missing does not change
+        the state, so the keeper detects it at the next release time.
         """
         try:
             names = self._keys.directory.stat().st_mtime_ns
         except OSError:
-            # The pass itself names this error.
+            # The pass reports this error.
             names = 0
         today = day_of(now)
         return release_time(now, self._every), names, today, self._store.keeper_state(today)
@@ -450,7 +452,7 @@ class Keeper:
     def _record(
         self, surveys: Iterable[PublishedSurvey], failures: Mapping[int, Exception], now: int
     ) -> None:
-        """Record and log which surveys fail; write only what has changed since the last pass."""
+        """Record and log which surveys fail; write only changes since the last pass."""
         if self._failures is None:
             self._failures = {key: known.error for key, known in self._store.failures().items()}
         errors = {key: type(error).__name__ for key, error in failures.items()}
@@ -526,7 +528,7 @@ class Keeper:
         due: int,
         attempt: Callable[[Step, int], int],
     ) -> None:
-        """Repair what would keep batches or their keys from being found, as far as possible."""
+        """Repair damage that prevents the keeper from finding batches or keys, where possible."""
         if due != self._repaired:
             attempt(self._repair_pending, UNASSIGNED)
             self._repaired = due
@@ -540,7 +542,7 @@ class Keeper:
             logger.error("damaged rows of pending batches were put in order")
 
     def _repair_key(self, missing: SealingKey) -> None:
-        """Find the key of batches whose key has another survey or period in the database."""
+        """Find the key of batches if the database stores it with a wrong survey or period."""
         batches = self._store.unreachable_batches(missing.survey)
         intact = [batch for batch in batches if batch.is_intact and batch.period == missing.period]
         if not intact:
@@ -606,7 +608,7 @@ class Keeper:
         return keys[-1]
 
     def _rotate(self, surveys: Sequence[int], time: int) -> dict[int, SealingKey]:
-        """Create the next key of each survey, unless another keeper has processed the time."""
+        """Create the next key of each survey for which no other keeper has processed `time`."""
         public_keys = dict(zip(surveys, self._keys.create_several(len(surveys)), strict=True))
         rotated = self._store.rotate_keys(public_keys, time)
         self._keys.destroy(*(public_keys[survey] for survey in surveys if survey not in rotated))
@@ -629,7 +631,7 @@ class Keeper:
             for survey in {key.survey for key in self._store.missing_keys()}
             for batch in self._store.unreachable_batches(survey)
         ):
-            # The key that a batch lacks may be in the row of another survey.
+            # The missing key of a batch may be stored in the row of another survey.
             return
         # In a separate transaction, after the one that deleted the last sealed batch.
         unneeded = set(self._store.unneeded_keys())
@@ -665,7 +667,7 @@ class Keeper:
         """Do whatever is due for a survey; return the number of released reports."""
         survey.require_intact_dates()
         if len({key.period for key in keys}) < len(keys):
-            # Sealing again with the key of the same period would never end.
+            # The keeper would seal again with a key of the same period, and never finish.
             raise DamagedSurveyError(
                 f"two public keys of {survey.slug} version {survey.version} have the same period: "
                 "the database is damaged; restore a backup"
@@ -676,7 +678,7 @@ class Keeper:
             if is_due and keys:
                 return self._close(survey, keys, day_of(now))
             if is_due:
-                # Readiness sees a keeper that stopped, although no survey is open.
+                # The readiness check can then detect a stopped keeper even if no survey is open.
                 self._without_release.append(survey.key)
             return 0
         if survey.is_over(day_of(now)):
@@ -705,14 +707,14 @@ class Keeper:
     def _prepare_release(
         self, survey: PublishedSurvey, keys: Sequence[SealingKey], served_until: int, now: float
     ) -> None:
-        """Note an open survey, given its readable keys, if it has a release in this pass."""
+        """Add an open survey and its readable keys to the releases of this pass, if it has one."""
         if len(keys) > 1:
             # A rotation was interrupted.
             self._drain(survey, keys, "", is_release=False)
         if not self._check_due(survey, served_until, now) or not keys:
             return
         sizes = self._store.pending_sizes(survey.key)
-        # Before the keys change: afterwards, this release time counts as processed.
+        # Check before the keys change, because then this release time counts as processed.
         due = {stratum: n for stratum, n in sizes.items() if n_to_release(n)}
         self._require_intact_blocks(survey, due, bucket_of(survey, day_of(now)))
         if due or self._store.has_arrivals(survey.key):
@@ -726,9 +728,9 @@ class Keeper:
         now: float,
         attempt: Callable[[Step, int], int],
     ) -> int:
-        """Change the keys of surveys in one transaction, and release what is due of each.
+        """Change the keys of surveys in one transaction, and release the due reports of each.
 
-        If one survey prevents that, serve them one by one, and raise the error of a single one.
+        If one survey prevents that, serve them one by one. Raise the error if there is only one.
         """
         try:
             new_keys = self._rotate(
@@ -753,7 +755,7 @@ class Keeper:
         new_key: SealingKey | None,
         now: float,
     ) -> int:
-        """Release what is due of an open survey; return the number of released reports."""
+        """Release the due reports of an open survey; return the number of released reports."""
         if new_key is None:
             raise ConflictError("another keeper has already processed this release time")
         bucket = bucket_of(survey, day_of(now))
@@ -798,21 +800,21 @@ class Keeper:
     def _require_intact_blocks(
         self, survey: PublishedSurvey, sizes: Mapping[str, int], bucket: str
     ) -> None:
-        """Raise DamagedSurveyError if a block that a release of strata continues is damaged."""
+        """Raise DamagedSurveyError if a block to which a release would append is damaged."""
         for strata in self._portions(survey, sizes, bucket):
             self._store.last_blocks(survey.key, strata, bucket)
 
     def _portions(
         self, survey: PublishedSurvey, sizes: Mapping[str, int], bucket: str
     ) -> Iterator[list[str]]:
-        """Yield the strata that one transaction can release; a large one takes several."""
+        """Yield the strata that one transaction can release; a large stratum takes several."""
         n_rewritten = self._store.last_block_sizes(survey.key, bucket) if len(sizes) > 1 else {}
         return _packs(sizes, n_rewritten)
 
     def _batches(
         self, survey: PublishedSurvey, strata: Sequence[str], periods: Sequence[int], n: int
     ) -> list[Batch]:
-        """Return all batches of several strata, or of one at least n reports, if there are any."""
+        """Return all batches of several strata, or enough batches of one for n reports."""
         if len(strata) > 1:
             return self._store.all_batches(survey.key, strata, periods)
         batches: list[Batch] = []
@@ -862,9 +864,10 @@ class Keeper:
         return reports
 
     def _private_keys(self, keys: Iterable[SealingKey]) -> dict[int, PrivateKey]:
-        """Return the private keys by period, without keys that are destroyed and not needed.
+        """Return the private keys by period, without destroyed keys that no batch needs.
 
-        Raises StoreError if a key that pending reports need is lost, even since the last check.
+        Raises StoreError if a key that pending reports need is lost, which may have happened since
+        the last check.
         """
         private_keys = {}
         for key in keys:
@@ -878,9 +881,9 @@ class Keeper:
         private_keys: Mapping[int, PrivateKey],
         batches: Sequence[Batch],
     ) -> tuple[list[Batch], list[StoredReport]]:
-        """Open batches; return them and their reports in random order, without damaged batches.
+        """Open batches; return the intact ones, and their reports in random order.
 
-        Repair the damaged ones, or set them aside: they must not stop the release of the others.
+        Repair damaged batches or set them aside, so that they do not stop the release of others.
         """
         opened: list[Batch] = []
         reports: list[StoredReport] = []
@@ -909,7 +912,7 @@ class Keeper:
         return recovered
 
     def _open_unreachable(self, survey: PublishedSurvey, keys: Sequence[SealingKey]) -> None:
-        """Repair or set aside the damaged batches that no period or stratum leads to."""
+        """Repair or set aside the damaged batches that no query by period and stratum finds."""
         damaged = [
             batch for batch in self._store.unreachable_batches(survey.key) if not batch.is_intact
         ]
@@ -927,7 +930,7 @@ class Keeper:
         private_keys: Mapping[int, PrivateKey],
         batches: Sequence[Batch],
     ) -> list[StoredReport]:
-        """Return the reports of batches that were intact; StoreError if one is damaged by now."""
+        """Return the reports of batches; raise StoreError if one was damaged in the meantime."""
         opened, reports = self._open(survey, private_keys, batches)
         if len(opened) < len(batches):
             raise StoreError("a batch was damaged while its survey closed; the next pass continues")
@@ -944,7 +947,7 @@ class Keeper:
     ) -> list[Batch]:
         """Publish the chosen reports of opened batches; return the new batches of the others.
 
-        `chosen` maps each stratum under which reports are published to them.
+        `chosen` maps strata to the reports that are published under them.
         """
         content = _content(self._store, survey, chosen, bucket)
         remainder = seal(key, others, is_resealed=True)
@@ -962,7 +965,7 @@ class Keeper:
         self._open_boxes(survey, keys)
         private_keys, bucket = self._private_keys(keys), bucket_of(survey, today)
         periods = list(private_keys)
-        # The sizes of the groups decide which may be published: without damaged batches.
+        # Set damaged batches aside first: the sizes of strata decide which may be published.
         sizes = self._store.pending_sizes(survey.key)
         self._require_intact_blocks(survey, dict.fromkeys([*sizes, OTHER_GROUPS], 0), bucket)
         for strata in self._portions(survey, sizes, bucket):

@@ -94,7 +94,7 @@ class Application(Flask):
 
     session_interface = ResearcherSessions()
     reports: respond.DirectReports
-    """Accepts usual reports without the framework."""
+    """Accepts common reports without the framework."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__("survey", static_folder=None)
@@ -140,7 +140,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
             raise refusal
         if slow_page := request.environ.get(PROGRESS):
             return _progress_page(slow_page)
-        # PostgreSQL refuses a text with NUL, which no address has.
+        # PostgreSQL rejects texts with NUL, which no address contains.
         if "\0" in request.path:
             raise errors.NotFoundError("there is no page at this address")
         return None
@@ -164,7 +164,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     headers_of_report = partial(
         _headers, app.hosts, endpoint="respond.reports", ok=False, is_page=True
     )
-    # Outside all others: only this one can tell which host a request names.
+    # Outermost, because only this middleware knows which host a request names.
     if n := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     app.reports = respond.DirectReports(
@@ -215,7 +215,7 @@ def _home(client: respond.Client) -> AnyResponse | str:
 
 
 def _progress_page(progress: Progress) -> Response:
-    """Return the page that is shown while another is computed, and then asks for that one."""
+    """Return a page to show while another one is computed; it requests that page again."""
     page = render_template("research/progress.html", progress=progress)
     return Response(page, HTTPStatus.ACCEPTED, {"Refresh": "1"})
 

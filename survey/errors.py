@@ -193,7 +193,7 @@ class StoreBusyError(SurveyError):
 
 
 class ResearchBusyError(SurveyError):
-    """A request of a researcher that cannot be answered now; the client should try again later."""
+    """A researcher's request that cannot be answered now; the client should try again later."""
 
 
 class StoreReplacedError(StoreBusyError):
@@ -209,7 +209,7 @@ class DamagedSurveyError(StoreError):
 
 
 class DamagedBatchError(StoreError):
-    """A sealed batch that nobody can open, or that differs from what was stored."""
+    """A sealed batch that cannot be opened, or that differs from what was stored."""
 
 
 STATUS: Mapping[type[SurveyError], HTTPStatus] = {

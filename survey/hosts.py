@@ -98,7 +98,7 @@ class Hosts:
         self.routes = cache(self._routes)
 
     def kind(self, host: str) -> Host:
-        """Return the kind of a host, which is the name and perhaps port that a request names."""
+        """Return the kind of the host that a request names, with or without a port."""
         return self._kinds.get(host.lower(), self._other)
 
     def serves_reports(self, host: str, slug: str) -> bool:

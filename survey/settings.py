@@ -366,7 +366,7 @@ VARIABLES: Mapping[str, Variable] = {
 
 
 def _read_secret(variables: Mapping[str, str], file_name: str) -> dict[str, str]:
-    """Return the variables with a secret itself instead of its file."""
+    """Return the variables with a secret in place of the name of its file."""
     name = file_name.removesuffix("_FILE")
     if name in variables:
         raise SettingsError(f"{name} and {file_name} are both set; remove one")

@@ -1,4 +1,4 @@
-"""Check that a store agrees with itself: compare every digest, rebuild every count from the blocks.
+"""Check the consistency of a store: compare all digests, and recount the codes in the blocks.
 
 The check reads one snapshot. Its memory grows with the numbers of questions and pending reports,
 not of released ones.
@@ -163,7 +163,7 @@ def _version(
 
 
 def _state_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
-    """Yield states and days of surveys that the application cannot have written."""
+    """Yield mistakes in states and days of surveys that the application cannot have written."""
     newest: dict[str, int] = {}
     for survey in surveys.values():
         newest[survey.slug] = max(survey.version, newest.get(survey.slug, 0))
@@ -309,7 +309,7 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
 
 
 def _has_any(group: Sequence[Row], places: Sequence[tuple[int, bytes]]) -> bool:
-    """Return whether adjacent rows of `released_ids` contain one of the identities, sorted."""
+    """Return whether adjacent rows of `released_ids` contain one of the sorted identities."""
     starts = [(row[0], row[1]) for row in group]
     last = (group[-1][0], identities_of(group[-1])[-1])
     inside = places[bisect_left(places, starts[0]) : bisect_right(places, last)]
@@ -383,7 +383,7 @@ class CheckResult:
 
 
 def check_store(store: Store) -> CheckResult:
-    """Run the database's own checks, and then `check` on what they find whole."""
+    """Run the database's own checks, and then `check` if they find no damage."""
     if damages := store.damages():
         # The rows of a damaged file may be unreadable.
         return CheckResult(surveys=0, reports=0, mistakes=tuple(damages))

@@ -131,9 +131,9 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     """Write the current state of a store to a new file, while the store may keep serving.
 
     The file contains every report acknowledged before, pending or released, and the ids that
-    identify repeated reports. The store is read once, and the file is checked afterwards, so that
-    the backup hinders no release. The backup of a damaged store is written, too, because it may be
-    the last one: the result names the mistakes. Raises ConflictError if the file exists.
+    identify repeated reports. This function reads the store once and then checks the file, so that
+    it does not delay releases. It also writes the backup of a damaged store, because this may be the
+    last possible backup; the result names the mistakes. Raises ConflictError if the file exists.
     """
     if os.path.lexists(file):
         raise _file_exists(file)
@@ -163,7 +163,7 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
 
 
 def _write_tables(store: Store, file: Path) -> None:
-    """Write one state of a store to a new SQLite file."""
+    """Write a snapshot of a store to a new SQLite file."""
     with create_file(file) as target, store.snapshot() as source:
         for name in COPIED:
             for page in pages(source, name):

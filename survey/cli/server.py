@@ -304,7 +304,7 @@ def copy_store(source: str, target: str) -> None:
         raise SurveyError("SRC and DST are the same database")
     original, copy = _open_argument(source, "SRC"), _open_argument(target, "DST")
     keys = _private_keys()
-    # Before the lock creates a file beside a mistyped SRC.
+    # Check first, because the lock would create a file next to a mistyped SRC.
     original.check_complete()
     with keys.lock(), original.reserve(), copy.reserve(), _progress("copying") as watch:
         result = copy_database(original, copy, keys, watch)

@@ -41,9 +41,9 @@ LATE = f"no answer within {STORE_SECONDS:g} seconds"
 
 @dataclass(frozen=True)
 class Check:
-    """The result of a check; `why` names the problem, or the state, in the program's own words.
+    """The result of a check; `why` describes the problem or the state in fixed texts.
 
-    A server is ready although a check fails that is not `required`.
+    A server is ready even if a check fails that is not `required`.
     """
 
     ok: bool
@@ -55,7 +55,7 @@ OK = Check(ok=True)
 
 
 def checks(store: Store, settings: Settings, own_url: str) -> Mapping[str, Check]:
-    """Check now everything that a server needs in order to accept reports, and its releases."""
+    """Check everything that a server needs to accept reports, and the state of its releases."""
     results: dict[str, Check] = {}
     deadline = monotonic() + STORE_SECONDS
     thread = Thread(target=_check_store, args=[store, settings, results], daemon=True)
@@ -104,11 +104,11 @@ STORE_CHECKS: Mapping[str, Callable[[Store], Check]] = {
 
 
 MAX_NAMES = 10
-"""Number of failing surveys that readiness names; the metrics have all of them."""
+"""Maximum number of failing surveys that readiness names; the metrics name all of them."""
 
 
 def _releases(store: Store, settings: Settings) -> Check:
-    """Return how old the last release is, and which surveys fail."""
+    """Return the age of the last release, and the names of failing surveys."""
     try:
         state = ReleaseState.read(store)
     except SurveyError as error:
@@ -134,9 +134,9 @@ class ReleaseState:
 
     n_released  number of released reports of all surveys
     time        latest release time for which the keeper has processed all surveys, 0 if none
-    failing     since when surveys cannot be served, by their names
-    damaged     number of damaged batches that were set aside, by the names of surveys
-    unserved    when a day has passed without any release time of a survey, by their names
+    failing     time since which a survey cannot be served, by its name
+    damaged     number of damaged batches of a survey that were set aside, by its name
+    unserved    time at which a survey without any release time is a day old, by its name
     """
 
     n_released: int
@@ -174,7 +174,8 @@ class ReleaseState:
 def _day_after(day: date) -> float:
     """Return when the UTC day after a day ends, in seconds since 1970.
 
-    No database states the time of day of a publication; the keeper serves it within seconds.
+    The database does not store the time of day of a publication. The keeper serves a new survey
+    within seconds.
     """
     return datetime.combine(day, datetime.min.time(), UTC).timestamp() + 2 * 86_400
 

@@ -1,9 +1,8 @@
 """Logs as lines of JSON with fixed fields, none of which can contain what a client sent.
 
-A message is logged without its arguments; it can name a survey and the
-random key of a row. An error is logged as the
-names of its classes and the places it passed, without its text, which may quote a report, an
-address or a token.
+A message is logged without its arguments. It can name a survey and the random key of a row. An
+error is logged as the names of its classes and the places it passed, without its text, which may
+quote a report, an address or a token.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FIELDS = ("time", "level", "logger", "event", "survey", "row", "numbers", "error
 """The fields of each line, in this order."""
 
 NAMES = {"survey": re.compile("[a-z0-9-]{1,100}"), "row": re.compile("[0-9a-f]{1,32}")}
-"""Fields that our own messages can set, and what these may contain."""
+"""Fields that messages of this package can set, and patterns of their permitted values."""
 
 PACKAGE_PREFIX = "survey."
 SERVER = "_granian"
@@ -117,7 +116,7 @@ def _event(record: logging.LogRecord) -> str:
 
 
 def _name(record: logging.LogRecord, field: str) -> str:
-    """Return the survey or the row that one of our messages is about, or an empty string."""
+    """Return the survey or the row that a message of this package names, or ""."""
     value = str(getattr(record, field, "")) if _is_own(record) else ""
     return value if NAMES[field].fullmatch(value) else ""
 

@@ -1,7 +1,7 @@
 """Metrics of the machine and the processes: disks, backups, server errors and workers.
 
-They are coarse on purpose. The exact free space of a disk, the exact size of a backup with its
-pending reports, and a count of failed requests would all show when respondents take part.
+Their values are coarse on purpose. The exact free space of a disk, the exact size of a backup with
+its pending reports, or a count of failed requests would show when respondents take part.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 DISK_STEP = 100_000_000
-"""Step in bytes of the free space: many thousands of reports, and half the default
-`SURVEY_DISK_MINIMUM`."""
+"""Rounding step of the free space in bytes.
+
+It is the size of many thousands of reports, and half the default `SURVEY_DISK_MINIMUM`.
+"""
 
 MIN_BACKUP_SIZE = 1 << 20
 """Smallest size of a backup in the metrics, in bytes; larger ones are powers of two."""
@@ -41,11 +43,12 @@ MINUTE = 60
 class ErrorTime:
     """The last minute in which any worker answered with a server error, shared by all processes.
 
-    The log states it, too. A count would show how many respondents try to send during a failure.
+    The log contains this minute too. A count would show how many respondents try to send reports
+    during a failure.
     """
 
     def __init__(self) -> None:
-        # Without a lock: a killed worker would keep it, and all others would wait.
+        # Without a lock: a killed worker would never release it, and all others would wait.
         self._time = get_context("spawn").RawValue("q", 0)
 
     @property
@@ -83,25 +86,25 @@ class WorkerExits(logging.Filter):
 
     @property
     def n(self) -> int:
-        """The number of such workers since the server started."""
+        """The number of workers that ended unexpectedly since the server started."""
         return int(self._n.value)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Count a message about such a worker; pass every message on."""
+        """Count messages about workers that ended unexpectedly; pass every message on."""
         self._n.value += bool(re.match(r"Unexpected exit from worker-\d+", record.getMessage()))
         return True
 
 
 @dataclass(frozen=True)
 class BackupFile:
-    """A backup: the time of its last change as Unix time, and its size in bytes."""
+    """A backup file: its modification time as Unix time, and its size in bytes."""
 
     time: float
     size: int
 
     @classmethod
     def newest(cls, directory: Path) -> BackupFile:
-        """Return the newest complete backup; time and size are 0 if there is none to be seen."""
+        """Return the newest complete backup; its time and size are 0 if none can be read."""
         try:
             # backup.sh writes the checksum last.
             names = [path.with_suffix("") for path in directory.glob("survey-*.backup.sha256")]
@@ -121,9 +124,9 @@ class BackupFile:
 
 
 class Operation(Collector):
-    """Disks, backups, server errors, workers and other parts, read at each request.
+    """Metrics of disks, backups, server errors, workers and other parts, read at each request.
 
-    `ends` states for each other part of the server how often it ended unexpectedly.
+    `ends` counts the unexpected ends of each other part of the server.
     """
 
     def __init__(
@@ -138,7 +141,7 @@ class Operation(Collector):
         self._start = clock()
 
     def describe(self) -> Iterable[Metric]:
-        """Describe nothing: that would read the disks."""
+        """Return no descriptions, because collecting them would read the disks."""
         return []
 
     def collect(self) -> Iterable[Metric]:

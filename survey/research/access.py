@@ -57,7 +57,7 @@ LONG_FORMS = ("collection.invite", "collection.schedule")
 SIGNED_OUT = "you are signed out. Press Save to keep your text."
 
 OPEN_WITHOUT_TWO_FACTOR = ("account.add_two_factor", "accounts.sign_out")
-"""Pages for researchers who must set up two-factor authentication first."""
+"""Pages that are open to researchers who have yet to set up required two-factor authentication."""
 
 TWO_FACTOR_REQUIRED = (
     "This server now requires two-factor authentication. Set it up on your account page, then "

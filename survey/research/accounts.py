@@ -131,7 +131,7 @@ class _SignInPages(Pages):
         return _form_page("sign_in", form, status, provider=self._workspace.provider.name)
 
     def _next_step(self, researcher: Researcher, target: str, way: str = "") -> str:
-        """Open a session, or await the code of a second factor; return the address to go to."""
+        """Open a session, or await an authentication code; return the address of the next page."""
         if self._store.second_factor(researcher.key) is not None:
             self._sessions.await_code(researcher)
             return url_for("accounts.authentication_code", next=target)
@@ -139,7 +139,7 @@ class _SignInPages(Pages):
         return target
 
     def provider(self) -> Response:
-        """Send somebody to the OpenID Connect provider."""
+        """Redirect a browser to the OpenID Connect provider."""
         provider = self._workspace.provider
         if not provider.name:
             return redirect(url_for("accounts.sign_in"))
@@ -160,14 +160,14 @@ class _SignInPages(Pages):
         researcher = self._researcher_of_provider(email)
         self._workspace.throttle.provider_succeeded(visitor)
         target = self._next_step(researcher, pending.target, f"with {provider.name}")
-        # The browser omits strict cookies from a redirect that began at the provider.
+        # Not a redirect: after one that began at the provider, the browser omits strict cookies.
         page = render_template("research/provider_return.html", target=target)
         response = make_response(page, {"Refresh": f"0; url={target}"})
         provider.remember(response, None)
         return response
 
     def _researcher_of_provider(self, email: str) -> Researcher:
-        """Return the account of a verified address, and create it if the settings allow that."""
+        """Return the account of a verified address; create it if the settings allow that."""
         researcher = self._store.researcher(email)
         if researcher is not None:
             return researcher
@@ -258,7 +258,7 @@ def _own_page(path: str) -> str:
 
 
 def _record_failure(workspace: Workspace, email: str) -> None:
-    """Count a wrong password or code for the owner of an account, and log it without an address."""
+    """Count a wrong password or code for the account's owner, and log it without the address."""
     workspace.store.add_failed_sign_in(email, int(time.time()))
     logger.warning("failed sign-in")
 
@@ -288,7 +288,7 @@ def _confirms_code(workspace: Workspace, field: Field) -> bool:
 def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) -> bool:
     """Return whether the password in a form is right; if not, add the error to the form.
 
-    Instead of a password, an account of a provider needs a recent sign-in.
+    An account without a password, which a provider has created, needs a recent sign-in instead.
     """
     researcher, now = workspace.sessions.current(), time.time()
     if researcher.password_hash == NO_PASSWORD:
@@ -298,7 +298,7 @@ def _confirms_password(workspace: Workspace, form: forms.CurrentPasswordForm) ->
         form.submit.errors = [SIGN_IN_AGAIN]
         return False
     email = researcher.email
-    # This browser is known, because it is signed in; so strangers do not use up its attempts.
+    # A signed-in browser is known, so that strangers cannot use up its attempts.
     visitor = Visitor(request.remote_addr or "", workspace.sessions.token_hash().hex())
     if refusal := workspace.throttle.refusal(visitor, email, now):
         form.current.errors = [refusal]
@@ -349,7 +349,7 @@ class _AccountPages(_ProtectedPages):
     def add_two_factor(self) -> Any:
         """Show a secret until its first code is entered, then show the recovery codes once.
 
-        An app that is replaced must confirm it with a code, as if it were removed.
+        Replacing an app requires a code of the present app, as removing it does.
         """
         researcher = self._sessions.current()
         has_factor = self._store.second_factor(researcher.key) is not None

@@ -386,7 +386,7 @@ class AnalysisPages(Pages):
     def dashboard_context(
         self, view: View, result: SurveyResult, query: Mapping[str, Any] | None = None
     ) -> Context:
-        """Return what a page of the dashboard shows; `query` is that of links to other pages."""
+        """Return the context of a dashboard page, whose links have the parameters in `query`."""
         definition = view.survey.definition
         pages = ResultPages.of(
             definition.questions,

@@ -24,33 +24,36 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 NO_PASSWORD = ""
-"""The hash of an account that a provider created, until its owner sets a password."""
+"""The password hash of an account that a provider created and that has no password yet."""
 
 MIN_PASSWORD_LENGTH = 12
 
 MIN_GUESSES_LOG10 = 9.0
-"""Guesses that a password resists, as zxcvbn estimates them for an attacker who tries common
-passwords, words, names, dates and keyboard rows in the best order. For any three words zxcvbn adds
-10^8, so a lower limit would admit three known names."""
+"""Minimum number of guesses that a password must resist, as a power of ten.
+
+zxcvbn estimates this number for an attacker who tries common passwords, words, names, dates and
+keyboard rows in the best order. It adds 10^8 for any three words, so a lower limit would admit
+three known names.
+"""
 
 EXAMPLES = ("correct horse battery staple", "survey")
-"""The best-known passphrase, and the name of this software."""
+"""Words to avoid: the best-known passphrase, and the name of this software."""
 
 JUDGED_LENGTH = 72
-"""Characters of a password that zxcvbn judges, because its time grows with the square."""
+"""Maximum number of characters that zxcvbn judges; its time grows with their square."""
 
 TOO_COMMON = (
     "This password is too easy to guess. Avoid common passwords, single words, dates, your own "
     "address and the names of this server and its surveys; four unrelated words are a good choice."
 )
 _judging = threading.Lock()
-"""zxcvbn stores the words to avoid in a variable of its module, which all threads share."""
+"""A lock, because zxcvbn stores the words to avoid in a variable that all threads share."""
 
 
 def password_mistake(email: str, password: str, names: Iterable[str] = ()) -> str:
     """Return why a new password is not accepted for an account, or "" if it is.
 
-    Names that everybody knows, such as that of the server, count as words to avoid.
+    Public names, such as that of the server, count as words to avoid.
 
     >>> password_mistake("ada@example.org", "Summer2026!!").partition(".")[0]
     'This password is too easy to guess'
@@ -63,7 +66,7 @@ def password_mistake(email: str, password: str, names: Iterable[str] = ()) -> st
     words = [part for text in texts for part in re.split(r"[\W_]+", text)]
     words += [form for text in (*texts, *EXAMPLES) for form in (text, _plain(text))]
     symbols = set(re.findall(r"[\W_]", unicodedata.normalize("NFKC", password)))
-    # zxcvbn takes "2026!!" for six random characters, so symbols are judged separately.
+    # zxcvbn treats "2026!!" as six random characters, so symbols are judged separately.
     guesses = min(
         _guesses_log10(password, words),
         _guesses_log10(_plain(password), words) + max(len(symbols) - 1, 0),
@@ -81,7 +84,7 @@ def _plain(text: str) -> str:
 
 
 def _guesses_log10(password: str, words: Sequence[str]) -> float:
-    # The lists take 35 ms to load, which only new passwords need.
+    # Imported here, because loading its lists takes 35 ms, and only new passwords need them.
     from zxcvbn import zxcvbn
 
     if not password:
@@ -91,7 +94,7 @@ def _guesses_log10(password: str, words: Sequence[str]) -> float:
 
 
 def public_names(store: Store, settings: Settings) -> list[str]:
-    """Return the names that an attacker knows: host names of the server, and titles of surveys."""
+    """Return names that attackers know: the server's host names and the titles of surveys."""
     hosts = {host_of(url) for url in (settings.public_url, settings.researchers_url)}
     heads = store.survey_heads()
     return [*sorted(hosts), *(head.title for head in heads if not is_test_run(head.slug))]
@@ -119,7 +122,7 @@ class Passwords:
     """Hashes and verifies passwords; an unknown address takes as long as a wrong password."""
 
     def __init__(self, cost: int, names: Callable[[], Iterable[str]] = tuple) -> None:
-        """Use a cost of hashes, and words to avoid in new passwords."""
+        """Set the cost of hashes, and the source of words to avoid in new passwords."""
         self._cost = cost
         self._names = names
 
@@ -128,7 +131,7 @@ class Passwords:
         return _password_hasher(self._cost)
 
     def hash(self, password: str) -> str:
-        """Hash a password that was accepted before, or is random."""
+        """Hash a password that is already accepted, or random."""
         return self._hasher.hash(password)
 
     def mistake(self, email: str, password: str) -> str:
@@ -214,7 +217,7 @@ class Sessions:
         return researcher
 
     def open(self, researcher: Researcher) -> None:
-        """Open a new session, and end the one of the present cookie; remember the browser."""
+        """Open a new session, end that of the present cookie, and remember the browser."""
         self.close()
         self._browsers.remember(researcher.email)
         session["token"] = secrets.token_urlsafe(32)

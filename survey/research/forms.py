@@ -139,7 +139,7 @@ class PasswordForm(CurrentPasswordForm):
 
 
 class TwoFactorRuleForm(FlaskForm):  # type: ignore[misc]
-    """The button that requires two-factor authentication of all accounts, or makes it optional."""
+    """The button that makes two-factor authentication required or optional for all accounts."""
 
     required = HiddenField()
 
@@ -154,7 +154,7 @@ def _present_code() -> StringField:
 class AddTwoFactorForm(CurrentPasswordForm):
     """The first code of an authenticator app that has scanned a new secret.
 
-    A researcher who has an app also enters a code of that one.
+    A researcher who already has an app also enters a code of the present app.
     """
 
     code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])

@@ -1,7 +1,7 @@
 """The researchers' home page: a list of drafts and surveys with a search, filters and pages.
 
-Surveys are searched, filtered and sorted by their heads, which are small. Definitions and drafts
-are read only for the rows of the page that is shown.
+The list searches, filters and sorts the heads of surveys, which are small. It reads definitions and
+drafts only for the rows of the current page.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Entry:
 
     @cached_property
     def names(self) -> str:
-        """The title and the short name, in the form in which they are searched and sorted."""
+        """The title and the short name, in the form used for searching and sorting."""
         head = self.head
         name = head.short_name if isinstance(head, DraftHead) else head.slug
         return _folded(f"{head.title} {name}")

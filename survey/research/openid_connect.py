@@ -1,8 +1,8 @@
 """Sign-in with an OpenID Connect provider: authorization code flow with PKCE, state and nonce.
 
-The session cookie is SameSite=Strict, so browsers do not send it when the provider returns
-somebody. What a sign-in must remember until then is in a separate signed cookie (SameSite=Lax),
-which browsers send to these addresses only.
+The session cookie is SameSite=Strict, so browsers omit it when they return from the provider. The
+state of a sign-in is therefore in a separate signed cookie (SameSite=Lax), which browsers send to
+these addresses only.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 COOKIE_PATH = "/research/sign-in/provider"
 COOKIE_SECONDS = 600
 TIMEOUT_SECONDS = 10
-"""Time for each answer of the provider; a worker waits for it."""
+"""Maximum time for each answer of the provider, for which a request waits."""
 
 SAFE_ALGORITHMS = {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"}
-"""Signatures that only the provider can make: neither "none" nor those with a shared secret."""
+"""Signature algorithms with a private key: neither "none" nor those with a shared secret."""
 
 UNCONFIRMED = "The sign-in service did not confirm who you are. Start again from the sign-in page."
 NO_ANSWER = "The sign-in service does not answer. Try again later, or sign in with your password."
@@ -42,7 +42,7 @@ UNVERIFIED = "The sign-in service does not state a verified email address for yo
 
 
 class Pending(NamedTuple):
-    """What a browser remembers while somebody is at the provider."""
+    """The state of a sign-in, which the browser stores until it returns from the provider."""
 
     state: str
     nonce: str
@@ -51,7 +51,7 @@ class Pending(NamedTuple):
 
 
 class Provider:
-    """The provider of an instance; its metadata and keys are read at the first sign-in."""
+    """The provider of an instance, whose metadata and keys are read at the first sign-in."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -60,16 +60,16 @@ class Provider:
         self._cookie = f"{prefix}survey-provider"
         if settings.oidc_issuer:
             with require_extra("oidc"):
-                # The server must not start and fail at the first sign-in.
+                # Fail when the server starts, not at the first sign-in.
                 importlib.import_module("authlib.integrations.flask_client")
 
     @property
     def name(self) -> str:
-        """The host of the provider, "" if there is none."""
+        """The host name of the provider, or "" if there is none."""
         return urlsplit(self._settings.oidc_issuer).hostname or ""
 
     def begin(self, target: str) -> tuple[str, Pending]:
-        """Return the provider's address to open, and what to remember until the return.
+        """Return the provider's address to open, and the state of the sign-in to store.
 
         Raises RemoteError if the provider does not answer.
         """
@@ -79,7 +79,7 @@ class Provider:
         return parts["url"], Pending(parts["state"], parts["nonce"], parts["code_verifier"], target)
 
     def remember(self, response: Response, pending: Pending | None) -> None:
-        """Set the cookie of a sign-in that has begun; None deletes it."""
+        """Store the state of a sign-in in a cookie; None deletes the cookie."""
         response.set_cookie(
             self._cookie,
             str(self._serializer.dumps(pending)) if pending else "",
@@ -91,7 +91,7 @@ class Provider:
         )
 
     def pending(self) -> Pending:
-        """Return what the browser of this request remembers of the sign-in that it returns from.
+        """Return the state of the sign-in from which the browser of this request returns.
 
         Raises ForbiddenError if that sign-in began in another browser, or too long ago.
         """
@@ -109,13 +109,13 @@ class Provider:
         return pending
 
     def verified_email(self, pending: Pending) -> str:
-        """Return the verified email address of the person who returned with an authorization code.
+        """Return the verified email address for the authorization code in this request.
 
         Raises ForbiddenError if the provider confirms none, RemoteError if it does not answer.
         """
         code = request.args.get("code", "")
         self._check_metadata()
-        # RFC 9207: the answer must come from the provider that was asked.
+        # RFC 9207: the response must come from the provider to which the request went.
         names_itself = self._client.server_metadata.get(
             "authorization_response_iss_parameter_supported"
         )
@@ -139,7 +139,7 @@ class Provider:
         return email
 
     def _is_addressed(self, claims: Mapping[str, Any], nonce: str) -> bool:
-        """Return whether an ID token is this provider's, for this server and this sign-in.
+        """Return whether this provider issued an ID token for this server and this sign-in.
 
         OpenID Connect Core 1.0, 3.1.3.7, steps 2 to 5 and 11; Authlib accepts a token for another
         audience if it names this server as the authorized party.
@@ -184,7 +184,7 @@ class Provider:
         )
 
     def _check_metadata(self) -> None:
-        """Read the provider's metadata, once, and check that they are this provider's."""
+        """Read the provider's metadata once, and check that its issuer is this provider."""
         with _provider_errors():
             metadata = self._client.load_server_metadata()
             if metadata["issuer"].rstrip("/") != self._settings.oidc_issuer.rstrip("/"):
@@ -196,7 +196,7 @@ class Provider:
 
 @contextmanager
 def _provider_errors() -> Iterator[None]:
-    """Replace what the provider's answers, or their absence, raise."""
+    """Replace the errors of libraries when the provider's answer is missing or invalid."""
     from authlib.common.errors import AuthlibBaseError
     from joserfc.errors import JoseError
     from requests import RequestException

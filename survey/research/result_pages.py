@@ -1,8 +1,8 @@
-"""Results of long surveys in pages, with one table of contents for all questions.
+"""Division of the results of long surveys into pages with a common table of contents.
 
-A page has as many questions as fit its number of lines, so that the first page is as small and as
-fast for 200 questions as for 10. Every page has the anchor of each question: the anchor of a
-question on another page is its entry in the table of contents, which leads there.
+A page has as many questions as fit into its number of lines, so that the first page is as small and
+fast for 200 questions as for 10. Every page has an anchor for each question. For a question on
+another page, the anchor is its entry in the table of contents, which links to that page.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.research.forms import whole_number
 
 MAX_LINES = 120
-"""Lines of charts on a page; more only if a single question has more."""
+"""Maximum number of lines of charts on a page, unless a single question has more."""
 
 LINES_PER_CARD = 3
-"""Lines of a question's card beside those of its chart."""
+"""Number of lines of a question's card in addition to its chart."""
 
 LINES_OF_NUMBERS = 12
-"""Lines of a histogram with the mean and the median."""
+"""Number of lines of a histogram with the mean and the median."""
 
 MAX_TEXT = 100
-"""Characters of a question in the table of contents."""
+"""Maximum number of characters of a question in the table of contents."""
 
 ALL = "all"
-"""As the number of a page: all questions, to print or to search them."""
+"""The page number that shows all questions, for printing or searching."""
 
 
 class Entry(NamedTuple):
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class ResultPages:
-    """The pages of a survey's questions, and the one that is shown.
+    """The pages of a survey's questions, and the current page.
 
     Pages are ranges of places; `number` counts from 1, and is 0 if all questions are shown.
     """
@@ -56,7 +56,7 @@ class ResultPages:
     def of(
         cls, questions: Sequence[PublishedQuestion], page: str, query: Mapping[str, str]
     ) -> ResultPages:
-        """Read the parameter `page` of an address; the query contains the other ones."""
+        """Read the parameter `page` of an address; `query` contains its other parameters."""
         pages = split(questions)
         is_whole = page == ALL or len(pages) == 1
         number = 0 if is_whole else min(max(whole_number(page, 1), 1), len(pages))
@@ -64,16 +64,16 @@ class ResultPages:
 
     @property
     def places(self) -> range:
-        """The places of the questions that are shown."""
+        """The places of the questions on the current page."""
         return self.pages[self.number - 1] if self.number else range(len(self.questions))
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The parameters that links to the same page with other options have."""
+        """The parameters of links to the same page with other options."""
         return {"page": str(self.number)} if self.number > 1 else {}
 
     def address(self, number: int | str) -> str:
-        """Return the address of a page, relative to any other one."""
+        """Return the address of a page, relative to any other page."""
         return f"?{urlencode({**self.query, **({'page': number} if number != 1 else {})})}"
 
     def link(self, question_id: str) -> str:
@@ -110,7 +110,7 @@ def split(questions: Sequence[PublishedQuestion]) -> list[range]:
 
 
 def _lines(question: PublishedQuestion) -> int:
-    """Return about how many lines a question's card has."""
+    """Return the approximate number of lines of a question's card."""
     numbers = LINES_OF_NUMBERS if question.kind.is_numeric else 0
     return LINES_PER_CARD + len(question.options) + numbers
 

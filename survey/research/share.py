@@ -360,7 +360,7 @@ class _SharePages(Pages):
 
 
 def _version_query() -> dict[str, int]:
-    """Return the version that the address of results names, if any, as a query."""
+    """Return the query parameter with the version that the current address names, if any."""
     version = whole_number(request.args.get("version", ""))
     return {"version": version} if version else {}
 

@@ -1,9 +1,9 @@
 """Limits on attempts to sign in, and the browsers in which an account has signed in before.
 
-Guesses are slowed down per network, and per account over all networks. A stranger who keeps
-guessing must not keep the owner out, so each browser in which the owner has signed in has separate
-attempts (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies"). For an
-owner in a new browser, each network has a few attempts a day that others cannot use up.
+The server slows down guesses per network, and per account over all networks. A stranger who keeps
+guessing must not lock the owner out. Therefore, each browser in which the owner has signed in has
+separate attempts (after the OWASP article "Slow Down Online Guessing Attacks with Device Cookies").
+For an owner in a new browser, each network has a few attempts a day that others cannot use up.
 """
 
 from __future__ import annotations
@@ -23,23 +23,33 @@ from survey.store import AttemptLimit, Store, normalized_email
 MAX_TRIES = 10
 MAX_TRIES_PER_ADDRESS = 50
 MAX_CODES = 20
-"""Codes per account from all addresses. Only people who know the password are asked for one, so
-strangers cannot use them up. Three codes of six digits are valid at any time; the chance to guess
-one within a day is at most 0.6 per cent (20 * 96 * 3 / 10^6)."""
+"""Maximum number of codes per account from all addresses.
+
+The server asks for a code only after the correct password, so strangers cannot use these attempts
+up. Three codes of six digits are valid at any time. The probability of guessing one within a day is
+at most 0.6 per cent (20 * 96 * 3 / 10^6).
+"""
 
 FREE_TRIES = 20
-"""Attempts on an account, from all networks and unknown browsers, before they are slowed down. One
-network alone, with `MAX_TRIES`, does not slow the others down."""
+"""Number of attempts on an account, from all networks and unknown browsers, without a delay.
+
+A single network is limited to `MAX_TRIES`, so it cannot slow down the others.
+"""
 
 MAX_DELAY = 60
-"""Longest delay between two attempts on an account, in seconds. All strangers together have at most
-98 attempts an hour (26 within a minute, then a pause of 15 minutes)."""
+"""Longest delay between two attempts on an account, in seconds.
+
+All strangers together have at most 98 attempts an hour (26 within a minute, then a pause of 15
+minutes).
+"""
 
 DAY_TRIES = 2
 MAX_DAY_TRIES = 500
-"""Attempts on a slowed-down account in a day: without delay for each network, and for all networks.
-Unless an attacker has 250 networks, the owner can sign in at once from another one. With the 98 an
-hour, strangers have 1.1 million attempts a year, where a password resists 10^9 guesses."""
+"""Attempts without delay on a slowed-down account in a day, for each network and for all networks.
+
+Unless an attacker has 250 networks, the owner can sign in at once from another network. Together
+with the 98 attempts an hour, strangers have 1.1 million attempts a year; a password resists 10^9.
+"""
 
 TRY_SECONDS = 15 * 60
 DAY_SECONDS = 24 * 3600
@@ -55,7 +65,7 @@ COOKIE_PATH = "/research/sign-in"
 
 
 def network_of(address: str) -> str:
-    """Return the address of a household or server; for IPv6, the network of its first 64 bits.
+    """Return the address of a household or server: for IPv6, the network of the first 64 bits.
 
     >>> network_of("203.0.113.9"), network_of("2001:db8::1:2"), network_of("::ffff:203.0.113.9")
     ('203.0.113.9', '2001:db8::/64', '203.0.113.9')
@@ -71,10 +81,10 @@ def network_of(address: str) -> str:
 
 @dataclass(frozen=True)
 class Visitor:
-    """The sender of an attempt: network address, and the name of a browser that is known.
+    """The sender of an attempt: a network address, and the name of the browser if it is known.
 
-    A browser is known if the account has signed in there before, or is signed in now. Its name is
-    random; "" means that the browser is unknown.
+    A browser is known if the owner of the account has signed in there before, or is signed in now.
+    Its name is random; "" means that the browser is unknown.
     """
 
     address: str
@@ -82,7 +92,7 @@ class Visitor:
 
 
 class KnownBrowsers:
-    """Recognizes browsers by a signed cookie, of which the server stores nothing."""
+    """Recognizes browsers by a signed cookie; the server stores nothing about them."""
 
     def __init__(self, secret: str, *, secure: bool) -> None:
         self._serializer = URLSafeTimedSerializer(secret, salt="known browser")
@@ -91,7 +101,7 @@ class KnownBrowsers:
         self._cookie = "__Secure-survey-browser" if secure else "survey-browser"
 
     def visitor(self, email: str) -> Visitor:
-        """Return the sender of the current request, who wants to sign in to an account."""
+        """Return the sender of the current request to sign in to an account."""
         try:
             name, account = self._serializer.loads(
                 request.cookies.get(self._cookie, ""), max_age=COOKIE_DAYS * 86_400
@@ -102,7 +112,7 @@ class KnownBrowsers:
         return Visitor(request.remote_addr or "", str(name) if is_known else "")
 
     def remember(self, email: str) -> None:
-        """Mark the browser of the current request as one in which an account has signed in."""
+        """Mark the browser of the current request as known for an account."""
         value = self._serializer.dumps([secrets.token_urlsafe(16), self._account(email)])
 
         @after_this_request
@@ -126,9 +136,9 @@ class Throttle:
     """Limits attempts per address and account, across all workers and servers of a database.
 
     An attempt is counted before its password is verified, so concurrent attempts count too.
-    Addresses without an account are treated alike. The database contains hashes keyed by the
-    server's secret, until 15 minutes have passed without an attempt; those of networks that tried
-    to sign in to a slowed-down account, for a day.
+    Addresses without an account are treated in the same way. The database contains hashes keyed by
+    the server's secret for 15 minutes, or for a day if a network tried to sign in to a slowed-down
+    account.
     """
 
     def __init__(self, store: Store, secret: str) -> None:
@@ -136,7 +146,7 @@ class Throttle:
         self._key = hmac.digest(secret.encode(), b"tries to sign in", "sha256")
 
     def refusal(self, visitor: Visitor, email: str, now: float) -> str:
-        """Count an attempt at `now` (Unix time); return why it is refused, or "" if it is not."""
+        """Count an attempt at `now` (Unix time); return why it is rejected, or "" if it is not."""
         limits = self._password_limits(visitor, email)
         exceeded = self._exceeded(limits, now)
         if exceeded and exceeded.max_delay:
@@ -151,7 +161,7 @@ class Throttle:
     def succeeded(self, visitor: Visitor, email: str) -> None:
         """Forget this attempt, and the failed ones of this browser or network on this account.
 
-        Otherwise, fifty colleagues who sign in within 15 minutes would lock the others out.
+        Otherwise, fifty colleagues who sign in within 15 minutes would lock out the others.
         """
         *shared, own = self._password_limits(visitor, email)
         for limit in shared:
@@ -161,7 +171,7 @@ class Throttle:
         self._store.forget_attempts(self._day_limits(visitor, email)[0].hashed)
 
     def provider_refusal(self, visitor: Visitor, now: float) -> str:
-        """Count a return from a provider, which costs requests to it, like `refusal`."""
+        """Count a return from a provider, which causes requests to the provider, like `refusal`."""
         return _reason(self._exceeded([self._network(visitor)], now))
 
     def provider_succeeded(self, visitor: Visitor) -> None:
@@ -185,7 +195,7 @@ class Throttle:
         return [self._network(visitor), account, pair]
 
     def _day_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
-        """Return the limits of attempts that are not slowed down: of the network, and of all."""
+        """Return the limits of attempts without delay: for the network, and for all networks."""
         name, longer = f"day\n{normalized_email(email)}", DAY_SECONDS - TRY_SECONDS
         return [
             self._limit(f"{network_of(visitor.address)}\n{name}", DAY_TRIES, longer=longer),

@@ -1,7 +1,7 @@
 """Two-factor authentication: codes of authenticator apps (TOTP, RFC 6238) and recovery codes.
 
-The database, and so every backup, contains the secrets of the apps only encrypted under a key that
-is derived from the server's secret.
+The database, and therefore every backup, contains the secrets of the apps in encrypted form only.
+The key is derived from the server's secret.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STEP_SECONDS = 30
-"""Time for which a code is shown."""
+"""Time for which an app shows a code."""
 
 TOLERATED_STEPS = 1
 """Steps by which the clock of a device may be wrong, in either direction."""
@@ -34,10 +34,10 @@ RECOVERY_BYTES = 10
 """80 random bits cannot be guessed, so recovery codes need no slow hash."""
 
 ENCRYPTED = "aes-gcm:"
-"""Start of an encrypted secret; a colon occurs in no base32 secret of earlier versions."""
+"""Prefix of an encrypted secret; the base32 secrets of earlier versions contain no colon."""
 
 BASE32 = re.compile("[A-Z2-7]{16,}")
-"""A readable secret of an app."""
+"""The form of an unencrypted secret."""
 
 UNREADABLE = (
     "the secret of an authenticator app cannot be read: it is damaged, or SURVEY_SECRET was changed"
@@ -62,7 +62,7 @@ class NewSecret:
 
 
 def new_secret(email: str, secret: str = "") -> NewSecret:
-    """Return a secret with its URI for authenticator apps; make the secret unless it is given."""
+    """Return a secret with its URI for authenticator apps; create the secret unless it is given."""
     import pyotp
 
     secret = secret or pyotp.random_base32()
@@ -81,18 +81,19 @@ def step_of(secret: str, code: str, now: float) -> int | None:
     matches = [
         step
         for step in steps
-        # All steps are compared, so that the time reveals nothing.
+        # Compare all steps, so that the time that this takes reveals nothing.
         if secrets.compare_digest(totp.generate_otp(step).encode(), digits.encode())
     ]
     return matches[-1] if matches else None
 
 
 class SecondFactors:
-    """The second factors of all accounts: sets them up, and uses their codes up.
+    """The second factors of all accounts: their secrets, and the use of their codes.
 
     Secrets are encrypted with AES-256-GCM (NIST SP 800-38D) and a random nonce of 96 bits.
-    HKDF-SHA256 (RFC 5869) derives the key from the server's secret. The account is authenticated
-    with each secret, so that nobody who can write to the database moves it to another account.
+    HKDF-SHA256 (RFC 5869) derives the key from the server's secret. The encryption
+    also authenticates the account, so that an attacker who can write to the database cannot move a
+    secret to another account.
     """
 
     def __init__(self, store: Store, secret: str) -> None:
@@ -135,7 +136,7 @@ class SecondFactors:
         return factor is None or self._decrypt(researcher.key, factor.secret) is not None
 
     def encrypt_all(self) -> int:
-        """Encrypt the secrets that earlier versions stored readable; return their number."""
+        """Encrypt the secrets that earlier versions stored unencrypted; return their number."""
         plain = [
             (researcher, stored)
             for researcher, stored in self._store.second_factor_secrets()
@@ -146,9 +147,9 @@ class SecondFactors:
         return len(plain)
 
     def reencrypt(self, former_secret: str) -> tuple[int, int]:
-        """Encrypt again what the server's former secret encrypts; return their number.
+        """Encrypt again the secrets encrypted with the server's former secret; return their number.
 
-        The second number is that of secrets which neither of the server's secrets decrypts.
+        The second result is the number of secrets that neither secret of the server decrypts.
         """
         former = SecondFactors(self._store, former_secret)
         n, n_lost = 0, 0
@@ -173,7 +174,7 @@ class SecondFactors:
         return ENCRYPTED + base64.b64encode(nonce + box).decode()
 
     def _decrypt(self, researcher: int, stored: str) -> str | None:
-        """Return a secret, or None if it is damaged or the server's secret has changed since."""
+        """Return a secret, or None if it is damaged or if the server's secret has changed."""
         from cryptography.exceptions import InvalidTag
 
         plain = stored
@@ -192,7 +193,7 @@ def _owner(researcher: int) -> bytes:
 
 
 def new_recovery_codes() -> list[str]:
-    """Return single-use codes for the case that the app is lost.
+    """Return single-use codes for researchers who have lost their app.
 
     >>> len(new_recovery_codes()[0])
     19

@@ -40,7 +40,7 @@ WORD_TOTAL = 2**32
 """Maximum total weight: one 32-bit word of a device's generator must decide every draw."""
 
 CHUNK = 65_536
-"""Number of values that are counted at once, so that they stay in the processor's cache."""
+"""Number of values to count at once, so that they stay in the processor's cache."""
 
 MAX_OPTIONS = 10_000
 MAX_BITS = 1_000
@@ -309,7 +309,7 @@ def count_octets(octets: AnyIntegers, codes: int) -> Integers:
     >>> count_octets(np.array([1, 0, 1, 3], dtype=np.uint8), 2).tolist()
     [1, 2, 0, 1]
     """
-    # numpy converts each value to eight bytes before it counts: two bytes are counted as one value.
+    # numpy converts each value to eight bytes before counting, so count two bytes as one value.
     n_pairs = len(octets) // 2 if len(octets) >= codes << 10 else 0
     rest = octets[2 * n_pairs :]
     counts = np.bincount(rest, minlength=256).astype(np.int64)

@@ -448,7 +448,7 @@ def table_from_json(form: Mapping[str, Any]) -> WeightTable:
 
 @lru_cache(maxsize=4)
 def _matrix(table: WeightTable) -> Floats:
-    """Return a table's matrix; an estimate reads that of 1,000 answers 70 times."""
+    """Return a table's matrix, cached because an estimate for 1,000 answers reads it 70 times."""
     matrix = np.asarray(table.weights / table.total)
     matrix.flags.writeable = False
     return matrix
@@ -456,9 +456,9 @@ def _matrix(table: WeightTable) -> Floats:
 
 @lru_cache(maxsize=16)
 def _table(form: str) -> WeightTable:
-    """Build a table once: plans compare the same few tables hundreds of times.
+    """Return a table, cached because plans compare the same few tables hundreds of times.
 
-    A table of 1,000 truths and reports takes 8 MB, so only a few are kept.
+    A table of 1,000 truths and reports takes 8 MB, so the cache is small.
     """
     shape, no_answers = json.loads(form)
     return WeightTable(shape_from_json(shape), no_answers)

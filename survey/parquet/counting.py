@@ -46,9 +46,9 @@ def count_combinations(reports: Table, pieces: Sequence[Value], by: Sequence[str
     """Count the reports with each combination of pieces, in each group of the columns `by`.
 
     Returns one row per group and combination that occurs, with the columns of `by`, piece_0,
-    piece_1, ..., and n. A piece is null in a row of reports without an answer. Without pieces the
-    result is the size of each group, with one piece a tally, with two of different questions a
-    cross-tab.
+    piece_1, ..., and n. A piece is null in a row of reports without an answer. The
+    result is the size of each group without pieces, a tally with one piece, and a cross-tab with
+    two pieces of different questions.
     """
     columns = {f"piece_{place}": piece for place, piece in enumerate(pieces)}
     with_pieces = reports.mutate(**columns)
@@ -289,7 +289,7 @@ class Reports:
         rows = count_combinations(
             self.table, [piece.value(self.table) for piece in pieces], by
         ).to_pyarrow()
-        # An engine would compare each report with null, which takes longer than this.
+        # Drop nulls here, because the engine would compare each report with null, which is slower.
         rows = rows.drop_null()
         names = [rows[name].to_pylist() for name in by]
         return Combinations(

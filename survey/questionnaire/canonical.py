@@ -176,7 +176,7 @@ UNCHANGED_KEYS = (
 def read_question(
     form: dict[str, Any], *, nullable: bool, channel: AnyChannel | None = None
 ) -> PublishedQuestion:
-    """Read back what `question_form` wrote; `channel` is its channel, if that is built already."""
+    """Read the result of `question_form`; `channel` is the question's channel if it is built."""
     question = PublishedQuestion(
         **{name: form[name] for name in UNCHANGED_KEYS},
         options=tuple(map(_read_option, form["options"])),

@@ -29,8 +29,9 @@ MAX_TRUTH_PROBABILITY = Fraction(99, 100)
 MAX_CELLS = 5 * MAX_GRID**2
 """Maximum sum of the squares of the numbers of values of all number, date and ranking questions.
 
-A channel's matrix has as many cells, and each million of them takes about a tenth of a second in
-the builder and in the results."""
+The number of cells of a channel's matrix is such a square. Each million cells takes about a tenth of
+a second in the builder and in the results.
+"""
 
 
 def build_channel(statement: Statement, caps: Caps) -> AnyChannel:
@@ -58,7 +59,7 @@ most 0.99 and epsilon at most 8; the nearest allowed value is epsilon = 4.595
 
 
 def work_mistake(values: Sequence[int]) -> str | None:
-    """Return what is wrong with the numbers of values of all such questions together.
+    """Return the mistake in the numbers of values of all such questions together, if any.
 
     >>> work_mistake([1_000] * 5), work_mistake([101] * 200)
     (None, None)

@@ -1,9 +1,9 @@
-"""Reports over HTTP: usual ones are accepted without the framework, whose work costs far more.
+"""Reception of reports over HTTP, without the framework for common requests.
 
-For each request, Flask works three times as long as parsing, checking and storing a report takes
-(measured). `DirectReports` therefore answers the requests that browsers send when all goes well. It
-decides nothing: `Reception` makes the same checks for the framework's view, and the
-framework answers every other request and every refusal.
+According to measurements, Flask takes three times as long for a request as parsing, checking and
+storing its report. `DirectReports` therefore answers the requests that browsers normally send. It
+uses the checks of `Reception`, as the framework's view does. The framework answers every other
+request and every rejected report.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ REPORT_TYPE = "application/json"
 """Media type of a report."""
 
 REFUSAL = "survey.refusal"
-"""Key in a request's environment of the error with which the framework must answer it."""
+"""Key in a request's environment for the error with which the framework must answer it."""
 
 ADDRESS = re.compile(r"/s/(?P<slug>[a-z0-9-]{1,80})/reports")
-"""The address of reports for every slug that a survey or a test run can have."""
+"""The path of reports, for every slug that a survey or a test run can have."""
 
 SHORT = re.compile("[0-9]{1,4}")
-"""The length of a body that can be read at once; the intake refuses those that are too large."""
+"""The length of a body that can be read at once; the intake rejects bodies that are too large."""
 
 
 MAX_ADDRESSES = 256
-"""Most addresses whose headers are in the cache; requests can name any host."""
+"""Maximum number of addresses with cached headers, because requests can name any host."""
 
 
 class Reception:
@@ -52,14 +52,14 @@ class Reception:
         self._listed_origins = settings.listed_origins
 
     def receive(self, slug: str, environ: WSGIEnvironment, read: Callable[[], bytes]) -> None:
-        """Store the report that `read` returns, or raise the error with which it is refused."""
+        """Store the report that `read` returns, or raise the error that rejects it."""
         self.check_origin(slug, environ, get_host(environ))
         self.intake.receive(slug, read(), utc_today())
 
     async def receive_in_loop(
         self, slug: str, environ: WSGIEnvironment, host: str, body: bytes
     ) -> bool:
-        """Do the same as `receive`; return False if that would block the event loop."""
+        """Store a report as `receive` does; return False if that would block the event loop."""
         self.check_origin(slug, environ, host)
         return await self.intake.receive_in_loop(slug, body, utc_today())
 
@@ -70,7 +70,7 @@ class Reception:
         check_same_origin(site, origin, host, url, self._listed_origins)
 
     def cross_origin_headers(self, environ: WSGIEnvironment) -> dict[str, str]:
-        """Return the headers with which listed hosts can read a response; none if there is none."""
+        """Return the headers that let listed hosts read a response; none without listed hosts."""
         if not self._listed_origins:
             return {}
         origin = environ.get("HTTP_ORIGIN")
@@ -78,16 +78,16 @@ class Reception:
 
 
 def accepted() -> Response:
-    """Return the response to a stored report, the same for a new and for a repeated one."""
+    """Return the response to a stored report, identical for new and for repeated reports."""
     return Response(status=201)
 
 
 class DirectReports:
-    """Accepts usual reports in the event loop of a worker.
+    """Accepts common reports in the event loop of a worker.
 
-    `serves` tells whether a host accepts reports for a slug. `headers` returns the security headers
-    of a response to an address of a host. `fix` changes the environment of a request behind a proxy
-    as it is changed for the framework.
+    `serves` returns whether a host accepts reports for a slug. `headers` returns the security
+    headers of a response to an address of a host. `fix` changes the environment of a request behind
+    a proxy in the same way as for the framework.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class DirectReports:
         self._cached_headers = lru_cache(MAX_ADDRESSES)(self._headers_of_address)
 
     def n_body_bytes(self, environ: WSGIEnvironment) -> int | None:
-        """Return the length of the report in a usual request, None for all other requests."""
+        """Return the length of the report in a common request, None for all other requests."""
         return int(environ["CONTENT_LENGTH"]) if _slug_of_usual_report(environ) else None
 
     async def accept(self, environ: WSGIEnvironment, body: bytes) -> dict[str, str] | None:
-        """Store the report in a usual request; return the headers of the response.
+        """Store the report in a common request; return the headers of the response.
 
         Return None if the framework must answer instead.
         """
@@ -125,7 +125,7 @@ class DirectReports:
         return {**headers, **self._reception.cross_origin_headers(fixed)}
 
     def _headers_of_address(self, host: str, slug: str) -> dict[str, str] | None:
-        """Return the headers for every report to an address, None if its host accepts none."""
+        """Return the headers for all reports to an address; None if its host accepts no reports."""
         if not self._serves(host, slug):
             return None
         return {**self._own_headers, **self._headers(host, f"/s/{slug}/reports")}

@@ -111,7 +111,7 @@ def _add_report_routes(routes: Blueprint, store: Store, reception: Reception) ->
 
 
 def _add_file_routes(routes: Blueprint, client: Client) -> None:
-    # At the first request of each: compressing all of them takes half a second.
+    # Compress each file at its first request: all of them together take half a second.
     @cache
     def compressed(name: str) -> Compressed:
         return Compressed.from_bytes(client.files[name])

@@ -25,7 +25,7 @@ GROUP_HEADINGS = {"groups": "Groups", "versions": "Versions"}
 CACHED_PAIRS = 4_096
 
 MAX_PAIRS = 200
-"""Pairs of questions that are listed; a survey of 200 questions has 19,900, and takes minutes."""
+"""Maximum number of listed pairs; the 19,900 pairs of 200 questions would take minutes."""
 
 
 class Combination(NamedTuple):
@@ -46,7 +46,7 @@ def list_combinations(
 ) -> list[Combination]:
     """Return the combinations that the design allows, those needing the fewest responses first.
 
-    Of many questions, only `MAX_PAIRS` pairs are considered, with those of `question` first.
+    If there are many questions, consider only `MAX_PAIRS` pairs, those with `question` first.
     """
     found = [*_by_groups(store, survey), *_by_questions(store, survey, question)]
     return sorted(found, key=lambda combination: combination.missing)

@@ -38,8 +38,11 @@ GRID_SIZES = (100, 500, 2000)
 """The classical demonstration: epsilon .001 to 10 for 100, 500 and 2,000 people."""
 
 MAX_SPLIT_CELLS = 250_000
-"""Largest table whose margin of a mean is split by the observed variance: its singular value
-decomposition takes a tenth of a second, and that of 1,000 answers a second."""
+"""Largest table for which the observed variance splits the margin of a mean.
+
+The singular value decomposition of such a table takes a tenth of a second; that of a table with
+1,000 answers takes a second.
+"""
 
 MAX_POINTS = 10**6
 

@@ -44,7 +44,7 @@ from survey.mechanism.channel import CHUNK, AnyIntegers, Floats, Integers, count
 from survey.mechanism.joint_response import marginal_response
 
 BYTE_CELLS = 256
-"""Largest table whose cells fit into one byte per report."""
+"""Largest number of cells that one byte per report can distinguish."""
 
 MAX_CELLS = 10**7
 """Maximum number of cells of a table of counts, which takes 80 MB."""
@@ -76,7 +76,7 @@ def joint_counts(columns: Sequence[ArrayLike], sizes: Sequence[int]) -> Integers
     counts = np.zeros(cells, dtype=np.int64)
     # A table with more cells than a chunk has reports has larger chunks.
     size = min(max(CHUNK, cells), n)
-    # One byte per report where that is enough: it is faster to compute and to count.
+    # Use one byte per report if that is enough, because it is faster to compute and to count.
     index: AnyIntegers = np.empty(size, dtype=np.uint8 if cells <= BYTE_CELLS else np.intp)
     for start in range(0, n, size):
         chunk = [column[start : start + size] for column in codes]

@@ -188,9 +188,9 @@ class Kind:
     # The written question
 
     def count_values(self, form: Mapping[str, Any]) -> int:
-        """Return how many numbers, days or orders a written question distinguishes.
+        """Return the number of values, days or orders that a written question distinguishes.
 
-        0 if it is wrong, or of a type with few values.
+        Return 0 if the question is invalid or of a type with few values.
         """
         return 0
 

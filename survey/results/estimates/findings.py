@@ -42,7 +42,7 @@ def key_findings(result: SurveyResult) -> list[Finding]:
         margin = _planned_margin(question, result.tally.n_asked[place])
         if margin is not None:
             margins[place] = margin
-    # Only questions of findings are estimated here: a long survey would take seconds.
+    # Estimate only questions with findings, because all questions of a long survey take seconds.
     by_precision = sorted(margins, key=lambda place: margins[place])
     findings = ((place, _finding(result.at(place))) for place in by_precision)
     first = islice((item for item in findings if item[1]), MAX_FINDINGS)
@@ -50,7 +50,7 @@ def key_findings(result: SurveyResult) -> list[Finding]:
 
 
 def _part(question: PublishedQuestion) -> str:
-    """Return the part of a question's result with its finding."""
+    """Return the part of a question's result that contains its finding."""
     return "mean" if question.kind.is_numeric or question.kind.is_ordered else "shares"
 
 

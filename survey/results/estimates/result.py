@@ -128,7 +128,7 @@ class QuestionResult:
     def remarks(self) -> tuple[str, ...]:
         """Remarks on the estimates, which only the question's page and the report show.
 
-        They take most of the time of a number; without them, if they cannot be computed.
+        For a number, they take most of the time. They are empty if they cannot be computed.
         """
         try:
             return self.compute_remarks()
@@ -458,7 +458,7 @@ class ResultCache:
         self, survey: PublishedSurvey, options: IntervalOptions = DEFAULT_OPTIONS
     ) -> SurveyResult:
         """Return the result of a survey's newest release."""
-        # The number is read before the counts: a release in between is noticed next time.
+        # Read the number before the counts, so that the next call detects a release in between.
         release = self.store.newest_release(survey.key).number
 
         def compute() -> SurveyResult:
@@ -491,14 +491,14 @@ class ResultCache:
     ) -> Cached:
         """Return what `compute` returns for these arguments and a survey's newest release.
 
-        It may depend only on the survey and its released reports.
+        The result may depend only on the arguments and the released reports of the survey.
         """
         release = self.store.newest_release(survey.key).number
         key = compute, survey, request, options
         return self._cached(release, key, lambda: compute(self.store, survey, request, options))
 
     def _cached(self, release: int, key: Hashable, compute: Callable[[], Cached]) -> Cached:
-        """Return the entry of a release; threads that need the same one compute it once."""
+        """Return the entry of a release; threads that need the same entry compute it only once."""
         with self._lock:
             computation = self._computations.setdefault(key, Lock())
         try:
@@ -514,7 +514,7 @@ class ResultCache:
         return value
 
     def _keep(self, key: Hashable, entry: tuple[int, Any]) -> None:
-        """Make an entry the most recent one, and drop the oldest beyond the maximum."""
+        """Make an entry the most recent one, and drop the oldest entries beyond the maximum."""
         with self._lock:
             self._entries.pop(key, None)
             self._entries[key] = entry

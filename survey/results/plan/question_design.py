@@ -217,7 +217,7 @@ class Family:
 
     @classmethod
     def of(cls, question: BaseQuestion) -> Family:
-        """Return the family of a question, which takes longer than one of its designs."""
+        """Return the family of a question; this takes longer than computing one of its designs."""
         space = question.answer_space
         parameters = repr(sorted(space.parameters.items()))
         key = (
@@ -225,12 +225,12 @@ class Family:
             *(space.ordinary, space.no_answers, space.ticks, space.alone, space.step),
             *(parameters, question.mechanism),
         )
-        # A question that is randomized jointly now is planned separately.
+        # Plan each question separately, even if it is randomized jointly now.
         return cls(question, replace(to_published(question), joint=None), key)
 
     @cached_property
     def space(self) -> AnswerSpace:
-        """The answers, and what else a channel depends on."""
+        """The answers, and the other properties on which a channel depends."""
         return self.question.answer_space
 
     @cached_property

@@ -132,8 +132,8 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
 
     The file contains every report acknowledged before, pending or released, and the ids that
     identify repeated reports. This function reads the store once and then checks the file, so that
-    it does not delay releases. It also writes the backup of a damaged store, because this may be the
-    last possible backup; the result names the mistakes. Raises ConflictError if the file exists.
+    it does not delay releases. It also writes the backup of a damaged store, because it may be the
+    last possible one; the result names the mistakes. Raises ConflictError if the file exists.
     """
     if os.path.lexists(file):
         raise _file_exists(file)

@@ -29,8 +29,8 @@ MAX_TRUTH_PROBABILITY = Fraction(99, 100)
 MAX_CELLS = 5 * MAX_GRID**2
 """Maximum sum of the squares of the numbers of values of all number, date and ranking questions.
 
-The number of cells of a channel's matrix is such a square. Each million cells takes about a tenth of
-a second in the builder and in the results.
+The number of cells of a channel's matrix is such a square. Each million cells takes about a tenth
+of a second in the builder and in the results.
 """
 
 

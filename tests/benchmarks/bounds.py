@@ -1,12 +1,11 @@
 """Measure the largest definitions that are accepted: `python -m tests.benchmarks.bounds [--short]`.
 
 Set OPENBLAS_NUM_THREADS=1, as the server does for the process that answers researchers.
-Each case is a survey of as many questions of one type as its limits allow, each with a channel of
-its own. The figures are seconds until a browser shows something, in the process that answers
-researchers: the page, or how far it is. A page that was not the first response is followed by the
-seconds until it opened. Before a cold request, nothing is cached; a warm one repeats it. The last
-lines are definitions beyond the limits, which must be refused. `--short` takes a few questions of
-each type.
+Each case is a survey with the maximum number of questions of one type, all with separate channels.
+The figures are seconds until a browser shows the page or its progress, in the process that answers
+researchers. If the first response was the progress, the seconds until the page opened follow.
+Before a cold request, nothing is cached; a warm request repeats it. The last lines are definitions
+beyond the limits, which must be rejected. `--short` takes a few questions of each type.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from tests.web.clients import answering
 MAX_SECONDS = 1.0
 
 OPTIONS = 90
-"""Options of a choice, and with "prefer not to say" nearly as many as are allowed."""
+"""Number of options of a choice; with "prefer not to say", it is close to the maximum."""
 
 BROWSER = {"Accept": "text/html"}
 
@@ -86,13 +85,13 @@ def cases(largest: int) -> dict[str, list[str]]:
 
 
 def definition(slug: str, questions: Sequence[str]) -> bytes:
-    """Return a survey, each of whose questions has an epsilon of its own."""
+    """Return a survey whose questions all have different epsilons."""
     heads = (
         f'[[questions]]\nid = "q{i}"\ntext = "Question {i}?"\nepsilon = "{1 + i / 1000:.3f}"\n'
         for i in range(len(questions))
     )
     text = "".join(f"{head}{body}\n" for head, body in zip(heads, questions, strict=True))
-    # A respondent's whole report has a limit of its own.
+    # The epsilon of a whole report has a separate limit.
     return f'slug = "{slug}"\ntitle = "Large"\nquestions_per_person = 1\n{text}'.encode()
 
 
@@ -155,7 +154,7 @@ def _measure_pages(
 
 
 def print_page(client: FlaskClient, address: str, label: str) -> None:
-    """Open a page as a browser does, and print the seconds until it shows something."""
+    """Open a page as a browser does; print the seconds until it shows the page or its progress."""
     start = time.perf_counter()
     response = client.get(address, headers=BROWSER)
     first = time.perf_counter() - start
@@ -176,7 +175,7 @@ def print_figure(label: str, seconds: float) -> None:
 
 
 def check_refusals() -> None:
-    """Require that definitions beyond the limits are refused, and print how long that takes."""
+    """Require that definitions beyond the limits are rejected, and print the time this takes."""
     for n in (MAX_CELLS // MAX_GRID**2 + 1, 60, MAX_QUESTIONS):
         start = time.process_time()
         try:

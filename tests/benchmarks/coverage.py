@@ -82,7 +82,7 @@ SHORT = {
     "DIFFERENCE_SHARES": np.linspace(0, 1, 11),
 }
 PLAUSIBLE = (0.9, 1.2)
-"""Least and greatest ratio of a figure to its target; others are mistakes of the benchmark."""
+"""Plausible ratios of a figure to its target; a ratio outside means a faulty benchmark."""
 
 POPULATION_METHODS = [name for name in INTERVALS if name != "fixed-population"]
 """Fixed-population intervals estimate a different quantity: the share of these respondents."""
@@ -298,7 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(parts: Sequence[str]) -> None:
-    """Run these parts, or all."""
+    """Run the given parts, or all parts."""
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"Unknown part: {', '.join(unknown)}. The parts are {', '.join(PARTS)}.")
     print(f"k {OPTIONS}, epsilon {[round(e, 3) for e in EPSILONS]}, level .95")

@@ -433,7 +433,7 @@ SHORT = {
     "FINITE_SIZES": ((25, 50),),
 }
 LEAST_PLAUSIBLE = 0.75
-"""A minimum below this is a mistake, also of a short run: it simulates 40 rounds again."""
+"""A minimum below this means a fault, even in a short run, which simulates 40 rounds again."""
 
 
 def measured(name: str) -> Coverage:
@@ -451,7 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(parts: Sequence[str]) -> None:
-    """Run these parts, or all."""
+    """Run the given parts, or all parts."""
     print(f"{'':<28}{'cells':>7}{'minimum':>8}{'target':>8}{'ratio':>7}{'mean':>8}{'target':>8}"
           f"{'baseline':>10}{'width':>7}{'narrowest':>11}{'refused':>9}{'seconds':>9}")  # fmt: skip
     for name in PARTS:

@@ -1,9 +1,9 @@
 """Measure the dashboard: `python -m tests.benchmarks.dashboard [--short]`.
 
-The first figures are the size of the first response for 10, 60 and 200 questions, and milliseconds
-of CPU of the server's process, medians of interleaved rounds. Before a cold request, nothing is
-cached; the baseline, all questions on one page, is what the first response was. Each response must
-have its cards and an entry for each question in the table of contents.
+The first figures are the size of the first response for 10, 60 and 200 questions, and the CPU time
+of the server's process in milliseconds, as medians of interleaved rounds. Before a cold request,
+nothing is cached. The baseline is one page with all questions, the first response of earlier
+versions. Each response must have its cards and an entry for each question in the table of contents.
 
 The last figures, for 30 questions and 10^6 reports, are milliseconds to the first byte from
 `survey serve` on SQLite, medians of one run. Cold: the first request to a new process, whose caches
@@ -175,7 +175,7 @@ def page_times(database: str, page: str) -> tuple[float, float]:
 
 
 def clear_caches() -> None:
-    """Forget everything that was computed for a definition or its questions."""
+    """Clear all cached results for a definition or its questions."""
     for item in gc.get_objects():
         if isinstance(item, functools._lru_cache_wrapper) and "survey." in item.__module__:
             item.cache_clear()
@@ -214,7 +214,7 @@ def request_page(
     client: FlaskClient, address: str, n_questions: int, is_first: bool
 ) -> tuple[float, int]:
     """Return the milliseconds of CPU and the bytes of a page; require its cards and entries."""
-    # The cached result of the other page must not help.
+    # The cached result of the other page must not shorten this time.
     level = "&level=0.9" if "?" in address else "?level=0.9"
     start = time.process_time()
     response = client.get(address + ("" if is_first else level))

@@ -49,7 +49,7 @@ TOLERANCE = 0.03
 """Distance from a target that counts as reached."""
 
 PLAUSIBLE = (0.8, 1.25)
-"""Least and greatest ratio to a target; others are mistakes of the benchmark."""
+"""Plausible ratios to a target; a ratio outside means a faulty benchmark."""
 
 HOURS = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
 

@@ -60,7 +60,7 @@ SHORT = {
     "BATCH": 50,
 }
 LEAST_PLAUSIBLE = 0.8
-"""A coverage below this is a mistake, also of a short run: it simulates 50 surveys."""
+"""A coverage below this means a fault, even in a short run, which simulates 50 surveys."""
 
 
 def shapes(points: int) -> dict[str, Floats]:

@@ -1,10 +1,11 @@
 """Measure the researchers' home page: `python -m tests.benchmarks.home [--short]`.
 
 There are 900 published surveys and 100 drafts of 20 revisions, on SQLite and on PostgreSQL. The
-figures are milliseconds of CPU of the server's process, medians of interleaved rounds; the time of
-the clock, which includes the database's, stands in brackets. Before a cold request, no definition,
-draft or margin is cached. The baseline does what the page did while it listed all surveys at once:
-it reads every definition, number of responses and draft. Each page must have its rows.
+figures are the CPU time of the server's process in milliseconds, as medians of interleaved rounds.
+The elapsed time, which includes the work of the database, is in brackets. Before a cold request, no
+definition, draft or margin is cached. The baseline is the work of the page in earlier versions,
+which listed all surveys at once: it reads every definition, number of responses and draft. Each
+page must have its rows.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def list_everything(store: Store) -> None:
 
 
 Times = list[tuple[float, float]]
-"""The milliseconds of CPU and of the clock of several requests."""
+"""The CPU time and the elapsed time of several requests, in milliseconds."""
 
 
 def measure(kind: str, url: str, size: Size) -> None:
@@ -168,7 +169,7 @@ def request_page(client: FlaskClient, query: str, n_rows: int) -> None:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the milliseconds of CPU of this process, and of the clock, that some work takes."""
+    """Return the CPU time of this process and the elapsed time of some work, in milliseconds."""
     cpu, start = time.process_time(), time.perf_counter()
     work()
     return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - start)

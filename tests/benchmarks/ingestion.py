@@ -3,7 +3,7 @@
 Run as `python -m tests.benchmarks.ingestion`. It requires the load generator wrk (Debian
 package wrk), which shares the cores with the servers and the database. Reports are
 released while they arrive, as in production. The peer (`tests.benchmarks.ingestion_peer`) is
-FastAPI with asyncpg, which inserts each report into PostgreSQL on its own.
+FastAPI with asyncpg, which inserts each report into PostgreSQL separately.
 
 The run fails if a server sends any unexpected status or breaks a connection, or if its database
 does not contain exactly the acknowledged reports and those whose answers the load generator did
@@ -106,7 +106,7 @@ class Case:
 
     @property
     def status(self) -> str:
-        """The only status with which the server may answer."""
+        """The only status that the server may return."""
         return "200" if self.work == NOOP else "201"
 
     def command(self, port: int) -> list[str]:
@@ -262,7 +262,7 @@ def run_base(
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        # Its server may log to the same output.
+        # The server of that checkout may log to the same output.
         line = next((line for line in process.stdout if line.startswith("http://")), "")
         if not line:
             raise SystemExit(f"{case.name}: the server of {base} does not start")
@@ -307,7 +307,7 @@ def run_case(case: Case, database: str, keys: Path, connections: int) -> Iterato
 def run_peer(
     case: Case, database: str, arguments: Sequence[str], connections: int
 ) -> Iterator[Trial]:
-    """Run the peer on granian, over a separate database with the one table that it needs."""
+    """Run the peer on granian, with a separate database that has only the table it needs."""
     import psycopg
 
     with psycopg.connect(database, autocommit=True) as connection:
@@ -425,7 +425,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def kinds(without: Sequence[str], *, has_base: bool) -> list[tuple[str, str]]:
-    """Return each kind of work with its database, except those that a run leaves out."""
+    """Return each kind of work with its database, except those that a run excludes."""
     names = {"single": (SINGLE,), "peer": (PEER,), "postgresql": ()}
     excluded_works = {work for name in without for work in names[name]}
     all_kinds = [(NOOP, "sqlite"), (GROUP, "sqlite"), (SINGLE, "sqlite"), (GROUP, "postgresql")]

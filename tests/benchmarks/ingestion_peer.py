@@ -1,7 +1,7 @@
-"""The usual way to receive a form: FastAPI and asyncpg, with one INSERT per request.
+"""A common design for receiving forms: FastAPI and asyncpg, with one INSERT per request.
 
-`tests.benchmarks.ingestion` compares the server with it. Its keys and types are checked, as in a
-report, but neither the codes nor the survey; PostgreSQL commits each row durably.
+`tests.benchmarks.ingestion` compares the server with this application. It checks the keys and types
+of each report, but neither its codes nor its survey. PostgreSQL commits each row durably.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INSERT = "INSERT INTO report (id, stratum, codes) VALUES ($1, $2, $3) ON CONFLIC
 
 
 class Report(BaseModel):
-    """A request's body in the wire format."""
+    """The body of a report in the wire format."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -27,7 +27,7 @@ PLACES = 100_000
 MAX_DIFFERENCE = 5
 ROWS = 8
 MAX_PLAUSIBLE = 20
-"""A difference above this is a mistake, also of a short run, whose cells have few reports."""
+"""A larger difference means a fault, even in a short run, whose cells have few reports."""
 
 SHORT = {"RUNS": 2_000, "PLACES": 1_000}
 

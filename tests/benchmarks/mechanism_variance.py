@@ -86,7 +86,7 @@ SHORT = {
     "TICK_PEOPLE": 1_000,
 }
 MAX_DEVIATION = 6
-"""A deviation of a simulation by more standard errors is a mistake."""
+"""A deviation of a simulation by more standard errors means a fault."""
 
 
 def pure_variance(p: float, q: float, k: int) -> float:

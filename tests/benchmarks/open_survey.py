@@ -1,10 +1,10 @@
-"""Measure the room and the copies of an open survey: `python -m tests.benchmarks.open_survey`.
+"""Measure storage and copies of an open survey: `python -m tests.benchmarks.open_survey`.
 
 The keeper releases reports of ten questions while the survey stays open, so that the database also
 contains the ids by which it recognizes repeated reports. The benchmark prints the bytes per answer,
-and then the CPU time of `survey backup` beside that of SQLite's own backup API, of a check, and of
-copies between SQLite and PostgreSQL. A backup includes the check of all content. After each copy,
-the benchmark compares the numbers of reports. `--short` runs it once with few reports.
+and then the CPU time of `survey backup` and of SQLite's own backup API, of a check, and of copies
+between SQLite and PostgreSQL. A backup includes the check of all content. After each copy, the
+benchmark compares the numbers of reports. `--short` runs it once with few reports.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from tests.benchmarks.storage import DEFINITION, OPTIONS, QUESTIONS, ignore_prog
 from tests.store.databases import DirectAccess
 
 PORTION = 65_536
-"""Reports of one simulated release."""
+"""Number of reports of one simulated release."""
 
 N_PENDING = 40
-"""Pending reports of the measured survey, as many as a release leaves."""
+"""Number of pending reports of the measured survey, as after a release."""
 
 MAX_BYTES, MAX_BACKUP_RATIO, MAX_SECONDS = 2.0, 3.0, 60.0
 
@@ -74,7 +74,7 @@ def bytes_per_answer(url: str, n: int) -> float:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Return the CPU time of this process that some work takes."""
+    """Return the CPU time that some work takes in this process."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -87,7 +87,7 @@ def copy_with_backup_api(source: Path, target: Path) -> None:
 
 
 def require_equal(store: Store, url: str, n: int) -> None:
-    """Require all reports in a copy."""
+    """Require that a copy contains all reports."""
     copy = open_store(url)
     survey = copy.versions("load")[0]
     found = (copy.n_released(survey.key), copy.n_pending(survey.key), len(store.surveys()))
@@ -97,13 +97,13 @@ def require_equal(store: Store, url: str, n: int) -> None:
 
 
 class Rounds:
-    """Interleaved rounds of several works, each on fresh files."""
+    """Interleaved rounds of several functions, each on new files."""
 
     def __init__(self, scratch: Path, rounds: int) -> None:
         self._scratch, self._rounds = scratch, rounds
 
     def medians(self, works: Sequence[Callable[[Path], object]]) -> list[float]:
-        """Return the median CPU seconds of each work, given a file that does not exist."""
+        """Return the median CPU seconds of each function, which gets the path of a new file."""
         times: list[list[float]] = [[] for _ in works]
         for _ in range(self._rounds):
             for work, seconds in zip(works, times, strict=True):

@@ -108,7 +108,7 @@ def megabytes() -> float:
 def median_seconds(works: Sequence[Callable[[], object]]) -> list[float]:
     """Return the median CPU seconds of each work, in interleaved rounds.
 
-    Spark runs in other processes, so that its time is that of the clock.
+    Spark runs in other processes, so its figure is the elapsed time.
     """
     times: list[list[float]] = [[] for _ in works]
     for _ in range(TURNS):

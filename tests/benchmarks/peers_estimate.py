@@ -30,7 +30,7 @@ ROUNDS = 5
 MIN_RATIO = 30
 TOLERANCE = 1e-6
 MAX_DIFFERENCE = 0.05
-"""A greater difference between a peer's shares and ours is a mistake of the benchmark."""
+"""A larger difference between a peer's shares and ours means a faulty benchmark."""
 
 SHORT = {"N": 10_000, "ROUNDS": 1}
 

@@ -30,7 +30,7 @@ CASES = [
 SHORT = {"CASES": CASES[1:2]}
 SHORT_SURVEYS = 10
 LEAST_PLAUSIBLE = 0.7
-"""A coverage below this is a mistake, also of a short run."""
+"""A coverage below this means a fault, even in a short run."""
 
 
 def of_shares(table: np.ndarray) -> float:

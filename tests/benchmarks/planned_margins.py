@@ -147,7 +147,7 @@ SHORT = {
     "LARGE_ROUNDS": 1,
 }
 PLAUSIBLE = (0.7, 1.4)
-"""Least and greatest ratio of a planned to a simulated margin; others are mistakes."""
+"""Plausible ratios of a planned to a simulated margin; a ratio outside means a fault."""
 
 
 @dataclass(frozen=True)

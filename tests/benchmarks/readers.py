@@ -1,10 +1,11 @@
 """Measure respondents while researchers read: `python -m tests.benchmarks.readers [--short]`.
 
-`survey serve` runs with two workers on SQLite and gets 20 reports a second, in turns undisturbed
-and while three researchers read a PDF, a regression and a cross-tab of 10 questions and 200,000
-reports in a loop. Each time they choose another confidence level, so that the server has to compute
-the result. The figures are milliseconds until a report is acknowledged; the rounds of both kinds
-are taken together. The last lines give the seconds of each page, computed and then repeated.
+`survey serve` runs with two workers on SQLite and receives 20 reports a second. Rounds without
+researchers alternate with rounds in which three researchers read a PDF, a regression and a
+cross-tab of 10 questions and 200,000 reports in a loop. Each time, they choose another confidence
+level, so that the server has to compute the result. The figures are milliseconds until a report is
+acknowledged, pooled over all rounds of a kind. The last lines give the seconds of each page, first
+computed and then repeated.
 
 The run fails on any unexpected status, and if the database does not contain exactly the
 acknowledged reports. --short takes two seconds and a small survey, and shows only that the
@@ -45,7 +46,7 @@ from tests.faults.reports import send
 PER_SECOND = 20
 WARM_UP_SECONDS = 1.0
 SENDERS = 16
-"""Reports under way at the same time: a slow response does not delay the next report."""
+"""Number of concurrent reports, so that a slow response does not delay the next report."""
 
 MAX_RATIO = 2.0
 RELEASE_SECONDS = 3_600
@@ -96,7 +97,7 @@ class Respondents:
         return times
 
     def _send_report(self) -> float:
-        # A new connection each, as from another device.
+        # A new connection for each report, as from another device.
         start = time.perf_counter()
         with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)) as connection:
             response = send(connection, self._survey, new_report(self._survey))
@@ -116,7 +117,7 @@ class Researchers:
         self.repeated: dict[str, list[float]] = {name: [] for name in PAGES}
 
     def read(self, name: str) -> None:
-        """Read a page with a new level, and then once more."""
+        """Read a page with a new confidence level, and then read it again."""
         query = next(self._levels)
         for times in (self.times, self.repeated):
             times[name].append(open_page(self._browsers[name], f"{self._url}{PAGES[name]}{query}"))
@@ -150,7 +151,7 @@ def open_page(browser: OpenerDirector, address: str) -> float:
 
 
 def prepare(database: str, size: Size) -> tuple[Store, PublishedSurvey]:
-    """Publish the survey that is read and the one that respondents answer; return the latter."""
+    """Publish the researchers' survey and the respondents' survey; return the latter."""
     store = open_store(database)
     store.migrate()
     store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
@@ -159,7 +160,7 @@ def prepare(database: str, size: Size) -> tuple[Store, PublishedSurvey]:
 
 
 def measure(size: Size) -> tuple[list[float], list[float], Researchers]:
-    """Return the milliseconds of reports undisturbed and while researchers read."""
+    """Return the milliseconds of reports without researchers and while researchers read."""
     undisturbed: list[float] = []
     disturbed: list[float] = []
     with tempfile.TemporaryDirectory() as scratch:

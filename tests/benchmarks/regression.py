@@ -163,7 +163,7 @@ SHORT = {
     "TWO_GROUPS": {"few": TwoGroups(from_epsilon(2, 4), 2, (-0.8, 1.4))},
 }
 LEAST_PLAUSIBLE = 0.75
-"""A coverage below this is a mistake, also of a short run."""
+"""A coverage below this means a fault, even in a short run."""
 
 
 def plain_interval(p: Floats, q: Floats, freedom: int, level: float) -> tuple[float, float]:
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(parts: Sequence[str]) -> None:
-    """Print these parts, or all."""
+    """Print the given parts, or all parts."""
     if not parts or "simulated" in parts:
         print_simulated()
     if not parts or "linear" in parts:

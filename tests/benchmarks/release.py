@@ -36,7 +36,7 @@ from tests.benchmarks.storage import DEFINITION, OPTIONS, QUESTIONS, today
 from tests.store.databases import DirectAccess
 
 COMMIT = 64
-"""Reports of one commit under load, and so of one sealed box."""
+"""Number of reports of one commit under load, and therefore of one sealed box."""
 
 MAX_STRATA_SECONDS, MAX_LOCK_MS, MAX_RELEASES_SECONDS, MAX_IDLE_MS = 2.0, 150.0, 1.5, 5.0
 
@@ -62,7 +62,7 @@ SHORT = Load((10,), (1_500,), 250, 3, 6, 1)
 
 
 class Instance:
-    """An empty store with a keeper, whose clock goes forward an hour before each release."""
+    """An empty store with a keeper whose clock advances by an hour before each release."""
 
     def __init__(self, url: str, keys: Path) -> None:
         self.url, self.store, self.access = url, open_store(url), DirectAccess(url)
@@ -85,7 +85,7 @@ class Instance:
             add(self.store, survey, [(stratum, row.tobytes()) for row in rows])
 
     def work(self, hours: int = 0) -> int:
-        """Let the keeper do what is due some hours later; return the number of released reports."""
+        """Run the keeper some hours later; return the number of released reports."""
         self._hour += hours
         with self._keys.lock():
             return self._keeper.work()
@@ -137,7 +137,7 @@ def measure_strata(kind: str, instance: Instance, n_strata: int, rounds: int) ->
 def measure_lock(kind: str, instance: Instance, n_pending: int, load: Load) -> None:
     """Print the longest write transaction of a release that starts with half a block.
 
-    Reports of another survey arrive meanwhile, and when the survey closes.
+    Reports of another survey arrive during this release, and when the survey closes.
     """
     survey, other = (instance.publish(f"{name}-{n_pending}") for name in ("lock", "other"))
     instance.work()
@@ -185,7 +185,7 @@ def measure_surveys(kind: str, instance: Instance, load: Load) -> None:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of CPU of this process, and all seconds, that some work takes."""
+    """Return the CPU seconds of this process and the elapsed seconds of some work."""
     cpu, start = time.process_time(), time.perf_counter()
     work()
     return time.process_time() - cpu, time.perf_counter() - start
@@ -193,7 +193,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 
 @contextmanager
 def transactions(store: Store) -> Iterator[list[float]]:
-    """List the seconds that each transaction of a store keeps the lock, with its commit."""
+    """List the seconds for which each transaction of a store, with its commit, holds the lock."""
     durations: list[float] = []
     write = store._write
 

@@ -3,13 +3,13 @@
 nginx runs the shipped configuration in front of `survey serve`: one server with one and with two
 workers, and two servers with one worker each. Devices send reports, and researchers read and send
 forms, over connections that stay open, while each server in turn gets SIGHUP. A form is not
-idempotent, so that nginx may send it once only. Nobody repeats an unanswered request.
+idempotent, so nginx may send it only once. The clients do not repeat unanswered requests.
 
-A request is unanswered if its connection breaks or it gets another status than it should. A report
-is lost if it was acknowledged and is not stored, and doubled if more reports are stored than were
-sent. The baseline of the longest wait of a report is the longest wait of the same load without
-reloads, in the same run. With `--base DIRECTORY` the same cases run on the code of another working
-tree as well. `--short` makes one reload, and shows only that the benchmark works.
+A request is unanswered if its connection breaks or if it gets an unexpected status. A report is
+lost if it was acknowledged and is not stored. Reports are doubled if more of them are stored than
+were sent. The baseline for the longest wait of a report is the longest wait under the same load
+without reloads, in the same run. With `--base DIRECTORY`, the same cases run on the code of another
+working tree as well. `--short` makes one reload, and shows only that the benchmark works.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Tally:
 
     @property
     def is_met(self) -> bool:
-        """Whether reports were acknowledged, and none of the targets is missed."""
+        """Whether reports were acknowledged and all targets were met."""
         misses = (len(self.unanswered), self.n_lost, self.n_doubled)
         return bool(self.acknowledged) and not any(misses)
 
@@ -118,7 +118,7 @@ class Traffic:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> bool:
-        """Send a request; return whether it got the status that it should."""
+        """Send a request; return whether it got the expected status."""
         (method, path, expected), start = request, time.monotonic()
         try:
             connection.request(method, path, body, headers or {})
@@ -139,7 +139,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Case:
-    """How many servers with how many workers each get how many reloads."""
+    """The number of servers, of workers of each server, and of reloads."""
 
     servers: int
     workers: int

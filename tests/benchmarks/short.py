@@ -1,4 +1,4 @@
-"""Short runs of benchmarks, which show that a benchmark works and measure nothing."""
+"""Short runs of benchmarks, which only show that a benchmark works."""
 
 from __future__ import annotations
 

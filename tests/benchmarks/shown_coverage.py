@@ -703,7 +703,7 @@ SHORT = {
     "SURVEYS": 200,
 }
 LEAST_PLAUSIBLE = 0.7
-"""A coverage below this is a mistake, also of a short run: it simulates 20 surveys again."""
+"""A coverage below this means a fault, even in a short run, which simulates 20 surveys again."""
 
 
 def needed() -> None:
@@ -729,7 +729,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(parts: Sequence[str]) -> None:
-    """Print these analyses, or all."""
+    """Print the given analyses, or all analyses."""
     print(f"k {OPTIONS}, epsilon {EPSILONS}, n {SIZES}, shares 0 to 1; simulated analyses: epsilon "
           f"{SIMULATED_EPSILONS}, of numbers {NUMBER_EPSILONS}")  # fmt: skip
     print(f"{'':<24}{'least':>7}{'target':>8}{'ratio':>7}{'old rule':>10}{'seconds':>9}")

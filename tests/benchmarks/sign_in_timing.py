@@ -32,7 +32,7 @@ MAX_RATIO = 1.05
 
 
 def address_of(name: str, number: int) -> str:
-    """Return an address of its own for each attempt: guesses at one account are slowed down."""
+    """Return a different address for each attempt, because guesses at one account are slowed."""
     return f"{name.rjust(7, 'x')}.{number}@example.org"
 
 

@@ -249,7 +249,7 @@ SHORT = {
 }
 SHORT_ROUNDS = 8
 LEAST_PLAUSIBLE = 0.8
-"""A coverage averaged over groups below this is a mistake, also of a short run."""
+"""A coverage, averaged over groups, below this means a fault, even in a short run."""
 
 
 def show(

@@ -42,8 +42,10 @@ MAX_GROWTH_MB, MAX_NEW_FILES = 20, 8
 connection to the database, change the number by a few at any time."""
 
 N_THREADS = 3
-"""Threads of a worker with a connection to the database: the first one, that of commits, and one
-that reads a definition."""
+"""Number of threads of a worker with a connection to the database.
+
+These are the first thread, the thread of commits, and a thread that reads a definition.
+"""
 
 TENTH = 0.1
 SHORT_SECONDS = 2.0

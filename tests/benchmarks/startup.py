@@ -73,7 +73,7 @@ def cpu_seconds(arguments: list[str], code: Path) -> float:
 class Start(NamedTuple):
     """Seconds until the first answer, CPU seconds of all processes, and megabytes (PSS).
 
-    The memory is that of the server that has answered one request, and later one of each kind.
+    The memory is measured after one request, and again after one request of each kind.
     """
 
     seconds: float
@@ -156,7 +156,7 @@ def servers(base: Path | None) -> list[Server]:
 
 
 def measure_servers(base: Path | None, rounds: int) -> None:
-    """Print what the starts of all servers cost."""
+    """Print the cost of starting each server."""
     starts: dict[Server, list[Start]] = {server: [] for server in servers(base)}
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch)

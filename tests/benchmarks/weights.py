@@ -56,7 +56,7 @@ HEAVY_SIZES = (60, 100, 300)
 SHORT = {"EPSILONS": (2.0,), "SIZES": (60, 100), "HEAVY_SIZES": (60,), "TIMES_AGAIN": 1}
 SHORT_SURVEYS = 100
 LEAST_PLAUSIBLE = 0.8
-"""A coverage below this is a mistake, also of a short run."""
+"""A coverage below this means a fault, even in a short run."""
 
 
 class Surveys(LinearEstimator):

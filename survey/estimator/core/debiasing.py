@@ -68,8 +68,7 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
 
 
 def exact_values(channel: CodeChannel, target: Floats) -> Floats | None:
-    """Return pseudo-values that are exact for any n, shape (reports,); None if they depend on n.
-    """
+    """Return pseudo-values that are exact for any n, shape (reports,); None if they depend on n."""
     if isinstance(channel, SubsetSelection):
         q = channel.q
         return np.asarray((target - q * target.sum()) / (channel.p - q))

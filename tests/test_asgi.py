@@ -83,7 +83,7 @@ class Export:
         self.is_closed = True
 
 
-def test_a_response_ends_when_its_client_has_gone():
+def test_a_response_ends_when_its_client_disconnects():
     export, arriving = Export(), [PART | {"more_body": False}]
     sent = answer(export, arriving, lambda n: arriving.append(GONE) if n == 5 else None)
     assert export.is_closed
@@ -134,7 +134,7 @@ def test_slow_requests_do_not_keep_the_others_waiting():
 
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"99")]])
-def test_an_upload_whose_client_leaves_is_not_taken_for_a_complete_one(headers):
+def test_an_interrupted_upload_is_not_treated_as_complete(headers):
     def app(environ: Any, _: Any) -> list[bytes]:
         assert environ["wsgi.input"].read(10) == b"0123456789"
         return [environ["wsgi.input"].read(99)]

@@ -69,7 +69,7 @@ def benchmark(name: str):
 
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # called by Ibis 12
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_benchmark_runs_with_little(name, capsys):
+def test_a_benchmark_runs_with_small_numbers(name, capsys):
     benchmark(name).main(["--short"])
     assert FIGURES[name] in capsys.readouterr().out
 

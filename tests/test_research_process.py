@@ -35,13 +35,13 @@ def refuse(_environ, _start_response):
     raise AssertionError("a worker answered a researcher's request")
 
 
-def test_exactly_the_routes_that_serve_researchers_only_are_passed_on(app):
+def test_the_relay_passes_on_exactly_the_routes_for_researchers(app):
     for rule in app.url_map.iter_rules():
         is_passed_on = rule.rule.startswith(PATHS)
         assert is_passed_on == (hosts_of(rule.endpoint) == {Host.RESEARCHERS}), rule.endpoint
 
 
-def test_a_request_that_is_passed_on_gets_the_same_response(app, researcher, tmp_path):
+def test_a_relayed_request_gets_the_same_response(app, researcher, tmp_path):
     direct = app.test_client()
     form = {"email": EMAIL, "password": PASSWORD}
     too_large = {"input_stream": BytesIO(b""), "content_length": MAX_UPLOAD_BYTES + 1}
@@ -83,7 +83,7 @@ def test_a_researcher_signs_in_through_the_relay_which_passes_on_no_variable_of_
     assert not any("HOME" in environ for environ in passed_on)
 
 
-def test_a_worker_answers_503_if_the_process_is_gone_or_has_too_many_requests(app, tmp_path):
+def test_a_worker_answers_503_if_the_process_has_ended_or_has_too_many_requests(app, tmp_path):
     waiting, go_on = threading.Semaphore(0), threading.Event()
 
     def wait(environ, start_response):
@@ -114,9 +114,7 @@ def test_a_worker_answers_503_if_the_process_is_gone_or_has_too_many_requests(ap
         assert response.headers["Retry-After"]
 
 
-def test_a_process_that_must_end_before_it_has_started_answers_the_requests_that_wait(
-    app, tmp_path
-):
+def test_a_process_that_must_end_before_it_has_started_answers_waiting_requests(app, tmp_path):
     source, target = os.pipe()
     os.close(target)
     with closing(socket.socket(socket.AF_UNIX)) as listener:
@@ -145,9 +143,7 @@ def compute_until(event: threading.Event) -> None:
             pass
 
 
-def test_a_slow_page_shows_how_far_it_is_and_is_computed_once_for_its_session(
-    tmp_path, monkeypatch
-):
+def test_a_slow_page_shows_its_progress_and_is_computed_once_per_session(tmp_path, monkeypatch):
     monkeypatch.setattr(research_process, "PAGE_SECONDS", 0.05)
     go_on, computed = threading.Event(), []
 
@@ -187,7 +183,7 @@ def test_a_slow_page_shows_how_far_it_is_and_is_computed_once_for_its_session(
         assert len(computed) == 5
 
 
-def test_a_page_that_fails_leaves_no_browser_waiting_and_one_without_readers_is_dropped(
+def test_no_browser_waits_for_a_failed_page_and_a_page_without_readers_is_dropped(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(research_process, "PAGE_SECONDS", 0.05)
@@ -221,7 +217,7 @@ def test_a_page_that_fails_leaves_no_browser_waiting_and_one_without_readers_is_
         assert browser.get("/research/slow", **pages).text == "content"
 
 
-def test_the_page_about_the_progress_asks_for_the_computed_page_again(app):
+def test_the_progress_page_requests_the_computed_page_again(app):
     environ = {PROGRESS: Progress(34, 200)}
     page = app.test_client().get("/research/surveys/small/1?level=0.9", environ_overrides=environ)
     assert page.status_code == 202

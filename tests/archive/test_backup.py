@@ -164,9 +164,7 @@ def test_a_backup_does_not_replace_a_file_that_appears_meanwhile(filled, file):
     assert (file.read_text(), files_beside(file)) == ("mine", ["backup.db"])
 
 
-def test_a_damaged_store_is_backed_up_with_its_damage_which_the_result_names(
-    filled, direct_access, file
-):
+def test_a_backup_of_a_damaged_store_is_written_and_reports_the_damage(filled, direct_access, file):
     direct_access.run("UPDATE release SET n = n + 1")
     assert "were released" in backup(filled, file, check_progress).mistakes[0]
     with open_file(file) as copy, copy.snapshot() as content:
@@ -175,7 +173,9 @@ def test_a_damaged_store_is_backed_up_with_its_damage_which_the_result_names(
 
 @pytest.mark.security
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-def test_the_disk_has_a_backup_before_its_name_appears_and_then_the_name(filled, file, tmp_path):
+def test_a_backup_is_synced_before_its_name_appears_and_then_the_name_is_synced(
+    filled, file, tmp_path
+):
     calls = tmp_path / "calls"
     with trace([os.getpid()], calls, (*WRITE_CALLS, "fsync", "fdatasync", "link", "linkat")):
         backup(filled, file, check_progress)

@@ -35,9 +35,7 @@ def test_a_store_without_surveys_is_consistent(store):
     assert (result.surveys, result.reports, result.mistakes) == (0, 0, ())
 
 
-def test_a_postgresql_server_without_checksums_is_named_and_one_with_them_is_not(
-    store, settings, monkeypatch
-):
+def test_a_postgresql_server_without_checksums_causes_a_warning(store, settings, monkeypatch):
     # The tests' server has checksums.
     assert store.unchecked_content() == ""
     if database_file(settings.database) is None:

@@ -114,7 +114,7 @@ def test_one_invalid_row_rejects_the_whole_insert(filled, small):
     assert contents(filled) == before
 
 
-def test_rows_of_a_copy_are_undone_with_their_transaction(filled, empty):
+def test_copied_rows_are_rolled_back_with_their_transaction(filled, empty):
     copy, _ = empty
     whole = contents(filled)
     with suppress(ZeroDivisionError), copy._write() as transaction:

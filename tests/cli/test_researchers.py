@@ -77,7 +77,7 @@ def test_accounts_are_listed_with_roles_two_factor_authentication_and_failures(r
 
 
 @pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
-def test_an_account_is_removed_only_if_somebody_owns_its_surveys(run, store, keys):
+def test_an_account_is_removed_only_if_its_surveys_keep_an_owner(run, store, keys):
     fill(store, keys[ADA])
     assert tables_that_mention(store, keys[ADA]) == {
         table.name for table in TABLES.values() if {"researcher", "maker"} & set(table.column_names)
@@ -103,7 +103,7 @@ def test_an_account_is_removed_only_if_somebody_owns_its_surveys(run, store, key
     assert not tables_that_mention(store, keys[ADA])
 
 
-def test_an_account_that_owns_nothing_alone_needs_no_successor(run, store, keys):
+def test_an_account_that_is_never_the_only_owner_needs_no_successor(run, store, keys):
     assert run("remove", EVE).output == "removed eve@example.org\n"
     assert store.roles(keys[ADA])["shared"] == "owner"
     assert run("remove", EVE).output == "survey: there is no researcher eve@example.org\n"

@@ -138,7 +138,7 @@ def test_a_refused_item_does_not_affect_others_in_its_group(threads, disk):
         future.result(WAIT)
 
 
-def test_after_a_commit_fails_unexpectedly_all_are_answered_and_the_next_ones_are_committed(
+def test_after_an_unexpected_failure_all_items_are_answered_and_later_items_committed(
     threads, disk
 ):
     def die(_: Sequence[int]) -> Sequence[Outcome]:
@@ -183,7 +183,7 @@ def test_an_error_of_the_whole_commit_refuses_each_item(threads, disk):
 
 
 @pytest.mark.parametrize("error", [StoreBusyError("locked"), StoreError("no file")])
-def test_an_item_whose_turn_to_write_never_comes_is_refused(disk, error):
+def test_an_item_is_rejected_if_waiting_for_the_write_lock_fails(disk, error):
     @contextmanager
     def turn():
         raise error
@@ -262,7 +262,7 @@ class LateTicket(group_commit._Ticket[int]):
         self.wake_up = LateLock()
 
 
-def test_an_answer_at_the_end_of_the_wait_is_not_lost(threads, disk, monkeypatch):
+def test_an_answer_at_the_time_limit_is_not_lost(threads, disk, monkeypatch):
     monkeypatch.setattr(group_commit, "_Ticket", LateTicket)
     committer = Committer(disk.commit)
     first = begin(threads, committer, disk, 0)
@@ -302,7 +302,7 @@ def test_coroutines_are_answered_after_the_commit_with_one_call_to_their_loop(di
     assert disk.groups == [[0], [1, 2, 3, 4, 5]]
 
 
-def test_no_coroutine_waits_too_long_and_one_that_gave_up_disturbs_no_later_commit(disk):
+def test_coroutines_time_out_without_disturbing_later_commits(disk):
     async def send() -> list[BaseException | None]:
         waits = [committer.add_from_loop(item) for item in (0, 1)]
         return await asyncio.gather(*waits, return_exceptions=True)
@@ -317,7 +317,7 @@ def test_no_coroutine_waits_too_long_and_one_that_gave_up_disturbs_no_later_comm
     assert disk.groups[-1] == [2]
 
 
-def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered(monkeypatch):
+def test_every_item_is_answered_and_committed_at_most_once(monkeypatch):
     """Many threads add items in groups of every size, and some give up during a commit."""
     monkeypatch.setattr(group_commit, "GATHER_SECONDS", 0)
     durable: list[tuple[int, int]] = []

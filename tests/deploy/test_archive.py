@@ -254,9 +254,7 @@ def test_an_archive_restores_all_acknowledged_reports_and_reveals_neither_keys_n
         assert keeper_at(store, settings, 2).work() == 50
 
 
-def test_a_restore_to_an_earlier_time_says_which_reports_nobody_can_read_any_more(
-    cluster, tmp_path
-):
+def test_a_restore_to_an_earlier_time_lists_the_reports_that_are_unreadable(cluster, tmp_path):
     settings = Settings(keys=str(tmp_path / "keys"))
     history = live(cluster, settings)
     cluster.destroy()
@@ -272,9 +270,7 @@ def test_a_restore_to_an_earlier_time_says_which_reports_nobody_can_read_any_mor
         assert keeper_at(store, settings, 5).work() == 25
 
 
-def test_the_archive_keeps_no_base_backup_longer_than_it_should_and_no_log_before_the_oldest(
-    cluster, tmp_path
-):
+def test_the_archive_deletes_expired_base_backups_and_logs_before_the_oldest(cluster, tmp_path):
     archive = str(cluster.archive)
     cluster.script("base", archive)
     (first,) = (cluster.archive / "base").iterdir()
@@ -291,9 +287,7 @@ def test_the_archive_keeps_no_base_backup_longer_than_it_should_and_no_log_befor
     assert "is not empty" in refused.stdout
 
 
-def test_a_second_restore_forgets_the_target_of_the_first_and_finds_what_the_first_one_dropped(
-    cluster,
-):
+def test_a_second_restore_ignores_the_target_of_the_first_and_recovers_all_rows(cluster):
     archive, data = str(cluster.archive), str(cluster.data)
 
     def restored(*time: str) -> set[str]:
@@ -322,7 +316,7 @@ def test_a_second_restore_forgets_the_target_of_the_first_and_finds_what_the_fir
     assert restored(before_first_restore) == {"first", "second"}
 
 
-def test_a_segment_is_kept_once_and_never_overwritten(cluster):
+def test_a_segment_is_archived_once_and_never_overwritten(cluster):
     (segment := cluster.archive / "segment").write_bytes(b"log")
     arguments = ("segment", str(segment), "0A", str(cluster.archive))
     cluster.script(*arguments)

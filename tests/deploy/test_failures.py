@@ -39,7 +39,7 @@ def test_every_unit_reports_its_failure_at_most_once_an_hour():
     assert limit == [["1h"], ["1"]]
 
 
-def test_server_and_keeper_are_restarted_for_ever_and_each_failure_is_reported(tmp_path):
+def test_server_and_keeper_are_always_restarted_and_each_failure_is_reported(tmp_path):
     log = tmp_path / "log"
     write_program(tmp_path / "bin/systemctl", f'echo "$@" >>{log}')
     for unit in DAEMONS:

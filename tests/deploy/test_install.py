@@ -169,7 +169,7 @@ def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(
         assert line in unit
 
 
-def test_wrong_arguments_are_named_before_anything_runs():
+def test_invalid_arguments_are_reported_before_any_step_runs():
     for position, value in ((1, "https://a.example"), (2, "a;b"), (3, "nobody")):
         arguments = [*ARGUMENTS[:position], value, *ARGUMENTS[position + 1 :]]
         process = subprocess.run(

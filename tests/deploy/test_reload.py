@@ -71,7 +71,7 @@ class Senders:
     ],
     ids=lambda case: case.name,
 )
-def test_a_reload_leaves_no_request_unanswered_not_even_one_that_nginx_may_send_only_once(case):
+def test_a_reload_leaves_no_request_unanswered_even_if_nginx_may_not_repeat_it(case):
     tally = reload.measure(case, seconds=0.5)
     assert len(tally.acknowledged) > 100
     assert tally.unanswered == []

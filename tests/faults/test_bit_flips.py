@@ -65,7 +65,7 @@ def flipped(content: bytes, bit: int) -> bytes:
 
 
 @pytest.mark.parametrize("n", long_unless([400], [400, 10_000]))
-def test_every_changed_bit_is_noticed_or_changes_nothing_that_can_be_read(file, tmp_path, n):
+def test_every_changed_bit_is_detected_or_changes_no_readable_content(file, tmp_path, n):
     assert check_store(open_store(f"sqlite:///{file}")).mistakes == ()
     content, original = file.read_bytes(), contents(file)
     draw = random.Random(SEED)

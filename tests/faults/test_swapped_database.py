@@ -29,7 +29,7 @@ def move(directory: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("times", long_unless([1], [1, 20]))
-def test_no_report_is_acknowledged_into_a_file_that_nobody_reads(
+def test_no_report_is_acknowledged_after_the_database_was_replaced(
     serve, store, small, settings, migrated_file, times
 ):
     file, internal = database_file(settings.database), free_port()
@@ -59,7 +59,7 @@ def test_no_report_is_acknowledged_into_a_file_that_nobody_reads(
     assert '"errors": ["StoreReplacedError"]' in process.communicate(timeout=90)[0]
 
 
-def test_commands_that_need_a_database_alone_refuse_it_while_a_server_uses_it(
+def test_commands_that_need_exclusive_access_reject_a_database_in_use(
     serve, store, small, settings, tmp_path
 ):
     def run(*arguments: str) -> str:

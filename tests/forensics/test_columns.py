@@ -140,7 +140,7 @@ def test_no_column_changes_with_the_codes_of_pending_reports(databases):
         ("name_batches_after_codes", {"pending.batch", "damaged_batch.batch"}),
     ],
 )
-def test_a_column_that_changes_with_the_codes_is_found(databases, mutant, columns, monkeypatch):
+def test_a_column_that_changes_with_the_codes_is_detected(databases, mutant, columns, monkeypatch):
     MUTANTS[mutant](monkeypatch.setattr)
     revealing, _ = revealing_columns(databases)
     assert revealing == columns

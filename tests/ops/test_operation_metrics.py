@@ -77,7 +77,7 @@ def test_free_space_is_stated_in_steps_of_many_reports(registry, monkeypatch):
 
 
 @pytest.mark.security
-def test_errors_have_a_minute_but_no_number(monkeypatch):
+def test_metrics_contain_the_minute_of_the_last_error_but_no_count(monkeypatch):
     errors, statuses = ErrorTime(), []
     monkeypatch.setattr(metrics.time, "time", lambda: NOON + 61.5)
 

@@ -13,9 +13,7 @@ from tests.benchmarks import bounds
 DAYS = 'type = "date"\nlow = 2020-01-01\nhigh = 2022-09-26'
 
 
-def test_numbers_and_dates_that_would_take_long_are_refused_before_any_channel_is_built(
-    monkeypatch,
-):
+def test_questions_with_too_many_values_are_rejected_before_any_channel_is_built(monkeypatch):
     load(bounds.definition("five", bounds.numbers(5, 1_000)), "s.toml", Caps())
     monkeypatch.setattr(number.NumberQuestion, "_build_grid", None)
     for questions, n in (

@@ -214,7 +214,7 @@ def test_readiness_shows_a_keeper_that_stopped_although_no_survey_is_open(
     assert not _releases(store, settings).ok
 
 
-def test_a_log_line_contains_no_other_name_than_that_of_a_survey():
+def test_a_log_line_contains_no_names_except_those_of_surveys():
     record = logging.LogRecord("survey.x", logging.ERROR, "x.py", 1, "x", (), None)
     record.survey, record.row = "Secret answer", "203.0.113.7"
     line = json.loads(Lines().format(record))
@@ -321,7 +321,7 @@ def test_a_takeover_deletes_no_report_whose_key_only_has_a_wrong_survey(
     assert keeper_at(store, settings, 1).work() == 25
 
 
-def test_two_keys_of_one_period_are_named_and_do_not_keep_the_keeper_busy_for_ever(
+def test_two_keys_of_one_period_are_reported_and_cause_no_endless_loop(
     store, settings, small, direct_access
 ):
     other = publish_copy(store, "zzz")

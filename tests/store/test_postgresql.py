@@ -101,7 +101,7 @@ def test_a_postgresql_server_without_fsync_is_refused(store, settings, postgresq
         switch("on")
 
 
-def test_a_database_that_cannot_store_every_character_is_refused_by_name(postgresql):
+def test_a_database_with_another_encoding_than_utf8_is_rejected(postgresql):
     name = f"test_{secrets.token_hex(6)}"
     with postgresql.administrator() as connection:
         connection.execute(

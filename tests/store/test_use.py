@@ -138,9 +138,7 @@ def test_a_file_in_use_is_reserved_and_locked_under_each_of_its_names(store, set
 
 
 @pytest.mark.web
-def test_a_database_that_took_the_place_of_the_first_one_gets_no_report(
-    store, small, name, move, copy
-):
+def test_a_database_that_replaced_the_first_one_receives_no_report(store, small, name, move, copy):
     add(store, small, [report(1)])
     first = f"{name}_first"
     move(name, first)
@@ -160,7 +158,7 @@ def test_a_database_that_took_the_place_of_the_first_one_gets_no_report(
     assert store.n_pending(small.key) == 2
 
 
-def test_a_new_thread_or_connection_also_notices_that_the_database_was_replaced(
+def test_a_new_thread_or_connection_also_detects_that_the_database_was_replaced(
     store, small, name, move, copy
 ):
     assert store.versions("small")
@@ -175,7 +173,7 @@ def test_a_new_thread_or_connection_also_notices_that_the_database_was_replaced(
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-def test_a_file_that_is_moved_during_a_commit_acknowledges_nothing(store, small, name, move):
+def test_a_commit_to_a_file_that_was_moved_is_not_acknowledged(store, small, name, move):
     def write():
         with store._write() as transaction:
             transaction.execute("DELETE FROM schedule")

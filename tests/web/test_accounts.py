@@ -289,7 +289,7 @@ def test_logins_store_the_secrets_of_apps_encrypted_also_in_backups(signed_in, s
     assert not factors.use_code(researcher, code, now)
 
 
-def test_logins_with_a_damaged_secret_explain_what_helps(app, store, researcher, caplog):
+def test_logins_with_a_damaged_secret_explain_the_remedy(app, store, researcher, caplog):
     """No code of the app is accepted then, and no error of the server occurs."""
     ada, now = store.researcher(EMAIL), time.time()
     factors, secret = SecondFactors(store, SECRET), pyotp.random_base32()
@@ -381,7 +381,7 @@ COMMON_PASSWORDS = (
 )
 
 
-def test_logins_never_get_a_common_password(signed_in, app, store, small, settings, monkeypatch):
+def test_logins_reject_common_passwords(signed_in, app, store, small, settings, monkeypatch):
     """A new password is refused wherever somebody chooses it; none is changed or stored."""
     before = store.researcher(EMAIL).password_hash
     change, join = "/research/account/password", f"/research/join/{new_link(store)}"
@@ -397,7 +397,7 @@ def test_logins_never_get_a_common_password(signed_in, app, store, small, settin
     assert [person.password_hash for person in store.researchers()] == [before]
 
 
-def test_logins_get_passphrases_and_random_passwords_but_no_known_names():
+def test_logins_accept_passphrases_and_random_passwords_but_no_known_names():
     for good in (
         "mossy planet donkey trivial lunar quiet",
         "mossyplanetdonkeytriviallunarquiet",

@@ -334,7 +334,7 @@ def stores(surveys, tmp_path) -> Iterator[list[Store]]:
         other.close_connections()
 
 
-def test_every_report_gets_the_answer_of_the_framework(settings, stores, surveys):
+def test_every_report_gets_the_same_answer_as_from_the_framework(settings, stores, surveys):
     pair, body = Pair(settings, stores), Bodies(surveys)
     statuses = set()
     for requests in (

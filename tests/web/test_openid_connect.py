@@ -233,7 +233,7 @@ def test_logins_with_a_provider_accept_a_token_only_for_this_server_and_sign_in(
         assert answer.status_code == status, claims
 
 
-def test_logins_with_a_provider_that_names_itself_need_its_name(
+def test_logins_with_a_provider_that_sends_its_issuer_require_it(
     app, client, researcher, provider, monkeypatch
 ):
     """RFC 9207: a missing issuer would let another provider's answer pass."""

@@ -708,7 +708,7 @@ def test_cross_tabs_regressions_and_weighting_are_computed_once_per_release(stor
         assert analysis.compute(results, small, asked, options) is not first, analysis.name
 
 
-def test_readers_who_want_the_same_result_at_once_wait_for_one_computation(store, small):
+def test_concurrent_readers_of_the_same_result_share_one_computation(store, small):
     results, computations, barrier = ResultCache(store), [], threading.Barrier(4)
 
     def compute(*arguments):

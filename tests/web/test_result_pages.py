@@ -41,7 +41,7 @@ def entries(page: str) -> dict[str, str]:
     return {name: address.replace("&amp;", "&") for address, name in links}
 
 
-def test_the_first_page_of_results_estimates_its_own_questions_only(ada, long_survey, monkeypatch):
+def test_the_first_page_of_results_estimates_only_its_questions(ada, long_survey, monkeypatch):
     estimated = []
     estimate = estimates.question_result
 
@@ -89,7 +89,7 @@ def test_findings_lead_to_cards_on_other_pages(ada, long_survey):
             assert name in cards(target)
 
 
-def test_public_results_have_pages_too(ada, store, long_survey):
+def test_public_results_are_divided_into_pages(ada, store, long_survey):
     store.set_public_results("load", public=True)
     address = "/research/public/load"
     page = ada.get(address).text

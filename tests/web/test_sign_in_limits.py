@@ -121,7 +121,7 @@ def test_logins_from_a_new_network_are_admitted_during_an_attack_until_500_in_a_
 
 
 @pytest.mark.web
-def test_logins_are_slowed_down_alike_for_known_and_unknown_addresses(app, researcher, clock):  # noqa: F811
+def test_logins_are_slowed_down_equally_for_known_and_unknown_addresses(app, researcher, clock):  # noqa: F811
     """The limits do not show whether an address has an account."""
     guessers = {email: Guesser(app, networks=5) for email in (EMAIL, NOBODY)}
     statuses = {email: [] for email in guessers}
@@ -133,7 +133,7 @@ def test_logins_are_slowed_down_alike_for_known_and_unknown_addresses(app, resea
     assert 429 in statuses[EMAIL]
 
 
-def test_logins_known_browser_has_ten_tries_of_its_own(app, researcher, clock):  # noqa: F811
+def test_logins_known_browser_has_ten_separate_attempts(app, researcher, clock):  # noqa: F811
     known = owner_of_known_browser(app)
     statuses = [sign_in(known, password="wrong").status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
@@ -181,7 +181,7 @@ def test_logins_remember_the_browser_in_a_cookie_for_the_sign_in_page_only(
     assert EMAIL not in cookie
 
 
-def test_logins_count_of_an_account_survives_a_flood_of_made_up_names(store, monkeypatch):
+def test_logins_count_of_an_account_survives_a_flood_of_invented_names(store, monkeypatch):
     throttle = Throttle(store, SECRET)
     for number in range(FREE_TRIES):
         assert not throttle.refusal(Visitor(f"198.51.100.{number}"), EMAIL, 1e9)

@@ -234,7 +234,7 @@ class Queues:
 
     The threads of granian accept connections until they shut down, and then close those on which
     they have not read anything, even if a request has arrived. A worker therefore first
-    replaces each listening socket by one that no client can reach. No connection is lost: a worker
+    replaces each listening socket with one that no client can reach. No connection is lost: a worker
     has either accepted it, or it stays in the queue for other workers.
     """
 

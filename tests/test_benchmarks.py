@@ -1,4 +1,4 @@
-"""Every benchmark runs with little, so that it cannot rot, and fails if what it measures does."""
+"""Every benchmark runs with small numbers, and fails if the code that it measures fails."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ELSEWHERE = {
 """Benchmarks that other tests run."""
 
 TOO_LONG = ("lighthouse", "mutation")
-"""Benchmarks that need Lighthouse, or run tests of their own; here they only read arguments."""
+"""Benchmarks that need Lighthouse or run other tests; here they only read arguments."""
 
 
 def benchmark(name: str):

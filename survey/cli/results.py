@@ -51,7 +51,7 @@ DEFAULT_ENGINE = next(iter(ENGINES))
 
 
 MICRODATA_FORMATS = ("csv", "labels", "spss", "stata")
-"""The formats of `--microdata`; Parquet and the replication package have options of their own."""
+"""The formats of `--microdata`; Parquet and the replication package have separate options."""
 
 DEFAULTS = IntervalOptions()
 

@@ -32,13 +32,13 @@ connection can exceed this number.
 """
 
 MAX_GROUP = 128
-"""Most items of one commit: the last item waits for all before it."""
+"""Maximum number of items of one commit, because the last item waits for all others."""
 
 GATHER_SECONDS = 0.004
 """Pause before a commit while reports arrive in quick succession, so that more of them share it.
 
-During the pause, the clients that the last commit answered send their next reports. It halved
-the number of transactions, each of which costs a database server as much as several reports.
+During the pause, the clients that the last commit answered send their next reports. The pause
+halved the number of transactions, each of which costs a database server as much as several reports.
 """
 
 TIMEOUT_SECONDS = 6.0

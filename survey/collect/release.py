@@ -360,7 +360,7 @@ class Keeper:
     def _probe(self) -> None:
         """Log a warning if the database accepts no reports, whether or not any arrive.
 
-        The servers do not log rejected reports, because a line would show when somebody sent one.
+        The servers do not log rejected reports, because a line would show when a device sent one.
         """
         try:
             self._store.check_writable()

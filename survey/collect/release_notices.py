@@ -171,7 +171,7 @@ def _post(message: ReleaseMessage, url: str, settings: Settings, context: ssl.SS
         connection = http.client.HTTPSConnection(
             parts.netloc, timeout=TIMEOUT_SECONDS, context=context
         )
-        # A receiver that sends a byte now and then would hold the job for ever.
+        # A receiver that sends a byte now and then would block the job forever.
         end = threading.Timer(MAX_SECONDS, _shut_down, [connection])
         end.start()
         try:

@@ -203,7 +203,7 @@ def shuffled_epsilon(ratio: Fraction, n: int, delta: float) -> float:
 def _binomial(n: int, p: float) -> tuple[Integers, Floats, float]:
     """Return numbers of successes near the mean, their probabilities, and that of all others.
 
-    Neighbouring numbers share the smallest of them, at which nobody hides better.
+    Neighboring numbers share the smallest of them, at which nobody hides better.
     """
     from scipy.special import bdtr, bdtrc
 

@@ -49,7 +49,7 @@ class Lines(logging.Formatter):
         error = record.exc_info[1] if record.exc_info else None
         chain = list(_chain(error))
         values = (
-            # To the minute: a finer time would show when somebody sent a report that failed.
+            # To the minute: a finer time would show when a respondent sent a report that failed.
             datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%MZ"),
             record.levelname.lower(),
             record.name,

@@ -295,7 +295,7 @@ class Questions:
         return self.ratio_of(self.drawn)
 
     def ratio_of(self, drawn: int) -> Fraction:
-        """e^epsilon of a whole report if so many groups were drawn."""
+        """e^epsilon of a whole report for a number of drawn groups."""
         return total_ratio_of(self.groups, self._ratios, drawn)
 
     def with_draw(self, n: int) -> Questions:

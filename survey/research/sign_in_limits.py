@@ -27,7 +27,7 @@ MAX_CODES = 20
 
 The server asks for a code only after the correct password, so strangers cannot use these attempts
 up. Three codes of six digits are valid at any time. The probability of guessing one within a day is
-at most 0.6 per cent (20 * 96 * 3 / 10^6).
+at most 0.6 percent (20 * 96 * 3 / 10^6).
 """
 
 FREE_TRIES = 20

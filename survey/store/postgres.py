@@ -41,7 +41,7 @@ MAX_CONNECTIONS = 8
 SESSION: Mapping[str, str] = {
     "lock_timeout": f"{BUSY_SECONDS}s",
     "statement_timeout": "30s",
-    # A reader that stopped between two blocks must not keep its snapshot for ever.
+    # A reader that stopped between two blocks must not keep its snapshot forever.
     "idle_in_transaction_session_timeout": "10min",
     # A refused report must not appear in the server's log.
     "log_parameter_max_length_on_error": "0",

@@ -27,7 +27,7 @@ def run(store, settings, monkeypatch):
 
 @pytest.fixture
 def keys(store) -> dict[str, int]:
-    """Return the keys of three accounts; Ada is the administrator and owns `work` alone."""
+    """Return the keys of three accounts; Ada is the administrator and the only owner of `work`."""
     keys = {email: store.add_researcher(email, "hash").key for email in (ADA, BEN, EVE)}
     store.set_role("work", keys[ADA], "owner")
     store.set_role("work", keys[BEN], "editor")

@@ -1,4 +1,4 @@
-"""Each failure raises the alert that is meant for it, from the metrics of a real instance."""
+"""Each failure raises its alert, according to the metrics of a real instance."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_failures_of_the_server_raise_their_alerts(instance, small, tmp_path, mo
     healthy = instance.scrape()
     assert firing([(healthy, 26 * HOUR)], tmp_path, step=5) == set()
     assert firing([(healthy, HOUR), (None, 5)], tmp_path) == {"SurveyDown"}
-    # A reload of Prometheus or of the server alone is no reason to wake anyone.
+    # A reload of Prometheus or of the server alone must not raise an alert.
     assert firing([(healthy, HOUR), (None, 1), (healthy, 5)], tmp_path) == set()
     instance.settings = replace(instance.settings, disk_minimum=1_000_000)
     assert firing([(healthy, HOUR), (instance.scrape(), 5)], tmp_path) == {"SurveyNotReady"}

@@ -181,7 +181,7 @@ def test_no_secret_is_in_the_compose_file(name):
             assert value.startswith("/run/secrets/"), variable
         # The URL of a database could contain a password.
         assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), variable
-        # So could that of a mail server; the service that creates the secrets refuses it.
+        # The URL of a mail server could too; the service that creates the secrets rejects it.
         assert variable != "SURVEY_SMTP" or name == "secrets", variable
     mounts = [
         volume for volume in COMPOSE["services"][name].get("volumes", []) if "secrets" in volume

@@ -1,4 +1,4 @@
-"""The keeper as a unit of its own: another user than the server's, and fail-over to a host."""
+"""The keeper as a separate unit: another user than the server's, and fail-over to a host."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ FILES = {
     for path in sorted(DEPLOY.rglob("survey*.*"))
     if path.suffix in (".service", ".timer")
 }
-"""The same, and those of the archive, which is an option."""
+"""All unit files, including those of the archive, which is optional."""
 SERVICES = [name for name in FILES if name.endswith(".service")]
 MAX_EXPOSURE = 2.0
 MAX_JOB_EXPOSURE = 1.1

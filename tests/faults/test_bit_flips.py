@@ -1,4 +1,4 @@
-"""`survey check-store` notices each changed bit of a database file that changes any content."""
+"""`survey check-store` detects each changed bit of a database file that changes any content."""
 
 from __future__ import annotations
 

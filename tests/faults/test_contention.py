@@ -64,5 +64,5 @@ def test_locked_by_another_process_gives_503_until_it_is_released(serve, store, 
     check_stored_once(store, small, [body], 1)
     (process,) = serve.processes
     process.terminate()
-    # A line would tell when somebody sent a report.
+    # A line would show when a device sent a report.
     assert "survey.collect.group_commit" not in process.communicate(timeout=90)[0]

@@ -88,7 +88,7 @@ def test_disk_full_repeatedly_loses_no_report_and_requires_no_restart(
     (process,) = serve.processes
     process.terminate()
     log = process.communicate(timeout=90)[0]
-    # A line would tell when somebody sent a report, and the log may be on the same disk.
+    # A line would show when a device sent a report, and the log may be on the same disk.
     assert "survey.collect.group_commit" not in log
 
 

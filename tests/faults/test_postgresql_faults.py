@@ -107,7 +107,7 @@ def test_a_killed_database_server_that_comes_back_is_used_again(
     process.terminate()
     assert process.wait(timeout=60) == 0
     reader.join()
-    # A line of the committer would tell when somebody sent a report.
+    # A line of the committer would show when a device sent a report.
     assert not any("survey.collect.group_commit" in line for line in log)
 
 

@@ -1,4 +1,4 @@
-"""A server whose database was replaced acknowledges nothing, and says so."""
+"""A server whose database was replaced acknowledges no reports and gives the reason."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_report_is_acknowledged_after_the_database_was_replaced(
             before = load.statuses[503]
             wait_until(lambda n=before: load.statuses[503] > n + 10)
             n_acknowledged = len(load.acknowledged)
-            # The keeper notices it within a second, and so before anyone reads /readyz.
+            # The keeper detects the change within a second, before this test reads /readyz.
             time.sleep(2 * POLL_SECONDS)
             assert len(load.acknowledged) == n_acknowledged
             status, body = fetch(f"http://127.0.0.1:{internal}/readyz")
@@ -52,7 +52,7 @@ def test_no_report_is_acknowledged_after_the_database_was_replaced(
             move(file.parent, "moved.db", file.name)
     assert load.statuses.keys() == {201, 503}
     assert load.n_broken == 0
-    # Nothing was lost or doubled: the devices sent their reports again.
+    # No report was lost or doubled, because the devices sent their reports again.
     check_stored_once(store, small, load.acknowledged, load.max_unacknowledged)
     process = serve.processes.pop()
     process.terminate()

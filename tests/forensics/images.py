@@ -145,7 +145,7 @@ def mounted(directory: Path, name: str, megabytes: int) -> Iterator[Disk]:
 
 
 class SqlitePlace:
-    """A database file on a disk of its own."""
+    """A database file on a separate disk."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -163,7 +163,7 @@ class SqlitePlace:
 
 
 class PostgresqlPlace:
-    """A server of its own that archives its log."""
+    """A separate server that archives its log."""
 
     def __init__(self, server: PostgresqlServer) -> None:
         self._server = server
@@ -422,7 +422,7 @@ def sqlite_place(directory: Path) -> Iterator[SqlitePlace]:
 
 @contextmanager
 def postgresql_place(directory: Path) -> Iterator[PostgresqlPlace]:
-    """Start a PostgreSQL server that nobody else uses."""
+    """Start a PostgreSQL server that no other test uses."""
     # The server runs as a user who must reach its directory.
     with TemporaryDirectory(prefix="survey-forensics-") as root:
         server = PostgresqlServer(Path(root))

@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.security, pytest.mark.web]
 
 @pytest.fixture(params=KINDS)
 def databases(request, sqlite_settings, tmp_path):
-    """Return the settings of three empty databases, each with keys of its own."""
+    """Return the settings of three empty databases, each with separate keys."""
     urls = [f"sqlite:///{tmp_path / f'{name}.db'}" for name in "abc"]
     server = request.getfixturevalue("postgresql") if request.param == "postgresql" else None
     if server:

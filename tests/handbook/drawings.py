@@ -78,7 +78,7 @@ def reports() -> str:
 
 
 def one_report() -> str:
-    """Draw how sure a report "yes" can make somebody, for three earlier guesses."""
+    """Draw how sure a report "yes" can make its reader, for three earlier guesses."""
     p = float(channel().p)
     parts = [text(0, 18, "How sure somebody is of “yes”")]
     for row, prior in enumerate((0.1, 0.3, 0.5)):

@@ -1,4 +1,4 @@
-"""Metrics of disks, backups, server errors and workers show failures, and nobody's report."""
+"""Metrics of disks, backups, server errors and workers show failures, but no single report."""
 
 from __future__ import annotations
 

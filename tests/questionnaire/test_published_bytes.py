@@ -1,4 +1,4 @@
-"""Published surveys must stay readable for ever: their canonical bytes and reports are pinned.
+"""Published surveys must stay readable forever: their canonical bytes and reports are pinned.
 
 `published_bytes.json` holds definition files with the SHA-256 of their canonical JSON, and the
 SHA-256 of reports that the client and the Python simulation make of them with seeded generators.

@@ -1,4 +1,4 @@
-"""Damaged pending rows and failing surveys stop no other release, and are named."""
+"""The keeper reports damaged pending rows and failing surveys, and releases all others."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_readiness_metrics_and_log_name_a_failing_survey_until_it_is_served_agai
     since = floatToGoString(NOON + 3600)
     assert f'failing_since_seconds{{survey="small version 1"}} {since}' in metrics
     assert "zzz" not in metrics
-    # A new keeper knows of the failure, and removes it.
+    # A new keeper reads the failure and deletes it.
     monkeypatch.undo()
     keeper_at(store, settings, 1).work()
     assert store.failures() == {}

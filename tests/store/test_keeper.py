@@ -621,7 +621,7 @@ def test_the_keeper_survives_and_logs_every_error(store, settings, monkeypatch, 
 def test_the_keeper_logs_that_no_report_can_be_stored_before_any_arrives(
     store, settings, monkeypatch, caplog
 ):
-    """The servers log no refused report: a line would tell when somebody sent one."""
+    """The servers log no rejected report: a line would show when a device sent one."""
     stop = threading.Event()
 
     def refuse() -> None:

@@ -1,4 +1,4 @@
-"""The stored identities of released reports, against a set in memory."""
+"""The stored identities of released reports, compared with a set in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from survey.store.report_identities import (
 
 
 def test_rows_contain_every_identity_once_in_order_with_their_digest(store, small, direct_access):
-    """Half of the identities share their first six bytes, as if somebody had chosen them."""
+    """Half of the identities share their first six bytes, as if an attacker had chosen them."""
     rng, expected = random.Random(7), set()
     for n in (1, 3, 250, 900, 40):
         new = [rng.randbytes(8) for _ in range(n)]

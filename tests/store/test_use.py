@@ -1,4 +1,4 @@
-"""A database in use is neither restored nor replaced without its processes noticing."""
+"""A database in use cannot be restored, and its processes detect that it was replaced."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WHERE datname = %s AND pid <> pg_backend_pid()
 
 @pytest.fixture
 def other(settings):
-    """Return a second store of the same database, as another process has it."""
+    """Return a second store of the same database, like that of another process."""
     opened = open_store(settings.database)
     yield opened
     opened.close_connections()
@@ -42,7 +42,7 @@ def other(settings):
 
 @pytest.fixture
 def move(request, settings, migrated_file) -> Callable[[str, str], None]:
-    """Return a function that moves a database, like an operator, whoever uses it."""
+    """Return a function that moves a database as an operator would, even while it is in use."""
     file = database_file(settings.database)
     if file is not None:
 

@@ -1,4 +1,4 @@
-"""An OpenID Connect provider on this machine, in a process of its own."""
+"""An OpenID Connect provider on this machine, in a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import free_port
 
 
 class ProviderProcess:
-    """A provider that admits everybody as the person whom they name."""
+    """A provider that accepts each user under the name that they enter."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://localhost:{port}"

@@ -242,7 +242,7 @@ def next_code(store, secret: str) -> str:
 
 
 def test_logins_two_factor_authentication_is_removed_or_replaced_only_with_a_code(signed_in, store):
-    """Whoever took over a session and knows the password cannot remove the second factor."""
+    """An attacker who has a session and the password cannot remove the second factor."""
     secret = with_two_factor(signed_in)
     pages = ("/research/account/second-step/remove", "/research/account/second-step")
     stored = store.second_factor(store.researcher(EMAIL).key).secret
@@ -290,7 +290,7 @@ def test_logins_store_the_secrets_of_apps_encrypted_also_in_backups(signed_in, s
 
 
 def test_logins_with_a_damaged_secret_explain_the_remedy(app, store, researcher, caplog):
-    """No code of the app is accepted then, and no error of the server occurs."""
+    """The server then accepts no code of the app, and does not fail."""
     ada, now = store.researcher(EMAIL), time.time()
     factors, secret = SecondFactors(store, SECRET), pyotp.random_base32()
     codes = factors.set_up(ada.key, secret, 0)
@@ -382,7 +382,7 @@ COMMON_PASSWORDS = (
 
 
 def test_logins_reject_common_passwords(signed_in, app, store, small, settings, monkeypatch):
-    """A new password is refused wherever somebody chooses it; none is changed or stored."""
+    """Every form rejects such a new password; no password is changed or stored."""
     before = store.researcher(EMAIL).password_hash
     change, join = "/research/account/password", f"/research/join/{new_link(store)}"
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)

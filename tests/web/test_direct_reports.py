@@ -1,4 +1,4 @@
-"""Reports that are accepted without the framework: nothing that a client can see differs.
+"""Reports that are accepted without the framework: clients see no difference.
 
 Each request goes to two applications over equal databases. One of them is complete; in the other
 the framework answers every request.

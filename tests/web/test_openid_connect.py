@@ -1,4 +1,4 @@
-"""Sign-in with an OpenID Connect provider, which runs in a process of its own."""
+"""Sign-in with an OpenID Connect provider, which runs in a separate process."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_logins_accounts_of_a_provider_set_up_two_factor_authentication_without_
 def test_logins_with_a_provider_never_create_the_first_account(
     store, provider, settings_with_provider
 ):
-    """It would become the administrator, whoever comes first."""
+    """The first account becomes the administrator, so any visitor could take that role."""
     allowing = create_app(replace(settings_with_provider, oidc_create_accounts=1), store)
     client = allowing.test_client()
     assert client.get(provider.authorize(begin(client), "ada")).status_code == 403
@@ -170,7 +170,7 @@ def test_logins_with_a_provider_need_a_verified_address(
 
 
 def test_logins_with_a_provider_end_only_where_they_began(app, client, researcher, provider):
-    """Nobody can be signed in to another account by a link, or with a code that was used."""
+    """Neither a link nor a used code can sign a user in to another account."""
     answer = provider.authorize(begin(client), "ada")
     victim = app.test_client()
     assert victim.get(answer).status_code == 403

@@ -213,7 +213,7 @@ def test_an_attacker_who_sends_24_reports_does_not_read_the_25th(surfaces, store
     assert {name for name, text in surfaces.read().items() if text != before[name]} == set()
     # 25 pending reports are too few for a release: the attacker has to send 25 more.
     assert keeper_at(store, settings, 2).work() == 0
-    # Closing the survey does not release them at a moment of somebody's choice.
+    # Closing the survey does not release them at a moment that an attacker chooses.
     close(store, "small", utc_today())
     assert keeper_at(store, settings, 2.9).work() == 0
     assert surfaces.rows() == {1: {}}

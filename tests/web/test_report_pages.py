@@ -272,7 +272,7 @@ def test_a_survey_without_releases_has_a_report(client, researcher, small):
 @pytest.mark.web
 @pytest.mark.security
 def test_the_texts_of_a_survey_neither_become_html_nor_cause_server_requests(reader, store):
-    """An image in a title would tell its author whenever somebody creates a report."""
+    """An image in a title would tell its author whenever a researcher creates a report."""
     hostile = SMALL.replace('slug = "small"', 'slug = "hostile"').replace(
         'title = "A small survey"',
         "title = '<img src=\"http://127.0.0.1:9/x\"><script>1</script> A'",

@@ -81,7 +81,7 @@ def guesses(app: Flask, clock: Clock) -> Iterator[int]:  # noqa: F811
 
 @pytest.mark.web  # thousands of requests
 def test_logins_few_of_2000_guesses_from_200_networks_are_checked(app, researcher, clock):  # noqa: F811
-    """The owner signs in meanwhile where they have before, and in new browsers elsewhere."""
+    """Meanwhile, the owner signs in with a known browser, and with new ones on other networks."""
     known = owner_of_known_browser(app)
     statuses = []
     for number, status in enumerate(guesses(app, clock)):
@@ -137,7 +137,7 @@ def test_logins_known_browser_has_ten_separate_attempts(app, researcher, clock):
     known = owner_of_known_browser(app)
     statuses = [sign_in(known, password="wrong").status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
-    # Its failures slow nobody down.
+    # The failures of this browser slow down no others.
     elsewhere = from_network(app.test_client(), "198.51.100.1")
     assert [sign_in(elsewhere, password="wrong").status_code for _ in range(10)] == [403] * 10
 
@@ -193,7 +193,7 @@ def test_logins_count_of_an_account_survives_a_flood_of_invented_names(store, mo
 
 @pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
 def test_logins_find_an_account_by_the_spellings_that_share_its_limit(store):
-    """Databases lower more letters than Python, or others: each spelling had its own limit."""
+    """Databases and Python lower different letters, so each spelling had a separate limit."""
     owner = store.add_researcher("info@example.org", hashed_password())
     throttle = Throttle(store, SECRET)
     spellings = ["info", "INFO", "\u0130nfo", "\u0131nfo", "in\ufb00o", "\uff29nfo"]
@@ -241,7 +241,7 @@ def test_logins_show_the_owner_and_the_administrator_the_failed_attempts(
 
 
 def test_logins_fail_with_the_same_writes_for_known_and_unknown_addresses(app, store, researcher):
-    """The time until the answer would otherwise show which addresses have an account."""
+    """Otherwise, the response time would show which addresses have an account."""
     guesser, written = Guesser(app), {}
     for email in (EMAIL, NOBODY):
         guesser.guess(email)

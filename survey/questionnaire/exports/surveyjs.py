@@ -275,7 +275,7 @@ class _Writer:
             self._note(question, "the unit of the slider has no counterpart")
         if any(first.slider_labels):
             self._note(question, "the labels of the slider's ends have no counterpart")
-        # An entry of the type "range" would record its middle when somebody only tabs past it.
+        # An entry of the type "range" would record its middle when a respondent only tabs past it.
         return {**form, "type": "slider"}
 
     # -- parts

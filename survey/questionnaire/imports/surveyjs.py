@@ -290,7 +290,7 @@ class _Reader:
             self._add(name, element, form, {}, changes)
 
     def _items(self, name: str, element: Mapping[str, Any]) -> None:
-        """Read the entries of an element as questions of their own."""
+        """Read the entries of an element as separate questions."""
         title = self._text(element.get("title"), line=False, has_answers=True)
         if len(name) + len(str(title)) > MAX_REPEATED:
             why = "its name and title are too long to be repeated in each item"

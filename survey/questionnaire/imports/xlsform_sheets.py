@@ -114,7 +114,7 @@ class Row:
 
 
 def read_rows(rows: Rows, sheet: str, to: Assembly) -> list[Row]:
-    """Return the rows below the headers; cells without a header of their own are reported."""
+    """Return the rows below the headers; cells without a header are reported."""
     if not rows:
         return []
     (_, headers), *remaining_rows = rows

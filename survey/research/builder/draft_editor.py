@@ -324,7 +324,7 @@ class DraftPages(Pages):
     def _last_change(self, slug: str) -> LastChange:
         """Return the change that the address names, if the reader made it.
 
-        A link from somebody else must not claim a change, and offer to undo another one.
+        A link from another person must not claim a change, and offer to undo a different one.
         """
         change = LastChange.of_request()
         made = self._store.draft(draft_key(slug), change.before + 1) if change.text else None

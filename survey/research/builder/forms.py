@@ -450,7 +450,7 @@ def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool
 def _possible_parents(content: DraftContent, name: str) -> Iterator[Question]:
     """Yield the earlier questions with options, on which a question can depend.
 
-    A matrix has no answer of its own; a definition file can state a condition on one row.
+    A matrix as a whole has no answer; a definition file can state a condition on one row.
     """
     for question in content.questions:
         if question["id"] == name:

@@ -144,7 +144,7 @@ def test_two_windows_that_upload_lose_nothing_and_draw_no_upload_twice(
     assert len(tablet.uploads) > 3
 
 
-def test_pictures_are_on_the_tablet_before_anybody_is_asked(field_site, network, tablet):
+def test_pictures_are_on_the_tablet_before_the_first_interview(field_site, network, tablet):
     sha256 = add_picture(field_site.store, webp())
     text = PETS.replace("CAT", sha256)
     survey = field_site.publish_as("pets", f'kiosk = true\nfield_until = "{LATER}"\n{text}')
@@ -167,7 +167,7 @@ def test_pictures_are_on_the_tablet_before_anybody_is_asked(field_site, network,
 
 
 @pytest.mark.security
-def test_a_lost_tablet_contains_no_report_that_anybody_can_read(network, survey, tablet, tmp_path):
+def test_a_lost_tablet_contains_no_readable_report(network, survey, tablet, tmp_path):
     tablet.prepare(survey)
     before = tablet.stored()
     network.mode = "off"

@@ -50,7 +50,7 @@ def test_a_shared_device_stores_nothing_and_the_next_person_starts_again(site, s
     assert site.store.n_pending(survey.key) == 2
 
 
-def test_a_shared_device_tells_nobody_about_surveys_that_it_remembers(site, survey, device):
+def test_a_shared_device_does_not_reveal_the_surveys_that_it_remembers(site, survey, device):
     page = device.open(site.link(site.publish()))
     answer_and_send(page)
     press(page, "Remember on this device")

@@ -379,7 +379,7 @@ def test_enter_in_a_number_field_continues(site, device):
     heading(page, "Check your answers")
 
 
-def test_a_second_tab_learns_at_once_that_a_report_was_sent(site, device):
+def test_a_second_tab_detects_at_once_that_a_report_was_sent(site, device):
     link = site.link(publish_single(site))
     first, second = device.open(link), device.open(link)
     press(second, "Start")

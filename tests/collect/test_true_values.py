@@ -65,7 +65,7 @@ def test_true_mean_ranks_are_those_of_simulated_respondents():
     assert sum(truth.means.values()) == pytest.approx(10)
 
 
-def test_rankings_that_nobody_gives_have_no_true_mean_ranks():
+def test_rankings_that_no_respondent_gives_have_no_true_mean_ranks():
     definition = surveys.publish(surveys.RANKING)
     ranking, _ = definition.questions
     truth = true_values(definition, {ranking.id: [0, 0, 0, 0, 0.5, 0.5]})[ranking.id]

@@ -132,7 +132,7 @@ def ask_onion(proxy: Proxy, method: str, path: str, body: bytes = b"", host: str
         return response.status, response.getheaders(), response.read()
 
 
-def test_the_onion_service_answers_respondents_over_http_and_nobody_else(proxy, store, small):
+def test_the_onion_service_answers_only_respondents_over_http(proxy, store, small):
     for path, status in (("/s/small", 200), ("/s/small/definition.json", 200), ("/", 200)):
         answer = ask_onion(proxy, "GET", path)
         assert answer[0] == status, path

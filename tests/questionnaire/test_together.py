@@ -374,7 +374,7 @@ def test_an_automatic_number_of_questions_counts_those_that_belong_together_once
     assert found.survey.groups == [["a", "b"], ["c"], ["d"]]
 
 
-def test_a_question_that_is_validated_again_has_the_joint_response_of_its_own_survey():
+def test_a_question_that_is_validated_again_has_the_joint_response_of_its_survey():
     """Questions are cached by their text, which leaves out the joint response."""
     together_, apart = (
         next(iter(load(text.encode(), "s.toml", Caps()).questions))

@@ -175,7 +175,7 @@ def test_no_cell_of_an_export_is_a_formula_or_a_number():
     assert "=1+1" in {cell.value for cell in cells}
 
 
-def test_labels_that_look_like_markup_come_back_whole_or_are_named():
+def test_labels_that_look_like_markup_are_returned_unchanged_or_reported():
     labels = [
         "18 - 25 <years>",
         "# 1",

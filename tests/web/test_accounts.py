@@ -167,7 +167,7 @@ def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
     assert store.n_recovery_codes(store.researcher(EMAIL).key) == 9
 
 
-def test_logins_codes_are_throttled_within_10_tries(signed_in, app):
+def test_logins_codes_are_throttled_within_10_attempts(signed_in, app):
     code = wrong_code(with_two_factor(signed_in))
     client = app.test_client()
     redirect = sign_in(client)

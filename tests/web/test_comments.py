@@ -67,7 +67,7 @@ def test_a_viewer_comments_on_a_question_and_an_editor_sees_it_where_they_edit(s
         assert "1 open comment<" in people["editor"].get(f"/research/drafts/{slug}{address}").text
 
 
-def test_nobody_outside_the_team_can_comment(store, people, slug):
+def test_only_members_of_the_team_can_comment(store, people, slug):
     csrf = token(people["stranger"].get("/research/account"))
     data = {"csrf_token": csrf, "question": "0", "text": "Hello"}
     assert people["stranger"].post(path(slug), data=data).status_code == 404
@@ -76,7 +76,7 @@ def test_nobody_outside_the_team_can_comment(store, people, slug):
     assert comments(store, slug) == []
 
 
-def test_comments_are_resolved_by_anybody_and_deleted_by_their_author_only(store, people, slug):
+def test_any_member_can_resolve_comments_but_only_the_author_can_delete_them(store, people, slug):
     comment(people["editor"], slug, "Too long", 0)
     (stored,) = comments(store, slug)
     viewer, editor = people["viewer"], people["editor"]

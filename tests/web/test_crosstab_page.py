@@ -104,7 +104,7 @@ def test_per_cent_of_columns_and_rows_have_totals_and_correct_intervals(
     ]
 
 
-def test_column_per_cent_is_first_and_a_link_leads_to_row_per_cent(reader, store, small):
+def test_column_percentages_are_first_and_a_link_leads_to_row_percentages(reader, store, small):
     add_related(store, small, 12_000)
     page = reader.get(f"{PAGE}?{names_of(small)}&level=0.9")
     assert percents_of(page, "column")

@@ -642,7 +642,7 @@ def test_undoing_an_addition_deletes_nothing_that_was_written_since(ada, store):
     assert "an added page has been edited since then" in press_undo(ada, page).text
 
 
-def test_a_link_from_somebody_else_claims_no_change(ada, ben, store):
+def test_a_link_from_another_person_claims_no_change(ada, ben, store):
     slug = begin(ada)
     store.set_role(slug, store.researcher(OTHER_EMAIL).key, "editor")
     added = do(ada, slug, "question-add 1", type="yes_no").location

@@ -544,7 +544,7 @@ def test_a_question_that_is_chosen_alone_comes_first(reader, store, small):
     assert {True, False} == set(is_chosen)
 
 
-def test_the_page_of_a_question_leads_to_the_question_in_explore(reader, store, small):
+def test_the_page_of_a_question_links_to_the_question_in_explore(reader, store, small):
     add_people(store, small, 3000, "north")
     for question in small.definition.questions:
         page = reader.get(f"/research/surveys/small/1/questions/{question.id}").text

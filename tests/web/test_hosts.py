@@ -180,7 +180,7 @@ def test_two_loopback_addresses_are_two_origins(store, settings, small, public, 
         assert client.get(path, base_url=other).status_code == 404
 
 
-def test_each_host_has_a_start_page_of_its_own(two_origins):
+def test_each_host_has_a_separate_start_page(two_origins):
     client = two_origins.test_client()
     for origin in (PUBLIC, ONION):
         assert client.get("/", base_url=origin).data == Client.load().page

@@ -84,7 +84,7 @@ def publish_file(client, content, name="s.toml"):
         "/research/surveys/small/1/estimates.csv",
     ],
 )
-def test_object_access_nobody_reads_a_researchers_page_without_signing_in(client, small, path):
+def test_object_access_to_researchers_pages_requires_a_sign_in(client, small, path):
     response = client.get(path)
     assert response.status_code == 302
     assert response.headers["Location"] == f"/research/sign-in?next={path}"
@@ -116,7 +116,7 @@ def test_logins_wrong_and_unknown_get_the_same_words(client, researcher, email, 
 
 
 @pytest.mark.security
-def test_logins_are_throttled_within_10_tries_without_locking_the_owner_out(client, researcher):
+def test_logins_are_throttled_within_10_attempts_without_locking_the_owner_out(client, researcher):
     for _ in range(10):
         assert sign_in(client, password="wrong").status_code == 403
     assert sign_in(client).status_code == 429

@@ -89,7 +89,7 @@ def test_rare_wrong_reports_need_more_reports_than_standard_errors_say():
     ("n", "N", "k", "epsilon", "share"),
     [(200, 300, 2, 1, 0.4), (100, 400, 2, 8, 0.02), (120, 120, 3, 2, 0.3), (150, 600, 4, 1, 0.1)],
 )
-def test_a_margin_in_a_population_is_that_of_its_own_interval(n, N, k, epsilon, share):
+def test_a_margin_in_a_population_is_that_of_its_interval(n, N, k, epsilon, share):
     channel, rng, widths = from_epsilon(k, epsilon), np.random.default_rng(3), []
     for with_answer in rng.hypergeometric(round(N * share), N - round(N * share), n, 120):
         supporting = rng.binomial(with_answer, channel.p) + rng.binomial(n - with_answer, channel.q)

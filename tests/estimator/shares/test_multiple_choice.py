@@ -111,7 +111,7 @@ def test_counts_of_ones_are_read_like_two_options_each():
     assert bits.estimate.sum() != pytest.approx(1)
 
 
-def test_a_sampled_option_has_the_estimate_and_interval_of_its_own_reports():
+def test_a_sampled_option_has_the_estimate_and_interval_of_its_reports():
     channel = BitVector(3, 3, 3, 1, sampled=2)
     result = proportions([60, 80, 60, 30, 20, 44], channel)
     assert result.n == 100

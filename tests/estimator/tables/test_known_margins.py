@@ -83,7 +83,7 @@ def test_the_displayed_table_has_the_margins_and_nothing_below_zero():
     assert np.all(result.conf_high <= [[0.5, 0.5], [0.4, 0.4]])
 
 
-def test_a_category_that_nobody_reported_can_still_have_its_margin():
+def test_a_category_without_reports_can_still_have_its_margin():
     P, covariance = joint_shares([[30, 20], [0, 0]], [from_epsilon(2, 6), from_epsilon(2, 6)])
     result = reconciled(P, covariance, {0: [0.98, 0.02]})
     np.testing.assert_allclose(result.estimate.sum(axis=1), [0.98, 0.02], atol=1e-9)

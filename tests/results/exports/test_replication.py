@@ -70,7 +70,7 @@ def alter_one_number(folder: Path, question: str) -> None:
         writer.writerows(rows)
 
 
-def test_the_script_recomputes_every_figure_and_notices_one_altered_report(store, tmp_path, capsys):
+def test_the_script_recomputes_every_figure_and_detects_one_altered_report(store, tmp_path, capsys):
     survey = released(store, DRAWN, {"": 900, "north": 300})
     folder = unpack(store, survey, tmp_path)
     assert replicate.main(folder) == 0
@@ -89,7 +89,7 @@ def test_the_script_recomputes_every_figure_and_notices_one_altered_report(store
     assert "reports.csv is not the file that the manifest describes" in output.err
 
 
-def test_the_script_notices_a_file_that_changes_no_figure(store, tmp_path, capsys):
+def test_the_script_detects_a_file_that_changes_no_figure(store, tmp_path, capsys):
     folder = unpack(store, released(store, DRAWN, {"": 900}), tmp_path)
     (folder / "codebook.txt").write_text("Another codebook")
     assert replicate.main(folder) == 1

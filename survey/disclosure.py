@@ -111,7 +111,7 @@ def merge_small_groups(sizes: Mapping[Cell, int]) -> dict[Cell, Cell]:
     in the same way, for good: nothing becomes readable that was not. Cells that all are large
     enough stay as they are.
 
-    First, small strata are merged over all buckets as in `merge_small_strata`. Then neighbouring
+    First, small strata are merged over all buckets as in `merge_small_strata`. Then neighboring
     buckets are merged until each stratum has either no reports or enough of them in every bucket.
     No difference between totals of strata, buckets or cells then isolates fewer than the minimum.
 

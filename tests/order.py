@@ -35,7 +35,7 @@ def untied_pairs(order: NDArray[np.integer]) -> float:
 
 
 def neighbour_concordance(first: Order, second: Order) -> float:
-    """Return the concordance of pairs that are neighbours in the first order.
+    """Return the concordance of pairs that are neighbors in the first order.
 
     It detects orders that were only cut and rejoined. Its standard deviation is sqrt(1 / (12 n)).
     """

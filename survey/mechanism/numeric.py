@@ -1,6 +1,6 @@
 """Channels for bounded numbers on a grid of k points, for a mean or for a distribution.
 
-Truth i stands for low + i (high - low)/(k - 1). In the local model any two answers are neighbours,
+Truth i stands for low + i (high - low)/(k - 1). In the local model any two answers are neighbors,
 so the sensitivity is high - low, which is k - 1 steps of the grid. Every epsilon is computed from
 the integer weights.
 """

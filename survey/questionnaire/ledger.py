@@ -212,7 +212,7 @@ def _listed(phrases: Mapping[int, str], is_shown: Callable[[int], bool]) -> str:
 
 
 def _percent(share: float) -> str:
-    """Format a share that is neither 0 nor 1, to a tenth of a per cent."""
+    """Format a share that is neither 0 nor 1, to a tenth of a percent."""
     if share < 0.001:
         return "less than 0.1%"
     return "more than 99.9%" if share > 0.999 else f"{share:.1%}"

@@ -83,7 +83,7 @@ class Bounds:
     """What reports with a factor e^epsilon can reveal at most.
 
     odds            the factor, rounded up (`odds_in_words`)
-    from10, from50  the maximum, in whole per cent, of a suspicion that was 10%, or 50%, before
+    from10, from50  the maximum, in whole percent, of a suspicion that was 10%, or 50%, before
     """
 
     odds: str
@@ -159,7 +159,7 @@ class Label:
                     answer; empty for numbers, where every report can come from every answer
     odds            the maximum factor by which the odds of a guess change, including the reports
                     of questions that skip logic links to this one
-    from10, from50  the maximum, in whole per cent, of a suspicion that was 10%, or 50%, before
+    from10, from50  the maximum, in whole percent, of a suspicion that was 10%, or 50%, before
     """
 
     own: str

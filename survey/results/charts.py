@@ -1,4 +1,4 @@
-"""Shared base of all charts: colours, axes, dots with intervals, and rendering to SVG.
+"""Shared base of all charts: colors, axes, dots with intervals, and rendering to SVG.
 
 Charts are Vega-Lite specifications.
 """
@@ -63,7 +63,7 @@ class ChartRow(Protocol):
 
 
 class Palette(NamedTuple):
-    """The colours of a chart's marks, letters and lines; the same as in the stylesheet."""
+    """The colors of a chart's marks, letters and lines; the same as in the stylesheet."""
 
     accent: str
     ink: str
@@ -74,10 +74,10 @@ PALETTES: Mapping[str, Palette] = {
     "light": Palette(ACCENT, INK, RULE),
     "dark": Palette("#7cc7e6", "#eef2f4", "#3b474e"),
 }
-"""Palettes by colour scheme; chart files always use the light one."""
+"""Palettes by color scheme; chart files always use the light one."""
 
 SHADES = 5
-"""Colours on each side of the middle of a scale."""
+"""Colors on each side of the middle of a scale."""
 
 SCALE_COLORS: Mapping[str, str] = {
     "low-5": "#653201",
@@ -92,7 +92,7 @@ SCALE_COLORS: Mapping[str, str] = {
     "high-4": "#0c677d",
     "high-5": "#074656",
 }
-"""Colours of a scale from its lower to its upper end, as in the stylesheet's light colours.
+"""Colors of a scale from its lower to its upper end, as in the stylesheet's light colors.
 
 Neighbours differ in lightness, so that readers can tell them apart in greyscale.
 """
@@ -225,7 +225,7 @@ def value_axis(question: PublishedQuestion, low: float, high: float) -> dict[str
 
 
 def config(palette: Palette) -> dict[str, Any]:
-    """Return the configuration of every chart in these colours."""
+    """Return the configuration of every chart in these colors."""
     return {
         "font": FONT,
         "view": {"stroke": None},
@@ -282,7 +282,7 @@ def axis_end(rows: Iterable[ChartRow]) -> float:
 
 
 def chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
-    """Render a chart to SVG in the colours of a palette."""
+    """Render a chart to SVG in the colors of a palette."""
     return render_svg(_renderable({**specification, "config": config(PALETTES[palette])}))
 
 

@@ -62,7 +62,7 @@ def _date_text(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share as whole per cent with a real minus sign; empty for None.
+    """Format a share as whole percent with a real minus sign; empty for None.
 
     >>> percent(0.234), percent(-0.012), percent(-0.001)
     ('23%', '−1%', '0%')
@@ -154,7 +154,7 @@ def format_p_value(p: float) -> str:
 
 
 def percent_with_decimal(share: float) -> str:
-    """Format a share in per cent with one decimal and a real minus sign.
+    """Format a share in percent with one decimal and a real minus sign.
 
     >>> percent_with_decimal(0.2346), percent_with_decimal(-0.0123), percent_with_decimal(-0.0001)
     ('23.5%', '−1.2%', '0.0%')

@@ -103,7 +103,7 @@ class IntervalOptions:
 
     @property
     def percent(self) -> str:
-        """The confidence level in per cent."""
+        """The confidence level in percent."""
         return f"{100 * self.level:.4g}%"
 
     @property

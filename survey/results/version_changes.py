@@ -428,7 +428,7 @@ def text_segments(before: str, after: str) -> tuple[Segment, ...]:
 def _runs(
     matcher: SequenceMatcher[str], old: Sequence[str], new: Sequence[str]
 ) -> list[tuple[list[str], list[str], bool]]:
-    """Return the runs of equal and different words; single equal words join their neighbours."""
+    """Return the runs of equal and different words; single equal words join their neighbors."""
     runs: list[tuple[list[str], list[str], bool]] = []
     codes = matcher.get_opcodes()
     for place, (code, i, j, k, m) in enumerate(codes):

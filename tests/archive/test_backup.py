@@ -53,7 +53,7 @@ def new(request, tmp_path, postgresql: PostgresqlServer):
 
 @pytest.fixture
 def sqlite_store(tmp_path):
-    """Return a new SQLite store without tables, for behaviour that both databases share."""
+    """Return a new SQLite store without tables, for behavior that both databases share."""
     store = open_store(f"sqlite:///{tmp_path / 'new.db'}")
     yield store
     store.close_connections()

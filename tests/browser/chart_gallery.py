@@ -1,4 +1,4 @@
-"""Pictures of every kind of chart, as people with colour-vision deficiencies see them.
+"""Pictures of every kind of chart, as people with color-vision deficiencies see them.
 
     python -m tests.browser.chart_gallery DIRECTORY [PAGE ...]
 
@@ -150,13 +150,13 @@ def _codes(survey: PublishedSurvey, n: int, weight: float, seed: int) -> list[by
 
 
 def see_as(page: Page, deficiency: str) -> None:
-    """Let a page look as with this deficiency; "none" is full colour vision."""
+    """Let a page look as with this deficiency; "none" is full color vision."""
     session = page.context.new_cdp_session(page)
     session.send("Emulation.setEmulatedVisionDeficiency", {"type": deficiency})
 
 
 def pictures(site: Site, names: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the picture of each page, width, colour scheme and deficiency."""
+    """Yield the name and the picture of each page, width, color scheme and deficiency."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),

@@ -44,7 +44,7 @@ LOOKS = {
     "forced colors": {"locale": "en", "forced_colors": "active"},
 }
 MAGNIFIED = {"viewport": {"width": 320, "height": 256}, "is_mobile": False}
-"""A window of 1280 by 1024 at 400 per cent; a phone would widen the window to fit its content."""
+"""A window of 1280 by 1024 at 400 percent; a phone would widen the window to fit its content."""
 
 
 def find_faults(

@@ -70,7 +70,7 @@ CLIPPED = """[...document.querySelectorAll("main *")]
 
 CHARTS_LOADED = """(scheme) => [...document.images].filter((i) => i.loading !== "lazy")
   .every((i) => i.complete && (!i.closest("picture") || i.currentSrc.includes(`-${scheme}.svg`)))"""
-"""Tell whether the charts of a colour scheme have loaded; dark mode has separate images."""
+"""Tell whether the charts of a color scheme have loaded; dark mode has separate images."""
 
 DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
 

@@ -36,7 +36,7 @@ def all_ends(n: int, channel: Channel, interval: str, level: float = 0.95) -> En
 def exact_coverage(ends: Ends) -> Floats:
     """Return the coverage on both sides of every end; they include the minimum over [0, 1].
 
-    Between two neighbouring ends the outcomes that cover are fixed, c_first..c_last, and
+    Between two neighboring ends the outcomes that cover are fixed, c_first..c_last, and
     P(c_first <= C <= c_last) has no minimum inside: it rises at most once and then falls.
     """
     order = 1 if ends.channel.p > ends.channel.q else -1

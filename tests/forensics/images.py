@@ -210,7 +210,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _join(paths: Iterator[Path] | Sequence[Path]) -> bytes:
-    """Return the files' bytes with gaps in which nothing has neighbours."""
+    """Return the files' bytes with gaps in which nothing has neighbors."""
     parts = []
     for path in paths:
         # PostgreSQL removes and renames files at any time.

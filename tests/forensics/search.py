@@ -30,7 +30,7 @@ SIGMAS = 6.2
 `ALARM`."""
 
 REACH = 4096
-"""Largest distance, in bytes, of neighbours: a page of SQLite, half a page of PostgreSQL."""
+"""Largest distance, in bytes, of neighbors: a page of SQLite, half a page of PostgreSQL."""
 
 ROW_BYTES = 33
 """Bytes before an invitation's hash in its row: a header of 24, the survey, a length."""
@@ -205,7 +205,7 @@ class Image:
 
     @cached_property
     def runs(self) -> list[list[Hit]]:
-        """Codes of one question and group that are neighbours, each report once."""
+        """Codes of one question and group that are neighbors, each report once."""
         return [
             run
             for place in range(len(self.reports[0].codes))
@@ -311,7 +311,7 @@ def _nearest(place: int, labels: Sequence[Hit], places: Sequence[int]) -> int | 
 
 
 def split_runs(hits: Iterable[Hit], reports: Sequence[PlantedReport]) -> list[list[Hit]]:
-    """Split hits of codes into runs of one group's neighbours that contain each report once."""
+    """Split hits of codes into runs of one group's neighbors that contain each report once."""
     runs: list[list[Hit]] = []
     current: dict[str, dict[int, Hit]] = {}
     for hit in hits:
@@ -348,7 +348,7 @@ def is_random(sequence: Sequence[int], longest: int) -> bool:
 
     n numbers in random order have C(n, k) / k! increasing subsequences of length k on average,
     which bounds the probability of any. The share of pairs in order has the standard deviation
-    sqrt((2 n + 5) / (18 n (n - 1))), that of neighbours in order a smaller one (tests/order.py).
+    sqrt((2 n + 5) / (18 n (n - 1))), that of neighbors in order a smaller one (tests/order.py).
 
     >>> is_random(range(25), 25), is_random([5, 1, 4, 0, 3, 2], 2)
     (False, True)

@@ -255,7 +255,7 @@ def test_a_no_answer_option_cannot_push_the_total_above_one_word():
         WeightTable(full, 1)
 
 
-# Devices reject channels that favour other answers than the truth.
+# Devices reject channels that favor other answers than the truth.
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(2, 9), st.data())

@@ -1,6 +1,6 @@
-"""Colours of charts: neighbours can be told apart in greyscale and with every colour vision.
+"""Colors of charts: neighbors can be told apart in greyscale and with every color vision.
 
-Colours with different meanings that touch differ in lightness. Where a chart has more meanings than
+Colors with different meanings that touch differ in lightness. Where a chart has more meanings than
 lightness can separate, there is a second cue: the sides of a scale are separated by the line in its
 middle and by their order in the legend, direct and model-based estimates by open and filled dots,
 predicted margins by labels at their lines.
@@ -49,7 +49,7 @@ DEFICIENCIES = {
 }
 
 MIN_DIFFERENCE = 10.0
-"""Least difference in L* of neighbours; about 2 is the least that people notice side by side."""
+"""Least difference in L* of neighbors; about 2 is the least that people notice side by side."""
 
 CSS = (ROOT / "survey/static/research.css").read_text()
 LIGHT, DARK = (
@@ -69,7 +69,7 @@ def scale_colors(colors: dict[str, str]) -> dict[str, str]:
 
 
 def lightness(color: str, deficiency: str) -> float:
-    """Return CIE L* of a colour, as it looks with a deficiency."""
+    """Return CIE L* of a color, as it looks with a deficiency."""
     srgb = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     seen = np.clip(DEFICIENCIES[deficiency] @ linear, 0, 1)
@@ -102,7 +102,7 @@ def test_neighbours_in_the_bar_of_a_scale_differ_in_lightness(colors):
 
 
 def mixed(color: str, ground: str, opacity: float) -> str:
-    """Return the colour of a mark that is not opaque."""
+    """Return the color of a mark that is not opaque."""
     pairs = ((int(color[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5))
     return "#" + "".join(f"{round(opacity * c + (1 - opacity) * g):02x}" for c, g in pairs)
 

@@ -112,7 +112,7 @@ def exact_ends(
     P = outcome_table(n, population, floor, ceiling)
     N, best = population, P.max(axis=0)
     # Outcomes that are impossible in double precision come last, and have the ends of their
-    # neighbours.
+    # neighbors.
     ratio = np.divide(P, best, out=np.zeros(P.shape), where=best > 0)
     # Indices into the flat table, which numpy reads faster than pairs.
     order = np.argsort(-ratio, axis=1, kind="stable") + np.arange(0, P.size, n + 1)[:, None]

@@ -269,7 +269,7 @@ def smoothed_shares(counts: Integers, matrix: Floats, along: Integers) -> tuple[
 
     Each round is one step of expectation maximization, pi_i <- pi_i sum_j f_j P(j|i)/lambda_j with
     lambda = pi P, followed by smoothing with the weights 1/4, 1/2, 1/4 along the truths `along`,
-    which are in the order of their values. An end counts as a neighbour of itself, so the sum of
+    which are in the order of their values. An end counts as a neighbor of itself, so the sum of
     these shares stays. Truths outside `along` ("prefer not to say") are not smoothed. Source: Li,
     Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, section 5.5 (EMS); Silverman, Jones, Wilson, Nychka
     1990.
@@ -295,7 +295,7 @@ def smoothed_shares(counts: Integers, matrix: Floats, along: Integers) -> tuple[
 
 
 def smooth(shares: Floats) -> Floats:
-    """Replace each share by 1/4, 1/2 and 1/4 of its left neighbour, itself and its right one.
+    """Replace each share by 1/4, 1/2 and 1/4 of its left neighbor, itself and its right one.
 
     >>> smooth(np.array([0.0, 1.0, 0.0, 0.0])).tolist()
     [0.25, 0.5, 0.25, 0.0]

@@ -1,4 +1,4 @@
-"""Shares among the people who answered (valid per cent): estimates, variances, intervals."""
+"""Shares among the people who answered (valid percent): estimates, variances, intervals."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _end(
     next_point = np.ceil(place - 1) if side < 0 else np.floor(place + 1)
     next_point = np.clip(next_point, 0, STEPS)
     outside = next_point / STEPS
-    # The shift is linear between neighbouring points of the grid.
+    # The shift is linear between neighboring points of the grid.
     near = np.clip(next_point.astype(np.int64) - side, 0, STEPS)
     at_outside, at_near = (
         np.take_along_axis(np.broadcast_to(on_grid, (len(inside), STEPS + 1)), points, axis=1)
@@ -167,7 +167,7 @@ def answered_shares(
     simultaneous: bool = False,
     target: str = POPULATION,
 ) -> AnsweredShares:
-    """Estimate the share of each answer among the people who answered ("valid per cent").
+    """Estimate the share of each answer among the people who answered ("valid percent").
 
     `counts`, `channel`, `n` are those of `proportions`; `no_answers` are the indices of the options
     that are no answer ("prefer not to say", "does not apply"). With `patterns`, the counts are

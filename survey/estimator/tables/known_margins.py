@@ -261,7 +261,7 @@ def reconciled_crosstab(
     """Estimate joint shares of the truths of several questions with known margins, from reports.
 
     `joint_counts` and `channels` as for `joint_shares`, `margins` as for `reconciled` but in any
-    unit: shares, per cent, people. The table is adjusted in the metric of the errors of the
+    unit: shares, percent, people. The table is adjusted in the metric of the errors of the
     displayed table with one more report for every cell, so that weights hardly depend on which rare
     combination was reported by chance. Errors are those of this estimate at the displayed table,
     mixed with z^2 reports that are spread over all cells.

@@ -109,7 +109,7 @@ def channel_fit(
     the second test is used.
 
     The test cannot detect fabricated reports that leave the estimates between 0 and 1 (reports all
-    in favour of one option are detected only if other shares fall below 0), or respondents who
+    in favor of one option are detected only if other shares fall below 0), or respondents who
     protect themselves by a "no" to their own device, because this is a population with fewer "yes".
 
     Sources: Wilks 1938 (G^2); Bonferroni; for the effect of manipulation Cao, Jia, Gong 2021.
@@ -231,7 +231,7 @@ def _most_likely_reports(tallied: _Tallies, channel: AnyChannel) -> tuple[Intege
 
 
 def _pooled(c: Integers, expected: Floats) -> tuple[Floats, Floats]:
-    """Pool neighbours until each pool has enough expected; the remainder joins the last pool."""
+    """Pool neighbors until each pool has enough expected; the remainder joins the last pool."""
     starts, in_pool = [0], 0.0
     for place, expected_count in enumerate(expected.tolist()):
         if in_pool >= MIN_EXPECTED:

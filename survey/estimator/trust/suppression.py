@@ -44,11 +44,11 @@ Estimate = (
 )
 
 SHOWN_MARGIN = 0.05
-"""Maximum expected margin of error, for the least favourable answers, for showing estimates without
+"""Maximum expected margin of error, for the least favorable answers, for showing estimates without
 a caution: that of 385 answers without randomization."""
 
 HIDDEN_MARGIN = 0.15
-"""Expected margin of error, for the least favourable answers, above which estimates are hidden. It
+"""Expected margin of error, for the least favorable answers, above which estimates are hidden. It
 is that of 43 answers without randomization. An interval of this width, 0.30, is the limit for
 publication of the National Center for Health Statistics (Parker et al. 2017). Their other limits
 look at the estimate, which would hide low shares more often than high ones."""
@@ -66,7 +66,7 @@ def disclosure(*results: Estimate) -> Disclosure:
     Pages and files call hidden estimates suppressed.
 
     The decision depends on the number of reports, the channel and the question alone: on the margin
-    of error expected for the least favourable answers (`worst_case`), at level .95. It never
+    of error expected for the least favorable answers (`worst_case`), at level .95. It never
     depends on the estimates. If it did, surveys that show a figure would be a selection, in which
     intervals do not keep their coverage. A difference is decided like the less precise of its two
     groups: give both of their results.

@@ -1,4 +1,4 @@
-"""Worst cases: the expected margin of error for the least favourable answers, with n reports.
+"""Worst cases: the expected margin of error for the least favorable answers, with n reports.
 
 Everything here depends on the channel, the question and n, never on the answers, so that decisions
 about suppression reveal nothing and select nothing. Margins are half the width of a 95% interval,
@@ -61,7 +61,7 @@ DENSITY = 4 / 3
 1 and that of a bell curve that fills the range, about 2."""
 
 SHARES = np.linspace(0, 1, 65)
-"""Shares among which the least favourable one is sought, if it has no formula."""
+"""Shares among which the least favorable one is sought, if it has no formula."""
 
 PLACES = 5
 """Places of a grid, from its first to its last value, among which a quantile may be."""
@@ -77,7 +77,7 @@ CACHED_CASES, CACHED_ERRORS = 256, 2_048
 
 
 class WorstCase(Protocol):
-    """The margin of error of an estimate for the least favourable answers."""
+    """The margin of error of an estimate for the least favorable answers."""
 
     def margin(self, n: float) -> float:
         """Return the expected margin with n reports."""
@@ -125,7 +125,7 @@ class NumberWorstCase:
     channel   the channel, of which each report is one code
     truths    the number of each truth, None for no answer
     sets      masks over the different numbers in ascending order; none for the mean
-    at        the share that all sets have, None for the least favourable one
+    at        the share that all sets have, None for the least favorable one
     density   factor by which an error of such a share is larger than that of its quantile
     """
 

@@ -398,7 +398,7 @@ def field_name(question: PublishedQuestion, place: int) -> str:
 def _share_fields(
     survey: PublishedSurvey | None, typed: Any
 ) -> list[tuple[PublishedQuestion, list[tuple[str, str, str]]]]:
-    """Return the name, label and per cent of each share by question, as typed or the default."""
+    """Return the name, label and percent of each share by question, as typed or the default."""
     if survey is None:
         return []
     fields = []

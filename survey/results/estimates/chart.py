@@ -163,7 +163,7 @@ def has_chart(result: QuestionResult, part: str) -> bool:
 
 
 class Bar(NamedTuple):
-    """One answer or statistic in a page's chart. Positions are per cent of the axis.
+    """One answer or statistic in a page's chart. Positions are percent of the axis.
 
     value        the estimate in words; empty if there is none
     interval     its interval in words
@@ -233,7 +233,7 @@ def share_bars(
 
 
 def percent_ticks(end: float) -> list[tuple[float, str]]:
-    """Return the places of an axis from 0 to a share, in per cent of the axis, with labels."""
+    """Return the places of an axis from 0 to a share, in percent of the axis, with labels."""
     n_steps = round(end / AXIS_STEP)
     return [(100 * i / n_steps, percent(AXIS_STEP * i)) for i in range(n_steps + 1)]
 
@@ -288,6 +288,6 @@ def middle_bars(
 
 
 def axis_position(value: float, low: float, high: float) -> float:
-    """Return a place on the axis in per cent; values outside are drawn at its ends."""
+    """Return a place on the axis in percent; values outside are drawn at its ends."""
     share = (value - low) / (high - low) if high > low else 0.5
     return round(100 * min(max(share, 0.0), 1.0), 2)

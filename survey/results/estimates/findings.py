@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 def key_findings(result: SurveyResult) -> list[Finding]:
     """Return the findings of the most precise questions, in the order of the survey.
 
-    Precision is the expected margin for the least favourable answers, as a fraction of the range.
+    Precision is the expected margin for the least favorable answers, as a fraction of the range.
     It depends on the design and the number of reports only: choosing by the estimates would
     exaggerate them. For the same reason a finding is about the mean, or else the first answer.
     """

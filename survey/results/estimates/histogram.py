@@ -22,7 +22,7 @@ YEAR = 12
 
 @dataclass(frozen=True)
 class Cell:
-    """A range of neighbouring grid values: the first, the last, and a label."""
+    """A range of neighboring grid values: the first, the last, and a label."""
 
     first: float
     last: float
@@ -81,7 +81,7 @@ def _numbers(grid: Grid) -> list[list[float]]:
         groups = _group_values(
             grid, [(grid.low + i * grid.step) // width for i in range(grid.points)]
         )
-        # Join a single round last value to its neighbours: 25 to 30, not 25 to 29 and 30.
+        # Join a single round last value to its neighbors: 25 to 30, not 25 to 29 and 30.
         if len(groups) > 1 and len(groups[-1]) == 1 and width > grid.step:
             last = groups.pop()
             groups[-1] += last
@@ -119,7 +119,7 @@ def _dates(grid: Grid) -> list[list[float]]:
 
 
 def _group_values(grid: Grid, keys: list[int]) -> list[list[float]]:
-    """Group neighbouring values with equal keys."""
+    """Group neighboring values with equal keys."""
     pairs = zip(keys, grid.values, strict=True)
     return [[value for _, value in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
 

@@ -26,7 +26,7 @@ MAX_POINTS = 11
 """Maximum number of points in one bar; longer scales have a bar for each point."""
 
 LABEL_ROOM = 9.0
-"""Minimum width of a segment, in per cent of the axis, for its value above it on a phone."""
+"""Minimum width of a segment, in percent of the axis, for its value above it on a phone."""
 
 SIGNIFICANT = 0.005
 """Minimum difference between drawn and printed shares that the chart mentions."""
@@ -35,7 +35,7 @@ SIGNIFICANT = 0.005
 class Segment(NamedTuple):
     """One answer; its position and width are percentages of the axis.
 
-    `shade` names its colour in `SCALE_COLORS`; it is empty for answers outside the scale, which
+    `shade` names its color in `SCALE_COLORS`; it is empty for answers outside the scale, which
     have no position. `truth` is the true share of a test run in words.
     """
 
@@ -140,7 +140,7 @@ def _opt_outs(result: QuestionResult) -> set[str]:
 
 
 def shades(n: int) -> list[str]:
-    """Return the colours of a scale, which become stronger towards its ends.
+    """Return the colors of a scale, which become stronger towards its ends.
 
     >>> shades(5)
     ['low-5', 'low-1', 'middle', 'high-1', 'high-5']
@@ -159,7 +159,7 @@ LEFT, RIGHT = LABEL_PIXELS + LABEL_PADDING, 100
 """Pixels by which the bar extends beyond the plot of the rows below it, to the left and right."""
 
 FILE_LABEL_ROOM = 6.0
-"""Minimum width of a segment, in per cent of a file's axis, for its value above it."""
+"""Minimum width of a segment, in percent of a file's axis, for its value above it."""
 
 SQUARE_PIXELS = 9
 BAR_PIXELS, TEXT_PIXELS = 28, 18
@@ -169,7 +169,7 @@ BAR_PIXELS, TEXT_PIXELS = 28, 18
 def diverging_chart(result: QuestionResult, rows: dict[str, Any], mean: str) -> dict[str, Any]:
     """Return the chart for a file: the bar, the mean in words, and the chart of rows below.
 
-    The rows name the answers and show their intervals, in the colours of the bar.
+    The rows name the answers and show their intervals, in the colors of the bar.
     """
     bar = diverging_bar(result)
     axis = {
@@ -260,7 +260,7 @@ def _sentence(text: str) -> dict[str, Any]:
 
 
 def _with_squares(rows: dict[str, Any], bar: DivergingBar) -> dict[str, Any]:
-    """Return the chart of rows with a square beside each answer, in the colour of its segment."""
+    """Return the chart of rows with a square beside each answer, in the color of its segment."""
     chart = {key: part for key, part in rows.items() if key not in ("$schema", "config")}
     y = chart["encoding"]["y"]
     axis = {**y["axis"], "labelPadding": LABEL_PADDING + SQUARE_PIXELS}

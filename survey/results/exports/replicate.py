@@ -722,7 +722,7 @@ def hull(x: Floats, y: Floats, at: float) -> float:
     for xi, yi in zip(x, y):
         while len(hull_x) > 1:
             x1, x2, y1, y2 = hull_x[-2], hull_x[-1], hull_y[-2], hull_y[-1]
-            # The middle point stays if it is below the line between its neighbours.
+            # The middle point stays if it is below the line between its neighbors.
             if (y2 - y1) * (xi - x1) < (yi - y1) * (x2 - x1):
                 break
             hull_x.pop()

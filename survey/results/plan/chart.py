@@ -41,7 +41,7 @@ SHADES: Mapping[str, Sequence[str]] = {
     "light": ("#6fb7d2", "#4d97b3", "#2b7896", "#0c5b78", "#083f53", "#04222e"),
     "dark": ("#1d5f78", "#387f9b", "#55a0bd", "#7abfd9", "#b0ddee", "#f2fcff"),
 }
-"""Colours from few reports to many by palette; they can be told apart in grey."""
+"""Colors from few reports to many by palette; they can be told apart in grey."""
 
 LARGEST_MARGIN = 0.5
 """The axis ends here: larger margins say nothing about a share."""

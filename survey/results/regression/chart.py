@@ -40,7 +40,7 @@ MAX_TICKS = 7
 
 
 class ForestRow(NamedTuple):
-    """One coefficient; `dot`, `low` and `high` are per cent of the axis.
+    """One coefficient; `dot`, `low` and `high` are percent of the axis.
 
     `dot` is None without an estimate on the axis, `low` and `high` if any value is possible.
     `is_open_low` and `is_open_high` are true if the interval extends beyond the axis.

@@ -76,7 +76,7 @@ def group_panels(result: TrendResult) -> list[GroupPanel]:
 
 
 class Point(NamedTuple):
-    """An estimate in a line panel; positions are per cent of the plot from its top left corner.
+    """An estimate in a line panel; positions are percent of the plot from its top left corner.
 
     `label` is the estimate in words if there is room for it, `text` the tooltip, `key` the index
     of the group's row in the table.
@@ -187,7 +187,7 @@ def line_panels(result: TrendResult) -> LinePanels:
 
 
 def _scale(result: TrendResult) -> Callable[[float], float]:
-    """Return the function that places a day or a number on the page's plot, in per cent."""
+    """Return the function that places a day or a number on the page's plot, in percent."""
     places = _places(result)
     first = min(places)
     last = max([*places, *(note.day.toordinal() for note in result.marks)])
@@ -300,7 +300,7 @@ def _axis_range(result: TrendResult) -> tuple[float, float]:
 
 
 def _ticks(result: TrendResult) -> list[tuple[float, str]]:
-    """Return the places of the axis in per cent, with their labels."""
+    """Return the places of the axis in percent, with their labels."""
     low, high = _axis_range(result)
     if result.request.part not in ("mean", "median"):
         return percent_ticks(high)

@@ -233,9 +233,9 @@ class Queues:
     """The queues of connections that a worker accepts, until it leaves them.
 
     The threads of granian accept connections until they shut down, and then close those on which
-    they have not read anything, even if a request has arrived. A worker therefore first
-    replaces each listening socket with one that no client can reach. No connection is lost: a worker
-    has either accepted it, or it stays in the queue for other workers.
+    they have not read anything, even if a request has arrived. A worker therefore first replaces
+    each listening socket with one that no client can reach. No connection is lost: a worker has
+    either accepted it, or it stays in the queue for other workers.
     """
 
     def __init__(self, listeners: Sequence[socket.socket], idle: socket.socket) -> None:

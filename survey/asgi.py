@@ -85,13 +85,15 @@ class Bridge:
             return await loop.run_in_executor(threads, context.run, function, *arguments)
 
         response: _Response = await run(_call, self._app, environ)
-        await send(self._start(response.status, response.headers))
+        start = self._start(response.status, response.headers)
         if response.rest is None:
+            await send(start)
             await send({"type": "http.response.body", "body": response.part})
             return
         # The server accepts parts of a response even if the client has disconnected.
         departure = asyncio.ensure_future(_wait_for_departure(receive))
         try:
+            await send(start)
             part = response.part
             while part is not None and not departure.done():
                 await send({"type": "http.response.body", "body": part, "more_body": True})

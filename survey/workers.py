@@ -32,7 +32,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import granian._loops
 import granian._signals
 from granian._granian import SocketHolder, WorkerSignal
 from granian.constants import Interfaces, Loops

@@ -133,6 +133,16 @@ def test_slow_requests_do_not_keep_the_others_waiting():
     assert set(asyncio.run(mix())) == {200}
 
 
+def test_a_response_is_closed_even_if_its_first_message_cannot_be_sent():
+    def fail(_: int) -> None:
+        raise ConnectionResetError
+
+    export = Export()
+    with pytest.raises(ConnectionResetError):
+        answer(export, [], fail)
+    assert export.is_closed
+
+
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"99")]])
 def test_an_interrupted_upload_is_not_treated_as_complete(headers):
     def app(environ: Any, _: Any) -> list[bytes]:

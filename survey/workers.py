@@ -25,7 +25,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -202,9 +202,12 @@ def worker(
     duty: Duty, ready: Connection, idle: socket.socket, lifeline: tuple[Connection, Connection]
 ) -> Bridge:
     """Return the application of a worker process, which ends when its generation ends."""
-    # This process inherited its parent's handlers. Signals stay blocked until it sets new ones.
+    # This process inherited its parent's handlers. Note the signals until the event loop has its
+    # handlers. Threads inherit the mask, so unblock the signals before any thread starts.
+    early: list[int] = []
     for number in (*STOP_SIGNALS, DRAIN):
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, lambda number, _: early.append(number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, DRAIN})
     catch_all()
     _end_with_generation(*lifeline)
     try:
@@ -222,7 +225,7 @@ def worker(
     bridge = Bridge(duty.errors.watch(relay), app.reports, is_relayed)
     # Granian's function would shut the worker down before it has left the queues.
     granian._signals.set_loop_signals = partial(
-        _handle_signals, bridge, Queues(duty.listeners, idle)
+        _handle_signals, bridge, Queues(duty.listeners, idle), early
     )
     ready.send_bytes(b"")
     return bridge
@@ -284,9 +287,11 @@ def _unreachable_listener() -> Iterator[socket.socket]:
 
 
 def _handle_signals(
-    bridge: Bridge, queues: Queues, loop: asyncio.AbstractEventLoop
+    bridge: Bridge, queues: Queues, early: Iterable[int], loop: asyncio.AbstractEventLoop
 ) -> WorkerSignal:
     """Handle the signals of a worker in its event loop; return the event that shuts it down.
+
+    `early` are the signals that arrived before.
 
     Granian asks its connections to end, but on a busy machine, a connection that is never idle may
     miss this and keep the worker running until it is killed. The application therefore closes each
@@ -306,10 +311,11 @@ def _handle_signals(
         make_room()
         threading.Thread(target=_end_after_connections, args=[queues], daemon=True).start()
 
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(DRAIN, drain)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, DRAIN})
+    handlers = {**dict.fromkeys(STOP_SIGNALS, stop), DRAIN: drain}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    for handler in {handlers[signal.Signals(number)] for number in early}:
+        handler()
     return must_stop
 
 

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import compress
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from threading import Thread
@@ -134,6 +135,7 @@ class ReleaseState:
 
     n_released  number of released reports of all surveys
     time        latest release time for which the keeper has processed all surveys, 0 if none
+    open_time   the same for open surveys
     failing     time since which a survey cannot be served, by its name
     damaged     number of damaged batches of a survey that were set aside, by its name
     unserved    time at which a survey without any release time is a day old, by its name
@@ -141,6 +143,7 @@ class ReleaseState:
 
     n_released: int
     time: int
+    open_time: int
     failing: Mapping[str, int]
     damaged: Mapping[str, int]
     unserved: Mapping[str, float]
@@ -153,10 +156,12 @@ class ReleaseState:
         times = store.release_times()
         # The keeper serves every survey at each release time, even without reports.
         served = [times.get(survey.key, 0) for survey in surveys]
+        is_open = [survey.state != "closed" for survey in surveys]
         failures, damaged = store.failures(), store.n_damaged()
         return cls(
             sum(store.n_released(survey.key) for survey in surveys),
             min(filter(None, served), default=0),
+            min(filter(None, compress(served, is_open)), default=0),
             {name: failures[key].since for key, name in names.items() if key in failures},
             {name: damaged[key] for key, name in names.items() if key in damaged},
             {
@@ -370,11 +375,12 @@ class Gauges(Collector):
         yield GaugeMetricFamily(
             "survey_reports_released", "Released reports of all existing surveys.", state.n_released
         )
+        # Without closed surveys: after closing, no page and no figure may change before a release.
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
-            "Latest release time for which the keeper has processed all surveys, 0 if none. "
+            "Latest release time for which the keeper has processed all open surveys, 0 if none. "
             "If it is more than two periods old, the keeper is not working.",
-            state.time,
+            state.open_time,
         )
         failing = GaugeMetricFamily(
             "survey_release_failing_since_seconds",

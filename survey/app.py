@@ -217,7 +217,7 @@ def _home(client: respond.Client) -> AnyResponse | str:
 def _progress_page(progress: Progress) -> Response:
     """Return a page to show while another one is computed; it requests that page again."""
     page = render_template("research/progress.html", progress=progress)
-    return Response(page, HTTPStatus.ACCEPTED, {"Refresh": "1"})
+    return Response(page, HTTPStatus.ACCEPTED)
 
 
 def _survey_error(client: respond.Client, error: errors.SurveyError) -> Response:

@@ -98,11 +98,13 @@ def sections(workspace: Workspace) -> list[Section]:
     stylesheet_hash, stylesheet = static_file(STATIC / "research.css", "text/css; charset=utf-8")
     charts_hash, charts = static_file(STATIC / "charts.js", JAVASCRIPT)
     contents_hash, contents = static_file(STATIC / "contents.js", JAVASCRIPT)
+    progress_hash, progress = static_file(STATIC / "progress.js", JAVASCRIPT)
     pages = _SurveyPages(workspace)
     routes = [
         Route("GET", "/assets/<version>/research.css", "anybody", stylesheet, "asset"),
         Route("GET", "/assets/<version>/charts.js", "anybody", charts, "chart_script"),
         Route("GET", "/assets/<version>/contents.js", "anybody", contents, "contents_script"),
+        Route("GET", "/assets/<version>/progress.js", "anybody", progress, "progress_script"),
         Route("GET", "/", "researcher", HomePage(workspace).surveys),
         Route("GET POST", "/publish", "researcher", pages.publish),
     ]
@@ -114,6 +116,7 @@ def sections(workspace: Workspace) -> list[Section]:
             "stylesheet_hash": stylesheet_hash,
             "charts_hash": charts_hash,
             "contents_hash": contents_hash,
+            "progress_hash": progress_hash,
             "percent": percent,
             "share_interval": share_interval,
             "describe_estimate": describe_estimate,

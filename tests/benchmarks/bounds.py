@@ -161,7 +161,7 @@ def print_page(client: FlaskClient, address: str, label: str) -> None:
     print_figure(label, first)
     if response.status_code == HTTPStatus.ACCEPTED:
         while response.status_code == HTTPStatus.ACCEPTED:
-            time.sleep(int(response.headers["Refresh"]))
+            time.sleep(1)
             response = client.get(address, headers=BROWSER)
         print(f"{'    opened after':<72}{time.perf_counter() - start:>9.2f} s", flush=True)
     if response.status_code != HTTPStatus.OK:

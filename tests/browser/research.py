@@ -7,10 +7,11 @@ from bisect import bisect
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from survey.mechanism.bit_vector import TickChannel
 from survey.questionnaire.canonical import read_definition
@@ -29,6 +30,14 @@ def sign_in(device: Device, url: str, path: str = "/research/") -> Page:
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{url}{path}")
     return page
+
+
+def visit(page: Page, address: str) -> None:
+    """Open a researcher's page, and wait while it is computed."""
+    response = page.goto(address)
+    assert response is not None
+    assert response.status in (HTTPStatus.OK, HTTPStatus.ACCEPTED), address
+    expect(page).not_to_have_title("Computing")
 
 
 def add_released(

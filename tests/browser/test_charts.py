@@ -9,10 +9,11 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
+from survey.progress import PROGRESS, Progress
 from tests.benchmarks import dashboard
 from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.chart_gallery import PAGES, add_gallery
-from tests.browser.research import sign_in
+from tests.browser.research import sign_in, visit
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.web
@@ -43,7 +44,7 @@ def address(serve, store, researcher) -> Callable[[str], str]:
 def open_page(device, address, name) -> Page:
     url = address(name)
     page = sign_in(device, url.partition("/research/")[0])
-    page.goto(url)
+    visit(page, url)
     return page
 
 
@@ -59,7 +60,7 @@ def test_a_pointer_at_a_mark_shows_its_value_and_highlights_it(address, new_devi
     refused: list[str] = []
     page.on("console", lambda message: refused.append(message.text))
     for name, mark in MARKS.items():
-        page.goto(address(name))
+        visit(page, address(name))
         tip = page.locator(".tip")
         expect(tip).to_be_hidden()
         page.locator(mark).scroll_into_view_if_needed()
@@ -129,8 +130,8 @@ def test_screen_readers_get_the_same_page_with_and_without_the_script(address, n
     device.context.add_init_script(AXE_SCRIPT)
     page, plain_page = (open_page(each, address, "dashboard") for each in (device, plain))
     for name, mark in MARKS.items():
-        page.goto(address(name))
-        plain_page.goto(address(name))
+        visit(page, address(name))
+        visit(plain_page, address(name))
         page.locator(mark).hover(force=True)
         expect(page.locator(".tip")).to_be_visible()
         assert page.evaluate(VIOLATIONS, RULES) == [], name
@@ -145,9 +146,31 @@ def test_an_old_link_to_a_question_on_another_page_leads_to_its_chart(
     url = serve()
     device = new_device(viewport={"width": 1280, "height": 900}, is_mobile=False, has_touch=False)
     page = sign_in(device, url)
-    page.goto(f"{url}/research/surveys/load/1#q-q59")
+    visit(page, f"{url}/research/surveys/load/1#q-q59")
     expect(page.locator("h2#q-q59")).to_be_in_viewport()
     assert "page=" in page.url
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_a_link_leads_to_its_place_on_a_page_that_is_still_computed(
+    app, address, new_device, has_scripts
+):
+    page = open_page(new_device(java_script_enabled=has_scripts), address, "dashboard")
+    path = f"/research/surveys/gallery{PAGES['dashboard']}"
+    progress = app.test_client().get(path, environ_overrides={PROGRESS: Progress(1, 5)})
+    page.route(
+        "**" + path,
+        lambda route: route.fulfill(status=202, content_type="text/html", body=progress.text),
+        times=1,
+    )
+    last = page.locator("h2[id^='q-']").last.get_attribute("id")
+    page.goto("about:blank")
+    page.goto(f"{address('dashboard')}#{last}")
+    expect(page).to_have_title("Computing")
+    expect(page).not_to_have_title("Computing")
+    # Without scripts, a refresh that keeps the place would only scroll.
+    heading = page.locator(f"h2#{last}")
+    expect(heading).to_be_in_viewport() if has_scripts else expect(heading).to_be_visible()
 
 
 def test_the_script_is_small():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.research import sign_in
+from tests.browser.research import sign_in, visit
 from tests.conftest import SMALL
 from tests.results.populations import SHARES, add_people, published
 
@@ -49,7 +49,7 @@ def test_long_answers_widen_no_page_and_tables_show_where_they_scroll(
     url = serve()
     page = sign_in(new_device(viewport={"width": width, "height": 800}, is_mobile=False), url)
     for path in PAGES:
-        assert page.goto(f"{url}/research/surveys/small/explore{path}").status == 200
+        visit(page, f"{url}/research/surveys/small/explore{path}")
         assert page.locator("table").count() or not page.locator("#table").count(), path
         assert page.evaluate(OUTSIDE) == [], path
         assert page.evaluate(HIDDEN_HEADS) == [], path

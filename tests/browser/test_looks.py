@@ -24,7 +24,7 @@ from survey.settings import Caps
 from survey.store import Plan, Store
 from tests.browser.accessible import OUTER_SUMMARY, RULES, VIOLATIONS
 from tests.browser.conftest import Device
-from tests.browser.research import add_released, sign_in
+from tests.browser.research import add_released, sign_in, visit
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
 from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY, long_unless, wait_until
 from tests.results.populations import add_people, shares_by_first_answer
@@ -347,7 +347,7 @@ def test_respondents_pages_pass_the_accessibility_rules(serve, store, researcher
     add_released(store, survey, 2400)
     page = sign_in(device, url)
     for path in CORE:
-        assert page.goto(f"{url}/research/surveys/{path}").status == 200
+        visit(page, f"{url}/research/surveys/{path}")
         look(page, f"research-core-{path.replace('/', '-')}")
 
 
@@ -363,7 +363,7 @@ def test_the_home_page_fits_and_passes_the_accessibility_rules_in_light_and_dark
     def look_at(name: str, address: str) -> None:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.goto(f"{url}/research/{address}")
+            visit(page, f"{url}/research/{address}")
             look(page, f"home-{name}-{scheme}")
 
     look_at("empty", "")
@@ -410,7 +410,7 @@ def test_researchers_pages_fit_and_pass_the_accessibility_rules(
 
 def invited(page: Page, url: str, where: str, look: Callable[[Page, str], None]) -> str:
     """Return a colleague's invitation from the page that creates it."""
-    page.goto(f"{url}/research/{where}")
+    visit(page, f"{url}/research/{where}")
     page.get_by_role("button", name="Create link").click()
     look(page, f"research-{where.replace('/', '-')}")
     return page.locator(".share code").inner_text()
@@ -436,13 +436,13 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-account-again")
     look_at_tokens(page, url, look)
     invited(page, url, "surveys/workplace/team", look)
-    page.goto(f"{url}/research/surveys/workplace/team/log")
+    visit(page, f"{url}/research/surveys/workplace/team/log")
     look(page, "research-log")
-    page.goto(f"{url}/research/surveys/workplace/collect")
+    visit(page, f"{url}/research/surveys/workplace/collect")
     look(page, "research-collect")
     page.get_by_role("button", name="Close survey permanently").click()
     look(page, "research-collect-wrong")
-    page.goto(f"{url}/research/surveys/heat/explore")
+    visit(page, f"{url}/research/surveys/heat/explore")
     look(page, "research-explore")
     for label, place in (("Question", 1), ("By question or group", 2)):
         choice = page.get_by_label(label, exact=True)
@@ -507,7 +507,7 @@ EXPLORED = {
 
 def look_at_explore(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     for name, path in EXPLORED.items():
-        page.goto(f"{url}/research/surveys/{path}")
+        visit(page, f"{url}/research/surveys/{path}")
         look(page, f"research-{name}")
 
 
@@ -515,14 +515,14 @@ def look_at_reports(page: Page, url: str, look: Callable[[Page, str], None]) -> 
     page.goto(f"{url}/research/methods")
     look(page, "research-methods")
     for name in ("report", "methods", "microdata"):
-        page.goto(f"{url}/research/surveys/workplace/1/{name}")
+        visit(page, f"{url}/research/surveys/workplace/1/{name}")
         look(page, f"research-{name}-workplace")
-    page.goto(f"{url}/research/surveys/none/1/report")
+    visit(page, f"{url}/research/surveys/none/1/report")
     look(page, "research-report-none")
 
 
 def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
-    page.goto(f"{url}/research/surveys/workplace/1")
+    visit(page, f"{url}/research/surveys/workplace/1")
     for summary in ("Analysis settings", "How to read", "Table", "Export"):
         page.locator("summary", has_text=summary).first.click()
     look(page, "research-dashboard-opened")
@@ -535,14 +535,13 @@ def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> N
         assert page.locator("main svg").count() > 0
         look(page, f"research-{name.lower().replace(' ', '-')}")
     for name in ("links", "trend"):
-        page.goto(f"{url}/research/surveys/none/1/{name}")
+        visit(page, f"{url}/research/surveys/none/1/{name}")
         look(page, f"research-{name}-none")
 
 
 def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     for name in ("workplace", "few", "none"):
-        response = page.goto(f"{url}/research/surveys/{name}/1")
-        assert response.status == 200
+        visit(page, f"{url}/research/surveys/{name}/1")
         look(page, f"research-dashboard-{name}")
     look_at_groups(page, url, look)
     page.goto(f"{url}/research/")

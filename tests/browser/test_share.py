@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.browser.research import add_released, sign_in
+from tests.browser.research import add_released, sign_in, visit
 from tests.browser.test_looks import LONG, look
 from tests.conftest import TODAY, long_unless
 from tests.surveys import WORKPLACE
@@ -62,7 +62,7 @@ def test_share_pages_fit_and_pass_the_accessibility_rules_in_light_and_dark(
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             if address:
-                page.goto(f"{url}{address}")
+                visit(page, f"{url}{address}")
             look(page, f"share-{name}-{scheme}")
 
     look_at("long-title", "/research/surveys/small/share")
@@ -81,7 +81,8 @@ def test_share_pages_fit_and_pass_the_accessibility_rules_in_light_and_dark(
     page = reader.new_page()
     look_at("link", secret.removeprefix(url))
     look_at("results", "/research/public/workplace")
-    look_at("missing", "/research/public/small")
+    assert page.goto(f"{url}/research/public/small").status == 404
+    look_at("missing")
 
 
 def test_copy_buttons_copy_the_field_beside_them(serve, store, researcher, new_device):

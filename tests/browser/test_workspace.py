@@ -11,7 +11,7 @@ from survey.collect.publication import publish
 from survey.demo import DEFINITION
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.browser.research import add_released, sign_in
+from tests.browser.research import add_released, sign_in, visit
 from tests.conftest import EMAIL, PASSWORD, TODAY
 
 pytestmark = pytest.mark.web
@@ -35,6 +35,7 @@ def demo(serve, store, researcher) -> str:
 def test_the_first_finding_is_on_the_first_screen_of_a_light_page(demo, new_device, width, height):
     device = new_device(viewport={"width": width, "height": height}, is_mobile=False)
     page = sign_in(device, demo.partition("/research/")[0])
+    visit(page, demo)
     sizes: list[int] = []
     page.on("response", lambda response: sizes.append(len(response.body())))
     page.goto(demo)

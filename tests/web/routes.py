@@ -64,6 +64,7 @@ FILES = {
     "research.asset": "survey/static/research.css",
     "research.chart_script": "survey/static/charts.js",
     "research.contents_script": "survey/static/contents.js",
+    "research.progress_script": "survey/static/progress.js",
     "reports.stylesheet": "survey/static/report.css",
     "drafts.script": "survey/static/builder.js",
     "drafts.preview_script": "survey/static/preview.js",

@@ -26,14 +26,15 @@ Patch = Callable[[object, str, object], None]
 
 def keep_private_keys(patch: Patch) -> None:
     """Forget the public key of a finished period, but not the private one."""
-    patch(PrivateKeys, "destroy", lambda self, public_key: None)
+    patch(PrivateKeys, "destroy", lambda self, *public_keys: None)
 
 
 def unlink_private_keys(patch: Patch) -> None:
     """Delete private keys without overwriting them."""
 
-    def destroy(self: PrivateKeys, public_key: bytes) -> None:
-        self._path(public_key).unlink(missing_ok=True)
+    def destroy(self: PrivateKeys, *public_keys: bytes) -> None:
+        for public_key in public_keys:
+            self._path(public_key).unlink(missing_ok=True)
 
     patch(PrivateKeys, "destroy", destroy)
 

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
@@ -236,7 +237,11 @@ class Image:
                 | {number for number, spender in spenders if number in small.get(spender, ())}
             ),
             outside_blocks=len(
-                {hit.label.number for run in self.runs if len(run) < MINIMUM_REPORTS for hit in run}
+                {
+                    hit.label.number
+                    for place in range(len(self.reports[0].codes))
+                    for hit in outside_blocks(self._hits[f"code {place}"], self.reports)
+                }
             ),
             by_digest=len({hit.label.number for hit in self._hits["digest"]}),
             private_keys=len({hit.label.number for hit in self._hits["private key"]}),
@@ -323,6 +328,31 @@ def split_runs(hits: Iterable[Hit], reports: Sequence[PlantedReport]) -> list[li
             run = current[stratum] = {}
         run[hit.label.number] = hit
     return [run for run in [*runs, *(list(run.values()) for run in current.values())] if run]
+
+
+def outside_blocks(hits: Iterable[Hit], reports: Sequence[PlantedReport]) -> list[Hit]:
+    """Return the hits of codes that do not lie among neighbors of 24 other reports of their group.
+
+    A disk contains old and new copies of a block side by side, so that a hit has several sets of
+    neighbors without a repeated report; one of them must be large enough.
+    """
+    outside: list[Hit] = []
+    groups: defaultdict[str, list[Hit]] = defaultdict(list)
+    for hit in hits:
+        groups[reports[hit.label.number].stratum].append(hit)
+    for group in groups.values():
+        is_outside = [True] * len(group)
+        start = 0
+        for end, hit in enumerate(group):
+            if end and hit.place - group[end - 1].place > REACH:
+                start = end
+            numbers = [other.label.number for other in group[start:end]]
+            if hit.label.number in numbers:
+                start += numbers.index(hit.label.number) + 1
+            if end + 1 - start >= MINIMUM_REPORTS:
+                is_outside[start : end + 1] = [False] * (end + 1 - start)
+        outside += compress(group, is_outside)
+    return outside
 
 
 def longest_increasing(sequence: Sequence[int]) -> list[int]:

@@ -96,3 +96,13 @@ def test_an_order_in_a_block_of_any_size_is_found_and_a_random_one_is_not(n):
             report.id + report.invitation for report in sorted(reports, key=ORDERS["by_id"])
         )
         assert Image("", ids + block(order), reports, []).figures().leaks == {}
+
+
+def test_copies_of_a_block_side_by_side_are_no_smaller_blocks_and_a_part_of_one_is():
+    rng = random.Random(1)
+    reports = planted(26, rng)
+    for _ in range(40):
+        old, new = rng.sample(reports[:25], 25), rng.sample(reports[1:], 25)
+        assert Image("", block(old) + block(new), reports, []).figures().outside_blocks == 0
+    content = block(old) + bytes(5000) + block(new[:24])
+    assert Image("", content, reports, []).figures().outside_blocks == 24

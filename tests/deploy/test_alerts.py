@@ -26,7 +26,7 @@ from tests.conftest import ROOT, free_port, wait_until
 from tests.faults.processes import worker_pids
 from tests.faults.reports import new_report
 from tests.store.databases import DirectAccess
-from tests.store.reports import add, keeper_at, random_reports, report
+from tests.store.reports import NOON, add, keeper_at, random_reports, report
 from tests.store.test_damage import damage
 from tests.test_research_process import research_pids
 
@@ -51,6 +51,8 @@ class Instance:
         self.store, self.settings = store, settings
         self.errors, self.exits, self.start = ErrorTime(), WorkerExits(), 0.0
         self.ends = {"research": 0, "keeper": 0}
+        self.now = NOON
+        """The time for readiness."""
 
     def scrape(self) -> str:
         """Return the metrics as Prometheus reads them."""
@@ -77,6 +79,7 @@ def instance(store, settings, tmp_path, monkeypatch) -> Instance:
     backups = tmp_path / "backups"
     backups.mkdir()
     instance = Instance(store, replace(settings, backups=str(backups)))
+    monkeypatch.setattr(health, "time", SimpleNamespace(time=lambda: instance.now))
     instance.write_backup(0, 3 << 20)
     set_free(monkeypatch, 20 * GIGABYTE)
     return instance
@@ -229,7 +232,9 @@ def test_failures_of_releases_raise_their_alerts(
     assert firing([(healthy, HOUR), (failing, 15)], tmp_path) == {"SurveyReleaseFails"}
     monkeypatch.setattr(store, "pending_sizes", sizes)
     keeper.work()
-    # The tests' releases are days old.
+    in_time = instance.scrape()
+    assert firing([(healthy, HOUR), (in_time, 15)], tmp_path) == set()
+    instance.now = NOON + 4 * 3600
     late = instance.scrape()
     assert firing([(healthy, HOUR), (late, 15)], tmp_path) == {"SurveyReleasesLate"}
     add(store, small, random_reports(1))

@@ -18,7 +18,7 @@ from survey.respond.client import Client
 from survey.security import STRICT_TRANSPORT
 from tests.api.conftest import make_token
 from tests.browser.research import add_released
-from tests.conftest import EMAIL, TODAY, wait_until
+from tests.conftest import EMAIL, ROOT, TODAY, wait_until
 from tests.deploy.headers import (
     TRANSPORT_HEADERS,
     ask_server,
@@ -92,10 +92,23 @@ CLIENT = f"/client/{Client.load().sha256}/main.js"
 ESTIMATES = "/research/surveys/small/1/estimates.csv"
 
 
+UNEXPECTED = "/s/unexpected/definition.json"
+FAULT = """
+from survey.respond import views
+original = views.find_survey
+def find_survey(store, slug):
+    return 1 / 0 if slug == "unexpected" else original(store, slug)
+views.find_survey = find_survey
+"""
+"""A fault in the program, which no route expects."""
+
+
 def test_headers_are_exact_on_every_status_that_respondents_get(
-    start_proxy, store, settings, small
+    start_proxy, store, settings, small, tmp_path
 ):
-    proxy = start_proxy(servers=1)
+    (planted := tmp_path / "planted").mkdir()
+    (planted / "sitecustomize.py").write_text(FAULT)
+    proxy = start_proxy(servers=1, PYTHONPATH=f"{planted}:{ROOT}")
     report = json.loads(new_report(small))
 
     def post(**changes: Any) -> bytes:
@@ -129,10 +142,10 @@ def test_headers_are_exact_on_every_status_that_respondents_get(
     wait_until(lambda: proxy.ask("POST", REPORTS, new_report(small), JSON)[0] == 201)
     close(store, "small", TODAY)
     check_application(proxy.ask("POST", REPORTS, new_report(small), JSON), REPORTS, 410)
-    # A damaged database causes an error that no route expects.
-    DirectAccess(settings.database).run("UPDATE survey SET changed = 'no day'")
     definition = "/s/small/definition.json"
-    check_application(proxy.ask("GET", definition), definition, 500)
+    DirectAccess(settings.database).run("UPDATE survey SET changed = 'no day'")
+    check_application(proxy.ask("GET", definition), definition, 503)
+    check_application(proxy.ask("GET", UNEXPECTED), UNEXPECTED, 500)
 
 
 def check_page(page: Page, path: str, status: int) -> None:

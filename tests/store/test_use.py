@@ -56,8 +56,11 @@ def move(request, settings, migrated_file) -> Callable[[str, str], None]:
 
     def rename(old: str, new: str) -> None:
         with server.administrator() as connection:
+            # The pool of a store would connect again before the database is renamed.
+            connection.execute(f"ALTER DATABASE {old} ALLOW_CONNECTIONS false")
             connection.execute(CUT, [old])
             connection.execute(f"ALTER DATABASE {old} RENAME TO {new}")
+            connection.execute(f"ALTER DATABASE {new} ALLOW_CONNECTIONS true")
 
     return rename
 

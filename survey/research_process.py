@@ -35,11 +35,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survey.duty import socket_folder
 from survey.ops.logs import catch_all, configuration
 from survey.progress import PROGRESS, follow
 from survey.settings import Settings
 from survey.store import open_store
+from survey.worker_resources import socket_folder
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment

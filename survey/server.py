@@ -25,7 +25,6 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from survey.collect.release import Keeper
-from survey.duty import CONNECTIONS, DRAIN, STOP_SIGNALS, Duty, forward_signals
 from survey.errors import SurveyError
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.health import Gauges, Internal, checks, internal_address, serve_inside
@@ -34,6 +33,13 @@ from survey.ops.metrics import ErrorTime, Operation, WorkerExits
 from survey.research_process import SOCKET_VARIABLE, ResearchProcess
 from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store
+from survey.worker_resources import (
+    CONNECTIONS,
+    DRAIN,
+    STOP_SIGNALS,
+    WorkerResources,
+    forward_signals,
+)
 
 START_SECONDS = 30.0
 
@@ -93,8 +99,8 @@ def _serve(
         stack.callback(research.stop)
         os.environ[SOCKET_VARIABLE] = research.path
         threading.Thread(target=research.run, daemon=True).start()
-        duty = Duty(listeners, workers, address, has_keeper, errors, exits)
-        generations = Generations(duty, on_ready, research.renew)
+        resources = WorkerResources(listeners, workers, address, has_keeper, errors, exits)
+        generations = Generations(resources, on_ready, research.renew)
         if has_keeper:
             keeper = Keeper(store, PrivateKeys(Path(settings.keys)), settings.release_every)
             ends["keeper"] = 0
@@ -199,7 +205,7 @@ def _local_url(address: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _run_generation(duty: Duty, ready: Connection) -> None:
+def _run_generation(resources: WorkerResources, ready: Connection) -> None:
     """Run the workers of a generation, in a new process."""
     # A terminal sends these signals to all processes; only the server acts on them.
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -211,7 +217,7 @@ def _run_generation(duty: Duty, ready: Connection) -> None:
         # Imported here, because the server needs no pages. The code may be newer than the server's.
         from survey.workers import run_generation
 
-        run_generation(duty, ready)
+        run_generation(resources, ready)
     except Exception:
         logger.critical("workers cannot start; see: survey config check", exc_info=True)
         sys.exit(1)
@@ -225,15 +231,15 @@ class Generation:
 
     def __init__(
         self,
-        duty: Duty,
+        resources: WorkerResources,
         on_ready: Callable[[Generation], None],
         on_end: Callable[[Generation], None],
     ) -> None:
         context = get_context("spawn")
-        self._n_workers = duty.workers
+        self._n_workers = resources.workers
         self._has_ended = threading.Event()
         self._ready, ready = context.Pipe(duplex=False)
-        self._process = context.Process(target=_run_generation, args=[duty, ready])
+        self._process = context.Process(target=_run_generation, args=[resources, ready])
         self._process.start()
         ready.close()
         threading.Thread(target=self._watch, args=[on_ready, on_end], daemon=True).start()
@@ -278,9 +284,12 @@ class Generations:
     """
 
     def __init__(
-        self, duty: Duty, on_first: Callable[[], None], on_replaced: Callable[[], None]
+        self,
+        resources: WorkerResources,
+        on_first: Callable[[], None],
+        on_replaced: Callable[[], None],
     ) -> None:
-        self._duty, self._on_first, self._on_replaced = duty, on_first, on_replaced
+        self._resources, self._on_first, self._on_replaced = resources, on_first, on_replaced
         self._events: SimpleQueue[tuple[str, Generation | int]] = SimpleQueue()
         self._current: Generation | None = None
         self._next: Generation | None = None
@@ -314,7 +323,7 @@ class Generations:
             self._must_repeat = True
             return
         self._next = Generation(
-            self._duty,
+            self._resources,
             lambda generation: self._events.put(("ready", generation)),
             lambda generation: self._events.put(("end", generation)),
         )
@@ -352,7 +361,7 @@ class Generations:
     def _stop(self) -> bool:
         """Stop all generations; return whether all ended without an error."""
         # The system refuses connections once all workers have left the queues as well.
-        for listener in self._duty.listeners:
+        for listener in self._resources.listeners:
             listener.close()
         for generation in self._running:
             generation.signal(signal.SIGTERM)

@@ -43,7 +43,6 @@ from granian.server.mp import MPServer
 
 from survey.app import create_app
 from survey.asgi import Bridge
-from survey.duty import CONNECTIONS, DRAIN, STOP_SIGNALS, Duty, socket_folder
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.logs import catch_all, configuration
 from survey.research.two_factor import SecondFactors
@@ -51,6 +50,7 @@ from survey.research_process import SOCKET_VARIABLE
 from survey.research_relay import Relay, is_relayed
 from survey.settings import Settings
 from survey.store import open_store
+from survey.worker_resources import CONNECTIONS, DRAIN, STOP_SIGNALS, WorkerResources, socket_folder
 
 IDLE_SECONDS = 15
 """How long a connection may stay open without a request."""
@@ -72,25 +72,27 @@ START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 logger = logging.getLogger(__name__)
 
 
-def run_generation(duty: Duty, ready: Connection) -> None:
+def run_generation(resources: WorkerResources, ready: Connection) -> None:
     """Run workers until SIGTERM, until they have drained, or until the server has ended.
 
     Each worker sends an empty message over `ready` when it can answer requests.
     """
     _end_with_server()
-    check_start(duty.address, has_keeper=duty.has_keeper)
+    check_start(resources.address, has_keeper=resources.has_keeper)
     with _unreachable_listener() as idle:
         # Exclude the application's objects from garbage collection, which would write to the memory
         # that the workers share.
         gc.collect()
         gc.freeze()
-        server = GenerationServer(duty)
+        server = GenerationServer(resources)
         # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
         granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
         granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
-        granian_logger.addFilter(duty.exits)
+        granian_logger.addFilter(resources.exits)
         lifeline = multiprocessing.Pipe(duplex=False)
-        server.serve(target_loader=partial(worker, duty, ready, idle, lifeline), wrap_loader=False)
+        server.serve(
+            target_loader=partial(worker, resources, ready, idle, lifeline), wrap_loader=False
+        )
 
 
 def check_start(address: str, *, has_keeper: bool) -> None:
@@ -110,14 +112,14 @@ def check_start(address: str, *, has_keeper: bool) -> None:
 class GenerationServer(MPServer):
     """Granian with workers at the server's sockets, and with the signal `DRAIN`."""
 
-    def __init__(self, duty: Duty) -> None:
+    def __init__(self, resources: WorkerResources) -> None:
         multiprocessing.set_start_method(START_METHOD, force=True)
         super().__init__(
             "survey.workers:worker",
             factory=True,
             interface=Interfaces.ASGINL,
             loop=Loops.asyncio,
-            workers=duty.workers,
+            workers=resources.workers,
             backlog=CONNECTIONS,
             backpressure=CONNECTIONS,
             http1_settings=HTTP1Settings(header_read_timeout=1000 * IDLE_SECONDS),
@@ -128,7 +130,7 @@ class GenerationServer(MPServer):
             log_dictconfig=configuration(),
             log_level=LogLevels.warning,
         )
-        self._listeners = duty.listeners
+        self._listeners = resources.listeners
         self.main_loop_interrupt = MainLoopEvent(self)  # type: ignore[assignment]
         self.on_startup(self._handle_drain)
 
@@ -199,7 +201,10 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
 
 
 def worker(
-    duty: Duty, ready: Connection, idle: socket.socket, lifeline: tuple[Connection, Connection]
+    resources: WorkerResources,
+    ready: Connection,
+    idle: socket.socket,
+    lifeline: tuple[Connection, Connection],
 ) -> Bridge:
     """Return the application of a worker process, which ends when its generation ends."""
     # This process inherited its parent's handlers. Note the signals until the event loop has its
@@ -222,10 +227,10 @@ def worker(
     # Keeps the database in use until the process ends.
     app.extensions["use"] = use
     relay = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])
-    bridge = Bridge(duty.errors.watch(relay), app.reports, is_relayed)
+    bridge = Bridge(resources.errors.watch(relay), app.reports, is_relayed)
     # Granian's function would shut the worker down before it has left the queues.
     granian._signals.set_loop_signals = partial(
-        _handle_signals, bridge, Queues(duty.listeners, idle), early
+        _handle_signals, bridge, Queues(resources.listeners, idle), early
     )
     ready.send_bytes(b"")
     return bridge

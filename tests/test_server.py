@@ -19,10 +19,10 @@ import granian.server.common
 import pytest
 
 from survey.collect.incoming_reports import parse
-from survey.duty import Duty
 from survey.ops.metrics import ErrorTime, WorkerExits
 from survey.questionnaire.definition import report_body
 from survey.store import StoredReport
+from survey.worker_resources import WorkerResources
 from survey.workers import GenerationServer, _is_killed
 from tests.conftest import wait_until
 from tests.faults.processes import worker_pids
@@ -180,7 +180,7 @@ def granian_server(monkeypatch):
     monkeypatch.setattr(multiprocessing, "set_start_method", lambda *_, **__: None)
     monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: None)
     monkeypatch.setattr(granian.server.common, "configure_logging", lambda *_: None)
-    server = GenerationServer(Duty((), 1, "127.0.0.1", True, ErrorTime(), WorkerExits()))
+    server = GenerationServer(WorkerResources((), 1, "127.0.0.1", True, ErrorTime(), WorkerExits()))
 
     def respawn(*_, **__):
         if not server.interrupt_signal:

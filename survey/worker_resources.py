@@ -28,7 +28,7 @@ WAKE_UP = signal.SIGURG
 
 
 @dataclass(frozen=True)
-class Duty:
+class WorkerResources:
     """The resources that the workers of a server receive from it.
 
     listeners   listening sockets, one for each worker

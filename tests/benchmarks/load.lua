@@ -1,5 +1,5 @@
 -- Post reports that differ only in their ids: wrk -s load.lua URL -- DEFINITION CODES LENGTH
--- Without arguments, send GET requests to the URL. Print the figures as one line of JSON.
+-- Print the figures as one line of JSON.
 local alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 local threads = {}
 
@@ -30,7 +30,6 @@ function init(arguments)
    local seed = 0
    for i = 1, 6 do seed = seed * 256 + octets:byte(i) end
    math.randomseed(seed)
-   if #arguments == 0 then return end
    local definition, codes, length = arguments[1], arguments[2], tonumber(arguments[3])
    prefix = '{"definition":"' .. definition .. '","report_id":"'
    suffix = '","stratum":"","codes":[' .. codes .. '],"invitation":"","pad":"'
@@ -40,7 +39,6 @@ function init(arguments)
 end
 
 function request()
-   if not prefix then return wrk.format() end
    return wrk.format(nil, nil, nil, prefix .. fresh_id() .. suffix)
 end
 

@@ -43,6 +43,7 @@ IMMUTABLE_ENDPOINTS = (
         "research.asset",
         "research.chart_script",
         "research.contents_script",
+        "research.progress_script",
         "reports.stylesheet",
     ),
     *("share.script", "looks.stylesheet", "looks.logo"),

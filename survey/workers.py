@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import gc
 import logging
 import multiprocessing
@@ -22,6 +23,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -50,7 +52,7 @@ from survey.research_process import SOCKET_VARIABLE
 from survey.research_relay import Relay, is_relayed
 from survey.settings import Settings
 from survey.store import open_store
-from survey.worker_resources import CONNECTIONS, DRAIN, STOP_SIGNALS, WorkerResources, socket_folder
+from survey.worker_resources import CONNECTIONS, DRAIN, STOP_SIGNALS, WorkerResources
 
 IDLE_SECONDS = 15
 """How long a connection may stay open without a request."""
@@ -65,6 +67,12 @@ STOP_SECONDS = 30
 
 RECORD_SECONDS = 2.0
 """How long granian may take to record the end of a worker on a busy machine."""
+
+SO_ATTACH_FILTER = 26
+"""Socket option of Linux, `include/uapi/asm-generic/socket.h`."""
+
+DROP_ALL = struct.pack("HBBI", 0x06, 0, 0, 0)
+"""The instruction of a packet filter that keeps 0 bytes of each packet (BPF_RET of Linux)."""
 
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 """How a generation starts its workers; some libraries of other systems cannot be forked."""
@@ -282,11 +290,18 @@ def _file(descriptor: int) -> tuple[int, int]:
 
 @contextmanager
 def _unreachable_listener() -> Iterator[socket.socket]:
-    """Yield a listening socket to which no client can connect."""
-    with socket.socket(socket.AF_UNIX) as listener:
+    """Yield a listening TCP socket to which no client can connect.
+
+    Granian's threads read the address of their listening socket when they start, which may be after
+    it was replaced. They fail for a socket of another kind.
+    """
+    with socket.socket() as listener:
         listener.setblocking(False)
-        with socket_folder() as directory:
-            listener.bind(str(Path(directory) / "idle"))
+        if sys.platform == "linux":
+            instruction = ctypes.create_string_buffer(DROP_ALL)
+            program = struct.pack("HP", 1, ctypes.addressof(instruction))
+            listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+        listener.bind(("127.0.0.1", 0))
         listener.listen()
         yield listener
 

@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from survey.ops.metrics import ErrorTime, WorkerExits
 from survey.questionnaire.definition import report_body
 from survey.store import StoredReport
 from survey.worker_resources import WorkerResources
-from survey.workers import GenerationServer, _is_killed
+from survey.workers import GenerationServer, _is_killed, _unreachable_listener
 from tests.conftest import wait_until
 from tests.faults.processes import worker_pids
 
@@ -142,6 +143,12 @@ class EndingWorker:
 
     def is_alive(self) -> bool:
         return time.monotonic() < self._until
+
+
+@pytest.mark.web
+def test_no_client_reaches_the_socket_that_a_draining_worker_accepts_from():
+    with _unreachable_listener() as listener, pytest.raises(TimeoutError):
+        socket.create_connection(listener.getsockname(), timeout=0.5)
 
 
 @pytest.mark.web

@@ -76,7 +76,7 @@ def width(page: Page, place: int = 0) -> int:
 def test_a_card_is_chosen_as_a_whole_and_sent_as_any_other_answer(device, link):
     page = opened(device, link)
     heading(page, PET)
-    page.wait_for_function("[...document.images].every((image) => image.naturalWidth === 64)")
+    page.wait_for_function("() => [...document.images].every((image) => image.naturalWidth === 64)")
     expect(page.get_by_role("radio", name="A grey cat Cat")).to_have_count(1)
     # A description that repeats the label is not read twice.
     expect(page.get_by_role("radio", name="Dog", exact=True)).to_have_count(1)
@@ -144,7 +144,7 @@ def test_a_picture_with_another_hash_is_rejected_and_replaced_by_its_description
     device.context.route(f"**/pictures/{pictures['CAT']}", answer)
     page = opened(device, link)
     heading(page, PET)
-    page.wait_for_function("document.images[1].naturalWidth === 64")
+    page.wait_for_function("() => document.images[1].naturalWidth === 64")
     assert width(page, 0) == 0
     assert page.locator("img.picture").first.get_attribute("src") is None
     expect(page.get_by_role("radio", name="A grey cat Cat")).to_have_count(1)

@@ -58,7 +58,7 @@ def test_a_preview_shows_the_pictures_of_answers(site, new_device):
     page = sign_in(device, site.url)
     page.goto(f"{site.url}/research/drafts/{draft.slug}/preview/page")
     press(page, "Start")
-    page.wait_for_function("document.images[0]?.naturalWidth === 64")
+    page.wait_for_function("() => document.images[0]?.naturalWidth === 64")
     requested = [request.url for request in device.requests if "/pictures/" in request.url]
     assert requested == [f"{site.url}/pictures/{sha256}"]
 
@@ -135,6 +135,9 @@ def test_the_preview_beside_a_question_leaves_the_focus_in_its_form(site, new_de
     page = sign_in(device, site.url, address)
     page.get_by_role("link", name="Did you fall asleep at work?", exact=True).click()
     field = page.get_by_label("Help below the question")
+    field.wait_for()
+    # The script that updates the preview.
+    page.wait_for_load_state()
     field.fill("One")
     beside = page.frame_locator("iframe.preview")
     expect(beside.locator("body")).to_contain_text("One")

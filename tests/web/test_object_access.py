@@ -16,6 +16,7 @@ MINIMUM_ROLES = {
     "research.asset": "anybody",
     "research.chart_script": "anybody",
     "research.contents_script": "anybody",
+    "research.progress_script": "anybody",
     "accounts.sign_in": "anybody",
     "accounts.authentication_code": "anybody",
     "accounts.join": "anybody",

@@ -132,7 +132,7 @@ def test_the_penalty_excludes_weights_and_other_errors_and_has_one_name():
         regression(np.arange(40_000) % 2, COIN, x, randomized=randomized, penalty="firth")
 
 
-@pytest.mark.web
+@pytest.mark.long
 def test_penalized_estimates_are_nearer_to_the_truth_and_their_intervals_contain_it():
     rng = np.random.default_rng(21)
     truth, n, n_surveys = np.array([-2.0, 1.0]), 300, 200

@@ -213,7 +213,7 @@ def test_intervals_of_cells_cover(table):
         assert coverage.min() >= at_least(0.945, 2000), (k, epsilon, n)
 
 
-@pytest.mark.web
+@pytest.mark.long
 @each_case("k", [2, 3, 5])
 @each_case("epsilon", ["0.5", "1", "2", "4", "6", "8"])
 def test_intervals_of_cells_cover_on_a_grid(k, epsilon):

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ MIN_PEER_RATIO = 2
 class SingleCommitter:
     """Replacement for group commit in which each thread commits its own report."""
 
-    def __init__(self, commit: Any) -> None:
+    def __init__(self, commit: Any, **_: Any) -> None:
         self._commit = commit
 
     def add(self, item: Any) -> None:
@@ -92,7 +93,9 @@ def single_commit() -> Flask:
 def empty_response() -> Flask:
     """Create an application that answers every report at once."""
     app = create_app()
-    app.view_functions["respond.reports"] = lambda slug: accepted()
+    view = app.view_functions["respond.reports"]
+    # The protection against forged forms knows the exempt functions by their names.
+    app.view_functions["respond.reports"] = wraps(view)(lambda slug: accepted())
     return app
 
 

@@ -10,12 +10,15 @@ from tests.benchmarks.ingestion import GROUP, NOOP, Case, main, run_case
 
 
 @pytest.mark.web
-def test_the_benchmark_of_ingestion_runs(capsys):
-    short = "--server granian --workers 1 --connections 4 --seconds 1 --rounds 1"
-    main([*short.split(), "--without", "single", "peer", "postgresql"])
+@pytest.mark.parametrize(
+    ("server", "without", "n"), [("granian", ["single"], 2), ("gthread", [], 3)]
+)
+def test_the_benchmark_of_ingestion_runs(capsys, server, without, n):
+    short = f"--server {server} --workers 1 --connections 4 --seconds 1 --rounds 1"
+    main([*short.split(), "--without", "peer", "postgresql", *without])
     output = capsys.readouterr().out
     assert "durable / empty" in output
-    assert output.count("{'201'") == 2
+    assert output.count("{'201'") == n
 
 
 @pytest.mark.web

@@ -60,15 +60,15 @@ def lines(caplog):
 def test_a_damaged_row_is_named_and_set_aside_and_the_other_reports_are_released(
     store, settings, small, direct_access, lines, column
 ):
-    other = publish_copy(store, "zzz")
+    intact = publish_copy(store, "zzz")
     add(store, small, [report(1)])
     row = damage(direct_access, small, column)
-    for survey in (small, other):
+    for survey in (small, intact):
         add(store, survey, random_reports(60))
     assert keeper_at(store, settings, 1).work() == 50
     assert [(line["survey"], line["row"]) for line in lines()] == [("small", row)]
     assert store.n_damaged() == {small.key: 1}
-    assert [store.n_pending(survey.key) for survey in (small, other)] == [35, 35]
+    assert [store.n_pending(survey.key) for survey in (small, intact)] == [35, 35]
     with store.snapshot() as snapshot:
         mistakes = check(snapshot).mistakes
     assert mistakes == ()
@@ -150,8 +150,8 @@ def test_a_lost_report_and_its_invitation_can_be_sent_again(store, settings, sma
 def test_readiness_metrics_and_log_name_a_failing_survey_until_it_is_served_again(
     store, settings, small, lines, monkeypatch
 ):
-    other = publish_copy(store, "zzz")
-    for survey in (small, other):
+    intact = publish_copy(store, "zzz")
+    for survey in (small, intact):
         add(store, survey, random_reports(60))
     keeper, sizes = keeper_at(store, settings, 1), store.pending_sizes
     monkeypatch.setattr(
@@ -162,7 +162,7 @@ def test_readiness_metrics_and_log_name_a_failing_survey_until_it_is_served_agai
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             keeper.work()
-    assert store.n_released(other.key) == 25
+    assert store.n_released(intact.key) == 25
     # The log does not repeat it each second.
     assert [(line["survey"], line["errors"]) for line in lines()] == [
         ("small", ["ZeroDivisionError"])
@@ -233,10 +233,10 @@ def test_a_log_line_contains_no_names_except_those_of_surveys():
 def test_a_survey_with_a_damaged_day_is_named_and_all_others_are_served(
     store, settings, small, client, direct_access, lines, table, column, key, day
 ):
-    other = publish_copy(store, "zzz")
+    intact = publish_copy(store, "zzz")
     days = Schedule(TODAY, TODAY + timedelta(days=3650))
     store.set_schedule(small.key, days)
-    for survey in (small, other):
+    for survey in (small, intact):
         add(store, survey, random_reports(60))
     sql = f"UPDATE {table} SET {column} = {{}} WHERE {key} = ?"
     if database_file(settings.database):
@@ -246,7 +246,7 @@ def test_a_survey_with_a_damaged_day_is_named_and_all_others_are_served(
     keeper = keeper_at(store, settings, 1)
     with pytest.raises(DamagedSurveyError, match="small version 1"):
         keeper.work()
-    assert (store.n_released(small.key), store.n_released(other.key)) == (0, 25)
+    assert (store.n_released(small.key), store.n_released(intact.key)) == (0, 25)
     assert [(line["survey"], line["errors"]) for line in lines()] == [
         ("small", ["DamagedSurveyError"])
     ]
@@ -270,8 +270,8 @@ def test_a_survey_with_a_damaged_day_is_named_and_all_others_are_served(
 def test_a_damaged_block_of_released_reports_is_named_and_not_written_again(
     store, settings, small, direct_access
 ):
-    other = publish_copy(store, "zzz")
-    for survey in (small, other):
+    intact = publish_copy(store, "zzz")
+    for survey in (small, intact):
         add(store, survey, random_reports(60))
     keeper_at(store, settings, 1).work()
     ((data,),) = direct_access.run(
@@ -281,7 +281,7 @@ def test_a_damaged_block_of_released_reports_is_named_and_not_written_again(
     direct_access.run(
         "UPDATE block SET data = ? WHERE survey = ? AND question = 1", [changed, small.key]
     )
-    for survey in (small, other):
+    for survey in (small, intact):
         add(store, survey, random_reports(60))
     keeper = keeper_at(store, settings, 2)
     for _ in range(2):
@@ -291,7 +291,7 @@ def test_a_damaged_block_of_released_reports_is_named_and_not_written_again(
     close(store, "small", TODAY)
     with pytest.raises(DamagedSurveyError):
         keeper_at(store, settings, 3).work()
-    assert (store.n_released(small.key), store.n_released(other.key)) == (25, 75)
+    assert (store.n_released(small.key), store.n_released(intact.key)) == (25, 75)
     with store.snapshot() as snapshot:
         assert "block 0 differs from its digest" in check(snapshot).mistakes[0]
 
@@ -300,13 +300,13 @@ def test_a_damaged_block_of_released_reports_is_named_and_not_written_again(
 def test_the_damaged_row_of_a_key_is_repaired_and_destroys_no_report(
     store, settings, small, direct_access, damaged
 ):
-    other = publish_copy(store, "zzz")
-    for survey in (small, other):
+    intact = publish_copy(store, "zzz")
+    for survey in (small, intact):
         add(store, survey, random_reports(60))
     direct_access.run(f"UPDATE sealing_key SET {damaged} WHERE survey = ?", [small.key])
     keeper_at(store, settings, 1).work()
-    assert [store.n_released(survey.key) for survey in (small, other)] == [25, 25]
-    assert [store.n_pending(survey.key) for survey in (small, other)] == [35, 35]
+    assert [store.n_released(survey.key) for survey in (small, intact)] == [25, 25]
+    assert [store.n_pending(survey.key) for survey in (small, intact)] == [35, 35]
     close(store, "small", TODAY)
     keeper_at(store, settings, 2).work()
     assert (store.n_released(small.key), store.n_damaged()) == (60, {})
@@ -324,12 +324,12 @@ def test_a_takeover_deletes_no_report_whose_key_only_has_a_wrong_survey(
 def test_two_keys_of_one_period_are_reported_and_cause_no_endless_loop(
     store, settings, small, direct_access
 ):
-    other = publish_copy(store, "zzz")
-    add(store, other, random_reports(60))
-    direct_access.run("UPDATE sealing_key SET survey = ? WHERE survey = ?", [other.key, small.key])
+    intact = publish_copy(store, "zzz")
+    add(store, intact, random_reports(60))
+    direct_access.run("UPDATE sealing_key SET survey = ? WHERE survey = ?", [intact.key, small.key])
     with pytest.raises(DamagedSurveyError, match="same period"):
         keeper_at(store, settings, 1).work()
-    assert (store.n_released(small.key), store.n_pending(other.key)) == (0, 60)
+    assert (store.n_released(small.key), store.n_pending(intact.key)) == (0, 60)
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
@@ -337,10 +337,10 @@ def test_two_keys_of_one_period_are_reported_and_cause_no_endless_loop(
 def test_a_flipped_bit_in_a_row_or_in_the_index_of_pending_batches_stops_no_release(
     store, settings, small, n_copy
 ):
-    other = publish_copy(store, "zzz")
+    intact = publish_copy(store, "zzz")
     for _ in range(3):
         add(store, small, random_reports(30))
-    add(store, other, random_reports(60))
+    add(store, intact, random_reports(60))
     store.vacuum()
     store.close_connections()
     file = database_file(settings.database)
@@ -355,7 +355,7 @@ def test_a_flipped_bit_in_a_row_or_in_the_index_of_pending_batches_stops_no_rele
     file.write_bytes(content)
     keeper_at(store, settings, 1).work()
     # The row whose random key is damaged is lost; nothing is lost with the index.
-    assert [store.n_released(survey.key) for survey in (small, other)] == [50 * n_copy or 25, 25]
+    assert [store.n_released(survey.key) for survey in (small, intact)] == [50 * n_copy or 25, 25]
     assert store.n_damaged() == ({} if n_copy else {small.key: 1})
     assert store.damages() == []
     with store.snapshot() as snapshot:

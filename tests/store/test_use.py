@@ -33,7 +33,7 @@ WHERE datname = %s AND pid <> pg_backend_pid()
 
 
 @pytest.fixture
-def other(settings):
+def second_store(settings):
     """Return a second store of the same database, like that of another process."""
     opened = open_store(settings.database)
     yield opened
@@ -97,18 +97,18 @@ def used_by_a_process(url: str):
 
 
 def test_a_database_that_a_process_uses_is_reserved_only_after_that_process_was_killed(
-    store, settings, other
+    store, settings, second_store
 ):
     with used_by_a_process(settings.database) as process:
         with pytest.raises(ConflictError, match="a server, a keeper or another command uses"):
-            other.reserve().__enter__()
-        with other.use():
+            second_store.reserve().__enter__()
+        with second_store.use():
             pass
         process.kill()
         process.wait()
         for _ in range(100):
             try:
-                with other.reserve():
+                with second_store.reserve():
                     break
             except ConflictError:
                 # PostgreSQL notices the end of the connection a moment later.
@@ -117,13 +117,13 @@ def test_a_database_that_a_process_uses_is_reserved_only_after_that_process_was_
             raise AssertionError("the database is still in use")
 
 
-def test_no_process_uses_a_reserved_database(store, other):
+def test_no_process_uses_a_reserved_database(store, second_store):
     with store.reserve():
-        for refused in (other.use(), other.reserve()):
+        for refused in (second_store.use(), second_store.reserve()):
             with pytest.raises(ConflictError):
                 refused.__enter__()
-    with other.use():
-        assert other.surveys() == []
+    with second_store.use():
+        assert second_store.surveys() == []
 
 
 def test_a_file_in_use_is_reserved_and_locked_under_each_of_its_names(store, settings, tmp_path):
@@ -132,9 +132,9 @@ def test_a_file_in_use_is_reserved_and_locked_under_each_of_its_names(store, set
         return
     (link := tmp_path / "link.db").symlink_to(file)
     linked = open_store(f"sqlite:///{link}")
-    for one, other in ((store, linked), (linked, store)):
-        with one.use(), pytest.raises(ConflictError):
-            other.reserve().__enter__()
+    for first, second_store in ((store, linked), (linked, store)):
+        with first.use(), pytest.raises(ConflictError):
+            second_store.reserve().__enter__()
     linked.add_spare_key(bytes(32))
     linked.close_connections()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("link")] == ["link.db"]
@@ -205,12 +205,12 @@ def test_postgresql_renames_no_database_that_has_connections(store, name, postgr
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_a_database_stays_in_use_after_its_connections_were_cut(
-    store, other, name, postgresql, settings
+    store, second_store, name, postgresql, settings
 ):
     with store.use():
         with postgresql.administrator() as connection:
             connection.execute(CUT, [name])
         assert store.surveys() == []
         with pytest.raises(ConflictError):
-            other.reserve().__enter__()
+            second_store.reserve().__enter__()
     assert DirectAccess(settings.database).run("SELECT 1") == [(1,)]

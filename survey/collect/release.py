@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -149,21 +148,36 @@ def bucket_of(survey: PublishedSurvey, released: date) -> str:
 
 
 def compose_release(
-    questions: Sequence[PublishedQuestion], chosen: ChosenReports
+    questions: Sequence[PublishedQuestion], *chosen: ChosenReports
 ) -> ReleaseContent:
     """Shuffle reports together with the newest block of their stratum and bucket; count them.
 
     One permutation moves all codes of a report together, which keeps cross-tabs possible.
     """
-    counts: Counter[tuple[str, str, int, int]] = Counter()
+    if not chosen:
+        return ReleaseContent([], {})
     widths = [question.code_bytes for question in questions]
-    rows = np.frombuffer(b"".join(chosen.codes), dtype=np.uint8).reshape(-1, sum(widths))
+    codes = b"".join(code for reports in chosen for code in reports.codes)
+    rows = np.frombuffer(codes, dtype=np.uint8).reshape(-1, sum(widths))
+    sizes = [len(reports.codes) for reports in chosen]
+    parts = np.split(rows, np.cumsum(sizes)[:-1])
+    blocks = [
+        block
+        for reports, part in zip(chosen, parts, strict=True)
+        for block in _blocks(reports, part, widths)
+    ]
+    counts: dict[tuple[str, str, int, int], int] = {}
     for number, column in enumerate(_columns(rows, widths)):
-        n_asked, supports = questions[number].count(column)
-        counts[chosen.stratum, chosen.bucket, number, N_ASKED] += n_asked
-        for option in np.flatnonzero(supports).tolist():
-            counts[chosen.stratum, chosen.bucket, number, option] += int(supports[option])
-    return ReleaseContent(list(_blocks(chosen, rows, widths)), counts)
+        n_asked, supports = questions[number].count_groups(column, sizes)
+        groups, options = np.nonzero(supports)
+        for group, option, n in zip(
+            [*range(len(chosen)), *groups.tolist()],
+            [*[N_ASKED] * len(chosen), *options.tolist()],
+            [*n_asked.tolist(), *supports[groups, options].tolist()],
+            strict=True,
+        ):
+            counts[chosen[group].stratum, chosen[group].bucket, number, option] = n
+    return ReleaseContent(blocks, counts)
 
 
 def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
@@ -217,15 +231,15 @@ def _content(
     """Return the content of a release of the reports chosen in each stratum."""
     strata = [stratum for stratum, reports in chosen.items() if reports]
     last = store.last_blocks(survey.key, strata, bucket)
-    columns: list[BlockColumn] = []
-    counts: dict[tuple[str, str, int, int], int] = {}
-    for stratum in strata:
-        codes = [report.codes for report in chosen[stratum]]
-        reports = ChosenReports(stratum, bucket, codes, last.get(stratum))
-        content = compose_release(survey.definition.questions, reports)
-        columns += content.columns
-        counts.update(content.counts)
-    return ReleaseContent(columns, counts)
+    return compose_release(
+        survey.definition.questions,
+        *(
+            ChosenReports(
+                stratum, bucket, [report.codes for report in chosen[stratum]], last.get(stratum)
+            )
+            for stratum in strata
+        ),
+    )
 
 
 def _by_stratum(reports: Iterable[StoredReport]) -> dict[str, list[StoredReport]]:

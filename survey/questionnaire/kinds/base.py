@@ -425,9 +425,22 @@ class PublishedQuestion:
 
     def count(self, codes: Codes) -> tuple[int, Integers]:
         """Return how many of the codes, shape (n, code_bytes), were asked, and their counts."""
+        n_asked, counts = self.count_groups(codes, [len(codes)])
+        return int(n_asked[0]), counts[0]
+
+    def count_groups(self, codes: Codes, sizes: Sequence[int]) -> tuple[Integers, Integers]:
+        """Return how many codes of consecutive groups were asked, and their counts.
+
+        `codes` has the shape (n, code_bytes) and `sizes` the sum n. The numbers have the shape
+        (groups,), and the counts the shape (groups, counted).
+        """
+        n_asked = np.array(sizes)
         if self.nullable:
-            codes = codes[codes[:, 0] == ASKED_PREFIX[0], 1:]
-        return len(codes), self.channel.count(np.ascontiguousarray(codes))
+            is_asked = codes[:, 0] == ASKED_PREFIX[0]
+            groups = np.repeat(np.arange(len(sizes)), sizes)
+            n_asked = np.bincount(groups[is_asked], minlength=len(sizes))
+            codes = codes[is_asked, 1:]
+        return n_asked, self.channel.count_groups(np.ascontiguousarray(codes), n_asked.tolist())
 
     def truth(self, answer: int | Sequence[int]) -> Answer:
         """Return the channel's input for an answer: an option or grid index, or the ticked options.

@@ -29,8 +29,8 @@ GROUPS: Mapping[str, str] = {
     "definition": "Definition: what the device accepts, shows and rejects",
     "channels": "Channels: every draw compared with the integers of the definition",
     "whole reports": "Whole reports: nothing but the codes depends on an answer",
-    "visits": "Visits: what the device sends, stores and shows in a simulated browser",
     "generator": "Generator: from the device's randomness to draws and reports",
+    "visits": "Visits: what the device sends, stores and shows in a simulated browser",
 }
 
 LIMITS = (
@@ -98,10 +98,11 @@ def _client_checks(
     yield from auditor.enumeration(channels)
     yield auditor.ratios(channels)
     yield from check_whole_reports(files, definition, node, seed)
-    yield from check_visits(device, files, definition, seed)
     yield from (auditor.words(channels, seed), check_ids(device))
     yield from auditor.sampling(channels, samples)
     yield sampled_reports(device, form, samples, seed)
+    # Visits take most of the time, so that other faults should be known before them.
+    yield from check_visits(device, files, definition, seed)
 
 
 def check_whole_reports(

@@ -259,7 +259,7 @@ def focused_name(page: Page) -> str:
     )
 
 
-@pytest.mark.parametrize("has_script", [True, False])
+@pytest.mark.parametrize("has_script", long_unless([True], [True, False]))
 def test_the_new_answer_has_the_focus(serve, store, researcher, new_device, has_script):
     page = sign_in(new_device(java_script_enabled=has_script), serve())
     page.get_by_role("link", name="New survey", exact=True).click()
@@ -303,7 +303,7 @@ COVERED_FIELDS = """() => [...document.querySelector("[data-draft]").elements]
 """Scroll each field to where the notice may be, focus it, and return those that it covers."""
 
 
-@pytest.mark.parametrize("window", [{}, test_looks.DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("window", long_unless([{}], [{}, test_looks.DESK]), ids=["phone", "desk"])
 def test_the_notice_of_a_change_covers_no_field_that_has_the_focus(
     serve, store, researcher, new_device, window
 ):

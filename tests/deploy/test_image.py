@@ -309,7 +309,7 @@ def test_the_dockerfile_passes_hadolint():
     assert (process.returncode, process.stdout) == (0, "")
 
 
-@pytest.mark.web
+@pytest.mark.long
 def test_the_image_s_build_and_start_steps_work_in_an_empty_environment(tmp_path):
     """RUN lines build, ENTRYPOINT and CMD serve, and HEALTHCHECK reports readiness."""
     places = {"/opt/survey": str(tmp_path / "opt/survey"), "/build": str(tmp_path / "build")}

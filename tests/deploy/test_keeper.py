@@ -24,7 +24,17 @@ from survey.archive import check
 from survey.collect.publication import close
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, StoredReport, find_survey, open_store
-from tests.conftest import ROOT, SECRET, SERVE, SMALL, TODAY, free_port, wait_until, wait_until_up
+from tests.conftest import (
+    ROOT,
+    SECRET,
+    SERVE,
+    SMALL,
+    TODAY,
+    free_port,
+    long_unless,
+    wait_until,
+    wait_until_up,
+)
 from tests.deploy.test_units import sandbox
 from tests.faults.reports import new_report, send
 from tests.store.databases import KINDS
@@ -263,7 +273,7 @@ def check_released_once(
     assert {path.stem for path in host.keys.glob("*.key")} <= spare
 
 
-@pytest.mark.parametrize("settings", KINDS, indirect=True)
+@pytest.mark.parametrize("settings", long_unless(KINDS[:1], KINDS), indirect=True)
 def test_a_keeper_on_another_host_loses_nothing_if_the_keys_are_mirrored(store, small, hosts):
     """Five keepers in turn are killed at random moments, also while they rotate and release."""
     random, sent = Random(18), []

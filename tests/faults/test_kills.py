@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from survey.archive import check
-from tests.conftest import ROOT, TODAY, wait_until
+from tests.conftest import ROOT, TODAY, long_unless, wait_until
 from tests.faults.load import Load
 from tests.faults.processes import child_pids, generation_pids, is_spawned, worker_pids
 from tests.faults.reports import check_stored_once, new_report, send
@@ -121,7 +121,7 @@ keeper_at(store, Settings(keys=keys), hour).work()
 """A keeper that is killed before or after its n-th step."""
 
 
-@pytest.mark.parametrize("settings", KINDS, indirect=True)
+@pytest.mark.parametrize("settings", long_unless(KINDS[:1], KINDS), indirect=True)
 def test_a_keeper_killed_at_any_step_loses_and_doubles_no_report(settings, store, small):
     n_sent, n_kills = 0, 0
     keeper_at(store, settings).work()

@@ -15,9 +15,10 @@ import pytest
 
 from survey.store import PublishedSurvey, Store, open_store
 from tests.browser.research import add_released
-from tests.conftest import ROOT
+from tests.conftest import ROOT, long_unless
 from tests.faults.load import Load
 from tests.faults.reports import send, stored_report
+from tests.store.databases import KINDS
 from tests.web.clients import SIGN_IN, WebClient
 
 CSV = "/research/surveys/small/1/estimates.csv"
@@ -84,7 +85,7 @@ def other_database(request: pytest.FixtureRequest, settings, tmp_path: Path):
     server.drop(url)
 
 
-@pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("settings", long_unless(KINDS[:1], KINDS), indirect=True)
 def test_the_restore_drill_brings_back_the_same_pages_and_counts_no_report_twice(
     serve, store, small, researcher, other_database, settings, tmp_path
 ):

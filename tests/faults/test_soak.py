@@ -9,7 +9,8 @@ from tests.benchmarks.soak import MAX_GROWTH_MB, MAX_NEW_FILES, PER_SECOND, soak
 HOUR = 3600
 
 
-@pytest.mark.parametrize("seconds", [20, pytest.param(HOUR, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [20, HOUR])
 def test_memory_and_open_files_stay_flat_and_every_report_is_stored(seconds, tmp_path):
     result = soak(seconds, tmp_path)
     print(result.responses, result.growth_mb, result.new_files)

@@ -44,13 +44,19 @@ def test_a_private_key_that_outlives_its_period_is_found(mutant, image, tmp_path
     ("kind", "mutant", "until", "image", "figures"),
     [
         ("sqlite", "store_codes", "pending", "ext4 image", {"by_id", "in_order"}),
-        ("sqlite", "store_digest", "pending", "ext4 image", {"by_digest"}),
         *(
-            pytest.param("postgresql", *leak, marks=pytest.mark.long)
+            pytest.param(*leak, marks=pytest.mark.long)
             for leak in (
-                ("store_codes", "pending", "archived WAL", {"by_id", "by_time", "by_invitation"}),
-                ("store_digest", "pending", "pg_wal", {"by_digest"}),
-                ("release_in_order_of_ids", "released", "data directory", {"by_id"}),
+                ("sqlite", "store_digest", "pending", "ext4 image", {"by_digest"}),
+                (
+                    "postgresql",
+                    "store_codes",
+                    "pending",
+                    "archived WAL",
+                    {"by_id", "by_time", "by_invitation"},
+                ),
+                ("postgresql", "store_digest", "pending", "pg_wal", {"by_digest"}),
+                ("postgresql", "release_in_order_of_ids", "released", "data directory", {"by_id"}),
             )
         ),
     ],

@@ -24,7 +24,7 @@ from survey.results.exports.replication import write_replication
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 from tests.browser.research import add_released
-from tests.conftest import TODAY
+from tests.conftest import TODAY, long_unless
 from tests.surveys import EVERY_DESIGN, EVERY_TYPE, MATRIX
 
 # Little privacy, so that few responses suffice for publishing.
@@ -153,7 +153,7 @@ def test_suppressed_figures_are_named_and_have_no_numbers(store, tmp_path, capsy
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("toml", [TYPES, DESIGNS], ids=["types", "designs"])
+@pytest.mark.parametrize("toml", long_unless([TYPES], [TYPES, DESIGNS]), ids=["types", "designs"])
 def test_both_scripts_recompute_all_types_and_fail_for_one_altered_report(store, tmp_path, toml):
     survey = released(store, toml, {"": 1200})
     folder = unpack(store, survey, tmp_path / "a folder")

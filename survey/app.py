@@ -95,7 +95,7 @@ class Application(Flask):
 
     session_interface = ResearcherSessions()
     reports: respond.DirectReports
-    """Accepts common reports without the framework."""
+    """Accepts ordinary reports without the framework."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__("survey", static_folder=None)

@@ -23,33 +23,35 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
 THREADS = 16
-"""Requests that the framework handles at the same time in a worker, besides researchers'.
+"""Maximum number of requests, apart from researchers', that the framework handles at the same time.
 
-Their threads mostly wait for the interpreter: with 64 of them, a worker answered a fifth fewer."""
+Threads mostly wait for the interpreter: with 64, a worker answered a fifth fewer requests."""
 
-SLOW_THREADS = 40
-"""Researchers' requests at the same time: the threads wait for the process that answers them."""
+RESEARCH_THREADS = 40
+"""Maximum number of researchers' requests in progress.
+
+Their threads wait for the process that answers them."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Bridge:
-    """ASGI application that accepts usual reports with `reports`; `app` answers the rest.
+class WorkerApplication:
+    """ASGI application of a worker: `reports` accepts ordinary reports, `app` handles the rest.
 
-    `is_slow` tells which requests have separate threads, so that the others do not wait for them.
+    `is_relayed` tells which requests have separate threads, so that others do not wait for them.
     """
 
     def __init__(
         self,
         app: WSGIApplication,
         reports: DirectReports,
-        is_slow: Callable[[WSGIEnvironment], bool] = lambda _: False,
+        is_relayed: Callable[[WSGIEnvironment], bool] = lambda _: False,
     ) -> None:
-        self._app, self._reports, self._is_slow = app, reports, is_slow
+        self._app, self._reports, self._is_relayed = app, reports, is_relayed
         self._threads = ThreadPoolExecutor(THREADS, "request")
-        self._slow_threads = ThreadPoolExecutor(SLOW_THREADS, "slow request")
+        self._research_threads = ThreadPoolExecutor(RESEARCH_THREADS, "researcher request")
         self.closes_connections = False
         """Whether each response tells the client to close the connection."""
 
@@ -79,7 +81,7 @@ class Bridge:
         self, environ: WSGIEnvironment, receive: Receive, send: Send
     ) -> None:
         loop, context = asyncio.get_running_loop(), copy_context()
-        threads = self._slow_threads if self._is_slow(environ) else self._threads
+        threads = self._research_threads if self._is_relayed(environ) else self._threads
 
         async def run(function: Callable[..., Any], *arguments: Any) -> Any:
             return await loop.run_in_executor(threads, context.run, function, *arguments)
@@ -91,16 +93,16 @@ class Bridge:
             await send({"type": "http.response.body", "body": response.part})
             return
         # The server accepts parts of a response even if the client has disconnected.
-        departure = asyncio.ensure_future(_wait_for_departure(receive))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await send(start)
             part = response.part
-            while part is not None and not departure.done():
+            while part is not None and not disconnect.done():
                 await send({"type": "http.response.body", "body": part, "more_body": True})
                 part = await run(next, response.rest, None)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            departure.cancel()
+            disconnect.cancel()
             await run(response.close)
 
 
@@ -115,7 +117,7 @@ class _Response(NamedTuple):
 
 
 def _call(app: WSGIApplication, environ: WSGIEnvironment) -> _Response:
-    """Answer a request in the current thread, up to the first part of the body."""
+    """Answer a request in the current thread, up to the second part of the body."""
     starts: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
@@ -165,7 +167,7 @@ class _RequestBody(RawIOBase):
 
 
 async def _read(receive: Receive, length: int) -> bytes:
-    """Return the body of a request; less than `length` bytes if the client disconnects."""
+    """Return the body of a request; fewer than `length` bytes if the client disconnects."""
     parts, n_missing = [], length
     while n_missing > 0:
         message = await receive()
@@ -177,7 +179,7 @@ async def _read(receive: Receive, length: int) -> bytes:
     return b"".join(parts)
 
 
-async def _wait_for_departure(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     """Return when the client has disconnected or has received the whole response."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -145,7 +145,9 @@ class ResearchProcess:
         process.wait()
         if process is self._process and not self._must_stop:
             self._ends["research"] += 1
-            logger.error("the process of researchers' pages ended and will be started again")
+            logger.error(
+                "the process that serves researchers' pages ended unexpectedly; restarting it"
+            )
             time.sleep(RESTART_SECONDS)
             with self._lock:
                 if process is self._process:
@@ -181,89 +183,96 @@ def main(descriptor: int) -> None:
         with store.use():
             listener = socket.socket(fileno=descriptor)
             app = create_app(settings, store)
-            pages = SlowPages(app, app.config["SESSION_COOKIE_NAME"])
+            pages = PageComputations(app, app.config["SESSION_COOKIE_NAME"])
             answer_requests(pages, listener, sys.stdin.fileno())
     except Exception:
-        logger.critical("researchers' pages cannot start; see: survey config check", exc_info=True)
+        logger.critical(
+            "the process that serves researchers' pages cannot start; run: survey config check",
+            exc_info=True,
+        )
         sys.exit(1)
 
 
-class SlowPage:
+class PageComputation:
     """A page that one thread computes, and for which a browser may ask several times.
 
     Create the object in that thread. At most one connection waits for the page. After
-    `PAGE_SECONDS`, it receives a response with the progress. The next connection with the same
-    request then waits.
+    `PAGE_SECONDS` of CPU time, it receives a response with the progress. The next connection with
+    the same request then waits.
     """
 
     def __init__(self) -> None:
         self._progress = follow()
         # CPU time, because on a busy machine even short pages take seconds.
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
-        self._long_after = time.clock_gettime(self._clock) + PAGE_SECONDS
+        self._progress_due = time.clock_gettime(self._clock) + PAGE_SECONDS
         self._changed = threading.Condition()
-        self._waiting: Connection | None = None
+        self._client: Connection | None = None
         self._timer = threading.Timer(0, lambda: None)
-        self._is_over = False
+        self._is_finished = False
 
-    def wait_with(self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection) -> bool:
-        """Let a connection wait for the page; return False if another one waits or none can."""
+    def attach(self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection) -> bool:
+        """Let a connection wait; return False if another one waits or the page is finished."""
         with self._changed:
-            if self._waiting is not None or self._is_over:
+            if self._client is not None or self._is_finished:
                 return False
-            self._waiting = client
+            self._client = client
             self._changed.notify()
-            self._watch(PAGE_SECONDS, app, environ, client)
+            self._start_timer(PAGE_SECONDS, app, environ, client)
         return True
 
-    def take(self) -> Connection | None:
-        """Return the waiting connection, or else the next one; None if none comes in time."""
+    def wait_for_client(self) -> Connection | None:
+        """Return the waiting connection, or the next one within `KEEP_SECONDS`, or None."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting is not None or self._is_over, KEEP_SECONDS)
-            return self._end()
+            self._changed.wait_for(
+                lambda: self._client is not None or self._is_finished, KEEP_SECONDS
+            )
+            return self._finish()
 
-    def keep_no_longer(self) -> None:
+    def drop_if_unclaimed(self) -> None:
         """Drop the page unless a connection waits for it."""
         with self._changed:
-            if self._waiting is None:
-                self._is_over = True
+            if self._client is None:
+                self._is_finished = True
                 self._changed.notify()
 
     def close(self) -> None:
         """Close a connection that still waits, after the page failed."""
         with self._changed:
-            if client := self._end():
+            if client := self._finish():
                 client.close()
 
-    def _end(self) -> Connection | None:
-        self._is_over = True
+    def _finish(self) -> Connection | None:
+        self._is_finished = True
         self._timer.cancel()
-        client, self._waiting = self._waiting, None
+        client, self._client = self._client, None
         return client
 
-    def _watch(self, seconds: float, *request: Any) -> None:
-        self._timer = threading.Timer(seconds, self._let_go, request)
+    def _start_timer(self, seconds: float, *request: Any) -> None:
+        self._timer = threading.Timer(seconds, self._send_progress, request)
         self._timer.daemon = True
         self._timer.start()
 
-    def _let_go(self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection) -> None:
+    def _send_progress(
+        self, app: WSGIApplication, environ: WSGIEnvironment, client: Connection
+    ) -> None:
         with self._changed:
-            if self._waiting is not client:
+            if self._client is not client:
                 return
-            if (left := self._long_after - time.clock_gettime(self._clock)) > 0:
-                self._watch(left, app, environ, client)
+            if (left := self._progress_due - time.clock_gettime(self._clock)) > 0:
+                self._start_timer(left, app, environ, client)
                 return
-            self._waiting = None
+            self._client = None
         with client, suppress(OSError):
             _send(app, {**environ, PROGRESS: self._progress}, lambda: client)
 
 
-class SlowPages:
+class PageComputations:
     """The pages that are being computed, by their request."""
 
     def __init__(self, app: WSGIApplication, session_cookie: str) -> None:
         self._app, self._session_cookie = app, session_cookie
-        self._pages: dict[tuple[str, ...], SlowPage] = {}
+        self._pages: dict[tuple[str, ...], PageComputation] = {}
         self._lock = threading.Lock()
 
     def answer(self, environ: WSGIEnvironment, client: Connection) -> None:
@@ -275,12 +284,12 @@ class SlowPages:
             return
         with self._lock:
             page = self._pages.get(key)
-            if page and page.wait_with(self._app, environ, client):
+            if page and page.attach(self._app, environ, client):
                 return
-            page = self._pages[key] = SlowPage()
-            page.wait_with(self._app, environ, client)
+            page = self._pages[key] = PageComputation()
+            page.attach(self._app, environ, client)
         try:
-            _send(self._app, environ, page.take)
+            _send(self._app, environ, page.wait_for_client)
         finally:
             with self._lock:
                 if self._pages.get(key) is page:
@@ -291,7 +300,7 @@ class SlowPages:
         """Drop the pages for which no connection waits; another process computes them again."""
         with self._lock:
             for page in self._pages.values():
-                page.keep_no_longer()
+                page.drop_if_unclaimed()
 
     def _key(self, environ: WSGIEnvironment) -> tuple[str, ...]:
         """Return what identifies a request that a signed-in browser repeats; () for others.
@@ -309,7 +318,7 @@ class SlowPages:
         return (session, *(environ.get(name, "") for name in names))
 
 
-def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None:
+def answer_requests(pages: PageComputations, listener: socket.socket, end: int) -> None:
     """Answer requests until the pipe `end` closes, which also happens if the server is killed."""
     # Another process may accept a connection first, while this one is being replaced.
     listener.setblocking(False)
@@ -343,7 +352,7 @@ def answer_requests(pages: SlowPages, listener: socket.socket, end: int) -> None
     deadline.cancel()
 
 
-def _answer(pages: SlowPages, connection: Connection) -> None:
+def _answer(pages: PageComputations, connection: Connection) -> None:
     """Answer the request of a connection."""
     # The worker may close the connection, because its client has disconnected.
     with suppress(OSError, EOFError):
@@ -367,9 +376,9 @@ def _answer(pages: SlowPages, connection: Connection) -> None:
 
 
 def _send(
-    app: WSGIApplication, environ: WSGIEnvironment, take: Callable[[], Connection | None]
+    app: WSGIApplication, environ: WSGIEnvironment, wait_for_client: Callable[[], Connection | None]
 ) -> None:
-    """Compute a response up to its first part, and send it over the connection that `take` returns.
+    """Compute a response up to its first part; send it over the connection of `wait_for_client`.
 
     Without a connection, the response is dropped.
     """
@@ -382,7 +391,7 @@ def _send(
     try:
         remaining = iter(parts)
         first = next(remaining, b"")
-        if (connection := take()) is None:
+        if (connection := wait_for_client()) is None:
             return
         with connection:
             for part in (*start, first):

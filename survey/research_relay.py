@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 PATHS = ("/research", "/api/", "/handbook")
-"""Beginnings of the paths of researchers' pages and of the API."""
+"""Path prefixes of researchers' pages, the API and the handbook."""
 
 VARIABLES = (
     *("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE"),
@@ -31,7 +31,7 @@ VARIABLES = (
 """Variables of a request that are passed on, besides its headers."""
 
 MAX_RELAYED = 32
-"""Number of requests that a worker passes on at the same time; other threads serve respondents."""
+"""Maximum number of requests that a worker relays at the same time; it rejects others with 503."""
 
 ACCEPT_SECONDS = 60.0
 """Longest wait until the process accepts a request; it takes seconds to start."""

@@ -34,8 +34,8 @@ from survey.research_process import SOCKET_VARIABLE, ResearchProcess
 from survey.settings import Settings
 from survey.store import PrivateKeys, Store, open_store
 from survey.worker_resources import (
-    CONNECTIONS,
     DRAIN,
+    MAX_CONNECTIONS,
     STOP_SIGNALS,
     WorkerResources,
     forward_signals,
@@ -133,7 +133,7 @@ def run_again(
             run(stop)
         except Exception:
             ends["keeper"] += 1
-            logger.exception("the keeper ended and will be started again")
+            logger.exception("the keeper ended unexpectedly; restarting it")
             stop.wait(RESTART_SECONDS)
 
 
@@ -193,7 +193,7 @@ def _listener(address: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     listener.bind((address, port))
-    listener.listen(CONNECTIONS)
+    listener.listen(MAX_CONNECTIONS)
     listener.setblocking(False)
     return listener
 
@@ -219,7 +219,7 @@ def _run_generation(resources: WorkerResources, ready: Connection) -> None:
 
         run_generation(resources, ready)
     except Exception:
-        logger.critical("workers cannot start; see: survey config check", exc_info=True)
+        logger.critical("workers cannot start; run: survey config check", exc_info=True)
         sys.exit(1)
 
 
@@ -236,7 +236,7 @@ class Generation:
         on_end: Callable[[Generation], None],
     ) -> None:
         context = get_context("spawn")
-        self._n_workers = resources.workers
+        self._n_workers = resources.n_workers
         self._has_ended = threading.Event()
         self._ready, ready = context.Pipe(duplex=False)
         self._process = context.Process(target=_run_generation, args=[resources, ready])
@@ -347,7 +347,7 @@ class Generations:
             return False
         if generation is self._next:
             logger.error(
-                "workers are not replaced: new ones would not start; see: survey config check"
+                "workers are not replaced: new ones would not start; run: survey config check"
             )
             self._next = None
             self._repeat()

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory, gettempdir
 
 from survey.ops.metrics import ErrorTime, WorkerExits
 
-CONNECTIONS = 1024
+MAX_CONNECTIONS = 1024
 """Maximum number of connections that a worker accepts, and of those that wait in its queue."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -21,7 +21,7 @@ DRAIN = signal.SIGUSR1
 """The signal that drains a generation or a worker."""
 
 MAX_FOLDER_BYTES = 80
-"""Longest path of the temporary folder for a socket, whose own path can have 107 bytes."""
+"""Maximum length of the temporary directory's path; a socket's path can have at most 107 bytes."""
 
 WAKE_UP = signal.SIGURG
 """A signal without other uses here; processes without a handler ignore it."""
@@ -32,18 +32,18 @@ class WorkerResources:
     """The resources that the workers of a server receive from it.
 
     listeners   listening sockets, one for each worker
-    workers     number of workers
+    n_workers   number of workers
     address     address of the server, for the check of its configuration
     has_keeper  whether the server is also the keeper
-    errors      time of the last error, shared by all processes
+    last_error  time of the last error, shared by all processes
     exits       number of workers that ended unexpectedly, shared by all processes
     """
 
     listeners: Sequence[socket.socket]
-    workers: int
+    n_workers: int
     address: str
     has_keeper: bool
-    errors: ErrorTime
+    last_error: ErrorTime
     exits: WorkerExits
 
 

@@ -6,9 +6,9 @@ database connection and no random state on to the workers.
 
 The server owns the listening sockets, one for each worker, so that connections wait in their queues
 while workers are replaced. A replaced generation drains: its workers leave the queues to the next
-generation, answer every request on the connections they have accepted, and close each connection
-with an answer, or when its client closes it. They never close a connection on which a request may
-still arrive.
+generation and answer every request on the connections they have accepted. They close each
+connection with its next response, or when its client closes it, or after some seconds without a
+request. After `DRAIN_SECONDS`, they stop even if connections are open.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from granian.server.common import AbstractServer
 from granian.server.mp import MPServer
 
 from survey.app import create_app
-from survey.asgi import Bridge
+from survey.asgi import WorkerApplication
 from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.logs import catch_all, configuration
 from survey.research.two_factor import SecondFactors
@@ -52,7 +52,7 @@ from survey.research_process import SOCKET_VARIABLE
 from survey.research_relay import Relay, is_relayed
 from survey.settings import Settings
 from survey.store import open_store
-from survey.worker_resources import CONNECTIONS, DRAIN, STOP_SIGNALS, WorkerResources
+from survey.worker_resources import DRAIN, MAX_CONNECTIONS, STOP_SIGNALS, WorkerResources
 
 IDLE_SECONDS = 15
 """How long a connection may stay open without a request."""
@@ -93,9 +93,7 @@ def run_generation(resources: WorkerResources, ready: Connection) -> None:
         gc.collect()
         gc.freeze()
         server = GenerationServer(resources)
-        # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
-        granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
-        granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
+        granian_logger.addFilter(lambda record: _should_log(server, record.getMessage()))
         granian_logger.addFilter(resources.exits)
         lifeline = multiprocessing.Pipe(duplex=False)
         server.serve(
@@ -110,7 +108,7 @@ def check_start(address: str, *, has_keeper: bool) -> None:
     store = open_store(settings.database)
     try:
         store.check_complete()
-        # Earlier versions stored these secrets unencrypted; only the server knows the key.
+        # Earlier versions stored two-factor secrets unencrypted; only the server knows the key.
         SecondFactors(store, settings.secret).encrypt_all()
         create_app(settings, store)
     finally:
@@ -118,7 +116,7 @@ def check_start(address: str, *, has_keeper: bool) -> None:
 
 
 class GenerationServer(MPServer):
-    """Granian with workers at the server's sockets, and with the signal `DRAIN`."""
+    """Granian server with the signal `DRAIN`; its workers accept from the server's sockets."""
 
     def __init__(self, resources: WorkerResources) -> None:
         multiprocessing.set_start_method(START_METHOD, force=True)
@@ -127,9 +125,9 @@ class GenerationServer(MPServer):
             factory=True,
             interface=Interfaces.ASGINL,
             loop=Loops.asyncio,
-            workers=resources.workers,
-            backlog=CONNECTIONS,
-            backpressure=CONNECTIONS,
+            workers=resources.n_workers,
+            backlog=MAX_CONNECTIONS,
+            backpressure=MAX_CONNECTIONS,
             http1_settings=HTTP1Settings(header_read_timeout=1000 * IDLE_SECONDS),
             workers_kill_timeout=STOP_SECONDS,
             respawn_failed_workers=True,
@@ -152,7 +150,7 @@ class GenerationServer(MPServer):
 
     def _spawn_worker(self, idx: int, *args: Any, **options: Any) -> Any:
         listener = self._listeners[idx % len(self._listeners)]
-        self._shd = SocketHolder(listener.fileno(), False, CONNECTIONS)  # type: ignore[assignment,call-arg]
+        self._shd = SocketHolder(listener.fileno(), False, MAX_CONNECTIONS)  # type: ignore[assignment,call-arg]
         return super()._spawn_worker(idx, *args, **options)
 
     def _spawn_workers(self, *args: Any) -> None:
@@ -192,8 +190,8 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
-def _is_killed(server: AbstractServer[Any], message: str) -> bool:
-    """Return whether to log a message: false for the killing of a worker that has ended.
+def _should_log(server: AbstractServer[Any], message: str) -> bool:
+    """Return whether to log a message; false if it reports the killing of an ended worker.
 
     Two threads of granian wait for the end of each worker. The second one does not see the end
     until the first has recorded it a moment later, and reports the worker as alive.
@@ -213,9 +211,9 @@ def worker(
     ready: Connection,
     idle: socket.socket,
     lifeline: tuple[Connection, Connection],
-) -> Bridge:
+) -> WorkerApplication:
     """Return the application of a worker process, which ends when its generation ends."""
-    # This process inherited its parent's handlers. Note the signals until the event loop has its
+    # This process inherited its parent's handlers. Record signals until the event loop has its
     # handlers. Threads inherit the mask, so unblock the signals before any thread starts.
     early: list[int] = []
     for number in (*STOP_SIGNALS, DRAIN):
@@ -230,18 +228,18 @@ def worker(
         use.enter_context(store.use())
         app = create_app(settings, store)
     except Exception:
-        logger.critical("a worker cannot start; see: survey config check", exc_info=True)
+        logger.critical("a worker cannot start; run: survey config check", exc_info=True)
         sys.exit(1)
     # Keeps the database in use until the process ends.
     app.extensions["use"] = use
     relay = Relay(app.wsgi_app, os.environ[SOCKET_VARIABLE])
-    bridge = Bridge(resources.errors.watch(relay), app.reports, is_relayed)
+    application = WorkerApplication(resources.last_error.watch(relay), app.reports, is_relayed)
     # Granian's function would shut the worker down before it has left the queues.
     granian._signals.set_loop_signals = partial(
-        _handle_signals, bridge, Queues(resources.listeners, idle), early
+        _handle_signals, application, Queues(resources.listeners, idle), early
     )
     ready.send_bytes(b"")
-    return bridge
+    return application
 
 
 class Queues:
@@ -290,10 +288,10 @@ def _file(descriptor: int) -> tuple[int, int]:
 
 @contextmanager
 def _unreachable_listener() -> Iterator[socket.socket]:
-    """Yield a listening TCP socket to which no client can connect.
+    """Yield a listening TCP socket that drops every packet (on Linux; elsewhere, nobody knows it).
 
-    Granian's threads read the address of their listening socket when they start, which may be after
-    it was replaced. They fail for a socket of another kind.
+    Granian's threads may read the address of their listening socket only after this one has
+    replaced it, and they fail unless it is a TCP socket.
     """
     with socket.socket() as listener:
         listener.setblocking(False)
@@ -307,11 +305,14 @@ def _unreachable_listener() -> Iterator[socket.socket]:
 
 
 def _handle_signals(
-    bridge: Bridge, queues: Queues, early: Iterable[int], loop: asyncio.AbstractEventLoop
+    application: WorkerApplication,
+    queues: Queues,
+    early: Iterable[int],
+    loop: asyncio.AbstractEventLoop,
 ) -> WorkerSignal:
     """Handle the signals of a worker in its event loop; return the event that shuts it down.
 
-    `early` are the signals that arrived before.
+    `early` contains the signals that arrived before the handlers were set.
 
     Granian asks its connections to end, but on a busy machine, a connection that is never idle may
     miss this and keep the worker running until it is killed. The application therefore closes each
@@ -319,16 +320,16 @@ def _handle_signals(
     """
     must_stop = WorkerSignal()
 
-    def make_room() -> None:
-        bridge.closes_connections = True
+    def stop_accepting() -> None:
+        application.closes_connections = True
         queues.leave()
 
     def stop() -> None:
-        make_room()
+        stop_accepting()
         must_stop.set()
 
     def drain() -> None:
-        make_room()
+        stop_accepting()
         threading.Thread(target=_end_after_connections, args=[queues], daemon=True).start()
 
     handlers = {**dict.fromkeys(STOP_SIGNALS, stop), DRAIN: drain}
@@ -343,7 +344,7 @@ def _end_after_connections(queues: Queues) -> None:
     """Stop this worker when its connections have ended."""
     deadline = time.monotonic() + DRAIN_SECONDS
     while time.monotonic() < deadline:
-        # The pause lets a connection that is being accepted open before the check.
+        # Pause first, so that a connection that is being accepted is visible to the check.
         time.sleep(DRAIN_POLL_SECONDS)
         if not queues.has_connections():
             break

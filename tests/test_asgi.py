@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from survey.asgi import SLOW_THREADS, Bridge
+from survey.asgi import RESEARCH_THREADS, WorkerApplication
 from survey.respond import DirectReports
 
 PART = {"type": "http.request", "body": b"0123456789", "more_body": True}
@@ -58,7 +58,7 @@ def answer(
         on_send(len(sent))
         await asyncio.sleep(0)
 
-    asyncio.run(Bridge(app, NoReports())({**SCOPE, **scope}, receive, send))
+    asyncio.run(WorkerApplication(app, NoReports())({**SCOPE, **scope}, receive, send))
     return sent
 
 
@@ -109,7 +109,9 @@ def test_slow_requests_do_not_keep_the_others_waiting():
         start_response("200 OK", [])
         return []
 
-    bridge = Bridge(app, NoReports(), lambda environ: environ["PATH_INFO"] == "/slow")
+    application = WorkerApplication(
+        app, NoReports(), lambda environ: environ["PATH_INFO"] == "/slow"
+    )
 
     async def request(path: str) -> int:
         sent: list[Any] = []
@@ -120,11 +122,11 @@ def test_slow_requests_do_not_keep_the_others_waiting():
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await bridge({**SCOPE, "path": path}, receive, send)
+        await application({**SCOPE, "path": path}, receive, send)
         return int(sent[0]["status"])
 
     async def mix() -> list[int]:
-        slow = [asyncio.create_task(request("/slow")) for _ in range(SLOW_THREADS + 1)]
+        slow = [asyncio.create_task(request("/slow")) for _ in range(RESEARCH_THREADS + 1)]
         quick = await asyncio.wait_for(asyncio.gather(*map(request, ["/"] * 100)), 30)
         assert not any(task.done() for task in slow)
         released.set()

@@ -21,7 +21,7 @@ from survey import research_process
 from survey.hosts import Host, hosts_of
 from survey.progress import PROGRESS, Progress, steps
 from survey.research import MAX_UPLOAD_BYTES
-from survey.research_process import NICENESS, SlowPages, answer_requests
+from survey.research_process import NICENESS, PageComputations, answer_requests
 from survey.research_relay import MAX_RELAYED, PATHS, Relay
 from tests.benchmarks import readers
 from tests.conftest import EMAIL, PASSWORD, wait_until, wait_until_up
@@ -127,7 +127,7 @@ def test_a_process_that_must_end_before_it_has_started_answers_waiting_requests(
         )
         request.start()
         wait_until(lambda: select.select([listener], [], [], 0)[0])
-        answer_requests(SlowPages(app, SESSION), listener, source)
+        answer_requests(PageComputations(app, SESSION), listener, source)
         request.join(30)
     os.close(source)
     assert statuses == [200]
@@ -267,7 +267,7 @@ def test_the_process_is_replaced_when_it_ends_and_respondents_never_wait_for_it(
     server.terminate()
     output, _ = server.communicate(timeout=90)
     assert server.returncode == 0
-    assert output.count("the process of researchers' pages ended") == 1
+    assert output.count("the process that serves researchers' pages ended") == 1
     assert not Path(f"/proc/{third}").exists()
 
 

@@ -24,7 +24,7 @@ from survey.ops.metrics import ErrorTime, WorkerExits
 from survey.questionnaire.definition import report_body
 from survey.store import StoredReport
 from survey.worker_resources import WorkerResources
-from survey.workers import GenerationServer, _is_killed, _unreachable_listener
+from survey.workers import GenerationServer, _should_log, _unreachable_listener
 from tests.conftest import wait_until
 from tests.faults.processes import worker_pids
 
@@ -156,8 +156,8 @@ def test_no_client_reaches_the_socket_that_a_draining_worker_accepts_from():
 def test_only_the_killing_of_an_existing_worker_is_logged(seconds, is_logged):
     server = SimpleNamespace(wrks=[None, EndingWorker(seconds)])
     message = "Killing worker-2 after it refused to gracefully stop"
-    assert _is_killed(server, message) is is_logged
-    assert _is_killed(server, "something else") is True
+    assert _should_log(server, message) is is_logged
+    assert _should_log(server, "something else") is True
 
 
 class StopAtLine:

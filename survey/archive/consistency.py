@@ -384,9 +384,9 @@ class CheckResult:
 
 def check_store(store: Store) -> CheckResult:
     """Run the database's own checks, and then `check` if they find no damage."""
-    if damages := store.damages():
+    if damage := store.find_damage():
         # The rows of a damaged file may be unreadable.
-        return CheckResult(surveys=0, reports=0, mistakes=tuple(damages))
+        return CheckResult(surveys=0, reports=0, mistakes=tuple(damage))
     with store.snapshot() as snapshot:
         return check(snapshot)
 

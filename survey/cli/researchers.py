@@ -118,14 +118,14 @@ def remove_researcher(email: str, successor: str) -> None:
     """
     result = configured_store().remove_researcher(email, successor)
     click.echo(f"removed {email}")
-    if result.slugs:
-        click.echo(f"{successor} is now an owner of {', '.join(result.slugs)}")
-    if result.is_new_admin:
+    if result.transferred_slugs:
+        click.echo(f"{successor} is now an owner of {', '.join(result.transferred_slugs)}")
+    if result.successor_is_new_admin:
         click.echo(f"{successor} is now the administrator")
-    if result.n_comments or result.n_result_links:
+    if result.n_deleted_comments or result.n_deleted_result_links:
         deleted = (
-            quantity(result.n_comments, "comment"),
-            quantity(result.n_result_links, "link") + " to results",
+            quantity(result.n_deleted_comments, "comment"),
+            quantity(result.n_deleted_result_links, "link") + " to results",
         )
         click.echo(f"deleted {' and '.join(deleted)}")
 

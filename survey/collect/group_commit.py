@@ -93,21 +93,21 @@ class Committer(Generic[Item]):
 
     `commit` makes all items durable in one transaction and returns an outcome for each, in order;
     a SurveyError that it raises is the outcome of all. Each group is taken and committed within
-    `turn`, which waits for other processes. A forked child starts with an empty queue.
+    `write_lock`, which waits for other processes. A forked child starts with an empty queue.
     """
 
     def __init__(
         self,
         commit: Callable[[Sequence[Item]], Sequence[Outcome]],
         *,
-        turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+        write_lock: Callable[[], AbstractContextManager[None]] = nullcontext,
         max_queued: int = MAX_QUEUED,
         max_group: int = MAX_GROUP,
         timeout_seconds: float = TIMEOUT_SECONDS,
         refusal_seconds: float = REFUSAL_SECONDS,
     ) -> None:
         self._commit = commit
-        self._turn = turn
+        self._write_lock = write_lock
         self._max_queued = max_queued
         self._max_group = max_group
         self._timeout_seconds = timeout_seconds
@@ -193,7 +193,7 @@ class Committer(Generic[Item]):
             sleep(GATHER_SECONDS)
         start = monotonic()
         try:
-            with self._turn():
+            with self._write_lock():
                 # Take items only now, so that those that arrived during the wait share the commit.
                 group = self._take(self._max_group)
                 outcomes = self._try_commit([ticket.item for ticket in group])

@@ -72,7 +72,7 @@ class Intake:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._definitions: dict[str, Definition] = {}
-        self._committer = Committer(self._commit, turn=store.turn_to_write)
+        self._committer = Committer(self._commit, write_lock=store.hold_write_lock)
 
     def receive(self, slug: str, body: bytes, today: date) -> None:
         """Store the report in a request's body, or raise the error with which it is refused.

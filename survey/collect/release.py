@@ -46,11 +46,11 @@ from survey.store import (
     Batch,
     BlockColumn,
     ChosenReports,
-    Failure,
     FieldKeys,
     PrivateKeys,
     PublishedSurvey,
     ReleaseContent,
+    ReleaseFailure,
     Row,
     SealingKey,
     Store,
@@ -148,35 +148,36 @@ def bucket_of(survey: PublishedSurvey, released: date) -> str:
 
 
 def compose_release(
-    questions: Sequence[PublishedQuestion], *chosen: ChosenReports
+    questions: Sequence[PublishedQuestion], *selections: ChosenReports
 ) -> ReleaseContent:
-    """Shuffle reports together with the newest block of their stratum and bucket; count them.
+    """Shuffle the reports of each selection together with its newest block, and count them.
 
     One permutation moves all codes of a report together, which keeps cross-tabs possible.
     """
-    if not chosen:
+    if not selections:
         return ReleaseContent([], {})
     widths = [question.code_bytes for question in questions]
-    codes = b"".join(code for reports in chosen for code in reports.codes)
+    codes = b"".join(code for reports in selections for code in reports.codes)
     rows = np.frombuffer(codes, dtype=np.uint8).reshape(-1, sum(widths))
-    sizes = [len(reports.codes) for reports in chosen]
+    sizes = [len(reports.codes) for reports in selections]
     parts = np.split(rows, np.cumsum(sizes)[:-1])
     blocks = [
         block
-        for reports, part in zip(chosen, parts, strict=True)
+        for reports, part in zip(selections, parts, strict=True)
         for block in _blocks(reports, part, widths)
     ]
     counts: dict[tuple[str, str, int, int], int] = {}
     for number, column in enumerate(_columns(rows, widths)):
-        n_asked, supports = questions[number].count_groups(column, sizes)
-        groups, options = np.nonzero(supports)
-        for group, option, n in zip(
-            [*range(len(chosen)), *groups.tolist()],
-            [*[N_ASKED] * len(chosen), *options.tolist()],
-            [*n_asked.tolist(), *supports[groups, options].tolist()],
+        n_asked, supports = questions[number].count_segments(column, sizes)
+        segments, options = np.nonzero(supports)
+        for segment, option, n in zip(
+            [*range(len(selections)), *segments.tolist()],
+            [*[N_ASKED] * len(selections), *options.tolist()],
+            [*n_asked.tolist(), *supports[segments, options].tolist()],
             strict=True,
         ):
-            counts[chosen[group].stratum, chosen[group].bucket, number, option] = n
+            reports = selections[segment]
+            counts[reports.stratum, reports.bucket, number, option] = n
     return ReleaseContent(blocks, counts)
 
 
@@ -481,7 +482,7 @@ class Keeper:
                 names = {"survey": slugs[key]}
                 logger.warning("a survey cannot be served", exc_info=failures[key], extra=names)
             if error != self._failures.get(key):
-                self._store.set_failure(key, Failure(now, error) if error else None)
+                self._store.set_failure(key, ReleaseFailure(now, error) if error else None)
         self._failures = errors
 
     def take_over(self) -> int:

@@ -135,27 +135,27 @@ class Channel(ABC):
         count = count_bits if self.report_bits else count_indices
         return count(codes, self.counted)
 
-    def count_groups(self, codes: Codes, sizes: Sequence[int]) -> Integers:
-        """Count the codes of consecutive groups of these sizes, shape (groups, counted).
+    def count_segments(self, codes: Codes, sizes: Sequence[int]) -> Integers:
+        """Count the codes of consecutive segments of these sizes, shape (segments, counted).
 
-        Many small groups are counted together, because the checks of `count` take longer than
+        Many small segments are counted together, because the checks of `count` take longer than
         counting 25 codes. ChannelError for the same arrays as in `count`.
         """
         if len(sizes) == 1:
             return self.count(codes)[None]
         self.count(codes)
-        groups = np.repeat(np.arange(len(sizes)), sizes)
+        segments = np.repeat(np.arange(len(sizes)), sizes)
         if self.report_bits:
             members = np.unpackbits(codes, axis=1, count=self.counted).astype(bool)
             rows, places = np.nonzero(members)
-            groups = groups[rows]
+            segments = segments[rows]
         else:
             places = (
                 np.ascontiguousarray(codes)
                 .view(">u2" if self.code_bytes == 2 else np.uint8)
                 .ravel()
             )
-        table = np.bincount(groups * self.counted + places, minlength=len(sizes) * self.counted)
+        table = np.bincount(segments * self.counted + places, minlength=len(sizes) * self.counted)
         return table.reshape(len(sizes), self.counted)
 
     def to_json(self) -> dict[str, Any]:

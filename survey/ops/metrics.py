@@ -162,14 +162,14 @@ class Operation(Collector):
             self._exits.n,
         )
         ends = CounterMetricFamily(
-            "survey_part_exits",
-            "How often another `part` of the server ended unexpectedly and was started again: "
+            "survey_component_exits",
+            "How often another component of the server exited unexpectedly and was restarted: "
             "`research`, the process of researchers' pages, or `keeper`, unless that is a separate "
             "process.",
-            labels=["part"],
+            labels=["component"],
         )
-        for part, n in self._ends.items():
-            ends.add_metric([part], n)
+        for component, n in self._ends.items():
+            ends.add_metric([component], n)
         yield ends
         free = GaugeMetricFamily(
             "survey_disk_free_bytes",

@@ -349,7 +349,7 @@ class _AccountPages(_ProtectedPages):
     def add_two_factor(self) -> Any:
         """Show a secret until its first code is entered, then show the recovery codes once.
 
-        Replacing an app requires a code of the present app, as removing it does.
+        Replacing an app requires a code of the current app, as removing it does.
         """
         researcher = self._sessions.current()
         has_factor = self._store.second_factor(researcher.key) is not None
@@ -366,7 +366,7 @@ class _AccountPages(_ProtectedPages):
         if step is None:
             form.code.errors = [WRONG_FIRST_CODE]
             return _form_page("add_two_factor", form, **shown)
-        if has_factor and not _confirms_code(self._workspace, form.present_code):
+        if has_factor and not _confirms_code(self._workspace, form.existing_code):
             return _form_page("add_two_factor", form, **shown)
         codes = self._workspace.second_factors.set_up(researcher.key, secret.secret, step)
         session.pop("new_secret")
@@ -382,7 +382,7 @@ class _AccountPages(_ProtectedPages):
         if (
             not form.validate_on_submit()
             or not _confirms_password(self._workspace, form)
-            or not _confirms_code(self._workspace, form.present_code)
+            or not _confirms_code(self._workspace, form.existing_code)
         ):
             return _form_page("remove_two_factor", form)
         self._store.set_second_factor(self._sessions.current().key, "", [])

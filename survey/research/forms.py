@@ -146,19 +146,19 @@ class TwoFactorRuleForm(FlaskForm):  # type: ignore[misc]
 
 def _present_code() -> StringField:
     return StringField(
-        "Code from your present app, or a recovery code",
-        [InputRequired("Enter a code from your present app, or a recovery code"), Length(max=64)],
+        "Code from your current app, or a recovery code",
+        [InputRequired("Enter a code from your current app, or a recovery code"), Length(max=64)],
     )
 
 
 class AddTwoFactorForm(CurrentPasswordForm):
     """The first code of an authenticator app that has scanned a new secret.
 
-    A researcher who already has an app also enters a code of the present app.
+    A researcher who already has an app also enters a code of the current app.
     """
 
     code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])
-    present_code = _present_code()
+    existing_code = _present_code()
     submit = SubmitField("Switch on two-factor authentication")
 
     def __init__(self, *, has_password: bool, has_factor: bool) -> None:
@@ -166,13 +166,13 @@ class AddTwoFactorForm(CurrentPasswordForm):
         if has_factor:
             self.code.label.text = "Code from the new app"
         else:
-            del self.present_code
+            del self.existing_code
 
 
 class RemoveTwoFactorForm(CurrentPasswordForm):
     """The code and the button that switch off two-factor authentication."""
 
-    present_code = _present_code()
+    existing_code = _present_code()
     submit = SubmitField("Switch off two-factor authentication")
 
 

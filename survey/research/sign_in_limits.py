@@ -149,7 +149,7 @@ class Throttle:
         """Count an attempt at `now` (Unix time); return why it is rejected, or "" if it is not."""
         limits = self._password_limits(visitor, email)
         exceeded = self._exceeded(limits, now)
-        if exceeded and exceeded.max_delay:
+        if exceeded and exceeded.max_delay_seconds:
             others = [limit for limit in limits if limit is not exceeded]
             exceeded = self._exceeded([*others, *self._day_limits(visitor, email)], now)
         return _reason(exceeded)
@@ -165,10 +165,10 @@ class Throttle:
         """
         *shared, own = self._password_limits(visitor, email)
         for limit in shared:
-            self._store.forget_attempt(limit.hashed)
-        self._store.forget_attempts(own.hashed)
+            self._store.forget_attempt(limit.key_hash)
+        self._store.forget_attempts(own.key_hash)
         # The owner may sign in repeatedly in browsers that keep no cookies.
-        self._store.forget_attempts(self._day_limits(visitor, email)[0].hashed)
+        self._store.forget_attempts(self._day_limits(visitor, email)[0].key_hash)
 
     def provider_refusal(self, visitor: Visitor, now: float) -> str:
         """Count a return from a provider, which causes requests to the provider, like `refusal`."""
@@ -176,15 +176,15 @@ class Throttle:
 
     def provider_succeeded(self, visitor: Visitor) -> None:
         """Forget this return from a provider."""
-        self._store.forget_attempt(self._network(visitor).hashed)
+        self._store.forget_attempt(self._network(visitor).key_hash)
 
     def code_succeeded(self, visitor: Visitor, email: str) -> None:
         """Forget this attempt, and the failed codes of this account from every network."""
         for limit in self._code_limits(visitor, email):
-            if limit.hashed == self._network(visitor).hashed:
-                self._store.forget_attempt(limit.hashed)
+            if limit.key_hash == self._network(visitor).key_hash:
+                self._store.forget_attempt(limit.key_hash)
             else:
-                self._store.forget_attempts(limit.hashed)
+                self._store.forget_attempts(limit.key_hash)
 
     def _password_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
         if visitor.browser:
@@ -196,10 +196,10 @@ class Throttle:
 
     def _day_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
         """Return the limits of attempts without delay: for the network, and for all networks."""
-        name, longer = f"day\n{normalized_email(email)}", DAY_SECONDS - TRY_SECONDS
+        name, extra = f"day\n{normalized_email(email)}", DAY_SECONDS - TRY_SECONDS
         return [
-            self._limit(f"{network_of(visitor.address)}\n{name}", DAY_TRIES, longer=longer),
-            self._limit(name, MAX_DAY_TRIES, longer=longer),
+            self._limit(f"{network_of(visitor.address)}\n{name}", DAY_TRIES, extra_seconds=extra),
+            self._limit(name, MAX_DAY_TRIES, extra_seconds=extra),
         ]
 
     def _code_limits(self, visitor: Visitor, email: str) -> list[AttemptLimit]:
@@ -213,9 +213,11 @@ class Throttle:
     def _network(self, visitor: Visitor) -> AttemptLimit:
         return self._limit(f"{network_of(visitor.address)}\n", MAX_TRIES_PER_ADDRESS)
 
-    def _limit(self, text: str, most: int, max_delay: int = 0, *, longer: int = 0) -> AttemptLimit:
-        hashed = hmac.digest(self._key, text.encode(), "sha256")
-        return AttemptLimit(hashed, most, max_delay, longer)
+    def _limit(
+        self, text: str, max_attempts: int, max_delay_seconds: int = 0, *, extra_seconds: int = 0
+    ) -> AttemptLimit:
+        key_hash = hmac.digest(self._key, text.encode(), "sha256")
+        return AttemptLimit(key_hash, max_attempts, max_delay_seconds, extra_seconds)
 
     def _exceeded(self, limits: Sequence[AttemptLimit], now: float) -> AttemptLimit | None:
         return self._store.count_attempt(limits, int(now), TRY_SECONDS)
@@ -224,4 +226,4 @@ class Throttle:
 def _reason(exceeded: AttemptLimit | None) -> str:
     if exceeded is None:
         return ""
-    return SLOWED_DOWN if exceeded.max_delay or exceeded.longer else THROTTLED
+    return SLOWED_DOWN if exceeded.max_delay_seconds or exceeded.extra_seconds else THROTTLED

@@ -83,7 +83,7 @@ def accepted() -> Response:
 
 
 class DirectReports:
-    """Accepts common reports in the event loop of a worker.
+    """Accepts ordinary reports in the event loop of a worker.
 
     `serves` returns whether a host accepts reports for a slug. `headers` returns the security
     headers of a response to an address of a host. `fix` changes the environment of a request behind
@@ -105,14 +105,14 @@ class DirectReports:
 
     def n_body_bytes(self, environ: WSGIEnvironment) -> int | None:
         """Return the length of the report in a common request, None for all other requests."""
-        return int(environ["CONTENT_LENGTH"]) if _slug_of_usual_report(environ) else None
+        return int(environ["CONTENT_LENGTH"]) if _slug_of_ordinary_report(environ) else None
 
     async def accept(self, environ: WSGIEnvironment, body: bytes) -> dict[str, str] | None:
         """Store the report in a common request; return the headers of the response.
 
         Return None if the framework must answer instead.
         """
-        slug, fixed = _slug_of_usual_report(environ), self._fix(environ)
+        slug, fixed = _slug_of_ordinary_report(environ), self._fix(environ)
         host = get_host(fixed)
         if (headers := self._cached_headers(host, slug)) is None:
             return None
@@ -131,7 +131,7 @@ class DirectReports:
         return {**self._own_headers, **self._headers(host, f"/s/{slug}/reports")}
 
 
-def _slug_of_usual_report(environ: WSGIEnvironment) -> str:
+def _slug_of_ordinary_report(environ: WSGIEnvironment) -> str:
     """Return the slug in the address of a short report of known length, otherwise ""."""
     if (
         environ["REQUEST_METHOD"] == "POST"

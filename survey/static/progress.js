@@ -1,12 +1,12 @@
 /**
- * Asks again for a page that is still being computed.
+ * Reloads a page that is still being computed.
  *
- * A refresh without a script loses the part of the address after "#", and with it the place on the
- * page that a link leads to.
+ * A refresh without a script drops the part of the address after "#", so that the page opens at its
+ * top.
  */
 
-const MILLISECONDS = 1000;
+const RELOAD_MILLISECONDS = 1000;
 
-// Restoring the position on this page would hide the place too.
+// Otherwise, the browser would restore the scroll position of this page and ignore the "#" part.
 history.scrollRestoration = "manual";
-setTimeout(() => location.reload(), MILLISECONDS);
+setTimeout(() => location.reload(), RELOAD_MILLISECONDS);

@@ -22,7 +22,7 @@ NO_ROWS = bytes(DIGEST_BYTES)
 """The combined digest of no rows."""
 
 PAGE = 16
-"""Number of rows read at once; a block contains up to 65,536 answers."""
+"""Number of rows read at once; a block contains up to 65,536 codes."""
 
 
 def row_digest(values: Sequence[int | str | bytes]) -> bytes:

@@ -58,7 +58,7 @@ class Store(
             transaction.copy_rows(target, values)
 
     @contextmanager
-    def turn_to_write(self) -> Iterator[None]:
+    def hold_write_lock(self) -> Iterator[None]:
         """Hold the write lock while the context lasts, in a database with one writer at a time.
 
         Raises StoreBusyError if other writers hold the lock for too long.
@@ -95,7 +95,7 @@ class Store(
         """Return the steps that the database lacks."""
 
     @abstractmethod
-    def damages(self) -> list[str]:
+    def find_damage(self) -> list[str]:
         """Return the damage that the database's own checks find, if it has such checks."""
 
     @abstractmethod
@@ -104,9 +104,9 @@ class Store(
 
     @abstractmethod
     def repair_pending(self) -> bool:
-        """Rewrite damaged rows of pending batches, so that each can be found and deleted.
+        """Rewrite all pending batches if their rows are out of order or their index is damaged.
 
-        Return whether there were any. Only SQLite can detect that a row is not where its key says.
+        Return whether they were rewritten. Only SQLite can detect this damage.
         """
 
     @abstractmethod
@@ -126,7 +126,7 @@ class Store(
 
     @abstractmethod
     def retry_clean_up(self) -> None:
-        """Clean up after releases, by any process, for which this process has not done so.
+        """Clean up after every release after which this process has not yet done so.
 
         A reader, an interruption or the end of a command may have prevented the clean-up. A new
         process cleans up after all earlier releases.
@@ -134,7 +134,7 @@ class Store(
 
     @abstractmethod
     def has_free_pages(self) -> bool:
-        """Return whether the files still contain space of deleted rows."""
+        """Return whether the files still contain unused space, which may hold deleted rows."""
 
     @abstractmethod
     def vacuum(self) -> None:
@@ -151,7 +151,7 @@ class Snapshot:
         self._transaction = transaction
 
     def rows(self, table: str, after: Row | None, limit: int) -> list[Row]:
-        """Return up to `limit` rows in the order of their keys, those after the key `after`."""
+        """Return up to `limit` rows in key order, starting after the key `after`."""
         source = find_table(table)
         statement = _page_statement(source, has_start=after is not None)
         return self._transaction.rows(statement, [*(after or ()), limit])

@@ -291,16 +291,16 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Removal:
-    """The changes that the removal of an account made.
+class AccountRemoval:
+    """The changes made by removing an account.
 
-    `slugs` are the surveys and drafts that the successor took over.
+    `transferred_slugs` are the surveys and drafts that the successor took over.
     """
 
-    slugs: list[str]
-    is_new_admin: bool
-    n_comments: int
-    n_result_links: int
+    transferred_slugs: list[str]
+    successor_is_new_admin: bool
+    n_deleted_comments: int
+    n_deleted_result_links: int
 
 
 TABLES_OF_RESEARCHER = (
@@ -415,7 +415,7 @@ class Teams(Transactions):
             if old == ("owner",) and role != "owner" and not _n_owners(transaction, slug):
                 raise ConflictError(f"{slug} needs an owner: make another member an owner first")
 
-    def remove_researcher(self, email: str, successor: str = "") -> Removal:
+    def remove_researcher(self, email: str, successor: str = "") -> AccountRemoval:
         """Delete an account and its rows, except its actions in the log.
 
         The account `successor` becomes an owner of each survey and draft that would have none, and
@@ -450,7 +450,7 @@ class Teams(Transactions):
                     ("researcher", "key"),
                 )
             ]
-            return Removal(slugs, admins == [key], deleted[0], deleted[1])
+            return AccountRemoval(slugs, admins == [key], deleted[0], deleted[1])
 
     def add_colleague_link(self, token_hash: bytes, link: ColleagueLink) -> None:
         """Store the hash of a link by which one person may join a team.

@@ -142,10 +142,10 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """The class name of the error that prevents the keeper from serving a survey.
+class ReleaseFailure:
+    """An error that prevents the keeper from serving a survey.
 
-    `since` is in seconds since 1970.
+    `error` is its class name; `since` is in seconds since 1970.
     """
 
     since: int
@@ -281,12 +281,12 @@ class Releases(Transactions):
                 [(time, survey) for survey in surveys],
             )
 
-    def failures(self) -> dict[int, Failure]:
+    def failures(self) -> dict[int, ReleaseFailure]:
         """Return the current failure of each survey that the keeper cannot serve."""
         rows = self._rows("SELECT survey, since, error FROM release_failure")
-        return {int(survey): Failure(int(since), error) for survey, since, error in rows}
+        return {int(survey): ReleaseFailure(int(since), error) for survey, since, error in rows}
 
-    def set_failure(self, survey: int, failure: Failure | None) -> None:
+    def set_failure(self, survey: int, failure: ReleaseFailure | None) -> None:
         """Record the failure of a survey; None records that the keeper has served it."""
         with self._write() as transaction:
             transaction.lock(survey)

@@ -20,27 +20,27 @@ Above it, half of the rows are deleted, so that a flood of names cannot fill the
 class AttemptLimit:
     """A limit on the attempts that are counted under a keyed hash.
 
-    If `max_delay` is 0, no attempt is admitted after `most` attempts until these are forgotten.
-    Otherwise, one attempt is admitted after each delay. Delays double from one second up to
-    `max_delay` seconds. Attempts are forgotten some time after the first one, or after the last one
-    if there is a delay. This time is `longer` seconds longer than for other limits.
+    If `max_delay_seconds` is 0, no attempt is admitted after `max_attempts` attempts until these
+    are forgotten. Otherwise, one attempt is admitted after each delay. Delays double from one
+    second up to `max_delay_seconds`. Attempts are forgotten some time after the first one, or after
+    the last one if there is a delay; `extra_seconds` extends this time.
     """
 
-    hashed: bytes
-    most: int
-    max_delay: int = 0
-    longer: int = 0
+    key_hash: bytes
+    max_attempts: int
+    max_delay_seconds: int = 0
+    extra_seconds: int = 0
 
-    def admits(self, tries: int, since: int, now: int) -> bool:
+    def admits(self, n_attempts: int, since: int, now: int) -> bool:
         """Return whether an attempt is admitted now, after others.
 
         >>> [AttemptLimit(b"", 20, 60).admits(20 + n, 0, 30) for n in (0, 4, 5, 99)]
         [True, True, False, False]
         """
-        if tries < self.most:
+        if n_attempts < self.max_attempts:
             return True
-        return self.max_delay > 0 and now - since >= min(
-            2 ** min(tries - self.most, 30), self.max_delay
+        return self.max_delay_seconds > 0 and now - since >= min(
+            2 ** min(n_attempts - self.max_attempts, 30), self.max_delay_seconds
         )
 
 
@@ -69,7 +69,7 @@ class SignIns(Transactions):
 
         An attempt that is not admitted is not counted, so that it adds no rows and no delays. The
         attempts of a hash are forgotten `seconds` after the first one, or after the last one if the
-        limit has a delay; `AttemptLimit.longer` extends this time.
+        limit has a delay; `AttemptLimit.extra_seconds` extends this time.
         """
         with self._write() as transaction:
             # Concurrent attempts must not be admitted by the same count.
@@ -84,27 +84,32 @@ class SignIns(Transactions):
                 )
             for limit in limits:
                 row = transaction.row(
-                    "SELECT tries, since FROM sign_in_try WHERE hash = ?", [limit.hashed]
+                    "SELECT tries, since FROM sign_in_try WHERE hash = ?", [limit.key_hash]
                 )
                 if row and not limit.admits(int(row[0]), int(row[1]), now):
                     return limit
             for limit in limits:
-                since = "?" if limit.max_delay else "sign_in_try.since"
+                since = "?" if limit.max_delay_seconds else "sign_in_try.since"
                 transaction.execute(
                     f"{SIGN_IN_TRY.insert} ON CONFLICT (hash) DO UPDATE SET "
                     f"tries = sign_in_try.tries + 1, since = {since}",
-                    [limit.hashed, 1, now + limit.longer, *([now] if limit.max_delay else [])],
+                    [
+                        limit.key_hash,
+                        1,
+                        now + limit.extra_seconds,
+                        *([now] if limit.max_delay_seconds else []),
+                    ],
                 )
         return None
 
-    def forget_attempts(self, hashed: bytes) -> None:
+    def forget_attempts(self, key_hash: bytes) -> None:
         """Forget the attempts of a hash."""
-        self._execute("DELETE FROM sign_in_try WHERE hash = ?", [hashed])
+        self._execute("DELETE FROM sign_in_try WHERE hash = ?", [key_hash])
 
-    def forget_attempt(self, hashed: bytes) -> None:
+    def forget_attempt(self, key_hash: bytes) -> None:
         """Forget one attempt of a hash."""
         self._execute(
-            "UPDATE sign_in_try SET tries = tries - 1 WHERE hash = ? AND tries > 0", [hashed]
+            "UPDATE sign_in_try SET tries = tries - 1 WHERE hash = ? AND tries > 0", [key_hash]
         )
 
     def add_failed_sign_in(self, email: str, now: int) -> None:

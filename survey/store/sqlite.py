@@ -276,7 +276,7 @@ class SqliteStore(Store):
             self._check_file()
 
     @contextmanager
-    def turn_to_write(self) -> Iterator[None]:
+    def hold_write_lock(self) -> Iterator[None]:
         """Hold the write lock, so that transactions of this thread need not wait for it."""
         with self._write_lock().acquire(BUSY_SECONDS):
             yield
@@ -369,19 +369,19 @@ class SqliteStore(Store):
             os.fchmod(file, file_mode(directory))
         os.close(file)
 
-    def damages(self) -> list[str]:
+    def find_damage(self) -> list[str]:
         """Return the damage that SQLite's own checks find, and deviations of the schema."""
         with self._read() as transaction:
             lines = [str(line) for (line,) in transaction.rows("PRAGMA integrity_check")]
-            damages = [f"SQLite's integrity check: {line}" for line in lines if line != "ok"]
+            damage = [f"SQLite's integrity check: {line}" for line in lines if line != "ok"]
             for table, *_ in transaction.rows("PRAGMA foreign_key_check"):
-                damages.append(f'a row of the table "{table}" refers to a row that does not exist')
+                damage.append(f'a row of the table "{table}" refers to a row that does not exist')
             found = set(transaction.rows(SCHEMA_OBJECTS))
             if tuple(transaction.rows(STEP_COLUMNS)) != RECORD_OF_STEPS:
-                damages.append('the schema of "_sqlite_migrations" is not that of sqlite-utils')
+                damage.append('the schema of "_sqlite_migrations" is not that of sqlite-utils')
         for _, name, _ in sorted(found ^ _expected_schema(), key=str):
-            damages.append(f'the schema of "{name}" is not that of this version')
-        return damages
+            damage.append(f'the schema of "{name}" is not that of this version')
+        return damage
 
     def unchecked_content(self) -> str:
         """Return "": SQLite's integrity check compares the rows of small tables with an index."""

@@ -11,9 +11,9 @@ from survey.store import (
     ApiToken,
     AttemptLimit,
     ColleagueLink,
-    Failure,
     Plan,
     PublishedSurvey,
+    ReleaseFailure,
     ReleaseNotice,
     ResultLink,
     Row,
@@ -66,7 +66,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_release_notice(ReleaseNotice(survey.slug, ada, "https://hooks.example.org/a"))
     damaged = (survey.key, bytes(16), 1, "", 0, bytes(16), b"", b"a damaged box")
     store.insert_rows("damaged_batch", [damaged])
-    store.set_failure(survey.key, Failure(5, "StoreError"))
+    store.set_failure(survey.key, ReleaseFailure(5, "StoreError"))
     store.add_action(Action(5, "ada@example.org", "published", survey.slug, "version 1"))
 
 

@@ -33,7 +33,7 @@ def sign_in(device: Device, url: str, path: str = "/research/") -> Page:
 
 
 def visit(page: Page, address: str) -> None:
-    """Open a researcher's page, and wait while it is computed."""
+    """Open a researcher's page, and wait until it is ready."""
     response = page.goto(address)
     assert response is not None
     assert response.status in (HTTPStatus.OK, HTTPStatus.ACCEPTED), address

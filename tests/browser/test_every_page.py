@@ -32,7 +32,7 @@ Looks = Sequence[tuple[Literal["light", "dark"], int]]
 
 ALL_LOOKS: Looks = [(scheme, width) for scheme in ("light", "dark") for width in (320, 390, 1280)]
 SOME_LOOKS: Looks = [("light", 320), ("dark", 390), ("light", 1280), ("dark", 1280)]
-"""Looks for every submission, which checks the rules of each page in one of them, by turns."""
+"""Looks of every submission; it checks the accessibility rules of each page in one, in rotation."""
 
 PAGES_OF_OTHERS = ("respond", "api")
 """Parts whose pages are not for researchers; `test_looks` shows those of respondents."""
@@ -43,7 +43,7 @@ LEAVE = ("accounts.sign_out", "results.report_pdf")
 SCROLLS = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
 
 
-each_look = pytest.mark.parametrize(
+each_set_of_looks = pytest.mark.parametrize(
     "looks",
     [
         pytest.param(SOME_LOOKS, id="some"),
@@ -52,7 +52,7 @@ each_look = pytest.mark.parametrize(
 )
 
 
-@each_look
+@each_set_of_looks
 @pytest.mark.parametrize(
     "parts",
     [parts for part in PARTS if (parts := tuple(p for p in part if p not in PAGES_OF_OTHERS))],
@@ -83,7 +83,7 @@ def test_every_page_fits_and_passes_the_accessibility_rules(
     assert seen
 
 
-@each_look
+@each_set_of_looks
 def test_every_page_of_the_handbook_fits_and_passes_the_accessibility_rules(
     serve, researcher, new_device, looks
 ):
@@ -131,13 +131,16 @@ def is_page(page: Page, address: str) -> bool:
 
 
 def faults_of(page: Page, looks: Looks, turn: int = 0) -> Iterator[tuple[object, ...]]:
-    """Yield what overflows, and each violation of the rules, by color scheme and width."""
-    for place, (scheme, width) in enumerate(looks):
+    """Yield what overflows in each look, and violations of the rules, by color scheme and width.
+
+    Rules are checked in every look of `ALL_LOOKS`, otherwise in one.
+    """
+    for index, (scheme, width) in enumerate(looks):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.set_viewport_size({"width": width, "height": 800})
         too_wide = page.evaluate(SCROLLS)
         if too_wide > 0:
             yield scheme, width, f"{too_wide} pixels too wide"
         yield from ((scheme, width, clipped) for clipped in page.evaluate(CLIPPED))
-        if looks is ALL_LOOKS or place == turn % len(looks):
+        if looks is ALL_LOOKS or index == turn % len(looks):
             yield from ((scheme, width, fault) for fault in page.evaluate(VIOLATIONS, RULES))

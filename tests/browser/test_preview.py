@@ -136,7 +136,7 @@ def test_the_preview_beside_a_question_leaves_the_focus_in_its_form(site, new_de
     page.get_by_role("link", name="Did you fall asleep at work?", exact=True).click()
     field = page.get_by_label("Help below the question")
     field.wait_for()
-    # The script that updates the preview.
+    # Wait for the script that updates the preview.
     page.wait_for_load_state()
     field.fill("One")
     beside = page.frame_locator("iframe.preview")

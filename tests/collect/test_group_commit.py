@@ -189,7 +189,7 @@ def test_an_item_is_rejected_if_waiting_for_the_write_lock_fails(disk, error):
         raise error
         yield
 
-    committer = Committer(disk.commit, turn=turn)
+    committer = Committer(disk.commit, write_lock=turn)
     for _ in range(2):
         with pytest.raises(type(error), match=str(error)):
             committer.add(1)

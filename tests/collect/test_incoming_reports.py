@@ -51,7 +51,7 @@ class HeldStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def turn_to_write(self):
+    def hold_write_lock(self):
         """Let others write while the test holds a commit, as PostgreSQL does."""
         return nullcontext()
 

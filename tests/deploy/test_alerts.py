@@ -52,7 +52,7 @@ class Instance:
         self.errors, self.exits, self.start = ErrorTime(), WorkerExits(), 0.0
         self.ends = {"research": 0, "keeper": 0}
         self.now = NOON
-        """The time for readiness."""
+        """The current time for the readiness checks."""
 
     def scrape(self) -> str:
         """Return the metrics as Prometheus reads them."""
@@ -192,7 +192,7 @@ def test_failures_of_the_server_raise_their_alerts(instance, small, tmp_path, mo
     assert firing(starts, tmp_path) == {"SurveyRestarts"}
     instance.start = 0.0
     instance.ends["keeper"] += 1
-    assert firing([(healthy, HOUR), (instance.scrape(), 5)], tmp_path) == {"SurveyPartsEnd"}
+    assert firing([(healthy, HOUR), (instance.scrape(), 5)], tmp_path) == {"SurveyComponentExited"}
     instance.ends["keeper"] -= 1
     client.application.wsgi_app = instance.errors.watch(client.application.wsgi_app)
     Path(instance.settings.database.removeprefix("sqlite:///")).rename(tmp_path / "moved.db")
@@ -291,12 +291,12 @@ def test_killed_processes_and_a_moved_database_appear_in_the_metrics_of_a_runnin
     (pid,) = worker_pids(serve.processes[0].pid)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: value("survey_worker_exits_total") == 1)
-    assert "SurveyWorkersEnd" in firing([(healthy, 10), (scrape(), 2)], tmp_path)
+    assert "SurveyWorkerExited" in firing([(healthy, 10), (scrape(), 2)], tmp_path)
     wait_until(lambda: b"ok" in fetch(f"{url}/healthz"))
     wait_until(lambda: b"<form" in fetch(f"{url}/research/sign-in"))
     (pid,) = research_pids(serve.processes[0].pid)
     os.kill(pid, signal.SIGKILL)
-    ends = series("survey_part_exits_total", {"part": "research", **PLACE})
+    ends = series("survey_component_exits_total", {"component": "research", **PLACE})
     wait_until(lambda: samples(scrape())[ends] == 1)
     assert value("survey_error_time_seconds") == 0
     Path(settings.database.removeprefix("sqlite:///")).rename(tmp_path / "moved.db")

@@ -100,15 +100,15 @@ def find_survey(store, slug):
     return 1 / 0 if slug == "unexpected" else original(store, slug)
 views.find_survey = find_survey
 """
-"""A fault in the program, which no route expects."""
+"""Module with a bug that no route expects; Python imports it first."""
 
 
 def test_headers_are_exact_on_every_status_that_respondents_get(
     start_proxy, store, settings, small, tmp_path
 ):
-    (planted := tmp_path / "planted").mkdir()
-    (planted / "sitecustomize.py").write_text(FAULT)
-    proxy = start_proxy(servers=1, PYTHONPATH=f"{planted}:{ROOT}")
+    (module_folder := tmp_path / "fault").mkdir()
+    (module_folder / "sitecustomize.py").write_text(FAULT)
+    proxy = start_proxy(servers=1, PYTHONPATH=f"{module_folder}:{ROOT}")
     report = json.loads(new_report(small))
 
     def post(**changes: Any) -> bytes:

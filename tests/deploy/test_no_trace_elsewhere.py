@@ -27,10 +27,10 @@ def process_trees(*pids: int) -> list[int]:
     return [member for pid in pids for member in (pid, *process_trees(*child_pids(pid)))]
 
 
-def inner_pairs(processes: Sequence[int]) -> set[str]:
-    """Return the pairs of connected sockets that processes use only among themselves.
+def internal_socket_pairs(processes: Sequence[int]) -> set[str]:
+    """Return the names in strace of all pairs of sockets that these processes have open.
 
-    An event loop has one, for wake-ups by other threads.
+    An event loop writes to such a pair when another thread wakes it.
     """
     sockets = set()
     for pid in processes:
@@ -72,7 +72,7 @@ def forbidden_targets(store, serve, tmp_path: Path) -> Callable[[Proxy], set[str
         with trace(processes, calls, OUTPUT_CALLS):
             for person in visitors(tokens):
                 assert visit(proxy, survey, person)[2] == 201
-            allowed_pairs = inner_pairs(processes)
+            allowed_pairs = internal_socket_pairs(processes)
         targets = output_targets(calls)
         assert str(tmp_path / "survey.db-wal") in targets, (
             "no report was stored, so the test is void"

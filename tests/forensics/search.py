@@ -331,10 +331,10 @@ def split_runs(hits: Iterable[Hit], reports: Sequence[PlantedReport]) -> list[li
 
 
 def outside_blocks(hits: Iterable[Hit], reports: Sequence[PlantedReport]) -> list[Hit]:
-    """Return the hits of codes that do not lie among neighbors of 24 other reports of their group.
+    """Return the hits of codes that are not in a run of 25 different reports of their stratum.
 
-    A disk contains old and new copies of a block side by side, so that a hit has several sets of
-    neighbors without a repeated report; one of them must be large enough.
+    A disk may contain old and new copies of a block side by side, so a hit can belong to several
+    runs; one of them must be long enough.
     """
     outside: list[Hit] = []
     groups: defaultdict[str, list[Hit]] = defaultdict(list)

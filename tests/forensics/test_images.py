@@ -104,7 +104,7 @@ def test_an_order_in_a_block_of_any_size_is_found_and_a_random_one_is_not(n):
         assert Image("", ids + block(order), reports, []).figures().leaks == {}
 
 
-def test_copies_of_a_block_side_by_side_are_no_smaller_blocks_and_a_part_of_one_is():
+def test_copies_side_by_side_are_not_outside_blocks_but_an_incomplete_copy_is():
     rng = random.Random(1)
     reports = planted(26, rng)
     for _ in range(40):

@@ -270,7 +270,7 @@ def test_counting_stored_codes_gives_the_supports_of_simulated_reports():
         assert channel.count(stored[:0]).sum() == 0, channel
 
 
-def test_groups_are_counted_together_as_each_one_alone():
+def test_counting_segments_together_equals_counting_each_alone():
     rng = np.random.default_rng(5)
     sizes = [3, 0, 25, 1, 0]
     stops = np.cumsum(sizes)
@@ -281,10 +281,10 @@ def test_groups_are_counted_together_as_each_one_alone():
         ]
         stored = np.array([list(channel.encode(code)) for code in codes], np.uint8)
         expected = [channel.count(part) for part in np.split(stored, stops[:-1])]
-        np.testing.assert_array_equal(channel.count_groups(stored, sizes), expected)
-        np.testing.assert_array_equal(channel.count_groups(stored[:3], [3]), expected[:1])
+        np.testing.assert_array_equal(channel.count_segments(stored, sizes), expected)
+        np.testing.assert_array_equal(channel.count_segments(stored[:3], [3]), expected[:1])
     with pytest.raises(ChannelError, match="code 2 must be an integer from 0 to 1"):
-        CHANNELS[0].count_groups(np.array([[0], [2]], dtype=np.uint8), [1, 1])
+        CHANNELS[0].count_segments(np.array([[0], [2]], dtype=np.uint8), [1, 1])
 
 
 def truth_of(channel):

@@ -109,9 +109,9 @@ def test_a_keeper_that_ends_with_an_error_is_counted_and_runs_again(caplog, monk
     server.run_again(run, ends, stop)
     registry = CollectorRegistry()
     registry.register(Operation(settings, ErrorTime(), WorkerExits(), ends))
-    assert registry.get_sample_value("survey_part_exits_total", {"part": "keeper"}) == 2
+    assert registry.get_sample_value("survey_component_exits_total", {"component": "keeper"}) == 2
     assert [record.message for record in caplog.records] == [
-        "the keeper ended and will be started again"
+        "the keeper ended unexpectedly; restarting it"
     ] * 2
 
 

@@ -357,6 +357,6 @@ def test_a_flipped_bit_in_a_row_or_in_the_index_of_pending_batches_stops_no_rele
     # The row whose random key is damaged is lost; nothing is lost with the index.
     assert [store.n_released(survey.key) for survey in (small, intact)] == [50 * n_copy or 25, 25]
     assert store.n_damaged() == ({} if n_copy else {small.key: 1})
-    assert store.damages() == []
+    assert store.find_damage() == []
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()

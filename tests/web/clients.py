@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
-from survey.research_process import SlowPages, answer_requests
+from survey.research_process import PageComputations, answer_requests
 from tests.conftest import EMAIL, PASSWORD
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def answering(app: WSGIApplication, path: Path) -> Iterator[None]:
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(path))
         listener.listen()
-        pages = SlowPages(app, SESSION)
+        pages = PageComputations(app, SESSION)
         thread = threading.Thread(target=answer_requests, args=[pages, listener, source])
         thread.start()
         try:

@@ -21,7 +21,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.test import create_environ, run_wsgi_app
 
 from survey.app import create_app
-from survey.asgi import Bridge
+from survey.asgi import WorkerApplication
 from survey.collect.invitations import token_hash
 from survey.collect.publication import publish
 from survey.errors import StoreBusyError
@@ -81,7 +81,7 @@ class Pair:
             self._intake._definition(survey.slug, survey.sha256)
         self._n_framework_calls = 0
         self._framework, self._inner = framework.wsgi_app, complete.wsgi_app
-        self._complete = Bridge(self._count, complete.reports)
+        self._complete = WorkerApplication(self._count, complete.reports)
 
     def forget_definitions(self) -> None:
         """Empty the cache of the complete application."""
@@ -94,7 +94,7 @@ class Pair:
     def compare(self, request: Request) -> str:
         """Send a request to both, compare their answers, and return the status."""
         before = self._n_framework_calls
-        answer = asyncio.run(_answer_of_bridge(self._complete, request))
+        answer = asyncio.run(_answer_of_worker(self._complete, request))
         body, status, headers = run_wsgi_app(self._framework, request.environment(), buffered=True)
         assert answer == _answer(int(status[:3]), headers, b"".join(body)), request
         assert "set-cookie" not in answer[1], request
@@ -119,7 +119,7 @@ def _answer(status: int, headers: Headers, body: bytes) -> Answer:
     return status, {name: sorted(headers.getlist(name)) for name in names}, body
 
 
-async def _answer_of_bridge(bridge: Bridge, request: Request) -> Answer:
+async def _answer_of_worker(application: WorkerApplication, request: Request) -> Answer:
     """Send a request whose body arrives in two parts; return the answer."""
     scope, body = scope_of(request.environment())
     middle = len(body or b"") // 2
@@ -138,7 +138,7 @@ async def _answer_of_bridge(bridge: Bridge, request: Request) -> Answer:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await bridge(scope, receive, send)
+    await application(scope, receive, send)
     start, *parts = sent
     headers = Headers([(name.decode(), value.decode()) for name, value in start["headers"]])
     return _answer(start["status"], headers, b"".join(part["body"] for part in parts))

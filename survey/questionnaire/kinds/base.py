@@ -425,22 +425,22 @@ class PublishedQuestion:
 
     def count(self, codes: Codes) -> tuple[int, Integers]:
         """Return how many of the codes, shape (n, code_bytes), were asked, and their counts."""
-        n_asked, counts = self.count_groups(codes, [len(codes)])
+        n_asked, counts = self.count_segments(codes, [len(codes)])
         return int(n_asked[0]), counts[0]
 
-    def count_groups(self, codes: Codes, sizes: Sequence[int]) -> tuple[Integers, Integers]:
-        """Return how many codes of consecutive groups were asked, and their counts.
+    def count_segments(self, codes: Codes, sizes: Sequence[int]) -> tuple[Integers, Integers]:
+        """Return how many codes of each segment were asked, and their counts.
 
-        `codes` has the shape (n, code_bytes) and `sizes` the sum n. The numbers have the shape
-        (groups,), and the counts the shape (groups, counted).
+        `codes` has the shape (n, code_bytes); the sizes of its consecutive segments add up to n.
+        The numbers have the shape (segments,), and the counts the shape (segments, counted).
         """
         n_asked = np.array(sizes)
         if self.nullable:
             is_asked = codes[:, 0] == ASKED_PREFIX[0]
-            groups = np.repeat(np.arange(len(sizes)), sizes)
-            n_asked = np.bincount(groups[is_asked], minlength=len(sizes))
+            segments = np.repeat(np.arange(len(sizes)), sizes)
+            n_asked = np.bincount(segments[is_asked], minlength=len(sizes))
             codes = codes[is_asked, 1:]
-        return n_asked, self.channel.count_groups(np.ascontiguousarray(codes), n_asked.tolist())
+        return n_asked, self.channel.count_segments(np.ascontiguousarray(codes), n_asked.tolist())
 
     def truth(self, answer: int | Sequence[int]) -> Answer:
         """Return the channel's input for an answer: an option or grid index, or the ticked options.

@@ -5,11 +5,13 @@ A server could still recognize it: its client hints name Chromium, whichever bro
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from survey.errors import SurveyError
@@ -20,7 +22,7 @@ from survey.verification.visitors import USER_AGENTS, Visitor
 from survey.verification.visits import Target, Visit, pictures_in, visit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
 
 TIMEOUT_MILLISECONDS = 30_000
 DESKTOP, MOBILE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
@@ -94,6 +96,7 @@ class _Traffic:
         self._target = target
         self._page: Page | None = None
         self._received: dict[str, Any] = {}
+        self._bodies: dict[str, bytes] = {}
         self.addresses: set[str] = set()
 
     def fetch(self, url: str, headers: Mapping[str, str]) -> Response:  # noqa: ARG002
@@ -101,7 +104,9 @@ class _Traffic:
         if url == self._target.page:
             self._load_page()
         if url in self._received:
-            return _received(url, self._received[url])
+            response = self._received[url]
+            body = self._bodies.get(url)
+            return _received(url, response, _body(response) if body is None else body)
         page = self._context.new_page()
         try:
             received: list[Any] = []
@@ -111,16 +116,20 @@ class _Traffic:
                 # Playwright does not report the responses of icons.
                 icon = self._context.request.get(url, max_redirects=0)
                 return _response(url, icon.status, icon.headers_array, icon.body())
-            return _received(url, next(r for r in received if r.url == url))
+            response = next(r for r in received if r.url == url)
+            return _received(url, response, _body(response))
         finally:
             page.close()
 
     def _load_page(self) -> None:
         if self._page is not None:
             self._page.close()
-        self._received = {}
+        self._received, self._bodies = {}, {}
         self._page = self._context.new_page()
         self._page.on("response", self._record)
+        session = self._context.new_cdp_session(self._page)
+        session.on("Fetch.requestPaused", partial(self._record_body, session))
+        session.send("Fetch.enable", {"patterns": [{"requestStage": "Response"}]})
         self._page.goto(self._target.link, wait_until="networkidle")
 
     def _record(self, response: Any) -> None:
@@ -129,10 +138,31 @@ class _Traffic:
         if not address.startswith(("data:", "blob:")):
             self.addresses.add(address)
 
+    def _record_body(self, session: CDPSession, event: Mapping[str, Any]) -> None:
+        """Record the body of a response before the page receives it.
 
-def _received(url: str, response: Any) -> Response:
-    # A redirect has no body.
-    body = b"" if 300 <= response.status < 400 else response.body()
+        An altered page could load another one at once. The browser then forgets these bodies.
+        """
+        request = {"requestId": event["requestId"]}
+        if _has_body(event.get("responseStatusCode", 0)):
+            answer = session.send("Fetch.getResponseBody", request)
+            encoded: str = answer["body"]
+            body = base64.b64decode(encoded) if answer["base64Encoded"] else encoded.encode()
+            self._bodies.setdefault(event["request"]["url"].partition("#")[0], body)
+        session.send("Fetch.continueRequest", request)
+
+
+def _has_body(status: int) -> bool:
+    """Tell whether the browser has the body of a response; it has none of a redirect or failure."""
+    return status >= 200 and not 300 <= status < 400
+
+
+def _body(response: Any) -> bytes:
+    body: bytes = response.body() if _has_body(response.status) else b""
+    return body
+
+
+def _received(url: str, response: Any, body: bytes) -> Response:
     return _response(url, response.status, response.headers_array(), body)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -21,11 +22,18 @@ from survey.audit.visits import check_visits
 from survey.cli import main
 from survey.respond.client import Client
 from survey.store import PublishedSurvey, Store
+from survey.verification.connection import Response
 from survey.verification.result import check_log
 from tests.browser.test_split_hosting import StaticHost
 from tests.conftest import free_port, wait_until
 from tests.pictures import publish_with_picture
-from tests.verification.tampering import all_alterations, always, tampering_proxy
+from tests.verification.tampering import (
+    Alteration,
+    all_alterations,
+    always,
+    tampering_proxy,
+    with_content,
+)
 
 pytestmark = pytest.mark.web
 
@@ -156,6 +164,33 @@ def test_a_real_browser_finds_alterations(
         )
     assert result.returncode == 1, result.stdout + result.stderr
     assert f"  {alteration.where}: " in result.stdout
+
+
+def test_a_real_browser_compares_a_page_that_is_replaced_at_once(
+    serve: Callable[..., str], small: PublishedSurvey, browser: object
+):
+    served: list[Response] = []
+
+    def change(response: Response) -> Response:
+        served.append(response)
+        if len(served) > 1:
+            return response
+        headers = [pair for pair in response.headers if "policy" not in pair[0].lower()]
+        script = b"<head><script>location.reload()</script>"
+        content = response.content.replace(b"<head>", script, 1)
+        return with_content(replace(response, headers=tuple(headers)), content)
+
+    alteration = Alteration("replaced page", f"/s/{small.slug}", change, "page", "other content")
+    with tampering_proxy(serve(), alteration, always) as url:
+        command = [sys.executable, "-m", "survey.cli", "verify", link(url, small)]
+        result = subprocess.run(
+            [*command, "--browser", "--visits", "1", "--without-audit"],
+            capture_output=True,
+            text=True,
+        )
+    assert len(served) >= 2
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "  page: " in result.stdout
 
 
 def accept_interrupts() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,6 +39,7 @@ def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) ->
     the copy, and StoreError if the source contradicts itself, a private key is missing, or the
     target differs from what was written.
     """
+    _require_undamaged(source)
     with source.snapshot() as snapshot:
         result = copy_snapshot(snapshot, target, watch, keys)
     # A new snapshot detects reports acknowledged during the copy, which the target lacks.
@@ -49,6 +50,11 @@ def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) ->
                 "serving from it, empty the target, and copy again"
             )
     return result
+
+
+def _require_undamaged(source: Store) -> None:
+    """Raise StoreError if the source's own checks find damage, which a copy would hide."""
+    CheckResult(0, 0, tuple(source.find_damage())).require_consistency()
 
 
 def copy_snapshot(
@@ -140,6 +146,8 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     # Only the owner may read this directory, so the database's temporary files are private too.
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as directory:
         partial = Path(directory) / "partial.db"
+        # The copy has new indexes, with which these tables agree even if they are damaged.
+        damage = store.find_damage([name for name in TABLES if name not in VERIFIED])
         if isinstance(store, SqliteStore):
             store.write_copy(partial, EXCLUDED)
         else:
@@ -151,6 +159,7 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
         except StoreError as error:
             # The check cannot read all rows.
             result = CheckResult(surveys=0, reports=0, mistakes=(str(error),))
+        result = replace(result, mistakes=(*damage, *result.mistakes))
         watch(2, 2)
         _synchronize(partial)
         try:
@@ -188,6 +197,7 @@ def restore(
     # Beside an SQLite database, whose disk has room for a copy.
     place = store.path.parent if isinstance(store, SqliteStore) else None
     with open_file(file) as source, TemporaryDirectory(dir=place) as directory:
+        _require_undamaged(source)
         lost = lost_keys(source, keys)
         if not lost:
             with source.snapshot() as snapshot:
@@ -220,6 +230,9 @@ def _synchronize(path: Path) -> None:
     finally:
         os.close(descriptor)
 
+
+VERIFIED = ("block", "counts", "pending", "pending_id", "released_ids")
+"""Large tables in which `check` detects damage by digests, or by rebuilding them."""
 
 EXCLUDED = ("login_session", "sign_in_try", "failed_sign_in")
 """Tables that are not copied: a session that was ended must not become valid again."""

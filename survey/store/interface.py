@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from survey.store.drafts import Drafts
@@ -95,8 +95,11 @@ class Store(
         """Return the steps that the database lacks."""
 
     @abstractmethod
-    def find_damage(self) -> list[str]:
-        """Return the damage that the database's own checks find, if it has such checks."""
+    def find_damage(self, tables: Sequence[str] = ()) -> list[str]:
+        """Return the damage that the database's own checks find, if it has such checks.
+
+        They check the whole database, or only some tables.
+        """
 
     @abstractmethod
     def unchecked_content(self) -> str:

@@ -392,7 +392,7 @@ class PostgresStore(Store):
         with named_errors(), self._open_connection() as connection:
             return pending_steps(read_applied_steps(connection))
 
-    def find_damage(self) -> list[str]:
+    def find_damage(self, tables: Sequence[str] = ()) -> list[str]:  # noqa: ARG002
         """Return an empty list: PostgreSQL has no check that this role may run.
 
         The server verifies the checksum of each page that it reads, if checksums are enabled.

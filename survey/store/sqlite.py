@@ -369,10 +369,16 @@ class SqliteStore(Store):
             os.fchmod(file, file_mode(directory))
         os.close(file)
 
-    def find_damage(self) -> list[str]:
+    def find_damage(self, tables: Sequence[str] = ()) -> list[str]:
         """Return the damage that SQLite's own checks find, and deviations of the schema."""
+        checks = [f"PRAGMA integrity_check({table})" for table in tables]
         with self._read() as transaction:
-            lines = [str(line) for (line,) in transaction.rows("PRAGMA integrity_check")]
+            rows = [
+                row
+                for check in checks or ["PRAGMA integrity_check"]
+                for row in transaction.rows(check)
+            ]
+            lines = dict.fromkeys(str(line) for (line,) in rows)
             damage = [f"SQLite's integrity check: {line}" for line in lines if line != "ok"]
             for table, *_ in transaction.rows("PRAGMA foreign_key_check"):
                 damage.append(f'a row of the table "{table}" refers to a row that does not exist')

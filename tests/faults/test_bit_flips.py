@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from survey.archive import check_store
+from survey.archive import backup, check_store
+from survey.archive.copies import COPIED
 from survey.errors import SurveyError
 from survey.store import TABLES, Store, database_file, open_store
 from survey.store.sqlite import SCHEMA_OBJECTS, STEP_COLUMNS
@@ -71,7 +72,7 @@ def test_every_changed_bit_is_detected_or_changes_no_readable_content(file, tmp_
     draw = random.Random(SEED)
     # Deleted rows are overwritten with zeros, so that all other bytes are in use.
     in_use = [place for place, byte in enumerate(content) if byte]
-    bits: list[int] = [8 * draw.choice(in_use) + draw.randrange(8) for _ in range(3 * n // 4)]
+    bits = [8 * draw.choice(in_use) + draw.randrange(8) for _ in range(3 * n // 4)]
     bits += [draw.randrange(8 * len(content)) for _ in range(n // 4)]
     damaged, n_noticed, missed = tmp_path / "damaged.db", 0, []
     for bit in bits:
@@ -87,3 +88,27 @@ def test_every_changed_bit_is_detected_or_changes_no_readable_content(file, tmp_
             ]
     assert missed == []
     assert n_noticed > n // 2
+
+
+@pytest.mark.parametrize("n", long_unless([100], [100, 2_000]))
+def test_no_backup_hides_a_changed_bit(file, tmp_path, n):
+    """A copy has new indexes, which agree with damaged rows."""
+    content, original, draw = file.read_bytes(), contents(file), random.Random(SEED)
+    # Texts of small tables, which have no digest.
+    starts = [place for place in range(len(content)) if content.startswith(b"@example.org", place)]
+    draws = (draw.choice(starts) + draw.randrange(8) for _ in range(n // 2))
+    bits = [8 * place + draw.randrange(8) for place in draws]
+    in_use = [place for place, byte in enumerate(content) if byte]
+    bits += [8 * draw.choice(in_use) + draw.randrange(8) for _ in range(n // 2)]
+    hidden = []
+    for number, bit in enumerate(bits):
+        (damaged := tmp_path / "damaged.db").write_bytes(flipped(content, bit))
+        backup_file, store = tmp_path / f"{number}.db", open_store(f"sqlite:///{damaged}")
+        with suppress(SurveyError):
+            if not backup(store, backup_file, lambda *_: None).mistakes:
+                copied = contents(backup_file)
+                hidden += [(bit, t) for t in COPIED if copied[t] != original[t]]
+        with suppress(SurveyError, sqlite3.Error):
+            store.close_connections()
+        backup_file.unlink(missing_ok=True)
+    assert hidden == []

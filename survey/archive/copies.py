@@ -54,7 +54,7 @@ def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) ->
 
 def _require_undamaged(source: Store) -> None:
     """Raise StoreError if the source's own checks find damage, which a copy would hide."""
-    CheckResult(0, 0, tuple(source.find_damage())).require_consistency()
+    CheckResult(0, 0, tuple(source.find_damage(UNVERIFIED))).require_consistency()
 
 
 def copy_snapshot(
@@ -147,7 +147,7 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as directory:
         partial = Path(directory) / "partial.db"
         # The copy has new indexes, with which these tables agree even if they are damaged.
-        damage = store.find_damage([name for name in TABLES if name not in VERIFIED])
+        damage = store.find_damage(UNVERIFIED)
         if isinstance(store, SqliteStore):
             store.write_copy(partial, EXCLUDED)
         else:
@@ -233,6 +233,9 @@ def _synchronize(path: Path) -> None:
 
 VERIFIED = ("block", "counts", "pending", "pending_id", "released_ids")
 """Large tables in which `check` detects damage by digests, or by rebuilding them."""
+
+UNVERIFIED = tuple(name for name in TABLES if name not in VERIFIED)
+"""Small tables, in which only the database's own checks detect damage."""
 
 EXCLUDED = ("login_session", "sign_in_try", "failed_sign_in")
 """Tables that are not copied: a session that was ended must not become valid again."""

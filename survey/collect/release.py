@@ -95,7 +95,10 @@ SPARE_FIELD_KEYS = 2
 """Number of spare field-mode keys, so that surveys can be published without waiting."""
 
 REPEAT_SECONDS = 600.0
-"""Minimum time until the log repeats that a survey cannot be served."""
+"""Minimum time until the log repeats an error that still prevents the keeper's work."""
+
+RETRY = "the keeper failed and will retry"
+NOT_WRITABLE = "reports cannot be stored for now"
 
 REWRITE_SECONDS = 30.0
 """Pause before another attempt to rewrite the store, after a reader prevented one."""
@@ -329,9 +332,12 @@ class Keeper:
         self._without_release: list[int] = []
         # The surveys to release in this pass, with their readable keys.
         self._due: list[tuple[PublishedSurvey, Sequence[SealingKey]]] = []
-        # The errors of the last pass by the survey's key, and when each was logged.
+        # The errors of the last pass by the survey's key.
         self._failures: dict[int, str] | None = None
-        self._logged: dict[int, float] = {}
+        # The last error of each survey and of each message that was logged, and when.
+        self._logged: dict[int | str, tuple[str, float]] = {}
+        # The errors of the last pass that `_record` has logged.
+        self._recorded: list[Exception] = []
 
     def run(self, stop: Event) -> None:
         """Do whatever is due once a second until `stop` is set; retry after errors."""
@@ -347,7 +353,7 @@ class Keeper:
                     logger.warning("this process releases nothing: %s", error)
                 is_waiting = True
             except SurveyError as error:
-                logger.warning("the private keys cannot be used", exc_info=error)
+                self._log("the private keys cannot be used", error)
             stop.wait(POLL_SECONDS)
         self._store.close_connections()
 
@@ -359,18 +365,26 @@ class Keeper:
                 probe_from = monotonic() + PROBE_SECONDS
             try:
                 self.work()
-            except SurveyError as error:
-                self._log_retry(error)
+                self._logged.pop(RETRY, None)
             except Exception as error:  # noqa: BLE001
                 # The thread must survive a programming error; without it, nothing is released.
-                self._log_retry(error)
+                if error not in self._recorded:
+                    self._log(RETRY, error)
             stop.wait(POLL_SECONDS)
 
-    def _log_retry(self, error: Exception) -> None:
-        """Log the error of a pass, unless it concerns a survey; `_record` logs those errors."""
-        if not self._failures:
+    def _log(self, message: str, error: Exception) -> None:
+        """Log an error that may recur every second."""
+        if self._is_news(message, repr(error)):
             level = logging.WARNING if isinstance(error, SurveyError) else logging.ERROR
-            logger.log(level, "the keeper failed and will retry", exc_info=error)
+            logger.log(level, message, exc_info=error)
+
+    def _is_news(self, topic: int | str, error: str) -> bool:
+        """Return whether to log an error: not the last one of its topic within `REPEAT_SECONDS`."""
+        last, since = self._logged.get(topic, ("", 0.0))
+        if error == last and monotonic() < since + REPEAT_SECONDS:
+            return False
+        self._logged[topic] = error, monotonic()
+        return True
 
     def _probe(self) -> None:
         """Log a warning if the database accepts no reports, whether or not any arrive.
@@ -379,8 +393,9 @@ class Keeper:
         """
         try:
             self._store.check_writable()
+            self._logged.pop(NOT_WRITABLE, None)
         except SurveyError as error:
-            logger.warning("reports cannot be stored for now", exc_info=error)
+            self._log(NOT_WRITABLE, error)
 
     def work(self) -> int:
         """Do whatever is due now; return the number of released reports.
@@ -395,7 +410,7 @@ class Keeper:
             self._store.retry_clean_up()
             return 0
         self._settled = None
-        self._without_release, self._due = [], []
+        self._without_release, self._due, self._recorded = [], [], []
         # The rest of an unfinished copy would need keys that this pass destroys.
         self._store.check_complete()
         surveys = self._store.surveys()
@@ -438,6 +453,7 @@ class Keeper:
         attempt(self._destroy_field_keys)
         attempt(lambda: self.clean_up(day_of(now)))
         attempt(lambda: self._record(surveys, failures, int(now)))
+        self._recorded = list(failures.values())
         if errors or failures:
             raise [*errors, *failures.values()][0]
         # Skip the next pass only if its initial state equals the initial state of this one.
@@ -474,11 +490,9 @@ class Keeper:
         slugs = {survey.key: survey.slug for survey in surveys}
         for key in self._failures.keys() | errors.keys():
             error = errors.get(key)
-            if error is not None and (
-                error != self._failures.get(key)
-                or monotonic() >= self._logged.get(key, 0) + REPEAT_SECONDS
-            ):
-                self._logged[key] = monotonic()
+            if error is None:
+                self._logged.pop(key, None)
+            elif self._is_news(key, error):
                 names = {"survey": slugs[key]}
                 logger.warning("a survey cannot be served", exc_info=failures[key], extra=names)
             if error != self._failures.get(key):

@@ -12,7 +12,7 @@ import sqlite3
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -370,16 +370,13 @@ class SqliteStore(Store):
         os.close(file)
 
     def find_damage(self, tables: Sequence[str] = ()) -> list[str]:
-        """Return the damage that SQLite's own checks find, and deviations of the schema."""
-        checks = [f"PRAGMA integrity_check({table})" for table in tables]
+        """Return the damage that SQLite's own checks find, and, in a whole file, other schemas."""
         with self._read() as transaction:
-            rows = [
-                row
-                for check in checks or ["PRAGMA integrity_check"]
-                for row in transaction.rows(check)
-            ]
-            lines = dict.fromkeys(str(line) for (line,) in rows)
-            damage = [f"SQLite's integrity check: {line}" for line in lines if line != "ok"]
+            if tables:
+                checks = [f"PRAGMA integrity_check({table})" for table in tables]
+                rows = [row for check in checks for row in transaction.rows(check)]
+                return _integrity_mistakes(rows)
+            damage = _integrity_mistakes(transaction.rows("PRAGMA integrity_check"))
             for table, *_ in transaction.rows("PRAGMA foreign_key_check"):
                 damage.append(f'a row of the table "{table}" refers to a row that does not exist')
             found = set(transaction.rows(SCHEMA_OBJECTS))
@@ -486,6 +483,10 @@ RECORD_OF_STEPS = (
     *(("id", "INTEGER"), ("migration_set", "TEXT"), ("name", "TEXT"), ("applied_at", "TEXT")),
 )
 """The columns of the table with which sqlite-utils records migrations; its layout may vary."""
+
+
+def _integrity_mistakes(rows: Iterable[Row]) -> list[str]:
+    return [f"SQLite's integrity check: {line}" for (line,) in rows if line != "ok"]
 
 
 def _expected_schema() -> set[Row]:

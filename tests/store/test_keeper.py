@@ -30,7 +30,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PrivateKeys, Schedule, StoredReport, open_store
 from survey.store.report_identities import identity
-from tests.conftest import SMALL, TODAY
+from tests.conftest import SMALL, TODAY, wait_until
 from tests.store.reports import (
     NOON,
     PRIVATE_KEYS,
@@ -598,7 +598,7 @@ def test_a_survey_has_its_first_release_at_the_next_time_and_survives_a_clock_th
 
 
 @pytest.mark.parametrize("error", [StoreBusyError("disk full"), ZeroDivisionError("a mistake")])
-def test_the_keeper_survives_and_logs_every_error(store, settings, monkeypatch, caplog, error):
+def test_the_keeper_survives_an_error_and_logs_it_once(store, settings, monkeypatch, caplog, error):
     stop, calls = threading.Event(), []
 
     def fail_twice() -> int:
@@ -615,7 +615,24 @@ def test_the_keeper_survives_and_logs_every_error(store, settings, monkeypatch, 
     runner.start()
     runner.join(20)
     assert len(calls) == 3
-    assert caplog.text.count("the keeper failed and will retry") == 2
+    assert caplog.text.count("the keeper failed and will retry") == 1
+
+
+def test_errors_of_the_keeper_are_logged_although_a_survey_fails(
+    store, settings, small, monkeypatch, caplog
+):
+    keeper, stop = keeper_at(store, settings), threading.Event()
+    monkeypatch.setattr("survey.collect.release.POLL_SECONDS", 0.001)
+    monkeypatch.setattr(keeper, "_serve", lambda *_: 1 / 0)
+    runner = threading.Thread(target=keeper.run, args=[stop])
+    runner.start()
+    wait_until(lambda: "a survey cannot be served" in caplog.text)
+    for file in Path(settings.keys).glob("*.key"):
+        file.unlink()
+    wait_until(lambda: "none of this database's private keys" in caplog.text)
+    stop.set()
+    runner.join(20)
+    assert "division" not in caplog.text.partition("the keeper failed and will retry")[2]
 
 
 def test_the_keeper_logs_that_no_report_can_be_stored_before_any_arrives(

@@ -55,6 +55,9 @@ class Check:
 OK = Check(ok=True)
 
 
+UNCHECKED = Check(ok=False, why="not checked, because another check fails", required=False)
+
+
 def checks(store: Store, settings: Settings, own_url: str) -> Mapping[str, Check]:
     """Check everything that a server needs to accept reports, and the state of its releases."""
     results: dict[str, Check] = {}
@@ -74,8 +77,8 @@ def _check_store(store: Store, settings: Settings, results: dict[str, Check]) ->
     try:
         for name, check in STORE_CHECKS.items():
             results[name] = check(store)
-        if all(check.ok for check in results.values()):
-            results["releases"] = _releases(store, settings)
+        is_intact = all(check.ok for check in results.values())
+        results["releases"] = _releases(store, settings) if is_intact else UNCHECKED
     finally:
         # The thread ends here, and with it the use of its connection.
         store.close_thread_connection()
@@ -109,7 +112,11 @@ MAX_NAMES = 10
 
 
 def _releases(store: Store, settings: Settings) -> Check:
-    """Return the age of the last release, and the names of failing surveys."""
+    """Return the age of the last release, and the names of failing surveys.
+
+    The check fails if releases are late. Failing surveys do not matter here, so that a keeper that
+    has stopped is noticed although a survey fails.
+    """
     try:
         state = ReleaseState.read(store)
     except SurveyError as error:
@@ -126,7 +133,7 @@ def _releases(store: Store, settings: Settings) -> Check:
         if names:
             why += f"; {label}: {', '.join(sorted(names)[:MAX_NAMES])}"
     is_late = bool(waiting) or (age is not None and age > 2 * settings.release_every)
-    return Check(ok=not is_late and not state.failing, why=why, required=False)
+    return Check(ok=not is_late, why=why, required=False)
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,8 @@ class ReleaseState:
     """The state of the releases, which changes at release times only.
 
     n_released  number of released reports of all surveys
-    time        latest release time for which the keeper has processed all surveys, 0 if none
+    time        latest release time for which the keeper has processed all surveys, except failing
+                ones; 0 if none
     open_time   the same for open surveys
     failing     time since which a survey cannot be served, by its name
     damaged     number of damaged batches of a survey that were set aside, by its name
@@ -155,9 +163,10 @@ class ReleaseState:
         names = {survey.key: f"{survey.slug} version {survey.version}" for survey in surveys}
         times = store.release_times()
         # The keeper serves every survey at each release time, even without reports.
-        served = [times.get(survey.key, 0) for survey in surveys]
-        is_open = [survey.state != "closed" for survey in surveys]
         failures, damaged = store.failures(), store.n_damaged()
+        working = [survey for survey in surveys if survey.key not in failures]
+        served = [times.get(survey.key, 0) for survey in working]
+        is_open = [survey.state != "closed" for survey in working]
         return cls(
             sum(store.n_released(survey.key) for survey in surveys),
             min(filter(None, served), default=0),
@@ -166,7 +175,7 @@ class ReleaseState:
             {name: damaged[key] for key, name in names.items() if key in damaged},
             {
                 names[survey.key]: _day_after(survey.changed)
-                for survey in surveys
+                for survey in working
                 if not times.get(survey.key) and survey.changed < UNREADABLE_DAY
             },
         )
@@ -378,7 +387,8 @@ class Gauges(Collector):
         # Without closed surveys: after closing, no page and no figure may change before a release.
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
-            "Latest release time for which the keeper has processed all open surveys, 0 if none. "
+            "Latest release time for which the keeper has processed all open surveys, 0 if none; "
+            "failing surveys do not count. "
             "If it is more than two periods old, the keeper is not working.",
             state.open_time,
         )

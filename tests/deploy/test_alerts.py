@@ -28,6 +28,7 @@ from tests.faults.reports import new_report
 from tests.store.databases import DirectAccess
 from tests.store.reports import NOON, add, keeper_at, random_reports, report
 from tests.store.test_damage import damage
+from tests.store.test_keeper import publish_copy
 from tests.test_research_process import research_pids
 
 DEPLOY = ROOT / "deploy"
@@ -182,7 +183,15 @@ def test_failures_of_the_server_raise_their_alerts(instance, small, tmp_path, mo
     # A reload of Prometheus or of the server alone must not raise an alert.
     assert firing([(healthy, HOUR), (None, 1), (healthy, 5)], tmp_path) == set()
     instance.settings = replace(instance.settings, disk_minimum=1_000_000)
-    assert firing([(healthy, HOUR), (instance.scrape(), 5)], tmp_path) == {"SurveyNotReady"}
+    not_ready = instance.scrape()
+    assert firing([(healthy, HOUR), (not_ready, 5)], tmp_path) == {
+        "SurveyNotReady",
+        "SurveySometimesNotReady",
+    }
+    # One of four workers hangs, and each check reaches one of them.
+    hanging = [(healthy, 3), (not_ready, 1)] * 4
+    assert firing([(healthy, HOUR), *hanging], tmp_path) == {"SurveySometimesNotReady"}
+    assert firing([(healthy, HOUR), *hanging[:4], (healthy, 7)], tmp_path) == set()
     instance.settings = replace(instance.settings, disk_minimum=200)
     starts = [(healthy, HOUR)]
     for minute in range(60, 75, 5):
@@ -224,12 +233,19 @@ def test_failures_of_releases_raise_their_alerts(
     add(store, small, [report(1)])
     healthy = instance.scrape()
     keeper = keeper_at(store, settings, 1)
+    publish_copy(store, "zzz")
     sizes = store.pending_sizes
-    monkeypatch.setattr(store, "pending_sizes", lambda _: 1 // 0)
+    monkeypatch.setattr(
+        store, "pending_sizes", lambda key: 1 // 0 if key == small.key else sizes(key)
+    )
     with pytest.raises(ZeroDivisionError):
         keeper.work()
     failing = instance.scrape()
     assert firing([(healthy, HOUR), (failing, 15)], tmp_path) == {"SurveyReleaseFails"}
+    instance.now = NOON + 4 * 3600
+    both = firing([(healthy, HOUR), (instance.scrape(), 15)], tmp_path)
+    assert both == {"SurveyReleaseFails", "SurveyReleasesLate"}
+    instance.now = NOON
     monkeypatch.setattr(store, "pending_sizes", sizes)
     keeper.work()
     in_time = instance.scrape()

@@ -224,16 +224,21 @@ class _SignInPages(Pages):
         form = forms.JoinForm(has_account=researcher is not None)
         if not form.validate_on_submit():
             return _form_page("join", form, link=link)
-        researcher = researcher or self._add_researcher(form)
+        now = int(time.time())
         if researcher is None:
-            return _form_page("join", form, link=link)
-        if self._store.join(hash_of(token), researcher.key, int(time.time())) is None:
+            if (account := self._new_account(form)) is None:
+                return _form_page("join", form, link=link)
+            researcher = self._store.join_as_new_researcher(hash_of(token), *account, now)
+        elif self._store.join(hash_of(token), researcher.key, now) is None:
+            researcher = None
+        if researcher is None:
             raise NotFoundError("this link was used by somebody else just now; ask for a new one")
         self._sessions.open(researcher)
         self._log.write_for(researcher.email, "joined", link.slug, link.role if link.slug else "")
         return redirect(url_for("research.surveys"))
 
-    def _add_researcher(self, form: forms.JoinForm) -> Researcher | None:
+    def _new_account(self, form: forms.JoinForm) -> tuple[str, str] | None:
+        """Return the address and the password's hash; None if the form has a mistake."""
         email = form.email.data.strip()
         if self._store.researcher(email) is not None:
             form.email.errors = [EXISTING_ACCOUNT]
@@ -241,7 +246,7 @@ class _SignInPages(Pages):
         if mistake := self._workspace.passwords.mistake(email, form.password.data):
             form.password.errors = [mistake]
             return None
-        return self._store.add_researcher(email, self._workspace.passwords.hash(form.password.data))
+        return email, self._workspace.passwords.hash(form.password.data)
 
 
 def _form_page(name: str, form: FlaskForm, status: int = 422, **variables: Any) -> tuple[str, int]:

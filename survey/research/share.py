@@ -54,6 +54,10 @@ LINK_DAYS, MAX_LINK_DAYS = 30, 365
 NOT_SHARED = "No results are shared at this address. The link may have expired or been revoked."
 """The same message for unknown, expired and revoked links, and for results that are not public."""
 
+RESEARCH, LINKED, PUBLIC = "/research", "/results/", "/public/"
+READER_PATHS = (f"{RESEARCH}{LINKED}", f"{RESEARCH}{PUBLIC}")
+"""Prefixes of the paths of results for readers without an account."""
+
 RESULTS = replace(ESTIMATES, template="research/shared_results.html")
 
 PUBLIC_FORMATS = ("svg", "png")
@@ -82,17 +86,17 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("POST", f"{survey}/webhooks", "owner", pages.add_webhook),
         Route("POST", f"{survey}/webhooks/remove", "owner", pages.remove_webhook),
     ]
-    share = Section("share", "/research", routes)
+    share = Section("share", RESEARCH, routes)
     share.app_context_processor(lambda: {"share_hash": script_hash})
     reader_section = Section(
         "readers",
-        "/research",
+        RESEARCH,
         [
-            Route("GET", "/results/<token>", "anybody", readers.link),
-            Route("GET", "/public/<slug>", "anybody", readers.public),
+            Route("GET", f"{LINKED}<token>", "anybody", readers.link),
+            Route("GET", f"{PUBLIC}<slug>", "anybody", readers.public),
             Route(
                 "GET",
-                "/public/<slug>/<int:version>/figures/<question>-<part>.<kind>",
+                f"{PUBLIC}<slug>/<int:version>/figures/<question>-<part>.<kind>",
                 "anybody",
                 readers.public_figure,
                 "figure",

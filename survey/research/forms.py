@@ -144,10 +144,10 @@ class TwoFactorRuleForm(FlaskForm):  # type: ignore[misc]
     required = HiddenField()
 
 
-def _present_code() -> StringField:
+def _existing_code(app: str) -> StringField:
     return StringField(
-        "Code from your current app, or a recovery code",
-        [InputRequired("Enter a code from your current app, or a recovery code"), Length(max=64)],
+        f"Code from your {app} app, or a recovery code",
+        [InputRequired(f"Enter a code from your {app} app, or a recovery code"), Length(max=64)],
     )
 
 
@@ -158,7 +158,7 @@ class AddTwoFactorForm(CurrentPasswordForm):
     """
 
     code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])
-    existing_code = _present_code()
+    existing_code = _existing_code("current")
     submit = SubmitField("Switch on two-factor authentication")
 
     def __init__(self, *, has_password: bool, has_factor: bool) -> None:
@@ -172,7 +172,7 @@ class AddTwoFactorForm(CurrentPasswordForm):
 class RemoveTwoFactorForm(CurrentPasswordForm):
     """The code and the button that switch off two-factor authentication."""
 
-    existing_code = _present_code()
+    existing_code = _existing_code("authenticator")
     submit = SubmitField("Switch off two-factor authentication")
 
 

@@ -430,7 +430,7 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-replace-second-step")
     page.goto(f"{url}/research/account/second-step/remove")
     look(page, "research-remove-second-step")
-    page.get_by_label("Code from your current app").fill(recovery_code)
+    page.get_by_label("Code from your authenticator app").fill(recovery_code)
     page.get_by_label("Current password").fill(PASSWORD)
     page.get_by_role("button", name="Switch off two-factor authentication").click()
     look(page, "research-account-again")

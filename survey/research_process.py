@@ -65,7 +65,9 @@ PAGE_SECONDS = 0.8
 """CPU time that a page may take before the browser shows its progress."""
 
 WAIT_SECONDS = 10.0
-"""Maximum time until a browser receives the progress, even if another computes the same page."""
+"""Time after which a browser receives the progress of a page that uses little CPU time.
+
+Such a page waits, for example because another session computes the same results."""
 
 KEEP_SECONDS = 15.0
 """How long the process keeps a computed page for the browser's next request."""
@@ -149,7 +151,8 @@ class ResearchProcess:
         if process is self._process and not self._must_stop:
             self._ends["research"] += 1
             logger.error(
-                "the process that serves researchers' pages ended unexpectedly; restarting it"
+                "the process that serves researchers' pages ended unexpectedly; "
+                "the next request starts it again"
             )
             time.sleep(RESTART_SECONDS)
             with self._lock:
@@ -200,8 +203,8 @@ class PageComputation:
     """A page that one thread computes, and for which a browser may ask several times.
 
     Create the object in that thread. At most one connection waits for the page. After
-    `PAGE_SECONDS` of CPU time, it receives a response with the progress. The next connection with
-    the same request then waits.
+    `PAGE_SECONDS` of CPU time or `WAIT_SECONDS` in total, it receives a response with the progress.
+    The next connection with the same request then waits.
     """
 
     def __init__(self) -> None:
@@ -313,8 +316,9 @@ class PageComputations:
     def _key(self, environ: WSGIEnvironment) -> tuple[str, ...]:
         """Return what identifies a request that a browser repeats; () for others.
 
-        Only requests of one session share a page, because others may not be allowed to see it.
-        Browsers without a session share the pages of results for everybody who has their address.
+        Requests of different sessions never share a page, because other researchers may not be
+        allowed to see it. Requests without a session share only results that anyone with the
+        address may see.
         """
         # Imported only in this process: the server itself needs no pages.
         from werkzeug.http import parse_cookie

@@ -347,7 +347,7 @@ class Generations:
             return False
         if generation is self._next:
             logger.error(
-                "workers are not replaced: new ones would not start; run: survey config check"
+                "new workers did not start, so the old ones continue; run: survey config check"
             )
             self._next = None
             self._repeat()

@@ -6,8 +6,8 @@ database connection and no random state on to the workers.
 
 The server owns the listening sockets, one for each worker, so that connections wait in their queues
 while workers are replaced. A replaced generation drains: its workers leave the queues to the next
-generation and answer every request on the connections they have accepted. They close each
-connection with its next response, or when its client closes it, or after some seconds without a
+generation and answer every request on the connections they have accepted. Each
+connection ends with its next response, when its client closes it, or after `IDLE_SECONDS` without a
 request. After `DRAIN_SECONDS`, they stop even if connections are open.
 """
 
@@ -288,10 +288,11 @@ def _file(descriptor: int) -> tuple[int, int]:
 
 @contextmanager
 def _unreachable_listener() -> Iterator[socket.socket]:
-    """Yield a listening TCP socket that drops every packet (on Linux; elsewhere, nobody knows it).
+    """Yield a listening TCP socket that no client reaches.
 
-    Granian's threads may read the address of their listening socket only after this one has
-    replaced it, and they fail unless it is a TCP socket.
+    On Linux, it drops every packet; on other systems, no client knows its port. It may replace a
+    listening socket before granian's threads have read the address of that one; they fail unless it
+    is a TCP socket.
     """
     with socket.socket() as listener:
         listener.setblocking(False)

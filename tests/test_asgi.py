@@ -156,7 +156,7 @@ def test_an_interrupted_upload_is_not_treated_as_complete(headers):
         answer(app, [PART, PART, GONE], headers=headers)
 
 
-def test_the_environment_has_the_values_of_every_header_and_the_octets_of_the_path():
+def test_the_environment_has_the_values_of_headers_without_underscores_and_the_octets_of_the_path():
     environs: list[Any] = []
 
     def app(environ: Any, start_response: Any) -> list[bytes]:
@@ -169,7 +169,7 @@ def test_the_environment_has_the_values_of_every_header_and_the_octets_of_the_pa
     scope = {"path": "/\u00e9", "query_string": b"q=\xc3\xa9", "client": ("192.0.2.1", "5000")}
     answer(app, [], headers=headers, **scope)
     expected = {"HTTP_HOST": "h", "HTTP_COOKIE": "a=1,b=2", "CONTENT_TYPE": "t"}
-    # A proxy that passes this name on must not let a client choose its address.
+    # A client must not be able to choose its address if a proxy forwards this header.
     expected |= {"HTTP_X_FORWARDED_FOR": "192.0.2.7"}
     expected |= {"PATH_INFO": "/\u00c3\u00a9", "QUERY_STRING": "q=\u00c3\u00a9"}
     expected |= {"SCRIPT_NAME": "", "REMOTE_ADDR": "192.0.2.1"}

@@ -53,7 +53,7 @@ def copy_store(source: Store, target: Store, keys: PrivateKeys, watch: Watch) ->
 
 
 def _require_undamaged(source: Store) -> None:
-    """Raise StoreError if the source's own checks find damage, which a copy would hide."""
+    """Raise StoreError if the database's own checks find damage that a copy would hide."""
     CheckResult(0, 0, tuple(source.find_damage(UNVERIFIED))).require_consistency()
 
 
@@ -137,16 +137,17 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
     """Write the current state of a store to a new file, while the store may keep serving.
 
     The file contains every report acknowledged before, pending or released, and the ids that
-    identify repeated reports. This function reads the store once and then checks the file, so that
-    it does not delay releases. It also writes the backup of a damaged store, because it may be the
-    last possible one; the result names the mistakes. Raises ConflictError if the file exists.
+    identify repeated reports. This function checks the small tables of the store, copies the store,
+    and checks the copy, so that it does not delay releases. It also writes the backup of a damaged
+    store, because it may be the last possible one; the result names the mistakes. Raises
+    ConflictError if the file exists.
     """
     if os.path.lexists(file):
         raise _file_exists(file)
     # Only the owner may read this directory, so the database's temporary files are private too.
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as directory:
         partial = Path(directory) / "partial.db"
-        # The copy has new indexes, with which these tables agree even if they are damaged.
+        # Check the source: the copy has new indexes, which agree even with damaged rows.
         damage = store.find_damage(UNVERIFIED)
         if isinstance(store, SqliteStore):
             store.write_copy(partial, EXCLUDED)

@@ -101,7 +101,7 @@ def _client_checks(
     yield from (auditor.words(channels, seed), check_ids(device))
     yield from auditor.sampling(channels, samples)
     yield sampled_reports(device, form, samples, seed)
-    # Visits take most of the time, so that other faults should be known before them.
+    # Visits take most of the time, so report all other faults first.
     yield from check_visits(device, files, definition, seed)
 
 

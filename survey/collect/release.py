@@ -95,7 +95,7 @@ SPARE_FIELD_KEYS = 2
 """Number of spare field-mode keys, so that surveys can be published without waiting."""
 
 REPEAT_SECONDS = 600.0
-"""Minimum time until the log repeats an error that still prevents the keeper's work."""
+"""Minimum time until the log repeats an unchanged error of the keeper."""
 
 RETRY = "the keeper failed and will retry"
 NOT_WRITABLE = "reports cannot be stored for now"
@@ -334,10 +334,10 @@ class Keeper:
         self._due: list[tuple[PublishedSurvey, Sequence[SealingKey]]] = []
         # The errors of the last pass by the survey's key.
         self._failures: dict[int, str] | None = None
-        # The last error of each survey and of each message that was logged, and when.
+        # The last logged error of each survey and each message, and the time.
         self._logged: dict[int | str, tuple[str, float]] = {}
-        # The errors of the last pass that `_record` has logged.
-        self._recorded: list[Exception] = []
+        # The errors of individual surveys in the last pass; only `_record` logs them.
+        self._survey_errors: list[Exception] = []
 
     def run(self, stop: Event) -> None:
         """Do whatever is due once a second until `stop` is set; retry after errors."""
@@ -368,22 +368,22 @@ class Keeper:
                 self._logged.pop(RETRY, None)
             except Exception as error:  # noqa: BLE001
                 # The thread must survive a programming error; without it, nothing is released.
-                if error not in self._recorded:
+                if error not in self._survey_errors:
                     self._log(RETRY, error)
             stop.wait(POLL_SECONDS)
 
     def _log(self, message: str, error: Exception) -> None:
         """Log an error that may recur every second."""
-        if self._is_news(message, repr(error)):
+        if self._should_log(message, repr(error)):
             level = logging.WARNING if isinstance(error, SurveyError) else logging.ERROR
             logger.log(level, message, exc_info=error)
 
-    def _is_news(self, topic: int | str, error: str) -> bool:
-        """Return whether to log an error: not the last one of its topic within `REPEAT_SECONDS`."""
-        last, since = self._logged.get(topic, ("", 0.0))
+    def _should_log(self, key: int | str, error: str) -> bool:
+        """Record an error; return False if it repeats the last one of this key within a while."""
+        last, since = self._logged.get(key, ("", 0.0))
         if error == last and monotonic() < since + REPEAT_SECONDS:
             return False
-        self._logged[topic] = error, monotonic()
+        self._logged[key] = error, monotonic()
         return True
 
     def _probe(self) -> None:
@@ -410,7 +410,7 @@ class Keeper:
             self._store.retry_clean_up()
             return 0
         self._settled = None
-        self._without_release, self._due, self._recorded = [], [], []
+        self._without_release, self._due, self._survey_errors = [], [], []
         # The rest of an unfinished copy would need keys that this pass destroys.
         self._store.check_complete()
         surveys = self._store.surveys()
@@ -453,7 +453,7 @@ class Keeper:
         attempt(self._destroy_field_keys)
         attempt(lambda: self.clean_up(day_of(now)))
         attempt(lambda: self._record(surveys, failures, int(now)))
-        self._recorded = list(failures.values())
+        self._survey_errors = list(failures.values())
         if errors or failures:
             raise [*errors, *failures.values()][0]
         # Skip the next pass only if its initial state equals the initial state of this one.
@@ -492,7 +492,7 @@ class Keeper:
             error = errors.get(key)
             if error is None:
                 self._logged.pop(key, None)
-            elif self._is_news(key, error):
+            elif self._should_log(key, error):
                 names = {"survey": slugs[key]}
                 logger.warning("a survey cannot be served", exc_info=failures[key], extra=names)
             if error != self._failures.get(key):

@@ -136,13 +136,14 @@ class Channel(ABC):
         return count(codes, self.counted)
 
     def count_segments(self, codes: Codes, sizes: Sequence[int]) -> Integers:
-        """Count the codes of consecutive segments of these sizes, shape (segments, counted).
+        """Count the codes of each of several consecutive segments, shape (segments, counted).
 
         Many small segments are counted together, because the checks of `count` take longer than
-        counting 25 codes. ChannelError for the same arrays as in `count`.
+        counting 25 codes. Raises ChannelError for the same codes as `count`.
         """
         if len(sizes) == 1:
             return self.count(codes)[None]
+        # Raise ChannelError for invalid codes.
         self.count(codes)
         segments = np.repeat(np.arange(len(sizes)), sizes)
         if self.report_bits:

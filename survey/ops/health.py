@@ -114,8 +114,8 @@ MAX_NAMES = 10
 def _releases(store: Store, settings: Settings) -> Check:
     """Return the age of the last release, and the names of failing surveys.
 
-    The check fails if releases are late. Failing surveys do not matter here, so that a keeper that
-    has stopped is noticed although a survey fails.
+    The check ignores failing surveys, so that it detects a stopped keeper even if a survey fails,
+    unless all surveys do.
     """
     try:
         state = ReleaseState.read(store)
@@ -123,7 +123,8 @@ def _releases(store: Store, settings: Settings) -> Check:
         return Check(ok=False, why=type(error).__name__, required=False)
     now = time.time()
     age = state.age(now)
-    why = "no release yet" if age is None else f"last release {age:.0f} seconds ago"
+    nothing = "no survey can be served" if state.failing else "no release yet"
+    why = nothing if age is None else f"last release {age:.0f} seconds ago"
     waiting = sorted(name for name, since in state.unserved.items() if now > since)
     named = (
         *(("failing", state.failing), ("damaged rows", state.damaged)),
@@ -387,9 +388,9 @@ class Gauges(Collector):
         # Without closed surveys: after closing, no page and no figure may change before a release.
         yield GaugeMetricFamily(
             "survey_release_time_seconds",
-            "Latest release time for which the keeper has processed all open surveys, 0 if none; "
-            "failing surveys do not count. "
-            "If it is more than two periods old, the keeper is not working.",
+            "Latest release time for which the keeper has processed all open surveys, 0 if there "
+            "is none. Failing surveys are ignored. If the value is not 0 and is more than two "
+            "periods old, the keeper is not working.",
             state.open_time,
         )
         failing = GaugeMetricFamily(

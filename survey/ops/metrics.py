@@ -126,7 +126,7 @@ class BackupFile:
 class Operation(Collector):
     """Metrics of disks, backups, server errors, workers and other parts, read at each request.
 
-    `ends` counts the unexpected ends of each other part of the server.
+    `component_exits` counts the unexpected exits of each other component.
     """
 
     def __init__(
@@ -134,10 +134,11 @@ class Operation(Collector):
         settings: Settings,
         errors: ErrorTime,
         exits: WorkerExits,
-        ends: Mapping[str, int],
+        component_exits: Mapping[str, int],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._errors, self._exits, self._ends = settings, errors, exits, ends
+        self._settings, self._errors = settings, errors
+        self._exits, self._component_exits = exits, component_exits
         self._start = clock()
 
     def describe(self) -> Iterable[Metric]:
@@ -161,16 +162,16 @@ class Operation(Collector):
             "Workers that ended unexpectedly and were replaced.",
             self._exits.n,
         )
-        ends = CounterMetricFamily(
+        component_exits = CounterMetricFamily(
             "survey_component_exits",
-            "How often another component of the server exited unexpectedly and was restarted: "
-            "`research`, the process of researchers' pages, or `keeper`, unless that is a separate "
-            "process.",
+            "Number of times that a `component` of the server other than a worker exited "
+            "unexpectedly and was restarted: `research`, the process that serves researchers' "
+            "pages, or `keeper`, if it runs inside the server.",
             labels=["component"],
         )
-        for component, n in self._ends.items():
-            ends.add_metric([component], n)
-        yield ends
+        for component, n in self._component_exits.items():
+            component_exits.add_metric([component], n)
+        yield component_exits
         free = GaugeMetricFamily(
             "survey_disk_free_bytes",
             f"Free space of the `disk` of an SQLite database or of the backups, rounded down to "

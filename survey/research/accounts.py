@@ -371,7 +371,7 @@ class _AccountPages(_ProtectedPages):
         if step is None:
             form.code.errors = [WRONG_FIRST_CODE]
             return _form_page("add_two_factor", form, **shown)
-        if has_factor and not _confirms_code(self._workspace, form.existing_code):
+        if has_factor and not _confirms_code(self._workspace, form.existing_app_code):
             return _form_page("add_two_factor", form, **shown)
         codes = self._workspace.second_factors.set_up(researcher.key, secret.secret, step)
         session.pop("new_secret")
@@ -387,7 +387,7 @@ class _AccountPages(_ProtectedPages):
         if (
             not form.validate_on_submit()
             or not _confirms_password(self._workspace, form)
-            or not _confirms_code(self._workspace, form.existing_code)
+            or not _confirms_code(self._workspace, form.existing_app_code)
         ):
             return _form_page("remove_two_factor", form)
         self._store.set_second_factor(self._sessions.current().key, "", [])

@@ -144,7 +144,7 @@ class TwoFactorRuleForm(FlaskForm):  # type: ignore[misc]
     required = HiddenField()
 
 
-def _existing_code(app: str) -> StringField:
+def _app_code(app: str) -> StringField:
     return StringField(
         f"Code from your {app} app, or a recovery code",
         [InputRequired(f"Enter a code from your {app} app, or a recovery code"), Length(max=64)],
@@ -158,7 +158,7 @@ class AddTwoFactorForm(CurrentPasswordForm):
     """
 
     code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])
-    existing_code = _existing_code("current")
+    existing_app_code = _app_code("current")
     submit = SubmitField("Switch on two-factor authentication")
 
     def __init__(self, *, has_password: bool, has_factor: bool) -> None:
@@ -166,13 +166,13 @@ class AddTwoFactorForm(CurrentPasswordForm):
         if has_factor:
             self.code.label.text = "Code from the new app"
         else:
-            del self.existing_code
+            del self.existing_app_code
 
 
 class RemoveTwoFactorForm(CurrentPasswordForm):
     """The code and the button that switch off two-factor authentication."""
 
-    existing_code = _existing_code("authenticator")
+    existing_app_code = _app_code("authenticator")
     submit = SubmitField("Switch off two-factor authentication")
 
 

@@ -54,8 +54,8 @@ LINK_DAYS, MAX_LINK_DAYS = 30, 365
 NOT_SHARED = "No results are shared at this address. The link may have expired or been revoked."
 """The same message for unknown, expired and revoked links, and for results that are not public."""
 
-RESEARCH, LINKED, PUBLIC = "/research", "/results/", "/public/"
-READER_PATHS = (f"{RESEARCH}{LINKED}", f"{RESEARCH}{PUBLIC}")
+RESEARCH_PATH, LINK_PATH, PUBLIC_PATH = "/research", "/results/", "/public/"
+READER_PATHS = (f"{RESEARCH_PATH}{LINK_PATH}", f"{RESEARCH_PATH}{PUBLIC_PATH}")
 """Prefixes of the paths of results for readers without an account."""
 
 RESULTS = replace(ESTIMATES, template="research/shared_results.html")
@@ -86,17 +86,17 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("POST", f"{survey}/webhooks", "owner", pages.add_webhook),
         Route("POST", f"{survey}/webhooks/remove", "owner", pages.remove_webhook),
     ]
-    share = Section("share", RESEARCH, routes)
+    share = Section("share", RESEARCH_PATH, routes)
     share.app_context_processor(lambda: {"share_hash": script_hash})
     reader_section = Section(
         "readers",
-        RESEARCH,
+        RESEARCH_PATH,
         [
-            Route("GET", f"{LINKED}<token>", "anybody", readers.link),
-            Route("GET", f"{PUBLIC}<slug>", "anybody", readers.public),
+            Route("GET", f"{LINK_PATH}<token>", "anybody", readers.link),
+            Route("GET", f"{PUBLIC_PATH}<slug>", "anybody", readers.public),
             Route(
                 "GET",
-                f"{PUBLIC}<slug>/<int:version>/figures/<question>-<part>.<kind>",
+                f"{PUBLIC_PATH}<slug>/<int:version>/figures/<question>-<part>.<kind>",
                 "anybody",
                 readers.public_figure,
                 "figure",

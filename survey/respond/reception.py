@@ -1,4 +1,4 @@
-"""Reception of reports over HTTP, without the framework for common requests.
+"""Reception of reports over HTTP, without the framework for ordinary reports.
 
 According to measurements, Flask takes three times as long for a request as parsing, checking and
 storing its report. `DirectReports` therefore answers the requests that browsers normally send. It
@@ -104,11 +104,11 @@ class DirectReports:
         self._cached_headers = lru_cache(MAX_ADDRESSES)(self._headers_of_address)
 
     def n_body_bytes(self, environ: WSGIEnvironment) -> int | None:
-        """Return the length of the report in a common request, None for all other requests."""
+        """Return the length of an ordinary report, or None for all other requests."""
         return int(environ["CONTENT_LENGTH"]) if _slug_of_ordinary_report(environ) else None
 
     async def accept(self, environ: WSGIEnvironment, body: bytes) -> dict[str, str] | None:
-        """Store the report in a common request; return the headers of the response.
+        """Store an ordinary report; return the headers of the response.
 
         Return None if the framework must answer instead.
         """

@@ -98,7 +98,7 @@ class Store(
     def find_damage(self, tables: Sequence[str] = ()) -> list[str]:
         """Return the damage that the database's own checks find, if it has such checks.
 
-        They check the whole database, or only some tables.
+        If `tables` is empty, they check the whole database, otherwise only these tables.
         """
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Store(
 
     @abstractmethod
     def retry_clean_up(self) -> None:
-        """Clean up after every release after which this process has not yet done so.
+        """Repeat the clean-up for all releases that this process has not yet cleaned up after.
 
         A reader, an interruption or the end of a command may have prevented the clean-up. A new
         process cleans up after all earlier releases.

@@ -490,9 +490,9 @@ class Teams(Transactions):
     def join_as_new_researcher(
         self, token_hash: bytes, email: str, password_hash: str, now: int
     ) -> Researcher | None:
-        """Use a link with a new account; return None, and add no account, if it is not valid.
+        """Add an account and use a link for it; return None, and add nothing, if it is not valid.
 
-        Raises ConflictError if the account exists.
+        Raises ConflictError if the address already has an account.
         """
         with self._write() as transaction:
             transaction.lock(REGISTRY)

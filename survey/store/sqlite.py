@@ -370,7 +370,11 @@ class SqliteStore(Store):
         os.close(file)
 
     def find_damage(self, tables: Sequence[str] = ()) -> list[str]:
-        """Return the damage that SQLite's own checks find, and, in a whole file, other schemas."""
+        """Return the damage that SQLite's own checks find.
+
+        Without `tables`, also check references between tables, and compare the schema with that of
+        a new database.
+        """
         with self._read() as transaction:
             if tables:
                 checks = [f"PRAGMA integrity_check({table})" for table in tables]

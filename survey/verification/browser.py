@@ -141,7 +141,8 @@ class _Traffic:
     def _record_body(self, session: CDPSession, event: Mapping[str, Any]) -> None:
         """Record the body of a response before the page receives it.
 
-        An altered page could load another one at once. The browser then forgets these bodies.
+        Otherwise, an altered page could load another one at once, and the browser would discard
+        these bodies.
         """
         request = {"requestId": event["requestId"]}
         if _has_body(event.get("responseStatusCode", 0)):
@@ -153,7 +154,7 @@ class _Traffic:
 
 
 def _has_body(status: int) -> bool:
-    """Tell whether the browser has the body of a response; it has none of a redirect or failure."""
+    """Tell whether the browser has the body; redirects and failed connections have none."""
     return status >= 200 and not 300 <= status < 400
 
 

@@ -105,7 +105,7 @@ async def accept(self, environ, body):
     return {}
 DirectReports.accept = accept
 """
-"""Module that makes `survey serve` acknowledge reports in the same way; Python imports it first."""
+"""Module that makes `survey serve` acknowledge reports in the same way; imported at startup."""
 
 
 @dataclass(frozen=True)

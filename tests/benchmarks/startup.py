@@ -5,9 +5,9 @@
 The servers have two workers and start in turn, in several rounds: `survey serve` (granian, with its
 keeper), the application on gunicorn, and a peer (`tests.benchmarks.startup_peer`: Flask, Flask-WTF,
 pydantic and numpy on gunicorn). Each one has to answer a request. Then it gets a report and a
-researcher's page, which starts the process of researchers' pages. Memory is the proportional set
-size (PSS) summed over all processes of the server. All times are medians; the CPU time is that of
-all processes. The code is compiled before the first round, as in an installation.
+researcher's page, which starts the process that serves researchers' pages. Memory is the
+proportional set size (PSS) summed over all processes of the server. All times are medians; the CPU
+time is that of all processes. The code is compiled before the first round, as in an installation.
 
 With --base, the command also measures another working tree, such as an earlier version. --short
 takes one round of starts, and shows only that the benchmark works.

@@ -152,7 +152,7 @@ def test_an_old_link_to_a_question_on_another_page_leads_to_its_chart(
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_a_link_leads_to_its_position_on_a_page_that_is_still_being_computed(
+def test_a_link_leads_to_its_target_on_a_page_that_is_still_being_computed(
     app, address, new_device, has_scripts
 ):
     page = open_page(new_device(java_script_enabled=has_scripts), address, "dashboard")

@@ -32,7 +32,7 @@ Looks = Sequence[tuple[Literal["light", "dark"], int]]
 
 ALL_LOOKS: Looks = [(scheme, width) for scheme in ("light", "dark") for width in (320, 390, 1280)]
 SOME_LOOKS: Looks = [("light", 320), ("dark", 390), ("light", 1280), ("dark", 1280)]
-"""Looks of every submission; it checks the accessibility rules of each page in one, in rotation."""
+"""Looks of every submission; it checks the accessibility rules in only one, in rotation."""
 
 PAGES_OF_OTHERS = ("respond", "api")
 """Parts whose pages are not for researchers; `test_looks` shows those of respondents."""
@@ -133,7 +133,7 @@ def is_page(page: Page, address: str) -> bool:
 def faults_of(page: Page, looks: Looks, turn: int = 0) -> Iterator[tuple[object, ...]]:
     """Yield what overflows in each look, and violations of the rules, by color scheme and width.
 
-    Rules are checked in every look of `ALL_LOOKS`, otherwise in one.
+    With `ALL_LOOKS`, check the rules in every look, otherwise only in the one that `turn` selects.
     """
     for index, (scheme, width) in enumerate(looks):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

@@ -185,11 +185,11 @@ def test_an_error_of_the_whole_commit_refuses_each_item(threads, disk):
 @pytest.mark.parametrize("error", [StoreBusyError("locked"), StoreError("no file")])
 def test_an_item_is_rejected_if_waiting_for_the_write_lock_fails(disk, error):
     @contextmanager
-    def turn():
+    def write_lock():
         raise error
         yield
 
-    committer = Committer(disk.commit, write_lock=turn)
+    committer = Committer(disk.commit, write_lock=write_lock)
     for _ in range(2):
         with pytest.raises(type(error), match=str(error)):
             committer.add(1)

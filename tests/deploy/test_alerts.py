@@ -188,7 +188,7 @@ def test_failures_of_the_server_raise_their_alerts(instance, small, tmp_path, mo
         "SurveyNotReady",
         "SurveySometimesNotReady",
     }
-    # One of four workers hangs, and each check reaches one of them.
+    # One of four workers hangs, so one check in four fails.
     hanging = [(healthy, 3), (not_ready, 1)] * 4
     assert firing([(healthy, HOUR), *hanging], tmp_path) == {"SurveySometimesNotReady"}
     assert firing([(healthy, HOUR), *hanging[:4], (healthy, 7)], tmp_path) == set()

@@ -100,7 +100,7 @@ def find_survey(store, slug):
     return 1 / 0 if slug == "unexpected" else original(store, slug)
 views.find_survey = find_survey
 """
-"""Module with a bug that no route expects; Python imports it first."""
+"""Module that adds an error that no route handles; Python imports it at startup."""
 
 
 def test_headers_are_exact_on_every_status_that_respondents_get(

@@ -618,7 +618,7 @@ def test_the_keeper_survives_an_error_and_logs_it_once(store, settings, monkeypa
     assert caplog.text.count("the keeper failed and will retry") == 1
 
 
-def test_errors_of_the_keeper_are_logged_although_a_survey_fails(
+def test_errors_of_the_keeper_are_logged_even_if_a_survey_fails(
     store, settings, small, monkeypatch, caplog
 ):
     keeper, stop = keeper_at(store, settings), threading.Event()

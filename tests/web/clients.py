@@ -30,7 +30,7 @@ SESSION = "survey"
 
 @contextmanager
 def answering(app: WSGIApplication, path: Path) -> Iterator[None]:
-    """Answer requests at a socket in a thread, as the process of researchers' pages does."""
+    """Answer requests at a socket in a thread, as the process for researchers' pages does."""
     source, target = os.pipe()
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(str(path))

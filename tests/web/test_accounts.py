@@ -255,13 +255,15 @@ def test_logins_two_factor_authentication_is_removed_or_replaced_only_with_a_cod
         (PASSWORD, ""),
     ):
         for page in pages:
-            form = {"current": current, "existing_code": code, "code": new.now()}
+            form = {"current": current, "existing_app_code": code, "code": new.now()}
             assert send(signed_in, page, **form).status_code == 422, (page, current, code)
     assert store.second_factor(store.researcher(EMAIL).key).secret == stored
-    form = {"current": PASSWORD, "existing_code": right, "code": new.now()}
+    form = {"current": PASSWORD, "existing_app_code": right, "code": new.now()}
     codes = re.findall(r"<code>([a-z2-7-]{19})</code>", send(signed_in, pages[1], **form).text)
     assert store.second_factor(store.researcher(EMAIL).key).secret != stored
-    assert send(signed_in, pages[0], current=PASSWORD, existing_code=codes[0]).status_code == 302
+    assert (
+        send(signed_in, pages[0], current=PASSWORD, existing_app_code=codes[0]).status_code == 302
+    )
     assert store.second_factor(store.researcher(EMAIL).key) is None
 
 

@@ -424,15 +424,18 @@ class PublishedQuestion:
         return ASKED_PREFIX + self.channel.encode(code)
 
     def count(self, codes: Codes) -> tuple[int, Integers]:
-        """Return how many of the codes, shape (n, code_bytes), were asked, and their counts."""
+        """Return how many respondents were asked, and the counts of their codes.
+
+        `codes` has the shape (n, code_bytes).
+        """
         n_asked, counts = self.count_segments(codes, [len(codes)])
         return int(n_asked[0]), counts[0]
 
     def count_segments(self, codes: Codes, sizes: Sequence[int]) -> tuple[Integers, Integers]:
-        """Return how many codes of each segment were asked, and their counts.
+        """Return, for each segment, how many respondents were asked, and the counts of their codes.
 
         `codes` has the shape (n, code_bytes); the sizes of its consecutive segments add up to n.
-        The numbers have the shape (segments,), and the counts the shape (segments, counted).
+        The first array has the shape (segments,), the second (segments, counted).
         """
         n_asked = np.array(sizes)
         if self.nullable:

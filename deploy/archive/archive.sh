@@ -36,9 +36,10 @@ base() {
     directory=$1
     mkdir -p "$directory/base"
     rm -rf "$directory"/base/.new
-    name=$(date -u +%Y-%m-%dT%H%M%SZ)
     # The archive contains the log that the backup needs.
     pg_basebackup --no-password --checkpoint=fast --wal-method=none -D "$directory/base/.new"
+    # The backup cannot be restored to a time before its end.
+    name=$(date -u +%Y-%m-%dT%H%M%SZ)
     pg_verifybackup --no-parse-wal --quiet "$directory/base/.new"
     sync -f "$directory/base/.new"
     mv "$directory/base/.new" "$directory/base/$name"

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import Store, StoredReport, open_store
 from tests.conftest import ROOT, TODAY, free_port, wait_until
+from tests.deploy.test_failures import write_program
 from tests.store.reports import add, keeper_at
 
 pytestmark = pytest.mark.web
@@ -78,7 +80,7 @@ class Cluster:
                 stderr=output,
                 text=True,
                 env={
-                    "PATH": f"{self._programs}:{os.environ['PATH']}",
+                    "PATH": f"{self._directory}/bin:{self._programs}:{os.environ['PATH']}",
                     "PGHOST": str(self._directory),
                     "PGPORT": str(self._port),
                     "PGUSER": "postgres",
@@ -110,6 +112,12 @@ class Cluster:
         )
         assert self.run(*command, check=False).returncode == 0, Path(log).read_text()
         wait_until(lambda: "f" in self.query("SELECT pg_is_in_recovery()"), 60)
+
+    def slow_down_base_backups(self) -> None:
+        """Let every later base backup take a few seconds."""
+        program = self._programs / "pg_basebackup"
+        script = f'exec {program} --max-rate=8M "$@"'
+        write_program(self._directory / "bin/pg_basebackup", script)
 
     def query(self, statement: str) -> str:
         return self.run("psql", "-d", "postgres", "-Atc", statement).stdout
@@ -314,6 +322,25 @@ def test_a_second_restore_ignores_the_target_of_the_first_and_recovers_all_rows(
     cluster.query("INSERT INTO kept VALUES ('third')")
     assert restored() == {"first", "third"}
     assert restored(before_first_restore) == {"first", "second"}
+
+
+def test_a_restore_to_a_time_within_a_base_backup_starts_from_the_one_before(cluster):
+    archive = str(cluster.archive)
+    cluster.query("CREATE TABLE kept AS SELECT 'first' AS x")
+    cluster.script("base", archive)
+    cluster.query("INSERT INTO kept VALUES ('second')")
+    cluster.slow_down_base_backups()
+    with ThreadPoolExecutor() as pool:
+        backup = pool.submit(cluster.script, "base", archive)
+        during = now()
+        cluster.query("INSERT INTO kept VALUES ('third')")
+        assert not backup.done()
+        backup.result()
+    cluster.finish_segment()
+    cluster.destroy()
+    cluster.script("restore", archive, str(cluster.data), during)
+    cluster.start()
+    assert cluster.query("SELECT x FROM kept").split() == ["first", "second"]
 
 
 def test_a_segment_is_archived_once_and_never_overwritten(cluster):

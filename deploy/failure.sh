@@ -32,6 +32,7 @@ case ${SURVEY_SMTP:?must be set, because OPERATOR_MAIL is set} in
     smtp://localhost* | smtp://127.* | 'smtp://[::1]'*) encryption='' ;;
     *) encryption=ssl-reqd ;;
 esac
-# The address can contain a password, which must not appear in a command line.
+# The address can contain a password, which must not appear in a command line. Mail servers reject
+# bare line feeds, which --crlf replaces.
 printf 'url = "%s"\n%s\n' "$SURVEY_SMTP" "$encryption" | curl --config - --silent --show-error \
-    --max-time 60 --mail-from "$SURVEY_MAIL_FROM" --mail-rcpt "$OPERATOR_MAIL" --upload-file "$mail"
+    --max-time 60 --mail-from "$SURVEY_MAIL_FROM" --mail-rcpt "$OPERATOR_MAIL" --crlf --upload-file "$mail"

@@ -71,12 +71,14 @@ def test_the_secret_is_passed_to_the_programs_that_need_it_and_to_no_other():
 
 
 class Mailbox:
-    """A mail server's handler that keeps all messages."""
+    """A mail server's handler that keeps all messages, and rejects bare line feeds as many do."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[list[str], bytes]] = []
 
     async def handle_DATA(self, server, session, envelope) -> str:  # noqa: N802  the library's name
+        if re.search(rb"(?<!\r)\n", envelope.original_content):
+            return "550 bare line feeds are not allowed"
         self.messages.append((envelope.rcpt_tos, envelope.original_content))
         return "250 OK"
 

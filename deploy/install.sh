@@ -5,7 +5,8 @@
 #
 # Check SHA256SUMS first. With --dry-run, the script only prints the commands. With --archive, it also sets
 # up a continuous archive of PostgreSQL's log on this machine in /var/lib/survey-archive: mount a disk there
-# first. You can run the script again: it keeps existing users, settings, secrets and certificates.
+# first. You can run the script again: it keeps existing users, settings, secrets and certificates. From
+# replacing the program until all later checks have passed, the server and the keeper are stopped.
 set -eu
 # All users must be able to read programs, whatever root's umask is; secrets get a stricter mode.
 umask 022
@@ -73,6 +74,12 @@ id -u survey-keeper >/dev/null 2>&1 ||
     run useradd --system --gid survey --create-home --home-dir /var/lib/survey-keeper \
         --shell /usr/sbin/nologin survey-keeper
 
+if [ -e /etc/systemd/system/survey.service ]; then
+    step "Stop what runs the installed program and uses the database"
+    run systemctl stop survey survey-keeper survey-backup.timer survey-retention.timer \
+        survey-notify.timer
+fi
+
 step "Program, with packages pinned by hash"
 run python3 -m venv /opt/survey
 run /opt/survey/bin/pip install --require-hashes -r requirements.txt
@@ -138,9 +145,12 @@ run nginx -t
 run systemctl restart nginx
 
 step "Certificate for both names; Debian's certbot.timer renews it"
+install_certificate='cp -L /etc/letsencrypt/live/survey/fullchain.pem /etc/letsencrypt/live/survey/privkey.pem /etc/nginx/tls/ && systemctl reload nginx'
 run certbot certonly --non-interactive --agree-tos --email "$email" --keep-until-expiring \
     --cert-name survey -d "$host" -d "$research" --webroot --webroot-path /var/lib/survey-acme \
-    --deploy-hook 'cp -L /etc/letsencrypt/live/survey/fullchain.pem /etc/letsencrypt/live/survey/privkey.pem /etc/nginx/tls/ && systemctl reload nginx'
+    --deploy-hook "$install_certificate"
+# certbot runs the hook only for a new certificate, but nginx also needs one that certbot already has.
+run sh -c "$install_certificate"
 
 step "Done"
 echo "Now run: survey researcher add $email"

@@ -18,6 +18,18 @@ ARGUMENTS = ["survey.whl", "polls.example.net", "staff.example.net", "operator@e
 CHANGED = ("/etc", "/opt", "/var/lib", "/usr/local")
 """The places that the script changes; the test replaces them."""
 
+CERTBOT = """
+live={machine}/etc/letsencrypt/live/survey
+if [ ! -e $live ]; then
+    mkdir -p $live
+    echo issued >$live/fullchain.pem
+    echo key >$live/privkey.pem
+    while [ "$1" != --deploy-hook ]; do shift; done
+    sh -euc "$2"
+fi
+"""
+"""A stand-in for certbot, which runs the hook only if it issues a certificate."""
+
 INSTALL = f"""#!{sys.executable}
 import os, sys
 arguments = sys.argv[1:]
@@ -43,8 +55,9 @@ def machine(tmp_path) -> Path:
     ):
         (tmp_path / name).mkdir(parents=True)
     log = f'echo "$(basename "$0") $@" >>{tmp_path}/log'
-    for name in ("apt-get", "useradd", "systemctl", "certbot", "nginx", "runuser"):
+    for name in ("apt-get", "useradd", "systemctl", "nginx", "runuser"):
         write_program(tmp_path / "bin" / name, log)
+    write_program(tmp_path / "bin/certbot", log + CERTBOT.format(machine=tmp_path))
     write_program(tmp_path / "bin/id", "exit 1")
     python = f'if [ "$1" = -m ]; then {log}; else exec {sys.executable} "$@"; fi'
     write_program(tmp_path / "bin/python3", python)
@@ -123,20 +136,52 @@ def test_the_units_find_their_programs_and_settings_and_are_started(machine):
     assert log.index(enabled) > log.index(
         "runuser -u survey -- " + f"{machine}/opt/survey/bin/survey migrate"
     )
-    assert "-d polls.example.net -d staff.example.net" in log[-1]
+    (certbot,) = [line for line in log if line.startswith("certbot ")]
+    assert "-d polls.example.net -d staff.example.net" in certbot
+    assert not any(line.startswith("systemctl stop") for line in log)
 
 
 def test_a_second_run_keeps_secret_settings_and_certificate(machine):
     install(machine, umask=0)
-    kept = ("etc/survey/secret", "etc/survey/environment", "etc/nginx/tls/privkey.pem")
+    assert (machine / "etc/nginx/tls/privkey.pem").stat().st_mode & 0o077 == 0
+    kept = ("etc/survey/secret", "etc/survey/environment")
     contents = []
     for name in kept:
         file = machine / name
         assert file.stat().st_mode & 0o077 == 0, name
         file.write_bytes(file.read_bytes() + b"# changed\n")
         contents.append(file.read_bytes())
+    certificate = machine / "etc/letsencrypt/live/survey/fullchain.pem"
+    certificate.write_text("renewed\n")
     install(machine)
     assert [(machine / name).read_bytes() for name in kept] == contents
+    assert certificate.read_text() == "renewed\n"
+
+
+def test_a_second_run_stops_server_keeper_and_jobs_while_it_replaces_the_program(machine):
+    install(machine)
+    (machine / "log").unlink()
+    # `survey migrate` refuses a database that a running server uses.
+    install(machine)
+    log = (machine / "log").read_text().splitlines()
+    (stop,) = [line for line in log if line.startswith("systemctl stop ")]
+    (start,) = [line for line in log if line.startswith("systemctl enable --now ")]
+    assert set(stop.split()[2:]) == set(start.split()[3:])
+    changes = [index for index, line in enumerate(log) if re.match(r"python3|pip|runuser", line)]
+    assert len(changes) == 5
+    assert log.index(stop) < changes[0]
+    assert changes[-1] < log.index(start)
+
+
+def test_nginx_gets_a_certificate_that_certbot_already_has(machine):
+    live = machine / "etc/letsencrypt/live/survey"
+    live.mkdir(parents=True)
+    for name in ("fullchain.pem", "privkey.pem"):
+        (live / name).write_text(f"restored {name}")
+    install(machine)
+    for path in live.iterdir():
+        assert (machine / "etc/nginx/tls" / path.name).read_text() == path.read_text()
+    assert (machine / "log").read_text().splitlines()[-1] == "systemctl reload nginx"
 
 
 def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(machine):

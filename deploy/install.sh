@@ -4,9 +4,10 @@
 #     deploy/install.sh [--dry-run] [--archive] WHEEL HOST RESEARCH-HOST EMAIL
 #
 # Check SHA256SUMS first. With --dry-run, the script only prints the commands. With --archive, it also sets
-# up a continuous archive of PostgreSQL's log on this machine in /var/lib/survey-archive: mount a disk there
-# first. You can run the script again: it keeps existing users, settings, secrets and certificates. From
-# replacing the program until all later checks have passed, the server and the keeper are stopped.
+# up a continuous archive of PostgreSQL's log on this machine in /var/lib/survey-archive: move the database
+# to PostgreSQL and mount a disk there first. You can run the script again: it keeps existing users,
+# settings, secrets and certificates. It stops the server and the keeper before it replaces the program,
+# and starts them after the migration.
 set -eu
 # All users must be able to read programs, whatever root's umask is; secrets get a stricter mode.
 umask 022
@@ -40,6 +41,24 @@ case $email in
         ;;
 esac
 cd "$(dirname "$0")"
+if [ -n "$has_archive" ]; then
+    database=$(
+        SURVEY_DATABASE=''
+        if [ -e /etc/survey/environment ]; then
+            . /etc/survey/environment
+        fi
+        echo "$SURVEY_DATABASE"
+    )
+    case $database in
+        postgresql://*) ;;
+        *)
+            # The message does not quote the address, because it can contain a password.
+            echo "--archive requires PostgreSQL: SURVEY_DATABASE in /etc/survey/environment must start" \
+                "with postgresql:// (see *Move to PostgreSQL* in the runbook)" >&2
+            exit 2
+            ;;
+    esac
+fi
 
 step() { printf '\n== %s\n' "$1"; }
 

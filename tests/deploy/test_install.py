@@ -69,7 +69,16 @@ def machine(tmp_path) -> Path:
 
 
 def install(machine: Path, *options: str, umask: int = 0o077) -> str:
-    """Run the script, and survey.sh, with other places; return what it prints."""
+    """Run the script and return what it prints."""
+    process = run_script(machine, *options, umask=umask)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
+
+
+def run_script(
+    machine: Path, *options: str, umask: int = 0o077
+) -> subprocess.CompletedProcess[str]:
+    """Run the script, and survey.sh, with other places."""
     deploy = machine / "deploy"
     if not deploy.exists():
         deploy.mkdir()
@@ -81,15 +90,13 @@ def install(machine: Path, *options: str, umask: int = 0o077) -> str:
                 target.write_text(text)
             else:
                 target.symlink_to(path)
-    process = subprocess.run(
+    return subprocess.run(
         ["sh", deploy / "install.sh", *options, *ARGUMENTS],
         env={"PATH": f"{machine}/bin:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         umask=umask,
     )
-    assert process.returncode == 0, process.stdout + process.stderr
-    return process.stdout
 
 
 def test_a_dry_run_prints_all_commands_and_changes_nothing(machine):
@@ -186,6 +193,7 @@ def test_nginx_gets_a_certificate_that_certbot_already_has(machine):
 
 def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(machine):
     (machine / "etc/postgresql/15/main/conf.d").mkdir(parents=True)
+    use_postgresql(machine)
     plain = install(machine, "--dry-run")
     assert "survey-archive" not in plain
     printed = install(machine, "--archive")
@@ -212,6 +220,26 @@ def test_the_option_of_an_archive_adds_steps_and_its_unit_is_sandboxed_as_a_job(
         "RequiresMountsFor=/var/lib/survey-archive",
     ):
         assert line in unit
+
+
+def use_postgresql(machine: Path) -> None:
+    """Set a database on PostgreSQL, as after the runbook's move."""
+    (machine / "etc/survey").mkdir()
+    text = 'SURVEY_DATABASE="postgresql://survey@localhost/survey"\n'
+    (machine / "etc/survey/environment").write_text(text)
+
+
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_an_archive_is_refused_before_any_step_if_the_database_is_not_postgresql(
+    machine, is_installed
+):
+    if is_installed:
+        install(machine)
+    refused = run_script(machine, "--archive")
+    # Every step prints its name.
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "SURVEY_DATABASE" in refused.stderr
+    assert "Move to PostgreSQL" in refused.stderr
 
 
 def test_invalid_arguments_are_reported_before_any_step_runs():

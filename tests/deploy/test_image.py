@@ -269,6 +269,19 @@ def test_only_the_keeper_has_the_private_keys():
         assert "SURVEY_KEYS" not in services[name]["environment"]
 
 
+def test_a_restore_has_a_disk_for_its_copy_of_the_backup():
+    """`survey restore` copies the backup to the temporary directory, and /tmp is small memory."""
+    keeper = COMPOSE["services"]["keeper"]
+    directory = keeper["environment"]["TMPDIR"]
+    # Without a name, so that `docker compose run --rm` removes it.
+    assert directory in keeper["volumes"]
+    assert [mount.partition(":")[0] for mount in keeper["tmpfs"]] == ["/tmp"]
+    runbook = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (restore drill|full restore) \| (.+) \|$", runbook, re.M))
+    assert re.findall(r"((?:/\w+)+)/drill", rows["restore drill"]) == [directory] * 3
+    assert "run --rm --no-deps --entrypoint sh keeper" in rows["full restore"]
+
+
 @pytest.mark.web
 def test_compose_accepts_the_file_and_requires_both_addresses():
     compose = shutil.which("docker-compose")

@@ -28,8 +28,8 @@ class StubServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, body: bytes, *, drops: bool, echoes: bool) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, body: bytes, *, drops: bool, echoes: bool, address: tuple[str, int]) -> None:
+        super().__init__(address, _Handler)
         self.body, self.drops, self.echoes = body, drops, echoes
         self.requests: list[ReceivedRequest] = []
 
@@ -62,10 +62,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def stub_server(
-    body: bytes = b"", *, drops: bool = False, echoes: bool = False
+    body: bytes = b"",
+    *,
+    drops: bool = False,
+    echoes: bool = False,
+    address: tuple[str, int] = ("127.0.0.1", 0),
 ) -> Iterator[StubServer]:
-    """Run a stub on its own port for the duration of the context."""
-    server = StubServer(body, drops=drops, echoes=echoes)
+    """Run a stub for the duration of the context, by default on its own port."""
+    server = StubServer(body, drops=drops, echoes=echoes, address=address)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

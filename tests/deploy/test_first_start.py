@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import re
+import socket
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import SECRET, free_port, wait_until
+from tests.deploy.name_server import NameServer, name_server
 from tests.deploy.proxy import DEPLOY, FILES, _adapted, write_certificate
-from tests.deploy.stub_server import stub_server
+from tests.deploy.stub_server import StubServer, stub_server
 from tests.deploy.test_failures import write_program
+from tests.deploy.test_image import relocated, stage
 
 HOST, RESEARCH_HOST = "polls.example.net", "staff.example.net"
 
@@ -127,8 +133,21 @@ PLACES = {
 
 
 @pytest.fixture
-def ports(tmp_path) -> Iterator[dict[str, int]]:
-    """Install the proxy's files in a directory; return the ports of nginx."""
+def server() -> Iterator[StubServer]:
+    with stub_server(b"ok") as server:
+        yield server
+
+
+@pytest.fixture
+def names() -> Iterator[NameServer]:
+    """Return the name server of the containers, which knows the address of `server`."""
+    with name_server("127.0.0.1") as names:
+        yield names
+
+
+@pytest.fixture
+def ports(tmp_path, server, names) -> dict[str, int]:
+    """Install the proxy's files in a directory, as its image does; return the ports of nginx."""
     listeners = {"443": free_port(), "80": free_port(), "8080": free_port()}
     for name in ("etc", "run", "acme/.well-known/acme-challenge"):
         (tmp_path / name).mkdir(parents=True)
@@ -144,10 +163,19 @@ def ports(tmp_path) -> Iterator[dict[str, int]]:
             text.replace("user www-data;", f"user www-data; pid {tmp_path}/nginx.pid;")
         )
     (tmp_path / "logs").mkdir()
-    with stub_server(b"ok") as server:
-        upstream = f"upstream survey {{ server 127.0.0.1:{server.server_port}; }}"
-        (tmp_path / "etc/upstream.conf").write_text(upstream)
-        yield listeners
+    upstream = (DEPLOY / "compose-upstream.conf").read_text(encoding="utf-8")
+    for shipped, replacement in (
+        ("127.0.0.11", f"127.0.0.1:{names.port}"),
+        (":8000", f":{server.server_port}"),
+    ):
+        assert shipped in upstream
+        upstream = upstream.replace(shipped, replacement)
+    (tmp_path / "etc/upstream.conf").write_text(upstream)
+    for word, line in stage("proxy"):
+        if word == "RUN" and line.startswith("sed "):
+            command = relocated(line, {"/etc/nginx": str(tmp_path / "etc")})
+            subprocess.run(command, shell=True, check=True)
+    return listeners
 
 
 @pytest.mark.web
@@ -186,6 +214,44 @@ def test_the_proxy_serves_its_two_hosts_with_the_certificate_that_an_authority_i
     names = {path.name for path in (tmp_path / "run/nginx/tls").iterdir()}
     assert names == {"fullchain.pem", "privkey.pem"}
     assert (tmp_path / "run/nginx/tls").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.web
+def test_the_proxy_finds_servers_at_their_new_addresses_without_a_restart(
+    ports, names, server, tmp_path
+):
+    write_certificate(tmp_path / "etc/tls", HOST, RESEARCH_HOST)
+
+    def respond() -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", ports["8080"], timeout=30)
+        with closing(connection):
+            connection.request("POST", "/s/small/reports", b"{}")
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def update(*addresses: str) -> None:
+        """Change the addresses, and wait until every worker has forgotten the former ones."""
+        names.addresses = list(addresses)
+        time.sleep(2.1)
+
+    address = ("127.0.0.2", server.server_port)
+    with started(tmp_path), stub_server(b"recreated", address=address):
+        wait_until(lambda: accepts(ports["8080"]))
+        assert respond() == (200, b"ok")
+        update("127.0.0.2")
+        assert {respond() for _ in range(10)} == {(200, b"recreated")}
+        # If one of two servers is down, the other one gets all requests.
+        update("127.0.0.3", "127.0.0.2")
+        assert {respond() for _ in range(10)} == {(200, b"recreated")}
+        update()
+        status, body = respond()
+        assert (status, json.loads(body)["type"]) == (503, "urn:survey:store-busy")
+
+
+def accepts(port: int) -> bool:
+    """Return whether a program accepts connections on a local port."""
+    with closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_the_proxy_refuses_an_address_that_would_change_its_configuration(tmp_path):

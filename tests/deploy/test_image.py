@@ -81,7 +81,7 @@ def test_everything_installed_in_the_image_is_pinned_by_hash():
 def test_every_server_is_isolated_and_uses_known_settings_only(name):
     service = COMPOSE["services"][name]
     # Only the job that sends messages reaches other networks.
-    assert service["networks"] == ["inside", *(["outside"] if name == "notify" else [])]
+    assert [*service["networks"]] == ["inside", *(["outside"] if name == "notify" else [])]
     assert COMPOSE["networks"]["inside"]["internal"] is True
     assert {key for key in service["environment"] if key.startswith("SURVEY_")} <= set(VARIABLES)
     assert "ports" not in service
@@ -240,12 +240,19 @@ def test_the_compose_file_has_two_servers_a_database_and_a_proxy():
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
     # Only Tor on this machine reaches the server of the onion service, which has no TLS.
     assert services["proxy"]["ports"] == ["80:80", "443:443", "127.0.0.1:8080:8080"]
-    assert ("RUN", "sed -i 's/listen 127.0.0.1:8080/listen 8080/' /etc/nginx/nginx.conf") in stage(
-        "proxy"
-    )
+    (edit,) = [line for word, line in stage("proxy") if word == "RUN" and line.startswith("sed ")]
+    assert "-e 's/listen 127.0.0.1:8080/listen 8080/' " in edit
+    assert " /etc/nginx/nginx.conf" in edit
     assert "listen 127.0.0.1:8080 " in (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
-    upstream = (DEPLOY / "compose-upstream.conf").read_text()
-    assert set(re.findall(r"server (\w+):8000", upstream)) == {"app1", "app2"}
+    (name,) = re.findall(r"(\w+):8000", (DEPLOY / "compose-upstream.conf").read_text())
+    aliases = {
+        service: options["networks"]["inside"]["aliases"]
+        for service, options in services.items()
+        if "aliases" in str(options["networks"])
+    }
+    assert aliases == {"app1": [name], "app2": [name]}
+    # Docker then never asks other name servers for a name without a dot, such as this one.
+    assert services["proxy"]["dns_opt"] == ["ndots:1"]
 
 
 @pytest.mark.security

@@ -32,11 +32,14 @@ def sign_in(device: Device, url: str, path: str = "/research/") -> Page:
     return page
 
 
-def visit(page: Page, address: str) -> None:
+def visit(page: Page, address: str, *, may_be_rejected: bool = False) -> None:
     """Open a researcher's page, and wait until it is ready."""
+    statuses = {HTTPStatus.OK, HTTPStatus.ACCEPTED}
+    if may_be_rejected:
+        statuses.add(HTTPStatus.UNPROCESSABLE_ENTITY)
     response = page.goto(address)
     assert response is not None
-    assert response.status in (HTTPStatus.OK, HTTPStatus.ACCEPTED), address
+    assert response.status in statuses, address
     expect(page).not_to_have_title("Computing")
 
 

@@ -507,7 +507,8 @@ EXPLORED = {
 
 def look_at_explore(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     for name, path in EXPLORED.items():
-        visit(page, f"{url}/research/surveys/{path}")
+        may_be_rejected = name.endswith("-wrong")
+        visit(page, f"{url}/research/surveys/{path}", may_be_rejected=may_be_rejected)
         look(page, f"research-{name}")
 
 

@@ -76,7 +76,7 @@ def test_workers_stay_if_new_ones_would_not_start(serve, store, small, settings,
         lines = [server.stdout.readline() for _ in range(2)]
         # Other lines, such as those of a traceback, could quote a setting.
         assert [json.loads(line)["errors"] for line in lines] == [["SettingsError"], []], lines
-        assert "workers are not replaced" in lines[1]
+        assert "new workers did not start" in lines[1]
         load.wait_for(50)
         assert worker_pids(server.pid) == before
         secret.write_text(settings.secret)

@@ -22,6 +22,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from survey import api, errors, research, respond
 from survey.hosts import SLUGS, Host, Hosts
 from survey.progress import PROGRESS, Progress
+from survey.research.share import READER_PATHS
 from survey.respond.reception import REFUSAL
 from survey.respond.views import page_response
 from survey.results.estimates.result import ResultCache
@@ -217,7 +218,8 @@ def _home(client: respond.Client) -> AnyResponse | str:
 
 def _progress_page(progress: Progress) -> Response:
     """Return a page to show while another one is computed; it requests that page again."""
-    page = render_template("research/progress.html", progress=progress)
+    variables = {"progress": progress, "reader_paths": READER_PATHS}
+    page = render_template("research/progress.html", **variables)
     return Response(page, HTTPStatus.ACCEPTED)
 
 

@@ -260,6 +260,9 @@ def test_the_progress_page_requests_the_computed_page_again(app):
     assert 'content="1; url=/research/surveys/small/1?level=0.9"' in page.text
     assert "34 of 200 questions are done" in page.text
     assert page.headers["Cache-Control"] == "no-store"
+    # Readers without an account have no surveys.
+    shared = app.test_client().get("/research/public/small", environ_overrides=environ)
+    assert ("your surveys" in page.text, "your surveys" in shared.text) == (True, False)
 
 
 def research_pids(server: int) -> list[int]:

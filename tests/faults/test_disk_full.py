@@ -24,11 +24,14 @@ REPORTS = 40
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of four megabytes in memory, which requires the right to mount."""
+    """Mount a disk in memory, which requires the right to mount.
+
+    Its 16 megabytes are enough for the database and for the log before each checkpoint.
+    """
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "survey-test", str(folder)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "survey-test", str(folder)], capture_output=True
     )
     if mount.returncode:
         pytest.skip(f"no disk can be mounted here: {mount.stderr.decode().strip()}")

@@ -303,7 +303,8 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
         for key, survey in surveys.items()
         if survey.released is not None and digests.get(key, NO_ROWS) != survey.ids_digest
     )
-    for key, mistake in sorted(mistakes):
+    # In a damaged database, a key can be a value of another type.
+    for key, mistake in sorted(mistakes, key=str):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
     yield from _missing_ids(surveys, n_released)
 

@@ -341,7 +341,8 @@ def check_not_newer(applied: Collection[str], name: str) -> None:
 this program knows steps up to m016_titles
     """
     if unknown := [step for step in applied if step not in STEPS]:
+        # In a damaged database, a name can be a value of another type.
         raise StoreError(
-            f"{name} is of a newer version: it has {', '.join(unknown)}, "
+            f"{name} is of a newer version: it has {', '.join(map(str, unknown))}, "
             f"this program knows steps up to {list(STEPS)[-1]}"
         )

@@ -36,10 +36,16 @@ def file(store: Store, small, settings) -> Path:
     return path
 
 
-def contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Return all rows and the schema of a database, as any reader sees them."""
+def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows of a database, as any reader sees them."""
     with closing(sqlite3.connect(path)) as connection:
-        found = {t: sorted(connection.execute(f"SELECT * FROM {t}")) for t in TABLES}
+        return {t: sorted(connection.execute(f"SELECT * FROM {t}"), key=repr) for t in TABLES}
+
+
+def contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows and the schema of a database."""
+    found = rows(path)
+    with closing(sqlite3.connect(path)) as connection:
         found["schema"] = sorted(connection.execute(SCHEMA_OBJECTS))
         # The layout of the statement that sqlite-utils writes is of no importance.
         found["columns of steps"] = connection.execute(STEP_COLUMNS).fetchall()
@@ -93,7 +99,7 @@ def test_every_changed_bit_is_detected_or_changes_no_readable_content(file, tmp_
 @pytest.mark.parametrize("n", long_unless([100], [100, 2_000]))
 def test_no_backup_hides_a_changed_bit(file, tmp_path, n):
     """A copy has new indexes, which agree with damaged rows."""
-    content, original, draw = file.read_bytes(), contents(file), random.Random(SEED)
+    content, original, draw = file.read_bytes(), rows(file), random.Random(SEED)
     # Texts of small tables, which have no digest.
     starts = [place for place in range(len(content)) if content.startswith(b"@example.org", place)]
     draws = (draw.choice(starts) + draw.randrange(8) for _ in range(n // 2))
@@ -106,7 +112,8 @@ def test_no_backup_hides_a_changed_bit(file, tmp_path, n):
         backup_file, store = tmp_path / f"{number}.db", open_store(f"sqlite:///{damaged}")
         with suppress(SurveyError):
             if not backup(store, backup_file, lambda *_: None).mistakes:
-                copied = contents(backup_file)
+                # A restore creates its own schema.
+                copied = rows(backup_file)
                 hidden += [(bit, t) for t in COPIED if copied[t] != original[t]]
         with suppress(SurveyError, sqlite3.Error):
             store.close_connections()

@@ -19,7 +19,7 @@ from typing import cast
 
 import numpy as np
 
-from survey.errors import ChannelError, StoreError
+from survey.errors import ChannelError, StoreError, SurveyError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Batch, Row, Snapshot, Store, Table
@@ -303,8 +303,7 @@ def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> 
         for key, survey in surveys.items()
         if survey.released is not None and digests.get(key, NO_ROWS) != survey.ids_digest
     )
-    # In a damaged database, a key can be a value of another type.
-    for key, mistake in sorted(mistakes, key=str):
+    for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
     yield from _missing_ids(surveys, n_released)
 
@@ -397,8 +396,19 @@ def check(snapshot: Snapshot) -> CheckResult:
 
     Also compare the number of released reports, the sizes of blocks, the lengths of codes, the ids
     of reports, the digests of blocks, sealed batches and ids, the hash of each definition and
-    picture, and the states and schedules of each survey. The check reads every row once.
+    picture, and the states and schedules of each survey. The check reads every row once. Raises
+    StoreError if rows are too damaged to be read.
     """
+    try:
+        return _check(snapshot)
+    except SurveyError:
+        raise
+    except Exception as error:
+        # A damaged row can have values of any type.
+        raise StoreError(f"the check cannot read all rows ({type(error).__name__})") from error
+
+
+def _check(snapshot: Snapshot) -> CheckResult:
     surveys = read_versions(snapshot)
     mistakes = chain(
         *(survey.mistakes for survey in surveys.values()),

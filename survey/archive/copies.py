@@ -157,11 +157,9 @@ def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
         try:
             with open_file(partial) as copy, copy.snapshot() as snapshot:
                 result = check(snapshot)
-        except Exception as error:  # noqa: BLE001
-            # A damaged row may be unreadable or have values of any type; write the file anyway.
-            is_known = isinstance(error, StoreError)
-            mistake = str(error) if is_known else f"the check failed: {type(error).__name__}"
-            result = CheckResult(surveys=0, reports=0, mistakes=(mistake,))
+        except StoreError as error:
+            # The check cannot read all rows.
+            result = CheckResult(surveys=0, reports=0, mistakes=(str(error),))
         result = replace(result, mistakes=(*damage, *result.mistakes))
         watch(2, 2)
         _synchronize(partial)

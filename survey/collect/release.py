@@ -97,6 +97,7 @@ SPARE_FIELD_KEYS = 2
 REPEAT_SECONDS = 600.0
 """Minimum time until the log repeats an unchanged error of the keeper."""
 
+NO_KEYS = "the private keys cannot be used"
 RETRY = "the keeper failed and will retry"
 NOT_WRITABLE = "reports cannot be stored for now"
 
@@ -346,6 +347,7 @@ class Keeper:
             try:
                 with self._keys.lock():
                     is_waiting = False
+                    self._logged.pop(NO_KEYS, None)
                     self._run_locked(stop)
             except ConflictError as error:
                 # The server that this one replaces may still be stopping.
@@ -353,7 +355,7 @@ class Keeper:
                     logger.warning("this process releases nothing: %s", error)
                 is_waiting = True
             except SurveyError as error:
-                self._log("the private keys cannot be used", error)
+                self._log(NO_KEYS, error)
             stop.wait(POLL_SECONDS)
         self._store.close_connections()
 

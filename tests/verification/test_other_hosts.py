@@ -138,6 +138,13 @@ def test_pictures_are_compared_with_their_hashes_also_by_a_real_browser(
     assert "its content does not match the hash in the definition" in result.stdout
 
 
+def run_with_browser(url: str) -> subprocess.CompletedProcess[str]:
+    """Verify a page in another process: playwright allows one browser driver for each."""
+    options = ["--browser", "--visits", "1", "--without-audit"]
+    command = [sys.executable, "-m", "survey.cli", "verify", url, *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def test_a_real_browser_gives_no_false_alarm(
     serve: Callable[..., str], small: PublishedSurvey, browser: object
 ):
@@ -156,12 +163,7 @@ def test_a_real_browser_finds_alterations(
 ):
     alteration = next(a for a in all_alterations() if a.name == name)
     with tampering_proxy(serve(), alteration, always) as url:
-        command = [sys.executable, "-m", "survey.cli", "verify", link(url, small)]
-        result = subprocess.run(
-            [*command, "--browser", "--visits", "1", "--without-audit"],
-            capture_output=True,
-            text=True,
-        )
+        result = run_with_browser(link(url, small))
     assert result.returncode == 1, result.stdout + result.stderr
     assert f"  {alteration.where}: " in result.stdout
 
@@ -182,12 +184,7 @@ def test_a_real_browser_compares_a_page_that_is_replaced_at_once(
 
     alteration = Alteration("replaced page", f"/s/{small.slug}", change, "page", "other content")
     with tampering_proxy(serve(), alteration, always) as url:
-        command = [sys.executable, "-m", "survey.cli", "verify", link(url, small)]
-        result = subprocess.run(
-            [*command, "--browser", "--visits", "1", "--without-audit"],
-            capture_output=True,
-            text=True,
-        )
+        result = run_with_browser(link(url, small))
     assert len(served) >= 2
     assert result.returncode == 1, result.stdout + result.stderr
     assert "  page: " in result.stdout
